@@ -1,0 +1,21 @@
+//! What fairlead decides and counts: no I/O, no runtime, no Python.
+//!
+//! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] (every door and who may pass),
+//! [`snapshot`] (the configuration a decision is made from), [`principal`] and [`policy`] (who is calling, and may they),
+//! [`usage`], [`price`] and [`record`] (what a request came to), [`secret`] (keys, hashes, sealing), [`egress`] (where a
+//! connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
+
+#![forbid(unsafe_code)]
+
+pub mod cooldown;
+pub mod egress;
+pub mod error;
+pub mod json;
+pub mod policy;
+pub mod price;
+pub mod principal;
+pub mod record;
+pub mod routes;
+pub mod secret;
+pub mod snapshot;
+pub mod usage;
