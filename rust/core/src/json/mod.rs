@@ -1,0 +1,254 @@
+//! A validating JSON scanner: it says whether bytes are one JSON text and where chosen members of the top-level object lie,
+//! and builds nothing.
+//!
+//! The relay changes one or two members of a body and forwards every other byte as it came. A parser that builds a tree
+//! would cost time, and would have to write the tree out again; so this one walks the bytes once and hands back offsets.
+//!
+//! It is stricter than most parsers where two parsers could disagree about the same bytes, because a policy that was
+//! decided on one reading must hold for the other: a top-level key that comes twice, a lone surrogate, a number that no
+//! double can hold and nesting below [`MAX_DEPTH`] are faults. Everything else is RFC 8259: no NaN, no trailing commas,
+//! no byte order mark, no raw control characters in strings. Nothing recurses, so no input can exhaust the stack.
+
+mod keys;
+mod scanner;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use keys::Keys;
+use scanner::{Scanner, Trouble};
+
+/// The deepest nesting that any caller may allow. The top-level object or array counts as one.
+pub const MAX_DEPTH: usize = 256;
+
+/// Characters of a member name that a fault repeats.
+const SHOWN_NAME_CHARS: usize = 64;
+
+/// Which of the seven JSON values a span holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Object,
+    Array,
+    String,
+    Number,
+    True,
+    False,
+    Null,
+}
+
+/// Where a value lies and what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Value {
+    /// Offset of the value's first byte.
+    pub start: usize,
+    /// Offset after the value's last byte.
+    pub end: usize,
+    pub kind: Kind,
+    /// Direct elements of an array or members of an object; 0 for the rest.
+    pub elements: usize,
+}
+
+/// The wanted members of one object. `N` is how many names were asked for.
+#[derive(Debug, Clone)]
+pub struct Scan<'w, const N: usize> {
+    wanted: &'w [&'w str; N],
+    found: [Option<Value>; N],
+    /// The object itself; `end - 1` is its closing brace.
+    pub object: Value,
+}
+
+/// Which rule the bytes broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// Not UTF-8.
+    NotUtf8,
+    /// Not JSON.
+    Syntax,
+    /// A number that overflows a double.
+    NumberRange,
+    /// Nested deeper than allowed.
+    TooDeep,
+    /// A top-level key that comes twice, compared after unescaping.
+    Duplicate,
+    /// JSON, but not an object.
+    NotAnObject,
+}
+
+/// Why bytes were refused. Its text names the place and the rule, and repeats nothing of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonFault {
+    pub kind: FaultKind,
+    /// Offset of the first byte that cannot be.
+    pub offset: usize,
+    /// The top-level member in which the fault lies, cut to 64 characters; empty outside of one.
+    pub field: String,
+    rule: &'static str,
+}
+
+/// Scans a text whose top-level value is an object, and finds the `wanted` members.
+///
+/// `max_depth` above [`MAX_DEPTH`] counts as [`MAX_DEPTH`].
+pub fn scan_object<'w, const N: usize>(
+    bytes: &[u8],
+    wanted: &'w [&'w str; N],
+    max_depth: usize,
+) -> Result<Scan<'w, N>, JsonFault> {
+    check_utf8(bytes)?;
+    let mut scanner = Scanner::new(bytes, max_depth.min(MAX_DEPTH));
+    let mut found = [None; N];
+    let mut keys = Keys::new();
+    let mut open = None;
+    match members(&mut scanner, wanted, &mut found, &mut keys, &mut open) {
+        Ok(object) => Ok(Scan { wanted, found, object }),
+        Err(trouble) => {
+            let field = open.map_or_else(String::new, |span| shown_name(bytes, span));
+            Err(JsonFault { kind: trouble.kind, offset: trouble.offset, field, rule: trouble.rule })
+        }
+    }
+}
+
+/// Checks that `bytes` are one JSON text of any kind, and says which.
+pub fn validate(bytes: &[u8], max_depth: usize) -> Result<Value, JsonFault> {
+    check_utf8(bytes)?;
+    let mut scanner = Scanner::new(bytes, max_depth.min(MAX_DEPTH));
+    let checked = scanner.value(0).and_then(|value| scanner.end().map(|()| value));
+    checked.map_err(|trouble| JsonFault {
+        kind: trouble.kind,
+        offset: trouble.offset,
+        field: String::new(),
+        rule: trouble.rule,
+    })
+}
+
+/// The text of a string value of scanned bytes, borrowed unless it holds an escape; `None` for any other kind.
+pub fn as_str(bytes: &[u8], value: Value) -> Option<Cow<'_, str>> {
+    if value.kind != Kind::String {
+        return None;
+    }
+    unescaped(bytes.get(value.span())?)
+}
+
+/// The whole number of a number value of scanned bytes; `None` when it is negative, has a fraction or an exponent, does
+/// not fit, or is no number.
+pub fn as_u64(bytes: &[u8], value: Value) -> Option<u64> {
+    if value.kind != Kind::Number {
+        return None;
+    }
+    std::str::from_utf8(bytes.get(value.span())?).ok()?.parse().ok()
+}
+
+impl Value {
+    pub fn span(&self) -> Range<usize> {
+        self.start..self.end
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.kind == Kind::Null
+    }
+
+    /// The boolean; `None` for any other kind.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.kind {
+            Kind::True => Some(true),
+            Kind::False => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl<const N: usize> Scan<'_, N> {
+    /// The member called `name`, if the object has it. A name that was not wanted is never found.
+    pub fn get(&self, name: &str) -> Option<Value> {
+        let place = self.wanted.iter().position(|wanted| *wanted == name)?;
+        self.found.get(place).copied().flatten()
+    }
+
+    /// Offset of the object's closing brace.
+    pub fn close(&self) -> usize {
+        self.object.end - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.object.elements == 0
+    }
+}
+
+impl fmt::Display for JsonFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}", self.rule, self.offset)?;
+        if !self.field.is_empty() {
+            write!(f, ", in member {:?}", self.field)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for JsonFault {}
+
+/// Walks the top-level object. `open` is left at the key of the member that was being read.
+fn members<'a, const N: usize>(
+    scanner: &mut Scanner<'a>,
+    wanted: &[&str; N],
+    found: &mut [Option<Value>; N],
+    keys: &mut Keys<'a>,
+    open: &mut Option<Range<usize>>,
+) -> Result<Value, Trouble> {
+    let start = scanner.enter_object()?;
+    let mut elements = 0;
+    if !scanner.leave_empty_object() {
+        loop {
+            let key = scanner.key()?;
+            *open = Some(key.clone());
+            let text = scanner.slice(key.clone());
+            let Some(name) = unescaped(text) else {
+                return Err(Trouble::syntax(key.start, "a key is not a string"));
+            };
+            let slot = wanted.iter().position(|wanted| *wanted == name);
+            if !keys.insert(name) {
+                return Err(Trouble {
+                    kind: FaultKind::Duplicate,
+                    offset: key.start,
+                    rule: "a key comes twice",
+                });
+            }
+            let value = scanner.value(1)?;
+            if let Some(place) = slot.and_then(|slot| found.get_mut(slot)) {
+                *place = Some(value);
+            }
+            elements += 1;
+            *open = None;
+            if scanner.leave_object()? {
+                break;
+            }
+        }
+    }
+    let object = Value { start, end: scanner.position(), kind: Kind::Object, elements };
+    scanner.end()?;
+    Ok(object)
+}
+
+/// Text between the quotes of a string that was scanned before.
+fn unescaped(quoted: &[u8]) -> Option<Cow<'_, str>> {
+    let inner = quoted.get(1..quoted.len().checked_sub(1)?)?;
+    if memchr::memchr(b'\\', inner).is_none() {
+        return std::str::from_utf8(inner).ok().map(Cow::Borrowed);
+    }
+    serde_json::from_slice::<String>(quoted).ok().map(Cow::Owned)
+}
+
+fn shown_name(bytes: &[u8], span: Range<usize>) -> String {
+    let name = bytes.get(span).and_then(unescaped).unwrap_or_default();
+    name.chars().take(SHOWN_NAME_CHARS).collect()
+}
+
+fn check_utf8(bytes: &[u8]) -> Result<(), JsonFault> {
+    std::str::from_utf8(bytes).map(|_| ()).map_err(|error| JsonFault {
+        kind: FaultKind::NotUtf8,
+        offset: error.valid_up_to(),
+        field: String::new(),
+        rule: "not valid UTF-8",
+    })
+}

@@ -1,0 +1,373 @@
+//! The grammar: a cursor over UTF-8 bytes that steps over one value at a time.
+//!
+//! Containers are kept on a stack of single bits, so nesting costs no recursion and no allocation. Inside strings the
+//! cursor tests eight bytes at once for the three things that matter there: a quote, a backslash, a control character.
+
+use std::ops::Range;
+
+use super::{FaultKind, Kind, Value, MAX_DEPTH};
+
+/// Numbers of up to this many bytes cannot overflow a double unless they have an exponent.
+const SHORT_NUMBER: usize = 300;
+
+/// A broken rule and its place, before the member that it lies in is known.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) kind: FaultKind,
+    pub(super) offset: usize,
+    pub(super) rule: &'static str,
+}
+
+/// A cursor. The bytes must be UTF-8.
+#[derive(Debug)]
+pub(super) struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    max_depth: usize,
+}
+
+/// Which containers are open below the value being read: a set bit is an object.
+struct Nesting {
+    objects: [u64; MAX_DEPTH / 64],
+    depth: usize,
+}
+
+impl Trouble {
+    pub(super) fn syntax(offset: usize, rule: &'static str) -> Self {
+        Self { kind: FaultKind::Syntax, offset, rule }
+    }
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(bytes: &'a [u8], max_depth: usize) -> Self {
+        Self { bytes, at: 0, max_depth }
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn slice(&self, span: Range<usize>) -> &'a [u8] {
+        self.bytes.get(span).unwrap_or_default()
+    }
+
+    /// Steps over the opening brace of the top-level object and says where it is.
+    pub(super) fn enter_object(&mut self) -> Result<usize, Trouble> {
+        match self.skip_space() {
+            Some(b'{') if self.max_depth == 0 => Err(self.too_deep()),
+            Some(b'{') => {
+                self.at += 1;
+                Ok(self.at - 1)
+            }
+            None => Err(Trouble::syntax(self.at, "the text is empty")),
+            Some(_) => {
+                // Broken JSON is told as such, even if it would not have been an object.
+                let offset = self.at;
+                self.value(0)?;
+                self.end()?;
+                Err(Trouble { kind: FaultKind::NotAnObject, offset, rule: "expected an object" })
+            }
+        }
+    }
+
+    /// Right after an opening brace: steps over the closing one if nothing lies between them.
+    pub(super) fn leave_empty_object(&mut self) -> bool {
+        let empty = self.skip_space() == Some(b'}');
+        self.at += usize::from(empty);
+        empty
+    }
+
+    /// After a member: steps over a comma (false) or the closing brace (true).
+    pub(super) fn leave_object(&mut self) -> Result<bool, Trouble> {
+        let closes = match self.skip_space() {
+            Some(b',') => false,
+            Some(b'}') => true,
+            _ => return Err(self.expected("expected `,` or `}`")),
+        };
+        self.at += 1;
+        Ok(closes)
+    }
+
+    /// Steps over a key and its colon; the span includes the quotes.
+    pub(super) fn key(&mut self) -> Result<Range<usize>, Trouble> {
+        if self.skip_space() != Some(b'"') {
+            return Err(self.expected("expected a key"));
+        }
+        let start = self.at;
+        self.string()?;
+        let end = self.at;
+        if self.skip_space() != Some(b':') {
+            return Err(self.expected("expected `:`"));
+        }
+        self.at += 1;
+        Ok(start..end)
+    }
+
+    /// Only white space may follow.
+    pub(super) fn end(&mut self) -> Result<(), Trouble> {
+        match self.skip_space() {
+            None => Ok(()),
+            Some(_) => Err(Trouble::syntax(self.at, "something follows the end of the text")),
+        }
+    }
+
+    /// Steps over one value, which lies `outside` containers deep.
+    pub(super) fn value(&mut self, outside: usize) -> Result<Value, Trouble> {
+        self.skip_space();
+        let start = self.at;
+        let mut elements = 0;
+        let mut kind = Kind::Null;
+        let mut nesting = Nesting { objects: [0; MAX_DEPTH / 64], depth: 0 };
+        'value: loop {
+            let innermost = nesting.depth;
+            let this = match self.skip_space() {
+                Some(b'"') => {
+                    self.string()?;
+                    Kind::String
+                }
+                Some(open @ (b'{' | b'[')) => {
+                    if outside + nesting.depth >= self.max_depth {
+                        return Err(self.too_deep());
+                    }
+                    let object = open == b'{';
+                    nesting.push(object);
+                    self.at += 1;
+                    let close = if object { b'}' } else { b']' };
+                    if self.skip_space() == Some(close) {
+                        self.at += 1;
+                        nesting.depth -= 1;
+                    } else {
+                        if nesting.depth == 1 {
+                            kind = if object { Kind::Object } else { Kind::Array };
+                            elements = 1;
+                        }
+                        if object {
+                            self.key()?;
+                        }
+                        continue 'value;
+                    }
+                    if object {
+                        Kind::Object
+                    } else {
+                        Kind::Array
+                    }
+                }
+                Some(b'-' | b'0'..=b'9') => {
+                    self.number()?;
+                    Kind::Number
+                }
+                Some(b't') => self.word(b"true", Kind::True)?,
+                Some(b'f') => self.word(b"false", Kind::False)?,
+                Some(b'n') => self.word(b"null", Kind::Null)?,
+                _ => return Err(self.expected("expected a value")),
+            };
+            if innermost == 0 {
+                kind = this;
+            }
+            // A value has ended: go on in its container, or close that one and ask the next.
+            loop {
+                let Some(object) = nesting.top() else {
+                    return Ok(Value { start, end: self.at, kind, elements });
+                };
+                match (self.skip_space(), object) {
+                    (Some(b','), _) => {
+                        self.at += 1;
+                        elements += usize::from(nesting.depth == 1);
+                        if object {
+                            self.key()?;
+                        }
+                        continue 'value;
+                    }
+                    (Some(b'}'), true) | (Some(b']'), false) => {
+                        self.at += 1;
+                        nesting.depth -= 1;
+                    }
+                    (_, true) => return Err(self.expected("expected `,` or `}`")),
+                    (_, false) => return Err(self.expected("expected `,` or `]`")),
+                }
+            }
+        }
+    }
+
+    /// Steps over a string; the cursor is on its opening quote.
+    fn string(&mut self) -> Result<(), Trouble> {
+        self.at += 1;
+        loop {
+            self.at = plain_until(self.bytes, self.at);
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape()?,
+                Some(_) => {
+                    return Err(Trouble::syntax(self.at, "a control character in a string"));
+                }
+                None => return Err(Trouble::syntax(self.at, "a string does not end")),
+            }
+        }
+    }
+
+    /// Steps over one escape; a pair of surrogates counts as one.
+    fn escape(&mut self) -> Result<(), Trouble> {
+        let start = self.at;
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(b'u') => match self.code_unit()? {
+                0xD800..=0xDBFF => {
+                    let low = if self.bytes.get(self.at..self.at + 2) == Some(b"\\u") {
+                        self.at += 1;
+                        self.code_unit()?
+                    } else {
+                        0
+                    };
+                    if (0xDC00..=0xDFFF).contains(&low) {
+                        Ok(())
+                    } else {
+                        Err(Trouble::syntax(start, "a lone surrogate"))
+                    }
+                }
+                0xDC00..=0xDFFF => Err(Trouble::syntax(start, "a lone surrogate")),
+                _ => Ok(()),
+            },
+            _ => Err(Trouble::syntax(start, "an escape that JSON does not have")),
+        }
+    }
+
+    /// Reads `uXXXX`; the cursor is on the `u`.
+    fn code_unit(&mut self) -> Result<u32, Trouble> {
+        let mut unit = 0;
+        for place in self.at + 1..self.at + 5 {
+            let digit = self.bytes.get(place).and_then(|byte| char::from(*byte).to_digit(16));
+            let Some(digit) = digit else {
+                return Err(Trouble::syntax(place, "expected four hexadecimal digits"));
+            };
+            unit = unit << 4 | digit;
+        }
+        self.at += 5;
+        Ok(unit)
+    }
+
+    /// Steps over a number; the cursor is on its sign or first digit.
+    fn number(&mut self) -> Result<(), Trouble> {
+        let start = self.at;
+        self.at += usize::from(self.peek() == Some(b'-'));
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        let exponent = matches!(self.peek(), Some(b'e' | b'E'));
+        if exponent {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        if (exponent || self.at - start > SHORT_NUMBER) && !is_finite(self.slice(start..self.at)) {
+            return Err(Trouble {
+                kind: FaultKind::NumberRange,
+                offset: start,
+                rule: "a number out of range",
+            });
+        }
+        Ok(())
+    }
+
+    /// Steps over one digit or more.
+    fn digits(&mut self) -> Result<(), Trouble> {
+        if !matches!(self.peek(), Some(b'0'..=b'9')) {
+            return Err(self.expected("expected a digit"));
+        }
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn word(&mut self, word: &[u8], kind: Kind) -> Result<Kind, Trouble> {
+        if !self.slice(self.at..self.bytes.len()).starts_with(word) {
+            return Err(self.expected("expected a value"));
+        }
+        self.at += word.len();
+        Ok(kind)
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Steps over white space and shows the byte after it.
+    #[inline]
+    fn skip_space(&mut self) -> Option<u8> {
+        loop {
+            let byte = self.peek()?;
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+    }
+
+    fn expected(&self, rule: &'static str) -> Trouble {
+        let ended = self.at >= self.bytes.len();
+        Trouble::syntax(self.at, if ended { "the text ends too early" } else { rule })
+    }
+
+    fn too_deep(&self) -> Trouble {
+        Trouble { kind: FaultKind::TooDeep, offset: self.at, rule: "nested too deep" }
+    }
+}
+
+impl Nesting {
+    /// Opens a container. The caller has held the depth to [`MAX_DEPTH`].
+    fn push(&mut self, object: bool) {
+        if let Some(word) = self.objects.get_mut(self.depth / 64) {
+            let bit = 1 << (self.depth % 64);
+            *word = if object { *word | bit } else { *word & !bit };
+        }
+        self.depth += 1;
+    }
+
+    /// Whether the innermost open container is an object; `None` when none is open.
+    fn top(&self) -> Option<bool> {
+        let place = self.depth.checked_sub(1)?;
+        let word = self.objects.get(place / 64)?;
+        Some(word >> (place % 64) & 1 == 1)
+    }
+}
+
+/// Offset of the first quote, backslash or control character at or after `at`, or the end of the bytes.
+#[inline]
+fn plain_until(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    const TOPS: u64 = ONES * 0x80;
+    // A byte that is zero gets its top bit; a borrow may mark bytes above it, never below, so the lowest mark is right.
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word & TOPS;
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*chunk);
+        let control = word.wrapping_sub(ONES * 0x20) & !word & TOPS;
+        let marks = control | zero(word ^ ONES * 0x22) | zero(word ^ ONES * 0x5C);
+        if marks != 0 {
+            return at + (marks.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1F)) {
+        at += 1;
+    }
+    at
+}
+
+fn is_finite(number: &[u8]) -> bool {
+    let number = std::str::from_utf8(number).ok().and_then(|text| text.parse::<f64>().ok());
+    number.is_some_and(f64::is_finite)
+}
