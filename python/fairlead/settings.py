@@ -1,0 +1,215 @@
+"""What a fairlead process is started with.
+
+`ServeSettings.load(**flags)` reads it once, in the supervisor: flags first, then environment, then defaults. The
+two planes get what they need from `relay_config` and `control_config` (docs/explanation/contracts.md) and read no
+other environment variable.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from fairlead.errors import Refusal
+
+# Passwords that stand in examples of this and other products: knowing them is no proof of anything.
+PLACEHOLDERS = frozenset(
+    "admin administrator change-me change_me changeit changeme changethis default demo example fairlead hunter2 "
+    "initial initialpassword initial_password letmein pass passw0rd password password1 placeholder please-change "
+    "replaceme root secret test todo welcome xxx your-password your_password yourpassword 123456 12345678 "
+    "123456789".split()
+)
+
+
+class ServeFields(BaseModel):
+    """The fields, whoever fills them in."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, validate_by_name=True, validate_by_alias=True
+    )
+
+    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
+    port: int = Field(20128, ge=1, le=65535, description="Port to listen on.")
+    workers: int = Field(1, ge=1, le=64, description="Relay worker processes.")
+    data_dir: Path = Field(Path("~/.fairlead"), description="Where everything is kept that outlives a start.")
+    demo: bool = Field(False, description="Start the stand-in provider too.")
+    allow_unauthenticated_bind: bool = Field(
+        False, description="Listen on a public address although anybody may call."
+    )
+    tls_certificate: Path | None = Field(None, description="PEM file with the certificate chain.")
+    tls_key: Path | None = Field(None, description="PEM file with the private key.")
+    secret_key: SecretStr | None = Field(
+        None, description="Base64 of 32 bytes that seal stored secrets, instead of the data directory's file."
+    )
+    require_api_key: bool = Field(
+        False,
+        validation_alias=AliasChoices("REQUIRE_API_KEY"),
+        description="Whether `/v1` asks for a key.",
+    )
+    initial_password: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("INITIAL_PASSWORD"),
+        description="Signs in as long as no password is stored.",
+    )
+    max_open_streams: int = Field(10_000, ge=1, le=1_000_000, description="Open streams; more are answered 503.")
+    max_in_flight: int = Field(10_000, ge=1, le=1_000_000, description="Requests at once; more are answered 503.")
+    heartbeat_ms: int = Field(15_000, ge=100, le=600_000, description="Silence before a stream gets a comment.")
+    drain_ms: int = Field(30_000, ge=0, le=3_600_000, description="How long a stop waits for what is in flight.")
+    body_idle_ms: int = Field(30_000, ge=100, le=600_000, description="How long a caller may pause in a body.")
+
+    @field_validator("data_dir", "tls_certificate", "tls_key")
+    @classmethod
+    def _absolute(cls, path: Path | None) -> Path | None:
+        return path.expanduser().absolute() if path is not None else None
+
+    @field_validator("initial_password", "secret_key")
+    @classmethod
+    def _empty_is_none(cls, secret: SecretStr | None) -> SecretStr | None:
+        return secret if secret is not None and secret.get_secret_value() else None
+
+    @field_validator("secret_key")
+    @classmethod
+    def _is_key(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None:
+            try:
+                size = len(base64.b64decode(secret.get_secret_value().strip(), validate=True))
+            except binascii.Error:
+                raise ValueError("must be base64 of 32 bytes; make one with `openssl rand -base64 32`") from None
+            if size != 32:
+                raise ValueError(f"must be base64 of 32 bytes, and is of {size}")
+        return secret
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can call."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+
+class ServeSettings(ServeFields, BaseSettings):
+    """`ServeFields` from flags and environment (`FAIRLEAD_<FIELD>`, `REQUIRE_API_KEY`, `INITIAL_PASSWORD`)."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="FAIRLEAD_", env_ignore_empty=True, extra="ignore", frozen=True, hide_input_in_errors=True
+    )
+
+    @classmethod
+    def load(cls, **flags: object) -> Self:
+        """The settings; a flag that is None was not given. `Refusal` names the first wrong field, its rule and fix."""
+        try:
+            return cls(**{name: value for name, value in flags.items() if value is not None})  # type: ignore[arg-type]
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            name = str(first["loc"][0])
+            rule = first["msg"].removeprefix("Value error, ")
+            raise Refusal(f"{flag_and_variable(name)}: {rule[:1].lower()}{rule[1:]}.") from None
+
+    def check(self, *, password_stored: bool = False) -> None:
+        """Raises `Refusal` for a combination that must not start."""
+        if self.workers > 1:
+            raise Refusal(
+                f"{flag_and_variable('workers')} is {self.workers}, and more than one worker needs shared state "
+                "(FAIRLEAD_SHARED_URL), which this version does not have yet: leave it at 1."
+            )
+        self._check_tls()
+        if not self.is_loopback and not self.allow_unauthenticated_bind:
+            self._check_public(password_stored)
+
+    def _check_tls(self) -> None:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            given, missing = ("tls_certificate", "tls_key") if self.tls_certificate else ("tls_key", "tls_certificate")
+            raise Refusal(
+                f"{flag_and_variable(given)} needs {flag_and_variable(missing)} beside it: give both or neither."
+            )
+        for name, path in (("tls_certificate", self.tls_certificate), ("tls_key", self.tls_key)):
+            if path is None:
+                continue
+            try:
+                with path.open("rb") as file:
+                    file.read(1)
+            except OSError as error:
+                raise Refusal(
+                    f"{flag_and_variable(name)}: {path} cannot be read ({error.strerror}): name a readable PEM file."
+                ) from None
+
+    def _check_public(self, password_stored: bool) -> None:
+        way_out = "or bind 127.0.0.1, or allow it with --allow-unauthenticated-bind"
+        if not self.require_api_key:
+            raise Refusal(
+                f"{flag_and_variable('host')} is {self.host}, which others can reach, and no key is asked of them: "
+                f"set REQUIRE_API_KEY=true, {way_out}."
+            )
+        if password_stored:
+            return
+        password = self.initial_password.get_secret_value() if self.initial_password else ""
+        if not password or is_placeholder(password):
+            state = "is a well-known placeholder" if password else "is not set"
+            raise Refusal(
+                f"{flag_and_variable('host')} is {self.host}, which others can reach, and INITIAL_PASSWORD {state}: "
+                f"set it to a password of your own, {way_out}."
+            )
+
+    def relay_config(
+        self, *, link_token: str, control_socket: Path, secret_key: bytes, version: str
+    ) -> dict[str, Any]:
+        """The document of `FAIRLEAD_RELAY_CONFIG`; `secret_key` is what `store.sealer.load_key` gave."""
+        return {
+            "data_dir": str(self.data_dir),
+            "control_socket": str(control_socket),
+            "link_token": link_token,
+            "secret_key": base64.b64encode(secret_key).decode(),
+            "require_api_key": self.require_api_key,
+            "loopback_only": self.is_loopback,
+            "max_open_streams": self.max_open_streams,
+            "max_in_flight": self.max_in_flight,
+            "heartbeat_ms": self.heartbeat_ms,
+            "drain_ms": self.drain_ms,
+            "body_idle_ms": self.body_idle_ms,
+            "version": version,
+        }
+
+    def control_config(self, *, link_token: str, control_socket: Path) -> dict[str, Any]:
+        """The document of `FAIRLEAD_CONTROL_CONFIG`, secrets in clear: it is for a child's environment only."""
+        document = self.model_dump(mode="json")
+        for name in ("secret_key", "initial_password"):
+            secret: SecretStr | None = getattr(self, name)
+            document[name] = secret.get_secret_value() if secret else None
+        return {**document, "link_token": link_token, "control_socket": str(control_socket)}
+
+
+class ControlConfig(ServeFields):
+    """What the control plane is told by the supervisor."""
+
+    link_token: SecretStr = Field(min_length=16)
+    control_socket: Path
+
+
+def is_placeholder(password: str) -> bool:
+    """Whether the password is one that everybody knows."""
+    return password.strip().lower() in PLACEHOLDERS
+
+
+def flag_and_variable(name: str) -> str:
+    """How an operator may set a field: `--data-dir (FAIRLEAD_DATA_DIR)`."""
+    field = name.lower()
+    if field in ("require_api_key", "initial_password"):
+        return field.upper()
+    return f"--{field.replace('_', '-')} (FAIRLEAD_{field.upper()})"

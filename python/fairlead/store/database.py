@@ -1,0 +1,215 @@
+"""One DuckDB file, one writer thread, a few readers.
+
+Concurrent DuckDB transactions conflict instead of waiting, so every write goes through one thread, which takes all jobs
+that are waiting into one transaction: a commit costs milliseconds, whoever shares it. A write is answered after COMMIT.
+If one job of a group raises, the group is rolled back and each job runs again alone, so that only the culprit fails: a
+job may therefore run twice and must do nothing outside of the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import structlog
+
+from fairlead.errors import Overloaded, StorageUnavailable
+from fairlead.store.file import Connection, open_file
+
+T = TypeVar("T")
+Work = Callable[[Connection], T]
+
+GROUP_MAX = 256
+WRITES_WAITING_MAX = 1024
+READERS = 3
+READS_WAITING_MAX = 256
+WRITE_DEADLINE_S = 10.0
+READ_DEADLINE_S = 10.0
+
+# The engine itself gave up, as against a statement that was refused.
+ENGINE_ERRORS = (
+    duckdb.IOException,
+    duckdb.FatalException,
+    duckdb.InternalException,
+    duckdb.OutOfMemoryException,
+    duckdb.SerializationException,
+    duckdb.ConnectionException,
+)
+
+log = structlog.get_logger("fairlead.store")
+
+
+@dataclass(slots=True)
+class _Job:
+    work: Work[Any]
+    done: Future[Any] = field(default_factory=Future)
+
+
+class Database:
+    """An open DuckDB file. Make it with `Database.open`; `write`, `read` and `close` belong to an event loop."""
+
+    def __init__(self, path: Path, connection: Connection) -> None:
+        self.path = path
+        self.fault: str | None = None
+        self._connection = connection
+        self._jobs: queue.Queue[_Job | None] = queue.Queue(maxsize=WRITES_WAITING_MAX)
+        self._closing = False
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"read-{path.stem}")
+        self._reader = threading.local()
+        self._reads_waiting = 0
+        self._writer = threading.Thread(target=self._write_loop, name=f"write-{path.stem}", daemon=True)
+        self._writer.start()
+
+    @classmethod
+    def open(cls, path: Path, migrations: Path) -> Database:
+        """Opens (or makes) the file and brings its schema up to date; blocking, for the start of a process.
+
+        Raises `DamagedFile`, `LockedFile` or another `Refusal`, each with one sentence for the operator.
+        """
+        return cls(path, open_file(path, migrations))
+
+    async def write(self, work: Work[T], *, deadline_s: float = WRITE_DEADLINE_S) -> T:
+        """Runs `work` in the writer and returns its result after COMMIT.
+
+        What `work` raises is raised here and leaves no trace in the file. `Overloaded` when too many writes wait;
+        `StorageUnavailable` when the engine fails or the deadline passes (the write may then still happen if it had begun).
+        """
+        if self._closing:
+            raise StorageUnavailable("The database is closed.")
+        job = _Job(work)
+        try:
+            self._jobs.put_nowait(job)
+        except queue.Full:
+            raise Overloaded("Too many writes are waiting; try again.", retry_after_s=1) from None
+        try:
+            async with asyncio.timeout(deadline_s):
+                result: T = await asyncio.wrap_future(job.done)
+                return result
+        except TimeoutError:
+            raise StorageUnavailable(
+                f"The write was not finished within {deadline_s:g} s.", retry_after_s=1
+            ) from None
+        except ENGINE_ERRORS as error:
+            raise self._unavailable(error) from error
+
+    async def read(self, work: Work[T], *, deadline_s: float = READ_DEADLINE_S) -> T:
+        """Runs `work` on a reader's own cursor, in one transaction that sees one moment and is rolled back at its end.
+
+        `Overloaded` when too many reads wait; `StorageUnavailable` when the engine fails or the deadline passes (the
+        statement is then interrupted).
+        """
+        if self._closing:
+            raise StorageUnavailable("The database is closed.")
+        if self._reads_waiting >= READS_WAITING_MAX:
+            raise Overloaded("Too many reads are waiting; try again.", retry_after_s=1)
+        running: list[Connection] = []
+        self._reads_waiting += 1
+        task = self._readers.submit(self._read, work, running)
+        task.add_done_callback(lambda _: running.clear())
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await asyncio.wrap_future(task)
+        except TimeoutError:
+            for cursor in list(running):
+                cursor.interrupt()
+            raise StorageUnavailable(
+                f"The read was not finished within {deadline_s:g} s.", retry_after_s=1
+            ) from None
+        except ENGINE_ERRORS as error:
+            raise self._unavailable(error) from error
+        finally:
+            self._reads_waiting -= 1
+
+    async def close(self) -> None:
+        """Finishes what waits, folds the log into the file and lets go of it."""
+        if self._closing:
+            return
+        self._closing = True
+        await asyncio.to_thread(self._finish)
+
+    def _unavailable(self, error: duckdb.Error) -> StorageUnavailable:
+        self.fault = f"{self.path.name}: {type(error).__name__}"
+        log.error("storage failed", file=self.path.name, error=type(error).__name__)
+        return StorageUnavailable("The database does not answer.", retry_after_s=5)
+
+    def _read(self, work: Work[T], running: list[Connection]) -> T:
+        cursor: Connection | None = getattr(self._reader, "cursor", None)
+        if cursor is None:
+            cursor = self._reader.cursor = self._connection.cursor()
+        running.append(cursor)
+        try:
+            cursor.begin()
+            try:
+                return work(cursor)
+            finally:
+                cursor.rollback()
+        except duckdb.Error:
+            # What state the cursor is in is not worth finding out; the next read of this thread makes a new one.
+            self._reader.cursor = None
+            raise
+
+    def _write_loop(self) -> None:
+        while (first := self._jobs.get()) is not None:
+            group = [first]
+            last = False
+            while len(group) < GROUP_MAX and not last:
+                try:
+                    job = self._jobs.get_nowait()
+                except queue.Empty:
+                    break
+                if job is None:
+                    last = True
+                else:
+                    group.append(job)
+            self._write_group([job for job in group if job.done.set_running_or_notify_cancel()])
+            if last:
+                return
+
+    def _write_group(self, group: list[_Job]) -> None:
+        try:
+            results = self._transact(group)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the job
+            if len(group) == 1:
+                group[0].done.set_exception(error)
+                return
+            for job in group:
+                self._write_group([job])
+            return
+        for job, result in zip(group, results, strict=True):
+            job.done.set_result(result)
+        if group:
+            self.fault = None
+
+    def _transact(self, group: list[_Job]) -> list[Any]:
+        if not group:
+            return []
+        con = self._connection
+        con.begin()
+        try:
+            results = [job.work(con) for job in group]
+            con.commit()
+        except BaseException:
+            try:
+                con.rollback()
+            except duckdb.Error as error:
+                # A failed COMMIT has already ended the transaction; the first error is the one to tell.
+                log.debug("nothing left to roll back", error=type(error).__name__)
+            raise
+        return results
+
+    def _finish(self) -> None:
+        self._readers.shutdown(wait=True, cancel_futures=True)
+        self._jobs.put(None)
+        self._writer.join()
+        try:
+            self._connection.execute("CHECKPOINT")
+        except duckdb.Error as error:
+            log.warning("not checkpointed", file=self.path.name, error=type(error).__name__)
+        self._connection.close()

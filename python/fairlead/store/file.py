@@ -1,0 +1,233 @@
+"""Opening a database file: never beside, over or instead of one that is damaged.
+
+A new file is made under another name, brought to the newest schema and renamed, so a file with the right name is always
+a whole one: an empty, torn or missing file that something else speaks of is damage, and damage is refused in words.
+Before the schema of an existing file changes, the file is copied to `<file>.bak-<old version>`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+
+from fairlead.errors import Refusal
+
+Connection = duckdb.DuckDBPyConnection
+T = TypeVar("T")
+
+THREADS = 2
+MEMORY_LIMIT = "512MB"
+
+_VERSION_TABLE = """
+CREATE TABLE IF NOT EXISTS schema_version (
+    version INTEGER NOT NULL,
+    name VARCHAR NOT NULL,
+    applied_at TIMESTAMP NOT NULL DEFAULT current_timestamp::TIMESTAMP
+)
+"""
+
+
+class DamagedFile(Refusal):  # noqa: N818 - as `Refusal`
+    """The file cannot be read as what it should be."""
+
+
+class LockedFile(Refusal):  # noqa: N818 - as `Refusal`
+    """Another process has the file open."""
+
+
+class NewerSchema(Refusal):  # noqa: N818 - as `Refusal`
+    """The file was written by a newer fairlead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    version: int
+    name: str
+    sql: str
+
+
+def read_migrations(folder: Path) -> list[Migration]:
+    """The files `NNNN_name.sql` of a folder, in order; the numbers are 1, 2, 3 without a gap."""
+    found = [
+        Migration(int(path.stem[:4]), path.stem[5:], path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    ]
+    if [migration.version for migration in found] != list(range(1, len(found) + 1)):
+        raise ValueError(f"The migrations in {folder.name} are not numbered 1 to {len(found)}.")
+    return found
+
+
+def open_file(path: Path, migrations: Path) -> Connection:
+    """Opens `path` at its newest schema, making it first if there is none.
+
+    Raises `DamagedFile`, `LockedFile`, `NewerSchema`, each with one sentence.
+    """
+    steps = read_migrations(migrations)
+    if not path.exists():
+        _refuse_remains(path)
+        _make(path, steps)
+    _refuse_empty(path)
+    connection = _connect(path)
+    try:
+        version = _guarded(path, lambda: _schema_version(connection))
+        if version > len(steps):
+            raise NewerSchema(
+                f"{path} has schema {version}, this fairlead knows {len(steps)}: start the newer fairlead that wrote it."
+            )
+        if version < len(steps):
+            _guarded(path, lambda: connection.execute("CHECKPOINT"))
+            connection.close()
+            _copy(path, backup_path(path, version))
+            connection = _connect(path)
+            _migrate(connection, steps[version:])
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def backup_path(path: Path, version: int) -> Path:
+    """Where the file's copy of schema `version` is kept."""
+    return path.with_name(f"{path.name}.bak-{version}")
+
+
+def newest_backup(path: Path) -> Path | None:
+    """The copy of the highest schema version beside the file, if there is one."""
+    copies = [p for p in path.parent.glob(f"{path.name}.bak-*") if p.suffix[5:].isdigit()]
+    return max(copies, key=lambda p: int(p.suffix[5:]), default=None)
+
+
+def damaged(path: Path, what: str) -> DamagedFile:
+    """The refusal to touch a damaged file, naming the backup if there is one."""
+    backup = newest_backup(path)
+    advice = f"the newest backup is {backup}" if backup else "there is no backup beside it"
+    return DamagedFile(f"{path} {what}; it is left as it is, and {advice}.")
+
+
+def _log_path(path: Path) -> Path:
+    return path.with_name(path.name + ".wal")
+
+
+def _refuse_remains(path: Path) -> None:
+    if path.is_symlink():
+        raise damaged(path, "is a link to nothing")
+    if _log_path(path).exists():
+        raise damaged(path, f"is missing while its log {_log_path(path).name} is there")
+    if newest_backup(path) is not None:
+        raise damaged(path, "is missing while a backup of it is there")
+
+
+def _refuse_empty(path: Path) -> None:
+    try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise damaged(path, "is not a file")
+        if about.st_size == 0:
+            raise damaged(path, "is empty")
+        with path.open("r+b"):
+            pass
+    except OSError as error:
+        raise DamagedFile(f"{path} cannot be opened for writing: {error.strerror}.") from None
+
+
+def _connect(path: Path) -> Connection:
+    connection = _guarded(path, lambda: duckdb.connect(str(path), config=_config(path)))
+    try:
+        os.chmod(path, 0o600)
+    except OSError as error:
+        connection.close()
+        raise DamagedFile(f"{path} belongs to somebody else: {error.strerror}.") from None
+    return connection
+
+
+def _config(path: Path) -> dict[str, str | bool | int | float | list[str]]:
+    # No extension is fetched or loaded behind the operator's back; what spills goes into the data directory.
+    return {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+        "threads": str(THREADS),
+        "memory_limit": MEMORY_LIMIT,
+        "temp_directory": str(path.with_name(path.stem + ".spill")),
+    }
+
+
+def _guarded(path: Path, work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except duckdb.Error as error:
+        words = str(error)
+        if "lock on file" in words:
+            raise LockedFile(f"{path} is open in another process: stop that process first.") from None
+        if "newer version" in words or "older version" in words and "storage" in words:
+            raise NewerSchema(f"{path} was written by another version of DuckDB than this one.") from None
+        raise damaged(path, "is damaged") from error
+
+
+def _schema_version(connection: Connection) -> int:
+    there = connection.execute(
+        "SELECT count(*) FROM information_schema.tables WHERE table_name = 'schema_version'"
+    ).fetchone()
+    if not there or not there[0]:
+        return 0
+    row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _make(path: Path, steps: list[Migration]) -> None:
+    new = path.with_name(path.name + ".new")
+    # What is left of a start that was cut short is not precious: it never had the right name.
+    for rest in (new, _log_path(new)):
+        rest.unlink(missing_ok=True)
+    try:
+        connection = duckdb.connect(str(new), config=_config(new))
+    except duckdb.Error:
+        raise Refusal(f"{path} cannot be made: is {path.parent} writable, and is there space?") from None
+    try:
+        _migrate(connection, steps)
+        connection.execute("CHECKPOINT")
+    finally:
+        connection.close()
+    os.chmod(new, 0o600)
+    _sync(new)
+    new.rename(path)
+    _sync(path.parent)
+
+
+def _migrate(connection: Connection, steps: list[Migration]) -> None:
+    connection.execute(_VERSION_TABLE)
+    for step in steps:
+        connection.begin()
+        try:
+            connection.execute(step.sql)
+            connection.execute(
+                "INSERT INTO schema_version (version, name) VALUES (?, ?)", [step.version, step.name]
+            )
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+
+
+def _copy(path: Path, copy: Path) -> None:
+    new = copy.with_name(copy.name + ".new")
+    shutil.copyfile(path, new)
+    os.chmod(new, 0o600)
+    _sync(new)
+    new.rename(copy)
+    _sync(copy.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

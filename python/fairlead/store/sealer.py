@@ -1,0 +1,85 @@
+"""The data directory's key and what is sealed with it (AES-256-GCM, the record's id as associated data)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import secrets
+from pathlib import Path
+
+from fairlead import _core
+from fairlead.errors import Internal, Refusal
+
+KEY_BYTES = 32
+
+
+class Sealer:
+    """Seals and opens secrets; prints as nothing that gives the key away."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __repr__(self) -> str:
+        return "Sealer(***)"
+
+    def seal(self, record_id: str, plaintext: bytes) -> bytes:
+        """Seals a secret of the record with this id."""
+        return _core.seal(self._key, record_id, plaintext)
+
+    def unseal(self, record_id: str, sealed: bytes) -> bytes:
+        """Opens what `seal` made for the same record; `Internal` when it does not open."""
+        try:
+            return _core.unseal(self._key, record_id, sealed)
+        except ValueError:
+            raise Internal("A stored secret does not open with this data directory's key.") from None
+
+
+def decode_key(text: str) -> bytes:
+    """32 bytes from base64; `ValueError` when it is anything else."""
+    try:
+        key = base64.b64decode(text.strip(), validate=True)
+    except binascii.Error:
+        raise ValueError("is not base64") from None
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"is {len(key)} bytes long, not {KEY_BYTES}")
+    return key
+
+
+def load_key(data_dir: Path, given: str | None = None) -> bytes:
+    """The key that was given, else the one in `<data_dir>/secret.key`, made at first start."""
+    if given is not None:
+        return decode_key(given)
+    path = data_dir / "secret.key"
+    text = make_secret_file(path, base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode())
+    try:
+        return decode_key(text)
+    except ValueError as error:
+        raise Refusal(
+            f"{path} {error}: put the key back that sealed this data directory's secrets."
+        ) from None
+
+
+def make_secret_file(path: Path, content: str) -> str:
+    """The text of a 0600 file, which is made with `content` if there is none. Two makers agree on one content."""
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refusal(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'not text'}.") from None
+    try:
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(content + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(new, path)
+        except FileExistsError:
+            return path.read_text(encoding="ascii").strip()
+        finally:
+            new.unlink()
+    except OSError as error:
+        raise Refusal(f"{path} cannot be made: {error.strerror}.") from None
+    return content

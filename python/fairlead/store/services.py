@@ -1,0 +1,74 @@
+"""What a router or a background task of the control plane works with.
+
+Routers take it as a parameter: `services: ServicesDep`. Control makes one per process and puts it into the app's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from fairlead.settings import ControlConfig
+from fairlead.store.database import Database
+from fairlead.store.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """What a relay worker last said of itself on the link; `stats` as in the contracts page."""
+
+    worker_id: str
+    pid: int
+    live: bool
+    applied_version: int
+    age_ms: int
+    stats: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """A background task: is it running, how often was it restarted, and what (type of error) ended it last."""
+
+    name: str
+    running: bool
+    restarts: int
+    last_error: str | None
+
+
+@dataclass(slots=True)
+class Services:
+    """One control process. `workers`, `tasks` and `snapshot_version` tell the present state each time they are called."""
+
+    config: ControlConfig
+    data_dir: Path
+    state: State
+    usage: Database
+    workers: Callable[[], list[WorkerReport]] = field(default=list)
+    tasks: Callable[[], list[TaskReport]] = field(default=list)
+    snapshot_version: Callable[[], int] = field(default=int)
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundTask:
+    """Work that a package wants done while control runs.
+
+    A package lists its own in a module constant (`fairlead.usage.tasks.TASKS`, ...) which `control/app.py` collects. `run` lasts
+    until it is cancelled; if it ends or raises, that is logged, readiness goes red, and it is started again with backoff.
+    """
+
+    name: str
+    run: Callable[[Services], Awaitable[None]]
+
+
+def services_of(request: HTTPConnection) -> Services:
+    """The services of the app that serves this request."""
+    services: Services = request.app.state.services
+    return services
+
+
+ServicesDep = Annotated[Services, Depends(services_of)]

@@ -1,0 +1,50 @@
+"""The precious database, and the one way to change it.
+
+Everything that is read by the relay plane is compiled from here into a snapshot. So a change goes through
+`commit`, which returns when the change is stored and in force: every live relay worker has the snapshot that contains
+it, or one second has passed.
+
+    def rename(con: Connection) -> str:
+        con.execute("UPDATE nodes SET name = ? WHERE id = ?", [name, node_id])
+        return name
+
+    await state.commit(rename)
+
+`work` runs in the writer's thread inside a transaction. It may run twice, so it does nothing outside of the database;
+what it raises (a `Conflict`, a `NotFound`) undoes it and reaches the caller of `commit`. Uniqueness is checked there, by a
+SELECT before the INSERT: there is one writer, so nothing comes between. Rows carry no secondary index and no UNIQUE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from fairlead.store.database import Database, Work
+from fairlead.store.sealer import Sealer
+
+T = TypeVar("T")
+
+
+class State:
+    """The state database with what makes a change count."""
+
+    def __init__(self, database: Database, sealer: Sealer) -> None:
+        self.database = database
+        self.sealer = sealer
+        self._publish: Callable[[], Awaitable[None]] | None = None
+
+    def on_commit(self, publish: Callable[[], Awaitable[None]]) -> None:
+        """What a commit awaits after the write: control's publisher."""
+        self._publish = publish
+
+    async def commit(self, work: Work[T]) -> T:
+        """Runs `work` in the writer and returns its result once it is stored and in force."""
+        result = await self.database.write(work)
+        if self._publish is not None:
+            await self._publish()
+        return result
+
+    async def read(self, work: Work[T]) -> T:
+        """Runs `work` on a reader: one consistent moment, nothing it does is kept."""
+        return await self.database.read(work)
