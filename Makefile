@@ -1,0 +1,111 @@
+# One command per chore; `make help` lists them. A fresh machine needs Python 3.11+, cargo and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Cargo profile of everything that is built here: optimised, without link-time optimisation, so that
+# the extension, the Rust tests and clippy share what they compile. `make bench` uses `release`.
+PROFILE ?= fast
+# Where a benchmark finds the start scripts of other gateways; without the folder they are left out.
+PEERS_DIR ?= ../shared/peers
+BENCH_FLAGS ?=
+
+CORE_SOURCES := Cargo.toml Cargo.lock $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--exclude-newer "7 days" --custom-compile-command "make lock" --system-certs
+
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+##@ Use
+
+.PHONY: run
+run: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Build everything into .venv and start fairlead with the stand-in provider.
+	$(BIN)/fairlead serve --demo
+
+.PHONY: build
+build: $(VENV)/.stamp-run ## Make the wheel and the source archive in dist/ (fully optimised: some minutes).
+	$(BIN)/maturin build --release --sdist --out dist
+
+##@ Work
+
+.PHONY: develop
+develop: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Build the extension in place and install every tool into .venv.
+
+.PHONY: test
+test: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Run every test but the slow ones, Rust and Python.
+	cargo test --workspace --profile $(PROFILE) --locked
+	$(BIN)/pytest
+
+.PHONY: test-all
+test-all: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Run every test, the slow ones too (wheel, crash runs, large streams).
+	cargo test --workspace --profile $(PROFILE) --locked
+	$(BIN)/pytest -m "slow or not slow"
+
+.PHONY: check
+check: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest fairlead._core
+	$(BIN)/pytest -q tests/unit/python/test_arrows.py
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --profile $(PROFILE) --locked -- -D warnings
+
+.PHONY: format
+format: $(VENV)/.stamp-dev ## Lay out the code as `make check` wants it.
+	$(BIN)/ruff check --fix --exit-zero
+	$(BIN)/ruff format
+	cargo fmt --all
+
+.PHONY: bench
+bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways side by side (needs nginx and wrk).
+	$(BIN)/maturin develop --quiet --release
+	touch $(VENV)/.stamp-core-release && rm -f $(VENV)/.stamp-core-$(PROFILE)
+	$(BIN)/pytest benches/micro --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
+	PEERS_DIR=$(PEERS_DIR) $(BIN)/python benches/load/run.py $(BENCH_FLAGS)
+
+.PHONY: openapi
+openapi: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write docs/reference/openapi.json from the code.
+	$(BIN)/python -m fairlead.control.openapi > docs/reference/openapi.json
+
+.PHONY: lock
+lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a week.
+	$(LOCK) pyproject.toml --extra standin --group build --output-file requirements/run.txt
+	$(LOCK) pyproject.toml --extra standin --group build --group test \
+		--constraint requirements/run.txt --output-file requirements/test.txt
+	$(LOCK) pyproject.toml --extra standin --group build --group test --group dev \
+		--constraint requirements/test.txt --output-file requirements/dev.txt
+
+.PHONY: clean
+clean: ## Remove what was built; leave .venv and results alone.
+	rm -rf target dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -f $(VENV)/.stamp-core-* python/fairlead/*.so
+	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help
+help: ## List these commands.
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---- how the above comes about ----
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "fairlead needs Python 3.11 or newer; name one with PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(BIN)/uv: | $(BIN)/python
+	$(PIP) install uv
+
+# Each list holds the one before it, with the same versions.
+$(VENV)/.stamp-run $(VENV)/.stamp-test $(VENV)/.stamp-dev: $(VENV)/.stamp-%: requirements/%.txt | $(BIN)/python
+	$(PIP) install --require-hashes -r $<
+	touch $@
+
+$(VENV)/.stamp-core-$(PROFILE): $(CORE_SOURCES) pyproject.toml requirements/run.txt | $(VENV)/.stamp-run
+	$(BIN)/maturin develop --quiet --profile $(PROFILE)
+	rm -f $(VENV)/.stamp-core-* && touch $@
