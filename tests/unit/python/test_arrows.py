@@ -1,7 +1,8 @@
 """The arrows between the rooms: who may know whom.
 
-Every room stands on a floor and imports from the floors below it only. Rooms of one floor do not know each
-other: what they have in common is offered by the floor below. A type-only import is an arrow too.
+Every room stands on a floor and imports from the floors below it only. Rooms of one floor do not
+know each other: what they have in common is offered by the floor below. A type-only import is an
+arrow too.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "python" / "fairlead"
 
-# From the ground up. Modules that stand beside these folders (`errors`, `settings`, ...) and `_core` are the
-# ground: every room may use them, they use none, and among themselves they have no cycle.
+# From the ground up. Modules that stand beside these folders (`errors`, `settings`, ...) and `_core`
+# are the ground: every room may use them, they use none, and they have no cycle among themselves.
 FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"store"}),
     frozenset(
         {
-            "gateway", "identity", "board", "scrape", "webhooks", "tasks", "usage", "tools", "dashboard",
-            "standin",
+            "gateway", "identity", "board", "scrape", "webhooks",
+            "tasks", "usage", "tools", "dashboard", "standin",
         }
     ),
     frozenset({"control", "relay"}),
@@ -47,7 +48,7 @@ CRATE_HOMES = {
     "rustls": {"engine"},
 }
 
-# The environment is read once, in `settings`; a plane's first lines take what the supervisor handed over.
+# The environment is read once, in `settings`; a plane takes what the supervisor handed over.
 ENVIRONMENT_READERS = {
     "settings.py": "the one place where flags and environment become settings",
     "serve.py": "hands the planes what they need",
@@ -83,7 +84,7 @@ def module_of(file: Path) -> tuple[str, ...]:
 
 
 def imports_of(file: Path) -> Iterator[Arrow]:
-    """Every module that `file` names in an import, relative ones resolved, and in `import_module("...")`."""
+    """Every module that `file` names in an import (relative ones resolved) or `import_module`."""
     package = module_of(file) if file.stem == "__init__" else module_of(file)[:-1]
     for node in ast.walk(ast.parse(file.read_text("utf-8"), str(file))):
         match node:
@@ -93,7 +94,7 @@ def imports_of(file: Path) -> Iterator[Arrow]:
             case ast.ImportFrom(module=module, names=names, level=level):
                 base = package[: len(package) - level + 1] if level else ()
                 origin = ".".join((*base, *(module.split(".") if module else ())))
-                # `from fairlead import serve` names a room; `from fairlead.serve import x` names it already
+                # `from fairlead import serve` names a room by what it imports
                 for name in names if origin == "fairlead" else ():
                     yield Arrow(file, node.lineno, f"fairlead.{name.name}")
                 if origin != "fairlead":
@@ -105,7 +106,7 @@ def imports_of(file: Path) -> Iterator[Arrow]:
 
 
 def room_of(module: tuple[str, ...] | list[str]) -> str | None:
-    """The room of a module of ours: its folder, or its own name where it stands alone. None for the package."""
+    """A module's room: its folder, or its own name where it stands alone; None for the package."""
     return module[1] if len(module) > 1 else None
 
 
