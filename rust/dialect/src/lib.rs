@@ -1,0 +1,16 @@
+//! Provider wire formats as pure functions over bytes and events: no I/O, no clock, no runtime.
+//!
+//! Read in this order: [`openai::request`] (what a chat body asks for, and the body that goes upstream),
+//! [`openai::answer`] (what came back in one piece), [`sse`] (a byte stream cut into events), [`openai::stream`] (what
+//! came back in many pieces, and how such an answer ends), [`shapes`] (errors as each surface says them).
+//!
+//! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
+
+#![forbid(unsafe_code)]
+
+pub mod openai;
+pub mod shapes;
+pub mod sse;
+
+/// Consecutive byte slices that together are one message, or one part of it.
+pub type Pieces = smallvec::SmallVec<[bytes::Bytes; 4]>;

@@ -1,0 +1,65 @@
+//! A chat answer that came in one piece.
+
+use fairlead_core::json::{self, JsonFault, Kind};
+use fairlead_core::usage::Usage;
+
+use super::error;
+pub use super::error::{error_fields, UpstreamError};
+use super::usage;
+
+/// What an upstream's body holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// As the provider counted; `None` when the body has no usage object.
+    pub usage: Option<Usage>,
+    /// The body tells a failure, whatever its status was.
+    pub error: Option<UpstreamError>,
+    /// `choices` is there and an array.
+    pub has_choices: bool,
+}
+
+/// Looks into a body; a fault when it is not one JSON object.
+pub fn inspect(body: &[u8]) -> Result<Inspection, JsonFault> {
+    let scan = json::scan_object(body, &["usage", "error", "choices"], json::MAX_DEPTH)?;
+    let told = scan.get("error").filter(|told| error::is_error(*told));
+    let used = scan.get("usage").filter(|used| used.kind == Kind::Object);
+    Ok(Inspection {
+        usage: used.and_then(|used| usage::read(body.get(used.span())?)),
+        error: told.map(|told| error::read(body, told)),
+        has_choices: scan.get("choices").is_some_and(|choices| choices.kind == Kind::Array),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_choices_and_usage() {
+        let body = br#"{"id":"c","choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
+
+        let inspection = inspect(body).expect("an object");
+        assert_eq!(Some(Usage { input: 3, output: 1, ..Usage::default() }), inspection.usage);
+        assert!(inspection.has_choices);
+        assert_eq!(None, inspection.error);
+    }
+
+    #[test]
+    fn an_error_under_status_200_is_seen() {
+        let inspection = inspect(br#"{"error":{"message":"no quota"},"usage":null}"#).expect("an object");
+
+        assert_eq!("no quota", inspection.error.expect("an error").message);
+        assert!(!inspection.has_choices);
+        assert_eq!(None, inspection.usage);
+        let fine = inspect(br#"{"error":null,"choices":[]}"#).expect("an object");
+        assert_eq!(None, fine.error);
+        assert!(fine.has_choices);
+    }
+
+    #[test]
+    fn what_is_no_object_is_a_fault() {
+        for body in ["", "<html></html>", "[]", "{", "null"] {
+            assert!(inspect(body.as_bytes()).is_err(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A chat completion request: what the relay must know of it, and the body that goes upstream.
+//!
+//! Only two things change on the way: the model's name, and, on a stream whose client did not ask for usage,
+//! `stream_options.include_usage`, because usage is what the request is accounted by. Every other byte stays as it came.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind as ErrorKind};
+use fairlead_core::json::{self, FaultKind, JsonFault, Kind, Value};
+
+use crate::Pieces;
+
+/// Nesting of a request body.
+pub const MAX_DEPTH: usize = json::MAX_DEPTH;
+pub const MAX_MODEL_CHARS: usize = 300;
+pub const MAX_MESSAGES: usize = 10_000;
+
+/// A chat body that was read. Its spans hold for that body only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatRequest {
+    /// The model as the caller named it.
+    pub model: String,
+    pub stream: bool,
+    /// Whether the caller itself asked for the usage chunk.
+    pub asks_usage: bool,
+    /// Number of messages.
+    pub messages: usize,
+    model_span: Range<usize>,
+    /// How the body is made to ask for usage; `None` when it does already or is no stream.
+    ask_usage: Option<Splice>,
+}
+
+/// Text that takes the place of a span.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Splice {
+    span: Range<usize>,
+    text: &'static str,
+}
+
+/// Reads a body. An error is of kind `invalid_request` and names the member that it is about.
+pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
+    if body.is_empty() {
+        return Err(invalid("The body is empty; expected a JSON object."));
+    }
+    let wanted = ["model", "messages", "stream", "stream_options"];
+    let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    let (model, model_span) = model(body, scan.get("model"))?;
+    let messages = messages(scan.get("messages"))?;
+    let stream = match scan.get("stream") {
+        None => false,
+        Some(value) if value.is_null() => false,
+        Some(value) => value.as_bool().ok_or_else(|| wrong("stream", "must be a boolean"))?,
+    };
+    let (asks_usage, splice) = usage_option(body, scan.get("stream_options"), scan.close())?;
+    Ok(ChatRequest { model, stream, asks_usage, messages, model_span, ask_usage: splice.filter(|_| stream) })
+}
+
+/// The body for upstream: slices of `body` around the few bytes that change.
+pub fn rewrite(body: &Bytes, request: &ChatRequest, upstream_model: &str) -> Pieces {
+    let model = Bytes::from(serde_json::Value::from(upstream_model).to_string());
+    let model = Some((request.model_span.clone(), model));
+    let usage = request.ask_usage.as_ref();
+    let usage = usage.map(|splice| (splice.span.clone(), Bytes::from_static(splice.text.as_bytes())));
+    let model_first = usage.as_ref().is_none_or(|(span, _)| request.model_span.start < span.start);
+    let edits = if model_first { [model, usage] } else { [usage, model] };
+
+    let mut pieces = Pieces::new();
+    let mut kept = 0;
+    for (span, text) in edits.into_iter().flatten() {
+        pieces.push(body.slice(kept..span.start));
+        pieces.push(text);
+        kept = span.end;
+    }
+    pieces.push(body.slice(kept..));
+    pieces
+}
+
+fn model(body: &[u8], value: Option<Value>) -> Result<(String, Range<usize>), Error> {
+    let Some(value) = value else {
+        return Err(missing("model"));
+    };
+    let model = json::as_str(body, value).map(Cow::into_owned);
+    let model = model.ok_or_else(|| wrong("model", "must be a string"))?;
+    if model.is_empty() {
+        return Err(wrong("model", "must not be empty"));
+    }
+    if model.chars().count() > MAX_MODEL_CHARS {
+        return Err(wrong("model", "must have at most 300 characters"));
+    }
+    // The name is told again in headers and logs.
+    if model.chars().any(char::is_control) {
+        return Err(wrong("model", "must not contain control characters"));
+    }
+    Ok((model, value.span()))
+}
+
+fn messages(value: Option<Value>) -> Result<usize, Error> {
+    match value {
+        None => Err(missing("messages")),
+        Some(value) if value.kind != Kind::Array => Err(wrong("messages", "must be an array")),
+        Some(value) if value.elements == 0 => Err(wrong("messages", "must not be empty")),
+        Some(value) if value.elements > MAX_MESSAGES => {
+            Err(wrong("messages", "must have at most 10,000 elements"))
+        }
+        Some(value) => Ok(value.elements),
+    }
+}
+
+/// Whether the body asks for usage, and if not, the splice that makes it. `close` is the body's closing brace.
+fn usage_option(body: &[u8], options: Option<Value>, close: usize) -> Result<(bool, Option<Splice>), Error> {
+    let Some(options) = options else {
+        // The body has a model, so a comma is right.
+        let text = r#","stream_options":{"include_usage":true}"#;
+        return Ok((false, Some(Splice { span: close..close, text })));
+    };
+    if options.is_null() {
+        return Ok((false, Some(Splice { span: options.span(), text: r#"{"include_usage":true}"# })));
+    }
+    if options.kind != Kind::Object {
+        return Err(wrong("stream_options", "must be an object"));
+    }
+    let inner = body.get(options.span()).unwrap_or_default();
+    let scan = json::scan_object(inner, &["include_usage"], MAX_DEPTH).map_err(|fault| {
+        Error::client(ErrorKind::InvalidRequest, format!("`stream_options`: {fault}.")).about("stream_options")
+    })?;
+    match scan.get("include_usage") {
+        Some(value) if value.as_bool() == Some(true) => Ok((true, None)),
+        Some(value) if value.is_null() || value.as_bool().is_some() => {
+            let span = options.start + value.start..options.start + value.end;
+            Ok((false, Some(Splice { span, text: "true" })))
+        }
+        Some(_) => Err(wrong("stream_options.include_usage", "must be a boolean")),
+        None => {
+            let place = options.end - 1;
+            let text = if scan.is_empty() { r#""include_usage":true"# } else { r#","include_usage":true"# };
+            Ok((false, Some(Splice { span: place..place, text })))
+        }
+    }
+}
+
+fn broken(fault: &JsonFault) -> Error {
+    let error = invalid(match fault.kind {
+        FaultKind::NotAnObject => "The body must be a JSON object.".to_owned(),
+        _ => format!("The body is not valid JSON: {fault}."),
+    });
+    if fault.field.is_empty() {
+        error
+    } else {
+        error.about(fault.field.clone())
+    }
+}
+
+fn missing(field: &'static str) -> Error {
+    wrong(field, "is required")
+}
+
+fn wrong(field: &'static str, rule: &str) -> Error {
+    invalid(format!("`{field}` {rule}.")).about(field)
+}
+
+fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
+    Error::client(ErrorKind::InvalidRequest, message)
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,320 @@
+//! A chat answer that comes as a stream: what is passed on, what is learnt on the way, and how it ends.
+//!
+//! Events pass byte for byte, with two exceptions: the extra usage chunk when the caller did not ask for it, and whatever
+//! follows the first end of the stream. The end is `[DONE]` or an error object, whichever is first; a stream that has
+//! neither is given one, so that a caller can always tell a complete answer from a broken one:
+//!
+//! ```text
+//! upstream says                          the caller gets after it    outcome
+//! [DONE]                                 nothing                     completed
+//! a finish reason, then a clean end      [DONE]                      completed
+//! an error object                        [DONE]                      upstream failed
+//! anything else, cut or not              error object, [DONE]        upstream failed
+//! ```
+
+use std::sync::LazyLock;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
+use fairlead_core::json::{self, Kind};
+use fairlead_core::usage::Usage;
+use memchr::memmem::Finder;
+
+use super::error::{self, UpstreamError};
+use super::usage;
+use crate::shapes::{error_body, ErrorText, Surface};
+use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
+use crate::Pieces;
+
+const DONE: &[u8] = b"data: [DONE]\n\n";
+
+static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
+static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
+static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
+
+/// Follows one answer from its first chunk to its end.
+#[derive(Debug)]
+pub struct StreamScan {
+    framer: Framer,
+    progress: Progress,
+}
+
+/// What is known so far.
+#[derive(Debug, Default)]
+struct Progress {
+    asks_usage: bool,
+    answered: bool,
+    finish_reason: bool,
+    usage: Option<Usage>,
+    end: Option<Ended>,
+}
+
+#[derive(Debug)]
+enum Ended {
+    Done,
+    InBand(UpstreamError),
+    Fault(Error),
+}
+
+/// What a chunk came to.
+#[derive(Debug)]
+pub struct Passed {
+    /// For the caller; empty when all of the chunk is held back or dropped.
+    pub pieces: Pieces,
+    /// The first event of the answer is in this chunk.
+    pub first_token: bool,
+    /// The caller has the end of the stream; whatever else comes from upstream is dropped.
+    pub done: bool,
+}
+
+/// How the upstream's body ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// As its framing says.
+    Clean,
+    /// In any other way: cut, silent too long, or ended by this side.
+    Broken(Error),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Completed,
+    UpstreamFailed,
+}
+
+/// How the answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Closing {
+    /// What the caller must still be sent; may be empty.
+    pub bytes: Bytes,
+    pub outcome: Outcome,
+    /// The last usage that the upstream told.
+    pub usage: Option<Usage>,
+    /// Why it failed; `None` when it did not.
+    pub error: Option<Error>,
+    /// The error object that came in the stream, when that is why.
+    pub upstream_error: Option<UpstreamError>,
+}
+
+impl StreamScan {
+    /// `asks_usage`: the caller asked for the usage chunk itself.
+    pub fn new(asks_usage: bool) -> Self {
+        Self::with_limits(asks_usage, Limits::default())
+    }
+
+    pub fn with_limits(asks_usage: bool, limits: Limits) -> Self {
+        Self { framer: Framer::new(limits), progress: Progress { asks_usage, ..Progress::default() } }
+    }
+
+    /// Takes the next chunk of the upstream's body.
+    pub fn push(&mut self, chunk: &Bytes) -> Passed {
+        if self.progress.end.is_some() {
+            return Passed { pieces: Pieces::new(), first_token: false, done: true };
+        }
+        let answered = self.progress.answered;
+        let (mut pieces, flow) = self.framer.push(chunk, |part| self.progress.judge(part));
+        if flow == Flow::TooLong {
+            self.progress.end = Some(Ended::Fault(invalid("The provider sent an event that is too long.")));
+        }
+        match &self.progress.end {
+            None | Some(Ended::Done) => {}
+            Some(Ended::InBand(_)) => pieces.push(Bytes::from_static(DONE)),
+            Some(Ended::Fault(error)) => pieces.push(terminal(error, !self.framer.between_events())),
+        }
+        Passed { pieces, first_token: self.progress.answered && !answered, done: self.progress.end.is_some() }
+    }
+
+    /// The last usage told so far.
+    pub fn usage(&self) -> Option<Usage> {
+        self.progress.usage
+    }
+
+    /// Whether a comment may be sent now: not within an event that is passing in parts.
+    pub fn between_events(&self) -> bool {
+        self.framer.between_events()
+    }
+
+    /// Ends the answer.
+    pub fn finish(mut self, how: End) -> Closing {
+        let mut bytes = Bytes::new();
+        if self.progress.end.is_none() {
+            bytes = match how {
+                End::Clean => self.end_cleanly(),
+                End::Broken(error) => self.end_with(error),
+            };
+        }
+        let usage = self.progress.usage;
+        let (error, upstream_error) = match self.progress.end {
+            None | Some(Ended::Done) => (None, None),
+            Some(Ended::Fault(error)) => (Some(error), None),
+            Some(Ended::InBand(told)) => {
+                let message = "The provider reported an error in its stream.";
+                (Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message)), Some(told))
+            }
+        };
+        let outcome = if error.is_some() { Outcome::UpstreamFailed } else { Outcome::Completed };
+        Closing { bytes, outcome, usage, error, upstream_error }
+    }
+
+    fn end_cleanly(&mut self) -> Bytes {
+        let framer = std::mem::replace(&mut self.framer, Framer::new(Limits::default()));
+        let rest = framer.close();
+        let mut bytes = BytesMut::new();
+        if rest.whole && !rest.mid_event {
+            if matches!(self.progress.judge(Part::Event(&rest.bytes)), Verdict::Pass | Verdict::Last) {
+                bytes.put_slice(&rest.bytes);
+            }
+        } else if !rest.mid_event && is_done(&rest.bytes) {
+            // Only the blank line is missing, and the data is not in doubt.
+            self.progress.end = Some(Ended::Done);
+            bytes.put_slice(DONE);
+        }
+        let cut = rest.mid_event && !rest.whole;
+        match &self.progress.end {
+            Some(Ended::Done) => {}
+            Some(Ended::InBand(_)) => bytes.put_slice(DONE),
+            Some(Ended::Fault(error)) => bytes.put_slice(&terminal(error, cut)),
+            None if self.progress.finish_reason && !cut => {
+                self.progress.end = Some(Ended::Done);
+                bytes.put_slice(DONE);
+            }
+            None => {
+                let message = "The provider ended its stream before the answer was complete.";
+                let error = Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message);
+                bytes.put_slice(&terminal(&error, cut));
+                self.progress.end = Some(Ended::Fault(error));
+            }
+        }
+        bytes.freeze()
+    }
+
+    /// A partial event that is held back is dropped.
+    fn end_with(&mut self, error: Error) -> Bytes {
+        let bytes = terminal(&error, !self.framer.between_events());
+        self.progress.end = Some(Ended::Fault(error));
+        bytes
+    }
+}
+
+impl Progress {
+    fn judge(&mut self, part: Part<'_>) -> Verdict {
+        match part {
+            Part::Event(event) => data_of(event).map_or(Verdict::Pass, |data| self.judge_data(&data)),
+            Part::Opening(event) => match data_of(event).as_deref().map(<[u8]>::trim_ascii_start) {
+                Some([b'{', ..]) | None => {
+                    self.answered = true;
+                    self.note_finish(event);
+                    Verdict::Pass
+                }
+                Some(_) => self.malformed(),
+            },
+            Part::More(bytes) => {
+                self.note_finish(bytes);
+                Verdict::Pass
+            }
+        }
+    }
+
+    fn judge_data(&mut self, data: &[u8]) -> Verdict {
+        match data.trim_ascii_start() {
+            // Clients would try to read it as JSON; some upstreams keep a connection alive with it.
+            [] => return Verdict::Drop,
+            [b'{', ..] => {}
+            text if text.starts_with(b"[DONE]") => {
+                self.end = Some(Ended::Done);
+                return Verdict::Last;
+            }
+            _ => return self.malformed(),
+        }
+        if has_value(&USAGE, data) || has_value(&ERROR, data) {
+            let verdict = self.judge_closely(data);
+            if verdict != Verdict::Pass {
+                return verdict;
+            }
+        }
+        self.note_finish(data);
+        self.answered = true;
+        Verdict::Pass
+    }
+
+    /// Reads an event that may tell usage or an error.
+    fn judge_closely(&mut self, data: &[u8]) -> Verdict {
+        let Ok(scan) = json::scan_object(data, &["usage", "error", "choices"], json::MAX_DEPTH) else {
+            return self.malformed();
+        };
+        if let Some(told) = scan.get("error").filter(|told| error::is_error(*told)) {
+            self.end = Some(Ended::InBand(error::read(data, told)));
+            return Verdict::Last;
+        }
+        let Some(used) = scan.get("usage").filter(|used| used.kind == Kind::Object) else {
+            return Verdict::Pass;
+        };
+        self.usage = data.get(used.span()).and_then(usage::read).or(self.usage);
+        let choices = scan.get("choices");
+        let extra = choices.is_some_and(|choices| choices.kind == Kind::Array && choices.elements == 0);
+        if extra && !self.asks_usage {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    fn note_finish(&mut self, data: &[u8]) {
+        self.finish_reason = self.finish_reason || has_value(&FINISH, data);
+    }
+
+    fn malformed(&mut self) -> Verdict {
+        self.end = Some(Ended::Fault(invalid("The provider sent an event that is not a JSON object.")));
+        Verdict::Stop
+    }
+}
+
+/// An error as the last event of a stream, with the `[DONE]` that follows it.
+pub fn terminal_error(text: &ErrorText<'_>) -> Bytes {
+    let body = error_body(Surface::OpenAi, text, "");
+    let mut bytes = BytesMut::with_capacity(body.len() + 24);
+    bytes.put_slice(b"data: ");
+    bytes.put_slice(&body);
+    bytes.put_slice(b"\n\n");
+    bytes.put_slice(DONE);
+    bytes.freeze()
+}
+
+/// A comment that clients ignore, to show that the connection lives.
+pub fn heartbeat() -> Bytes {
+    Bytes::from_static(b": keep-alive\n\n")
+}
+
+/// A terminal error; `cut` when the caller has the first part of an event, which must be ended before another begins.
+fn terminal(error: &Error, cut: bool) -> Bytes {
+    let bytes = terminal_error(&ErrorText::from(error));
+    if cut {
+        Bytes::from([b"\n\n", &*bytes].concat())
+    } else {
+        bytes
+    }
+}
+
+fn invalid(message: &'static str) -> Error {
+    Error::upstream(ErrorKind::UpstreamInvalid, Retry::Never, message)
+}
+
+fn is_done(event: &[u8]) -> bool {
+    data_of(event).is_some_and(|data| data.trim_ascii() == b"[DONE]")
+}
+
+/// Whether the member that `name` finds is anywhere in `data` with a value other than null. A text inside a string never
+/// looks like one, because its quotes are escaped.
+fn has_value(name: &Finder<'_>, data: &[u8]) -> bool {
+    name.find_iter(data).any(|place| {
+        let after = data.get(place + name.needle().len()..).unwrap_or_default();
+        match after.trim_ascii_start() {
+            [b':', value @ ..] => !matches!(value.trim_ascii_start(), [b'n', ..] | []),
+            _ => false,
+        }
+    })
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,0 +1,90 @@
+//! The `usage` object of an answer.
+
+use fairlead_core::json::{self, Kind};
+use fairlead_core::usage::Usage;
+
+/// Counts above this are no counts; a thousand billion tokens are more than any model takes.
+const MAX_TOKENS: u64 = 1_000_000_000_000;
+const MAX_DEPTH: usize = 16;
+
+/// Reads a `usage` object. A count that is absent, negative, fractional or absurd is 0, and a part is never more than
+/// its whole; `None` when `object` is no object.
+pub(super) fn read(object: &[u8]) -> Option<Usage> {
+    let wanted = [
+        "prompt_tokens",
+        "completion_tokens",
+        "prompt_tokens_details",
+        "completion_tokens_details",
+        "prompt_cache_hit_tokens",
+        "cache_creation_input_tokens",
+    ];
+    let scan = json::scan_object(object, &wanted, MAX_DEPTH).ok()?;
+    let count = |name| scan.get(name).and_then(|value| tokens(object, value));
+    let detail = |outer, name| {
+        let outer = scan.get(outer).filter(|value| value.kind == Kind::Object)?;
+        let inner = object.get(outer.span())?;
+        let names = [name];
+        let scan = json::scan_object(inner, &names, MAX_DEPTH).ok()?;
+        tokens(inner, scan.get(name)?)
+    };
+    let input = count("prompt_tokens").unwrap_or(0);
+    let output = count("completion_tokens").unwrap_or(0);
+    // Two spellings each: the details of OpenAI, and the flat members of DeepSeek and of Anthropic's models elsewhere.
+    let cached = detail("prompt_tokens_details", "cached_tokens").or_else(|| count("prompt_cache_hit_tokens"));
+    let cache_write =
+        detail("prompt_tokens_details", "cache_write_tokens").or_else(|| count("cache_creation_input_tokens"));
+    let reasoning = detail("completion_tokens_details", "reasoning_tokens");
+    let cached = cached.unwrap_or(0).min(input);
+    Some(Usage {
+        input,
+        output,
+        cached,
+        reasoning: reasoning.unwrap_or(0).min(output),
+        cache_write: cache_write.unwrap_or(0).min(input - cached),
+    })
+}
+
+fn tokens(bytes: &[u8], value: json::Value) -> Option<u64> {
+    json::as_u64(bytes, value).filter(|count| *count <= MAX_TOKENS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_counts_and_their_parts() {
+        let object = br#"{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150,
+            "prompt_tokens_details":{"cached_tokens":60,"audio_tokens":0,"cache_write_tokens":30},
+            "completion_tokens_details":{"reasoning_tokens":20}}"#;
+
+        let usage = Usage { input: 100, output: 50, cached: 60, reasoning: 20, cache_write: 30 };
+        assert_eq!(Some(usage), read(object));
+    }
+
+    #[test]
+    fn reads_the_flat_spellings() {
+        let object = br#"{"prompt_tokens":9,"completion_tokens":1,"prompt_cache_hit_tokens":4,"cache_creation_input_tokens":2}"#;
+
+        assert_eq!(Some(Usage { input: 9, output: 1, cached: 4, cache_write: 2, ..Usage::default() }), read(object));
+    }
+
+    #[test]
+    fn ignores_what_is_no_count() {
+        for wrong in ["-1", "1.0", "1e3", "\"7\"", "null", "[1]", "1000000000001", "99999999999999999999"] {
+            let object = format!(r#"{{"prompt_tokens":{wrong},"completion_tokens":3}}"#);
+            assert_eq!(Some(Usage { output: 3, ..Usage::default() }), read(object.as_bytes()), "{wrong}");
+        }
+        assert_eq!(Some(Usage::default()), read(b"{}"));
+        assert_eq!(None, read(b"null"));
+        assert_eq!(None, read(br#"{"prompt_tokens":1"#));
+    }
+
+    #[test]
+    fn a_part_is_never_more_than_its_whole() {
+        let object = br#"{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":4},
+            "completion_tokens_details":{"reasoning_tokens":9}}"#;
+
+        assert_eq!(Some(Usage { input: 5, output: 2, cached: 4, reasoning: 2, cache_write: 1 }), read(object));
+    }
+}

@@ -1,0 +1,137 @@
+//! Error bodies, in the shape that the clients of each surface know.
+
+use bytes::Bytes;
+use fairlead_core::error::Error;
+use serde_json::{json, Value};
+
+/// Whose clients read the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    OpenAi,
+    Anthropic,
+    Gemini,
+    Management,
+}
+
+/// What an error body says, before it has a shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorText<'a> {
+    /// The HTTP status that the body goes with.
+    pub status: u16,
+    pub message: &'a str,
+    /// OpenAI's `type`.
+    pub kind: &'a str,
+    pub code: Option<&'a str>,
+    /// The field or header that the message is about.
+    pub param: Option<&'a str>,
+}
+
+/// The body, as JSON. `request_id` is told where the surface has a place for it.
+pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> Bytes {
+    let body = match surface {
+        Surface::OpenAi => json!({ "error": openai(text) }),
+        Surface::Management => json!({ "error": openai(text), "requestId": request_id }),
+        Surface::Anthropic => json!({
+            "type": "error",
+            "error": { "type": anthropic_type(text.status), "message": text.message },
+            "request_id": request_id,
+        }),
+        Surface::Gemini => json!({
+            "error": { "code": text.status, "message": text.message, "status": gemini_status(text.status) },
+        }),
+    };
+    Bytes::from(body.to_string())
+}
+
+impl<'a> From<&'a Error> for ErrorText<'a> {
+    fn from(error: &'a Error) -> Self {
+        Self {
+            status: error.kind.status(),
+            message: &error.message,
+            kind: error.kind.wire_type(),
+            code: Some(error.kind.code()),
+            param: error.param.as_deref(),
+        }
+    }
+}
+
+fn openai(text: &ErrorText<'_>) -> Value {
+    json!({ "message": text.message, "type": text.kind, "param": text.param, "code": text.code })
+}
+
+/// Anthropic's closed list of error types.
+fn anthropic_type(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_error",
+        402 => "billing_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        503 | 529 => "overloaded_error",
+        504 => "timeout_error",
+        400..=499 => "invalid_request_error",
+        _ => "api_error",
+    }
+}
+
+/// The names that Google's APIs give to statuses.
+fn gemini_status(status: u16) -> &'static str {
+    match status {
+        401 => "UNAUTHENTICATED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        409 => "ABORTED",
+        429 => "RESOURCE_EXHAUSTED",
+        499 => "CANCELLED",
+        400..=499 => "INVALID_ARGUMENT",
+        503 | 529 => "UNAVAILABLE",
+        504 => "DEADLINE_EXCEEDED",
+        _ => "INTERNAL",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairlead_core::error::Kind;
+
+    fn body(surface: Surface, error: &Error) -> Value {
+        let bytes = error_body(surface, &ErrorText::from(error), "req-1");
+        serde_json::from_slice(&bytes).expect("JSON")
+    }
+
+    #[test]
+    fn each_surface_has_its_own_shape() {
+        let error = Error::client(Kind::InvalidRequest, "say \"model\"").about("model");
+
+        let inner = json!({
+            "message": "say \"model\"", "type": "invalid_request_error", "param": "model", "code": "invalid_request",
+        });
+        assert_eq!(json!({ "error": inner }), body(Surface::OpenAi, &error));
+        assert_eq!(json!({ "error": inner, "requestId": "req-1" }), body(Surface::Management, &error));
+        assert_eq!(
+            json!({
+                "type": "error", "request_id": "req-1",
+                "error": { "type": "invalid_request_error", "message": "say \"model\"" },
+            }),
+            body(Surface::Anthropic, &error)
+        );
+        assert_eq!(
+            json!({ "error": { "code": 400, "message": "say \"model\"", "status": "INVALID_ARGUMENT" } }),
+            body(Surface::Gemini, &error)
+        );
+    }
+
+    #[test]
+    fn every_kind_has_a_name_on_every_surface() {
+        for kind in Kind::ALL {
+            let error = Error::gateway(*kind, "text");
+            let anthropic = body(Surface::Anthropic, &error);
+            let gemini = body(Surface::Gemini, &error);
+            let ours = kind.status() >= 500;
+            assert_eq!(ours, ["api_error", "overloaded_error", "timeout_error"].iter().any(|own| anthropic["error"]["type"] == *own));
+            assert_eq!(ours, ["INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED"].iter().any(|own| gemini["error"]["status"] == *own));
+        }
+    }
+}
