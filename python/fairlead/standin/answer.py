@@ -1,0 +1,192 @@
+"""What the stand-in says: pieces of text or one tool call, with the token counts to go with it."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Any, Final
+
+import orjson
+
+from fairlead.standin.example import example_of
+from fairlead.standin.knobs import Knobs
+
+CREATED_S: Final = 1_767_225_600
+"""Time of every answer: 2026-01-01. A clock would make two equal requests differ."""
+_QUOTED_CHARS: Final = 400
+_PIECE: Final = re.compile(r"\S+\s*|\s+")
+
+
+class InvalidAsk(ValueError):
+    """A request that OpenAI would answer with 400. `param` names the field."""
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer. `words` are repeated or cut to `count` pieces; a tool call has no words."""
+
+    id: str
+    model: str
+    words: tuple[str, ...]
+    count: int
+    chunk_bytes: int | None
+    finish_reason: str
+    tool_call: ToolCall | None
+    usage: dict[str, Any] | None
+
+    def pieces(self) -> Iterator[str]:
+        for word in islice(cycle(self.words), self.count):
+            yield word if self.chunk_bytes is None else _fit(word, self.chunk_bytes)
+
+    def text(self) -> str:
+        return "".join(self.pieces())
+
+
+def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
+    """Answers a chat request. `model` is the name without knobs. Raises `InvalidAsk`."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise InvalidAsk("'messages' must be a list with at least one message.", "messages")
+    if not all(isinstance(message, dict) for message in messages):
+        raise InvalidAsk("each entry of 'messages' must be an object.", "messages")
+    last = messages[-1]
+    said = _text_of(last)
+    prompt_tokens = sum(_tokens(_text_of(message)) + 4 for message in messages)
+    if last.get("role") != "tool" and (call := _tool_call(body, said)):
+        return _finish(body, model, knobs, (), prompt_tokens, call)
+    if (formatted := _formatted(body)) is not None:
+        text = formatted
+    elif model == "echo":
+        text = said
+    elif last.get("role") == "tool":
+        text = f"The tool answered: {said[:_QUOTED_CHARS]}"
+    else:
+        text = f"Hello from the stand-in provider. You said: {said[:_QUOTED_CHARS]}"
+    return _finish(body, model, knobs, tuple(_PIECE.findall(text)), prompt_tokens, None)
+
+
+def answer_completion(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
+    """Answers a text completion. `model` is the name without knobs. Raises `InvalidAsk`."""
+    prompt = body.get("prompt", "")
+    said = prompt if isinstance(prompt, str) else orjson.dumps(prompt).decode()
+    text = (
+        said
+        if model == "echo"
+        else f"Hello from the stand-in provider. You wrote: {said[:_QUOTED_CHARS]}"
+    )
+    return _finish(body, model, knobs, tuple(_PIECE.findall(text)), _tokens(said), None)
+
+
+def identifier(prefix: str, *parts: bytes) -> str:
+    """A name that is the same for the same request."""
+    return f"{prefix}{hashlib.sha256(b'|'.join(parts)).hexdigest()[:24]}"
+
+
+def _finish(
+    body: dict[str, Any],
+    model: str,
+    knobs: Knobs,
+    words: tuple[str, ...],
+    prompt_tokens: int,
+    call: ToolCall | None,
+) -> Answer:
+    seed = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+    count = len(words) if knobs.chunks is None else knobs.chunks
+    most = body.get("max_completion_tokens", body.get("max_tokens"))
+    finish_reason = "tool_calls" if call else "stop"
+    if words and isinstance(most, int) and 0 <= most < count:
+        count, finish_reason = most, "length"
+    completion_tokens = _tokens(call.arguments) if call else count
+    return Answer(
+        id=identifier("", seed, repr(knobs).encode()),
+        model=model,
+        words=words,
+        count=count if words else 0,
+        chunk_bytes=knobs.chunk_bytes,
+        finish_reason=finish_reason,
+        tool_call=call,
+        usage=usage_of(knobs, prompt_tokens, completion_tokens),
+    )
+
+
+def usage_of(knobs: Knobs, prompt_tokens: int, completion_tokens: int) -> dict[str, Any] | None:
+    """The usage object in OpenAI's shape, or `None` where the knobs forbid it."""
+    if not knobs.usage:
+        return None
+    prompt = prompt_tokens if knobs.tokens_in is None else knobs.tokens_in
+    completion = completion_tokens if knobs.tokens_out is None else knobs.tokens_out
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": knobs.tokens_cached},
+        "completion_tokens_details": {"reasoning_tokens": knobs.tokens_reasoning},
+    }
+
+
+def _tool_call(body: dict[str, Any], said: str) -> ToolCall | None:
+    tools = [
+        tool["function"]
+        for tool in body.get("tools") or []
+        if isinstance(tool, dict) and tool.get("function")
+    ]
+    choice = body.get("tool_choice")
+    if not tools or choice == "none":
+        return None
+    wanted = choice.get("function", {}).get("name") if isinstance(choice, dict) else None
+    function = next((f for f in tools if f.get("name") == wanted), None) if wanted else tools[0]
+    if function is None:
+        raise InvalidAsk(
+            f"'tool_choice' names '{wanted}', which is not among 'tools'.", "tool_choice"
+        )
+    name = str(function.get("name"))
+    arguments = orjson.dumps(example_of(function.get("parameters") or {"type": "object"})).decode()
+    return ToolCall(identifier("call_", name.encode(), said.encode()), name, arguments)
+
+
+def _formatted(body: dict[str, Any]) -> str | None:
+    wanted = body.get("response_format")
+    match wanted.get("type") if isinstance(wanted, dict) else None:
+        case "json_object":
+            return '{"answer": "example"}'
+        case "json_schema":
+            schema = (wanted or {}).get("json_schema", {}).get("schema")
+            if not isinstance(schema, dict):
+                raise InvalidAsk(
+                    "'response_format.json_schema.schema' must be an object.", "response_format"
+                )
+            return orjson.dumps(example_of(schema)).decode()
+        case _:
+            return None
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return " ".join(
+        str(part["text"]) for part in parts if isinstance(part, dict) and "text" in part
+    )
+
+
+def _tokens(text: str) -> int:
+    """About what a tokeniser counts for English: four characters a token."""
+    return -(-len(text) // 4)
+
+
+def _fit(word: str, size_bytes: int) -> str:
+    plain = word.encode("ascii", "replace").decode()
+    return plain[:size_bytes].ljust(size_bytes, ".")

@@ -1,0 +1,205 @@
+"""The stand-in's HTTP server on Robyn.
+
+Robyn reads the command line, takes its address from the environment before its arguments, asks on
+standard input for another port when the one it was given is busy, serves `/docs` unasked, limits
+bodies to 1 MB and goes on running after SIGTERM. `serve` answers each of these; one process serves
+one stand-in, once.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from typing import Any, Final
+
+import orjson
+
+from fairlead.standin import chat, completions, embeddings
+from fairlead.standin.answer import CREATED_S, InvalidAsk, answer_chat, answer_completion
+from fairlead.standin.knobs import Knobs, UnknownKnob, parse_knobs, split_model
+from fairlead.standin.stream import Frames, paced
+
+# Robyn parses the command line at import already; ours is not for it.
+_arguments, sys.argv = sys.argv, sys.argv[:1]
+try:
+    from robyn import Headers, Request, Response, Robyn, StreamingResponse
+    from robyn.argument_parser import Config
+finally:
+    sys.argv = _arguments
+
+HEADER: Final = "x-standin"
+MODELS: Final = ("standin", "echo", "standin-embedding")
+_MOST_BODY_BYTES: Final = 64 * 1024 * 1024
+_MOST_CHOICES: Final = 8
+_STALL_S: Final = 3600.0
+
+Reply = Response | StreamingResponse
+
+
+def serve(host: str, port: int) -> None:
+    """Serves until SIGTERM or SIGINT, then leaves with 0.
+
+    Raises `OSError` where the address cannot be bound.
+    """
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))
+    for name in [name for name in os.environ if name.startswith("ROBYN_")]:
+        del os.environ[name]
+    os.environ["ROBYN_MAX_PAYLOAD_SIZE"] = str(_MOST_BODY_BYTES)
+    _application().start(host=host, port=port, _check_port=False)
+
+
+def _application() -> Robyn:
+    arguments, sys.argv = sys.argv, sys.argv[:1]
+    config = Config()
+    sys.argv = arguments
+    config.disable_openapi, config.log_level = True, "WARNING"
+    app = Robyn(__file__, config)
+    app.startup_handler(_leave_on_signals)
+    app.get("/health")(_health)
+    app.get("/v1/models")(_models)
+    app.get("/v1/models/:id")(_model)
+    app.post("/v1/chat/completions")(_chat)
+    app.post("/v1/completions")(_completions)
+    app.post("/v1/embeddings")(_embeddings)
+    return app
+
+
+async def _leave_on_signals() -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Robyn's own way out waits for open streams without end; there is nothing here to save.
+        loop.add_signal_handler(number, os._exit, 0)
+
+
+async def _health() -> Reply:
+    return _json({"status": "ok"})
+
+
+async def _models() -> Reply:
+    return _json({"object": "list", "data": [_described(name) for name in MODELS]})
+
+
+async def _model(request: Request) -> Reply:
+    name = request.path_params.get("id", "")
+    if name not in MODELS:
+        return _error(
+            404, f"The model '{name}' does not exist.", code="model_not_found", param="model"
+        )
+    return _json(_described(name))
+
+
+async def _chat(request: Request) -> Reply:
+    return await _answered(request, "chat")
+
+
+async def _completions(request: Request) -> Reply:
+    return await _answered(request, "completions")
+
+
+async def _embeddings(request: Request) -> Reply:
+    return await _answered(request, "embeddings")
+
+
+async def _answered(request: Request, endpoint: str) -> Reply:
+    try:
+        body = _body(request)
+        model, knobs = split_model(body["model"], parse_knobs(request.headers.get(HEADER) or ""))
+        # The knobs are no part of the question: in the header or in the name, the answer is one.
+        body["model"] = model
+        if knobs.latency_ms:
+            await asyncio.sleep(knobs.latency_ms / 1000)
+        if knobs.status >= 400:
+            return _fault(knobs)
+        if endpoint == "embeddings":
+            return await _unary(embeddings.embed(body, model, knobs), knobs)
+        choices = _choices(body)
+        wire = chat if endpoint == "chat" else completions
+        answer = (answer_chat if endpoint == "chat" else answer_completion)(body, model, knobs)
+        if body.get("stream") is True:
+            asked = body.get("stream_options") or {}
+            return _streamed(
+                wire.chunks(answer, asked.get("include_usage") is True, choices), knobs
+            )
+        return await _unary(wire.completion(answer, choices), knobs)
+    except InvalidAsk as error:
+        return _error(400, str(error), param=error.param)
+    except UnknownKnob as error:
+        return _error(400, str(error), param="model", code="unknown_knob")
+
+
+def _body(request: Request) -> dict[str, Any]:
+    try:
+        body = orjson.loads(request.body)
+    except orjson.JSONDecodeError:
+        raise InvalidAsk("We could not parse the JSON body of your request.") from None
+    if not isinstance(body, dict):
+        raise InvalidAsk("The body must be a JSON object.")
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        raise InvalidAsk("you must provide a model parameter", "model")
+    return body
+
+
+def _choices(body: dict[str, Any]) -> int:
+    choices = body.get("n")
+    if choices is None:
+        return 1
+    if not isinstance(choices, int) or not 1 <= choices <= _MOST_CHOICES:
+        raise InvalidAsk(f"'n' must be a whole number from 1 to {_MOST_CHOICES}.", "n")
+    return choices
+
+
+async def _unary(payload: dict[str, Any], knobs: Knobs) -> Reply:
+    for name in ("cut_after", "error_after"):
+        if getattr(knobs, name) is not None:
+            raise InvalidAsk(f"the knob '{name}' needs \"stream\": true.", "stream")
+    if knobs.stall_after is not None:
+        await asyncio.sleep(_STALL_S)
+    text = orjson.dumps(payload)
+    return _reply(knobs.status, text[: len(text) // 2] if knobs.malformed else text, knobs)
+
+
+def _streamed(frames: Frames, knobs: Knobs) -> Reply:
+    media_type = knobs.content_type or "text/event-stream"
+    headers = Headers({"content-type": media_type})
+    return StreamingResponse(paced(frames, knobs), knobs.status, headers, media_type)
+
+
+def _fault(knobs: Knobs) -> Reply:
+    kind, code = {
+        401: ("invalid_request_error", "invalid_api_key"),
+        404: ("invalid_request_error", "model_not_found"),
+        429: ("rate_limit_error", "rate_limit_exceeded"),
+    }.get(knobs.status, ("server_error" if knobs.status >= 500 else "invalid_request_error", None))
+    error = {
+        "message": "The stand-in was asked to fail.",
+        "type": kind,
+        "param": None,
+        "code": code,
+    }
+    text = orjson.dumps({"error": error})
+    return _reply(knobs.status, text[: len(text) // 2] if knobs.malformed else text, knobs)
+
+
+def _described(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": CREATED_S, "owned_by": "fairlead"}
+
+
+def _json(payload: dict[str, Any], status: int = 200) -> Reply:
+    return _reply(status, orjson.dumps(payload), Knobs())
+
+
+def _error(
+    status: int, message: str, *, param: str | None = None, code: str | None = None
+) -> Reply:
+    error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
+    return _json({"error": error}, status)
+
+
+def _reply(status: int, text: bytes, knobs: Knobs) -> Reply:
+    headers = {"content-type": knobs.content_type or "application/json"}
+    if knobs.retry_after is not None:
+        headers["retry-after"] = str(knobs.retry_after)
+    return Response(status_code=status, headers=Headers(headers), description=text)

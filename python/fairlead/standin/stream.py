@@ -1,0 +1,73 @@
+"""A streamed answer: its frames in three parts, and the pace and faults with which they leave."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from fairlead.standin.knobs import Knobs
+
+DONE: Final = b"data: [DONE]\n\n"
+_STALL_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """The frames of one stream: `content` is what the knobs count, delay and cut."""
+
+    head: list[bytes]
+    content: Iterable[bytes]
+    tail: list[bytes]
+
+
+def frame(payload: dict[str, Any]) -> bytes:
+    """One server-sent event with `payload` as its data."""
+    return b"data: " + orjson.dumps(payload) + b"\n\n"
+
+
+async def paced(frames: Frames, knobs: Knobs) -> AsyncGenerator[bytes, None]:
+    """The frames in order, held back and broken off as the knobs ask."""
+    await _pause(knobs.first_ms)
+    for head in frames.head:
+        yield head
+    for sent, content in enumerate(frames.content):
+        if sent == knobs.cut_after:
+            return
+        if sent == knobs.error_after:
+            yield _error_event()
+            return
+        if sent == knobs.stall_after:
+            await asyncio.sleep(_STALL_S)
+        if sent:
+            await _pause(knobs.gap_ms)
+        yield content[: len(content) // 2] + b"\n\n" if knobs.malformed and not sent else content
+    # A fault that was asked for after the last content chunk, or later, falls on the end.
+    if knobs.cut_after is not None:
+        return
+    if knobs.error_after is not None:
+        yield _error_event()
+        return
+    if knobs.stall_after is not None:
+        await asyncio.sleep(_STALL_S)
+    for tail in frames.tail:
+        yield tail
+
+
+def _error_event() -> bytes:
+    return frame(
+        {
+            "error": {
+                "message": "The stand-in was asked to fail.",
+                "type": "server_error",
+                "param": None,
+                "code": "standin_error",
+            }
+        }
+    )
+
+
+async def _pause(delay_ms: int) -> None:
+    if delay_ms:
+        await asyncio.sleep(delay_ms / 1000)
