@@ -5,6 +5,8 @@
 //! handed on in the longest runs that the chunk allows, and a part of an event waits for its rest.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
@@ -66,7 +68,6 @@ pub struct Rest {
 }
 
 /// Cuts chunks into events.
-#[derive(Debug)]
 pub struct Framer {
     limits: Limits,
     flow: Flow,
@@ -169,7 +170,7 @@ impl Framer {
     fn judge_event(
         &mut self,
         run: &mut Run<'_>,
-        span: std::ops::Range<usize>,
+        span: Range<usize>,
         judge: &mut impl FnMut(Part<'_>) -> Verdict,
     ) -> Verdict {
         let tail = run.chunk.get(span.clone()).unwrap_or_default();
@@ -247,6 +248,14 @@ impl Framer {
         } else {
             event
         }
+    }
+}
+
+/// Tells how much is held, and never what: these are the words of a conversation.
+impl fmt::Debug for Framer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held_bytes = self.held.len();
+        f.debug_struct("Framer").field("flow", &self.flow).field("held_bytes", &held_bytes).finish_non_exhaustive()
     }
 }
 

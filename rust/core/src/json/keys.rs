@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Up to here a key is compared with each earlier one; a body of a real client stays below.
+/// Up to here a key may be compared with each earlier one; a body of a real client stays below.
 const FEW: usize = 32;
+/// Room made for keys at once.
+const USUAL: usize = 8;
 
 /// Keys seen so far, after unescaping.
 #[derive(Debug)]
@@ -13,18 +15,18 @@ pub(super) struct Keys<'a> {
     sketches: u64,
     few: Vec<Cow<'a, str>>,
     /// Takes over beyond [`FEW`], so that a body of a million keys costs no quadratic time.
-    many: HashSet<Cow<'a, str>>,
+    many: Option<HashSet<Cow<'a, str>>>,
 }
 
 impl<'a> Keys<'a> {
     pub(super) fn new() -> Self {
-        Self { sketches: 0, few: Vec::new(), many: HashSet::new() }
+        Self { sketches: 0, few: Vec::new(), many: None }
     }
 
     /// Notes a key; false when it was there already.
     pub(super) fn insert(&mut self, key: Cow<'a, str>) -> bool {
-        if !self.many.is_empty() {
-            return self.many.insert(key);
+        if let Some(many) = &mut self.many {
+            return many.insert(key);
         }
         let bit = sketch(key.as_bytes());
         if self.sketches & bit != 0 && self.few.contains(&key) {
@@ -32,11 +34,11 @@ impl<'a> Keys<'a> {
         }
         self.sketches |= bit;
         if self.few.capacity() == 0 {
-            self.few.reserve(FEW);
+            self.few.reserve(USUAL);
         }
         self.few.push(key);
         if self.few.len() > FEW {
-            self.many = self.few.drain(..).collect();
+            self.many = Some(self.few.drain(..).collect());
         }
         true
     }

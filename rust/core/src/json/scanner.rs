@@ -246,7 +246,7 @@ impl<'a> Scanner<'a> {
             let Some(digit) = digit else {
                 return Err(Trouble::syntax(place, "expected four hexadecimal digits"));
             };
-            unit = unit << 4 | digit;
+            unit = (unit << 4) | digit;
         }
         self.at += 5;
         Ok(unit)
@@ -355,7 +355,7 @@ fn plain_until(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let word = u64::from_le_bytes(*chunk);
         let control = word.wrapping_sub(ONES * 0x20) & !word & TOPS;
-        let marks = control | zero(word ^ ONES * 0x22) | zero(word ^ ONES * 0x5C);
+        let marks = control | zero(word ^ (ONES * 0x22)) | zero(word ^ (ONES * 0x5C));
         if marks != 0 {
             return at + (marks.trailing_zeros() / 8) as usize;
         }

@@ -1,7 +1,5 @@
 //! What an upstream says about its own failure.
 
-use std::borrow::Cow;
-
 use fairlead_core::json::{self, Kind, Value};
 
 /// Characters kept of a message.
@@ -70,7 +68,7 @@ fn members(object: &[u8]) -> UpstreamError {
     }
 }
 
-fn first_line(text: &Cow<'_, str>) -> String {
+fn first_line(text: &str) -> String {
     cut(text.trim_start().lines().next().unwrap_or_default(), MAX_MESSAGE_CHARS)
 }
 

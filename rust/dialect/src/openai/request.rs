@@ -128,8 +128,9 @@ fn usage_option(body: &[u8], options: Option<Value>, close: usize) -> Result<(bo
     match scan.get("include_usage") {
         Some(value) if value.as_bool() == Some(true) => Ok((true, None)),
         Some(value) if value.is_null() || value.as_bool().is_some() => {
-            let span = options.start + value.start..options.start + value.end;
-            Ok((false, Some(Splice { span, text: "true" })))
+            let Range { start, end } = value.span();
+            let place = options.start + start..options.start + end;
+            Ok((false, Some(Splice { span: place, text: "true" })))
         }
         Some(_) => Err(wrong("stream_options.include_usage", "must be a boolean")),
         None => {

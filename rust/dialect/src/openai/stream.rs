@@ -220,7 +220,8 @@ impl Progress {
             // Clients would try to read it as JSON; some upstreams keep a connection alive with it.
             [] => return Verdict::Drop,
             [b'{', ..] => {}
-            text if text.starts_with(b"[DONE]") => {
+            // Clients look for it at the very start, and take whatever follows it as no matter.
+            _ if data.starts_with(b"[DONE]") => {
                 self.end = Some(Ended::Done);
                 return Verdict::Last;
             }
@@ -242,16 +243,16 @@ impl Progress {
         let Ok(scan) = json::scan_object(data, &["usage", "error", "choices"], json::MAX_DEPTH) else {
             return self.malformed();
         };
+        let used = scan.get("usage").filter(|used| used.kind == Kind::Object);
+        if let Some(used) = used {
+            self.usage = data.get(used.span()).and_then(usage::read).or(self.usage);
+        }
         if let Some(told) = scan.get("error").filter(|told| error::is_error(*told)) {
             self.end = Some(Ended::InBand(error::read(data, told)));
             return Verdict::Last;
         }
-        let Some(used) = scan.get("usage").filter(|used| used.kind == Kind::Object) else {
-            return Verdict::Pass;
-        };
-        self.usage = data.get(used.span()).and_then(usage::read).or(self.usage);
-        let choices = scan.get("choices");
-        let extra = choices.is_some_and(|choices| choices.kind == Kind::Array && choices.elements == 0);
+        let no_choice = |choices: json::Value| choices.kind == Kind::Array && choices.elements == 0;
+        let extra = used.is_some() && scan.get("choices").is_some_and(no_choice);
         if extra && !self.asks_usage {
             Verdict::Drop
         } else {
@@ -300,7 +301,7 @@ fn invalid(message: &'static str) -> Error {
 }
 
 fn is_done(event: &[u8]) -> bool {
-    data_of(event).is_some_and(|data| data.trim_ascii() == b"[DONE]")
+    data_of(event).is_some_and(|data| data.starts_with(b"[DONE]"))
 }
 
 /// Whether the member that `name` finds is anywhere in `data` with a value other than null. A text inside a string never

@@ -39,7 +39,7 @@ fn relay(asks_usage: bool, stream: &str, how: End) -> Relayed {
 }
 
 fn events(events: &[&str]) -> String {
-    events.iter().map(|event| format!("{event}\n\n")).collect()
+    events.iter().flat_map(|event| [event, "\n\n"]).collect()
 }
 
 /// The text that the caller gets after `before`: one error object of `code`, then `[DONE]`.
@@ -143,7 +143,7 @@ fn an_error_in_the_stream_is_passed_and_ends_it() {
 
 #[test]
 fn what_is_no_object_ends_the_stream_with_an_error() {
-    for wrong in ["data: <html>", "data: 1", "data: [1]", "data: {\"usage\":{}", "data: {\"error\":{]}", "data: [DON"] {
+    for wrong in ["data: <html>", "data: 1", "data: [1]", "data:  [DONE]", "data:\ndata: [DONE]", "data: {\"usage\":{}", "data: {\"error\":{]}", "data: [DON"] {
         let relayed = relay(false, &events(&[HELLO, wrong, END]), End::Clean);
         assert_fails(&relayed, &events(&[HELLO]), ErrorKind::UpstreamInvalid);
         assert!(relayed.done);
