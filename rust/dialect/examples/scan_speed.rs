@@ -48,7 +48,9 @@ fn main() {
     let turn = r#"{"role":"user","content":"What is a fairlead? A ring that a line runs through."}"#;
     let turns = Bytes::from(format!(r#"{{"model":"demo/m","messages":[{}]}}"#, vec![turn; 2_000].join(",")));
 
-    for (what, body) in [("small body", &small), ("long plain text", &long), ("code", &code), ("2,000 messages", &turns)] {
+    for (what, body) in
+        [("small body", &small), ("long plain text", &long), ("code", &code), ("2,000 messages", &turns)]
+    {
         let wanted = ["model", "messages", "stream", "stream_options"];
         let ns = best_ns(|| {
             black_box(json::scan_object(black_box(body), &wanted, json::MAX_DEPTH).is_ok());
@@ -64,9 +66,13 @@ fn main() {
     let reply = Bytes::from_static(
         br#"{"id":"c-1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"prompt_tokens_details":{"cached_tokens":0}}}"#,
     );
-    report("inspect an answer", reply.len(), best_ns(|| {
-        black_box(answer::inspect(black_box(&reply)).is_ok());
-    }));
+    report(
+        "inspect an answer",
+        reply.len(),
+        best_ns(|| {
+            black_box(answer::inspect(black_box(&reply)).is_ok());
+        }),
+    );
 
     let event = "data: {\"id\":\"c-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" line\"},\"finish_reason\":null}],\"usage\":null}\n\n";
     let used = "data: {\"id\":\"c-1\",\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":100}}\n\n";

@@ -130,8 +130,14 @@ mod tests {
             let anthropic = body(Surface::Anthropic, &error);
             let gemini = body(Surface::Gemini, &error);
             let ours = kind.status() >= 500;
-            assert_eq!(ours, ["api_error", "overloaded_error", "timeout_error"].iter().any(|own| anthropic["error"]["type"] == *own));
-            assert_eq!(ours, ["INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED"].iter().any(|own| gemini["error"]["status"] == *own));
+            assert_eq!(
+                ours,
+                ["api_error", "overloaded_error", "timeout_error"].iter().any(|own| anthropic["error"]["type"] == *own)
+            );
+            assert_eq!(
+                ours,
+                ["INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED"].iter().any(|own| gemini["error"]["status"] == *own)
+            );
         }
     }
 }

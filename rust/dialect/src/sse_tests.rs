@@ -3,7 +3,12 @@ use proptest::prelude::*;
 use super::*;
 
 /// Pushes `stream` cut at `cuts` and returns the parts shown, the bytes passed and the rest.
-fn frame(stream: &[u8], cuts: &[usize], limits: Limits, verdict: impl Fn(&[u8]) -> Verdict) -> (Vec<Vec<u8>>, Vec<u8>, Rest) {
+fn frame(
+    stream: &[u8],
+    cuts: &[usize],
+    limits: Limits,
+    verdict: impl Fn(&[u8]) -> Verdict,
+) -> (Vec<Vec<u8>>, Vec<u8>, Rest) {
     let mut framer = Framer::new(limits);
     let (mut events, mut passed) = (Vec::new(), Vec::new());
     let mut cuts = cuts.to_vec();
@@ -34,7 +39,10 @@ fn data(event: &str) -> Option<String> {
 #[test]
 fn a_blank_line_of_any_kind_ends_an_event() {
     assert_eq!(["data: 1\n\n", "data: 2\r\n\r\n"], *events("data: 1\n\ndata: 2\r\n\r\n"));
-    assert_eq!(["data: 3\r\r", "data: 4\r\n\n", "data: 5\n\r\n"], *events("data: 3\r\rdata: 4\r\n\ndata: 5\n\r\ndata:"));
+    assert_eq!(
+        ["data: 3\r\r", "data: 4\r\n\n", "data: 5\n\r\n"],
+        *events("data: 3\r\rdata: 4\r\n\ndata: 5\n\r\ndata:")
+    );
     assert_eq!([": ping\n\n", "\n", "id: 1\ndata: x\n\n"], *events(": ping\n\n\nid: 1\ndata: x\n\n"));
 }
 
@@ -127,7 +135,17 @@ fn a_long_event_passes_in_parts_up_to_the_limit() {
 /// Bytes that are mostly line ends and field names, cut at random places.
 fn stream_and_cuts() -> impl Strategy<Value = (Vec<u8>, Vec<usize>)> {
     let atoms = prop::sample::select(vec![
-        &b"\n"[..], b"\r", b"\r\n", b"\n\n", b"data: {\"a\":1}", b"data:", b"data", b": c", b"id: 1", b"\xC3\xA9", b"\xEF\xBB\xBF",
+        &b"\n"[..],
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b"data: {\"a\":1}",
+        b"data:",
+        b"data",
+        b": c",
+        b"id: 1",
+        b"\xC3\xA9",
+        b"\xEF\xBB\xBF",
     ]);
     prop::collection::vec(atoms, 0..40).prop_map(|atoms| atoms.concat()).prop_flat_map(|stream| {
         let cuts = prop::collection::vec(0..=stream.len(), 0..8).prop_map(|mut cuts| {

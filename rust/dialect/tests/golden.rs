@@ -39,7 +39,10 @@ fn read(path: &Path) -> Bytes {
 fn names(folder: &Path, ending: &str, but_not: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).expect("the folder is there");
     let files = entries.map(|entry| entry.expect("readable").file_name().into_string().expect("UTF-8"));
-    files.filter(|file| !file.ends_with(but_not)).filter_map(|file| Some(file.strip_suffix(ending)?.to_owned())).collect()
+    files
+        .filter(|file| !file.ends_with(but_not))
+        .filter_map(|file| Some(file.strip_suffix(ending)?.to_owned()))
+        .collect()
 }
 
 #[test]

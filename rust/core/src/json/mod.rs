@@ -208,11 +208,7 @@ fn members<'a, const N: usize>(
             };
             let slot = wanted.iter().position(|wanted| *wanted == name);
             if !keys.insert(name) {
-                return Err(Trouble {
-                    kind: FaultKind::Duplicate,
-                    offset: key.start,
-                    rule: "a key comes twice",
-                });
+                return Err(Trouble { kind: FaultKind::Duplicate, offset: key.start, rule: "a key comes twice" });
             }
             let value = scanner.value(1)?;
             if let Some(place) = slot.and_then(|slot| found.get_mut(slot)) {

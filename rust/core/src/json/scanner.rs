@@ -272,11 +272,7 @@ impl<'a> Scanner<'a> {
             self.digits()?;
         }
         if (exponent || self.at - start > SHORT_NUMBER) && !is_finite(self.slice(start..self.at)) {
-            return Err(Trouble {
-                kind: FaultKind::NumberRange,
-                offset: start,
-                rule: "a number out of range",
-            });
+            return Err(Trouble { kind: FaultKind::NumberRange, offset: start, rule: "a number out of range" });
         }
         Ok(())
     }

@@ -8,7 +8,8 @@ fn fault(text: &str) -> JsonFault {
 
 #[test]
 fn finds_wanted_members_and_their_kinds() {
-    let body = br#" {"model" : "a\u002fb", "n":12, "stream":true, "messages":[1,[2,3],{"model":"no"}], "x":null, "o":{}} "#;
+    let body =
+        br#" {"model" : "a\u002fb", "n":12, "stream":true, "messages":[1,[2,3],{"model":"no"}], "x":null, "o":{}} "#;
     let wanted = ["model", "stream", "messages", "x", "o", "n", "absent"];
     let scan = scan_object(body, &wanted, MAX_DEPTH).expect("valid");
 
@@ -75,11 +76,42 @@ fn depth_is_held_to_the_limit_and_not_below() {
 #[test]
 fn refuses_what_is_not_json() {
     let texts = [
-        "", " ", "{", "{}}", "{} x", "{,}", r#"{"a"}"#, r#"{"a":}"#, r#"{"a":1,}"#, r#"{"a":[1,]}"#, r#"{"a":NaN}"#,
-        r#"{"a":Infinity}"#, r#"{"a":01}"#, r#"{"a":-}"#, r#"{"a":1.}"#, r#"{"a":.5}"#, r#"{"a":1e}"#, r#"{"a":+1}"#,
-        r#"{"a":tru}"#, r#"{"a":truex}"#, "{a:1}", "{'a':1}", r#"{"a":"\x"}"#, r#"{"a":"\u12g4"}"#, r#"{"a":"\u12"#,
-        r#"{"a":"\ud800"}"#, r#"{"a":"\udc00"}"#, r#"{"a":"\ud800\u0041"}"#, r#"{"a":"\ud800\ud800"}"#, r#"{"a":"x"#,
-        r#"{"a":"x\"#, "{\"a\":\"\n\"}", "{\"a\":\"1234567890\u{1}\"}", "{\"a\":1 /* no */}", "\u{feff}{}", r#"{"a":[}]}"#,
+        "",
+        " ",
+        "{",
+        "{}}",
+        "{} x",
+        "{,}",
+        r#"{"a"}"#,
+        r#"{"a":}"#,
+        r#"{"a":1,}"#,
+        r#"{"a":[1,]}"#,
+        r#"{"a":NaN}"#,
+        r#"{"a":Infinity}"#,
+        r#"{"a":01}"#,
+        r#"{"a":-}"#,
+        r#"{"a":1.}"#,
+        r#"{"a":.5}"#,
+        r#"{"a":1e}"#,
+        r#"{"a":+1}"#,
+        r#"{"a":tru}"#,
+        r#"{"a":truex}"#,
+        "{a:1}",
+        "{'a':1}",
+        r#"{"a":"\x"}"#,
+        r#"{"a":"\u12g4"}"#,
+        r#"{"a":"\u12"#,
+        r#"{"a":"\ud800"}"#,
+        r#"{"a":"\udc00"}"#,
+        r#"{"a":"\ud800\u0041"}"#,
+        r#"{"a":"\ud800\ud800"}"#,
+        r#"{"a":"x"#,
+        r#"{"a":"x\"#,
+        "{\"a\":\"\n\"}",
+        "{\"a\":\"1234567890\u{1}\"}",
+        "{\"a\":1 /* no */}",
+        "\u{feff}{}",
+        r#"{"a":[}]}"#,
         r#"{"a":{"b"]}"#,
     ];
     for text in texts {

@@ -36,7 +36,8 @@ mod tests {
 
     #[test]
     fn an_answer_has_choices_and_usage() {
-        let body = br#"{"id":"c","choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
+        let body =
+            br#"{"id":"c","choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
 
         let inspection = inspect(body).expect("an object");
         assert_eq!(Some(Usage { input: 3, output: 1, ..Usage::default() }), inspection.usage);

@@ -100,7 +100,9 @@ mod tests {
 
     #[test]
     fn is_none_when_the_body_tells_no_error() {
-        for body in ["", "<html>", "[]", "{}", r#"{"error":null}"#, r#"{"error":{}}"#, r#"{"error":""}"#, r#"{"message":1}"#] {
+        for body in
+            ["", "<html>", "[]", "{}", r#"{"error":null}"#, r#"{"error":{}}"#, r#"{"error":""}"#, r#"{"message":1}"#]
+        {
             assert_eq!(None, error_fields(body.as_bytes()), "{body}");
         }
     }

@@ -101,9 +101,7 @@ fn messages(value: Option<Value>) -> Result<usize, Error> {
         None => Err(missing("messages")),
         Some(value) if value.kind != Kind::Array => Err(wrong("messages", "must be an array")),
         Some(value) if value.elements == 0 => Err(wrong("messages", "must not be empty")),
-        Some(value) if value.elements > MAX_MESSAGES => {
-            Err(wrong("messages", "must have at most 10,000 elements"))
-        }
+        Some(value) if value.elements > MAX_MESSAGES => Err(wrong("messages", "must have at most 10,000 elements")),
         Some(value) => Ok(value.elements),
     }
 }

@@ -40,7 +40,11 @@ fn a_refusal_names_the_member_and_the_rule() {
         (r#"{"model":"m","messages":[]}"#, "messages", "`messages` must not be empty."),
         (&many, "messages", "`messages` must have at most 10,000 elements."),
         (r#"{"model":"m","messages":[1],"stream":"yes"}"#, "stream", "`stream` must be a boolean."),
-        (r#"{"model":"m","messages":[1],"stream_options":[]}"#, "stream_options", "`stream_options` must be an object."),
+        (
+            r#"{"model":"m","messages":[1],"stream_options":[]}"#,
+            "stream_options",
+            "`stream_options` must be an object.",
+        ),
         (
             r#"{"model":"m","messages":[1],"stream_options":{"include_usage":1}}"#,
             "stream_options.include_usage",

@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn reads_the_flat_spellings() {
-        let object = br#"{"prompt_tokens":9,"completion_tokens":1,"prompt_cache_hit_tokens":4,"cache_creation_input_tokens":2}"#;
+        let object =
+            br#"{"prompt_tokens":9,"completion_tokens":1,"prompt_cache_hit_tokens":4,"cache_creation_input_tokens":2}"#;
 
         assert_eq!(Some(Usage { input: 9, output: 1, cached: 4, cache_write: 2, ..Usage::default() }), read(object));
     }
