@@ -22,8 +22,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "python" / "fairlead"
 
-# From the ground up. Modules that stand beside these folders (`errors`, `settings`, ...) and `_core`
-# are the ground: every room may use them, they use none, and they have no cycle among themselves.
+# From the ground up. Modules beside these folders (`errors`, `settings`, ...) and `_core` are the
+# ground: every room may use them, they use none, and they have no cycle among themselves.
 FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"store"}),
     frozenset(
