@@ -70,7 +70,7 @@ bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways 
 
 .PHONY: openapi
 openapi: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write docs/reference/openapi.json from the code.
-	$(BIN)/python -m fairlead.control.openapi > docs/reference/openapi.json
+	$(BIN)/python -m fairlead.control.openapi docs/reference/openapi.json
 
 .PHONY: lock
 lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a week.
