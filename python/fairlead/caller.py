@@ -1,6 +1,7 @@
 """Who is calling, as the relay found out and control was told.
 
-Routers take it as a parameter: `caller: CallerDep`. The gate (`control/gate.py`) puts it into the ASGI scope.
+Routers take it as a parameter: `caller: CallerDep`. The gate (`control/gate.py`) puts it into the
+ASGI scope.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ SCOPE_KEY = "fairlead.caller"
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who acts: a key (`id` is the key's id), a session (`id` is the user's id), the local command line, or nobody."""
+    """Who acts: a key (`id` is the key's id), a session (`id` is the user's id), the local command
+    line, or nobody.
+    """
 
     kind: PrincipalKind
     id: str | None = None
@@ -32,7 +35,8 @@ class Principal:
 class Caller:
     """One forwarded request's origin.
 
-    `peer` is the address as the relay's socket saw it, `scheme` is `http` or `https` as the caller used it.
+    `peer` is the address as the relay's socket saw it, `scheme` is `http` or `https` as the caller
+    used it.
     """
 
     principal: Principal
@@ -49,4 +53,9 @@ def caller_of(request: HTTPConnection) -> Caller:
     return caller
 
 
-CallerDep = Annotated[Caller, Depends(caller_of)]
+async def _caller(request: HTTPConnection) -> Caller:
+    # FastAPI hands a plain function to a thread.
+    return caller_of(request)
+
+
+CallerDep = Annotated[Caller, Depends(_caller)]

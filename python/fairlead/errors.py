@@ -1,7 +1,8 @@
 """What can go wrong, as one closed tree.
 
-A `FairleadError` is an answer: it has a kind (stable code), one HTTP status and a `type` that clients of
-OpenAI-style APIs branch on. A `Refusal` is not an answer: it is why a process will not start.
+A `FairleadError` is an answer: it has a kind (stable code), one HTTP status and a `type` that
+clients of OpenAI-style APIs branch on. A `Refusal` is not an answer: it is why a process will not
+start.
 
     Exception
     +-- Refusal                     will not start; one sentence for the operator, exit code 2
@@ -43,7 +44,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 
-class Refusal(Exception):  # noqa: N818 - the field's word for it, and not an error of a request
+class Refusal(Exception):
     """Why a process will not start: `sentence` says what is wrong and what to do."""
 
     def __init__(self, sentence: str) -> None:
@@ -54,8 +55,9 @@ class Refusal(Exception):  # noqa: N818 - the field's word for it, and not an er
 class FairleadError(Exception):
     """An answer other than success.
 
-    `message` is for people and never holds a secret, a prompt or an upstream body. `param` names the field that is
-    wrong. `retry_after_s` becomes `Retry-After`. `extra` holds further members of the error object.
+    `message` is for people and never holds a secret, a prompt or an upstream body. `param` names
+    the field that is wrong. `retry_after_s` becomes `Retry-After`. `extra` holds further members of
+    the body, beside `error`.
     """
 
     kind: ClassVar[str] = "internal"

@@ -1,8 +1,8 @@
 """What a fairlead process is started with.
 
-`ServeSettings.load(**flags)` reads it once, in the supervisor: flags first, then environment, then defaults. The
-two planes get what they need from `relay_config` and `control_config` (docs/explanation/contracts.md) and read no
-other environment variable.
+`ServeSettings.load(**flags)` reads it once, in the supervisor: flags first, then environment, then
+defaults. The two planes get what they need from `relay_config` and `control_config`
+(docs/explanation/contracts.md) and read no other environment variable.
 """
 
 from __future__ import annotations
@@ -28,10 +28,43 @@ from fairlead.errors import Refusal
 
 # Passwords that stand in examples of this and other products: knowing them is no proof of anything.
 PLACEHOLDERS = frozenset(
-    "admin administrator change-me change_me changeit changeme changethis default demo example fairlead hunter2 "
-    "initial initialpassword initial_password letmein pass passw0rd password password1 placeholder please-change "
-    "replaceme root secret test todo welcome xxx your-password your_password yourpassword 123456 12345678 "
-    "123456789".split()
+    [
+        "admin",
+        "administrator",
+        "change-me",
+        "change_me",
+        "changeit",
+        "changeme",
+        "changethis",
+        "default",
+        "demo",
+        "example",
+        "fairlead",
+        "hunter2",
+        "initial",
+        "initialpassword",
+        "initial_password",
+        "letmein",
+        "pass",
+        "passw0rd",
+        "password",
+        "password1",
+        "placeholder",
+        "please-change",
+        "replaceme",
+        "root",
+        "secret",
+        "test",
+        "todo",
+        "welcome",
+        "xxx",
+        "your-password",
+        "your_password",
+        "yourpassword",
+        "123456",
+        "12345678",
+        "123456789",
+    ]
 )
 
 
@@ -39,13 +72,19 @@ class ServeFields(BaseModel):
     """The fields, whoever fills them in."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        validate_by_name=True,
+        validate_by_alias=True,
     )
 
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(20128, ge=1, le=65535, description="Port to listen on.")
     workers: int = Field(1, ge=1, le=64, description="Relay worker processes.")
-    data_dir: Path = Field(Path("~/.fairlead"), description="Where everything is kept that outlives a start.")
+    data_dir: Path = Field(
+        Path("~/.fairlead"), description="Where everything is kept that outlives a start."
+    )
     demo: bool = Field(False, description="Start the stand-in provider too.")
     allow_unauthenticated_bind: bool = Field(
         False, description="Listen on a public address although anybody may call."
@@ -53,7 +92,8 @@ class ServeFields(BaseModel):
     tls_certificate: Path | None = Field(None, description="PEM file with the certificate chain.")
     tls_key: Path | None = Field(None, description="PEM file with the private key.")
     secret_key: SecretStr | None = Field(
-        None, description="Base64 of 32 bytes that seal stored secrets, instead of the data directory's file."
+        None,
+        description="Base64 of 32 bytes that seal stored secrets, instead of `secret.key`.",
     )
     require_api_key: bool = Field(
         False,
@@ -65,11 +105,21 @@ class ServeFields(BaseModel):
         validation_alias=AliasChoices("INITIAL_PASSWORD"),
         description="Signs in as long as no password is stored.",
     )
-    max_open_streams: int = Field(10_000, ge=1, le=1_000_000, description="Open streams; more are answered 503.")
-    max_in_flight: int = Field(10_000, ge=1, le=1_000_000, description="Requests at once; more are answered 503.")
-    heartbeat_ms: int = Field(15_000, ge=100, le=600_000, description="Silence before a stream gets a comment.")
-    drain_ms: int = Field(30_000, ge=0, le=3_600_000, description="How long a stop waits for what is in flight.")
-    body_idle_ms: int = Field(30_000, ge=100, le=600_000, description="How long a caller may pause in a body.")
+    max_open_streams: int = Field(
+        10_000, ge=1, le=1_000_000, description="Open streams; more are answered 503."
+    )
+    max_in_flight: int = Field(
+        10_000, ge=1, le=1_000_000, description="Requests at once; more are answered 503."
+    )
+    heartbeat_ms: int = Field(
+        15_000, ge=100, le=600_000, description="Silence before a stream gets a comment."
+    )
+    drain_ms: int = Field(
+        30_000, ge=0, le=3_600_000, description="How long a stop waits for what is in flight."
+    )
+    body_idle_ms: int = Field(
+        30_000, ge=100, le=600_000, description="How long a caller may pause in a body."
+    )
 
     @field_validator("data_dir", "tls_certificate", "tls_key")
     @classmethod
@@ -88,7 +138,9 @@ class ServeFields(BaseModel):
             try:
                 size = len(base64.b64decode(secret.get_secret_value().strip(), validate=True))
             except binascii.Error:
-                raise ValueError("must be base64 of 32 bytes; make one with `openssl rand -base64 32`") from None
+                raise ValueError(
+                    "must be base64 of 32 bytes; make one with `openssl rand -base64 32`"
+                ) from None
             if size != 32:
                 raise ValueError(f"must be base64 of 32 bytes, and is of {size}")
         return secret
@@ -105,15 +157,23 @@ class ServeFields(BaseModel):
 
 
 class ServeSettings(ServeFields, BaseSettings):
-    """`ServeFields` from flags and environment (`FAIRLEAD_<FIELD>`, `REQUIRE_API_KEY`, `INITIAL_PASSWORD`)."""
+    """`ServeFields` from flags and environment (`FAIRLEAD_<FIELD>`, `REQUIRE_API_KEY`,
+    `INITIAL_PASSWORD`).
+    """
 
     model_config = SettingsConfigDict(
-        env_prefix="FAIRLEAD_", env_ignore_empty=True, extra="ignore", frozen=True, hide_input_in_errors=True
+        env_prefix="FAIRLEAD_",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
     )
 
     @classmethod
     def load(cls, **flags: object) -> Self:
-        """The settings; a flag that is None was not given. `Refusal` names the first wrong field, its rule and fix."""
+        """The settings; a flag that is None was not given. `Refusal` names the first wrong field,
+        its rule and fix.
+        """
         try:
             return cls(**{name: value for name, value in flags.items() if value is not None})  # type: ignore[arg-type]
         except ValidationError as error:
@@ -126,8 +186,9 @@ class ServeSettings(ServeFields, BaseSettings):
         """Raises `Refusal` for a combination that must not start."""
         if self.workers > 1:
             raise Refusal(
-                f"{flag_and_variable('workers')} is {self.workers}, and more than one worker needs shared state "
-                "(FAIRLEAD_SHARED_URL), which this version does not have yet: leave it at 1."
+                f"{flag_and_variable('workers')} is {self.workers}, and more than one worker needs "
+                "shared state (FAIRLEAD_SHARED_URL), which this version does not have yet: "
+                "leave it at 1."
             )
         self._check_tls()
         if not self.is_loopback and not self.allow_unauthenticated_bind:
@@ -135,9 +196,14 @@ class ServeSettings(ServeFields, BaseSettings):
 
     def _check_tls(self) -> None:
         if (self.tls_certificate is None) != (self.tls_key is None):
-            given, missing = ("tls_certificate", "tls_key") if self.tls_certificate else ("tls_key", "tls_certificate")
+            given, missing = (
+                ("tls_certificate", "tls_key")
+                if self.tls_certificate
+                else ("tls_key", "tls_certificate")
+            )
             raise Refusal(
-                f"{flag_and_variable(given)} needs {flag_and_variable(missing)} beside it: give both or neither."
+                f"{flag_and_variable(given)} needs {flag_and_variable(missing)} beside it: "
+                "give both or neither."
             )
         for name, path in (("tls_certificate", self.tls_certificate), ("tls_key", self.tls_key)):
             if path is None:
@@ -147,15 +213,16 @@ class ServeSettings(ServeFields, BaseSettings):
                     file.read(1)
             except OSError as error:
                 raise Refusal(
-                    f"{flag_and_variable(name)}: {path} cannot be read ({error.strerror}): name a readable PEM file."
+                    f"{flag_and_variable(name)}: {path} cannot be read ({error.strerror}): "
+                    "name a readable PEM file."
                 ) from None
 
     def _check_public(self, password_stored: bool) -> None:
         way_out = "or bind 127.0.0.1, or allow it with --allow-unauthenticated-bind"
         if not self.require_api_key:
             raise Refusal(
-                f"{flag_and_variable('host')} is {self.host}, which others can reach, and no key is asked of them: "
-                f"set REQUIRE_API_KEY=true, {way_out}."
+                f"{flag_and_variable('host')} is {self.host}, which others can reach, "
+                f"and no key is asked of them: set REQUIRE_API_KEY=true, {way_out}."
             )
         if password_stored:
             return
@@ -163,14 +230,16 @@ class ServeSettings(ServeFields, BaseSettings):
         if not password or is_placeholder(password):
             state = "is a well-known placeholder" if password else "is not set"
             raise Refusal(
-                f"{flag_and_variable('host')} is {self.host}, which others can reach, and INITIAL_PASSWORD {state}: "
-                f"set it to a password of your own, {way_out}."
+                f"{flag_and_variable('host')} is {self.host}, which others can reach, "
+                f"and INITIAL_PASSWORD {state}: set it to a password of your own, {way_out}."
             )
 
     def relay_config(
         self, *, link_token: str, control_socket: Path, secret_key: bytes, version: str
     ) -> dict[str, Any]:
-        """The document of `FAIRLEAD_RELAY_CONFIG`; `secret_key` is what `store.sealer.load_key` gave."""
+        """The document of `FAIRLEAD_RELAY_CONFIG`; `secret_key` is what `store.sealer.load_key`
+        gave.
+        """
         return {
             "data_dir": str(self.data_dir),
             "control_socket": str(control_socket),
@@ -187,7 +256,9 @@ class ServeSettings(ServeFields, BaseSettings):
         }
 
     def control_config(self, *, link_token: str, control_socket: Path) -> dict[str, Any]:
-        """The document of `FAIRLEAD_CONTROL_CONFIG`, secrets in clear: it is for a child's environment only."""
+        """The document of `FAIRLEAD_CONTROL_CONFIG`, secrets in clear: it is for a child's
+        environment only.
+        """
         document = self.model_dump(mode="json")
         for name in ("secret_key", "initial_password"):
             secret: SecretStr | None = getattr(self, name)

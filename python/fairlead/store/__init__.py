@@ -2,7 +2,9 @@
 
 For routers and background tasks, in this order:
 
-* `services.py`: `services: ServicesDep` gives `services.state`, `services.usage`, `services.config`, ...
-* `state.py`: `await state.commit(work)` and `await state.read(work)`; a commit returns when it is in force everywhere.
+* `services.py`: `services: ServicesDep` gives `services.state`, `services.usage`,
+  `services.config`, ...
+* `state.py`: `await state.commit(work)` and `await state.read(work)`; a commit returns when it is
+  in force everywhere.
 * `database.py`: what both stand on, and what `services.usage` is.
 """

@@ -1,9 +1,10 @@
 """One DuckDB file, one writer thread, a few readers.
 
-Concurrent DuckDB transactions conflict instead of waiting, so every write goes through one thread, which takes all jobs
-that are waiting into one transaction: a commit costs milliseconds, whoever shares it. A write is answered after COMMIT.
-If one job of a group raises, the group is rolled back and each job runs again alone, so that only the culprit fails: a
-job may therefore run twice and must do nothing outside of the database.
+Concurrent DuckDB transactions conflict instead of waiting, so every write goes through one thread,
+which takes all jobs that are waiting into one transaction: a commit costs milliseconds, whoever
+shares it. A write is answered after COMMIT. If one job of a group raises, the group is rolled back
+and each job runs again alone, so that only the culprit fails: a job may therefore run twice and
+must do nothing outside of the database.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class _Job:
 
 
 class Database:
-    """An open DuckDB file. Make it with `Database.open`; `write`, `read` and `close` belong to an event loop."""
+    """An open DuckDB file. Make it with `Database.open`; `write`, `read` and `close` belong to an
+    event loop.
+    """
 
     def __init__(self, path: Path, connection: Connection) -> None:
         self.path = path
@@ -64,22 +67,27 @@ class Database:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix=f"read-{path.stem}")
         self._reader = threading.local()
         self._reads_waiting = 0
-        self._writer = threading.Thread(target=self._write_loop, name=f"write-{path.stem}", daemon=True)
+        self._writer = threading.Thread(
+            target=self._write_loop, name=f"write-{path.stem}", daemon=True
+        )
         self._writer.start()
 
     @classmethod
     def open(cls, path: Path, migrations: Path) -> Database:
-        """Opens (or makes) the file and brings its schema up to date; blocking, for the start of a process.
+        """Opens (or makes) the file and brings its schema up to date; blocking, for the start of a
+        process.
 
-        Raises `DamagedFile`, `LockedFile` or another `Refusal`, each with one sentence for the operator.
+        Raises `DamagedFile`, `LockedFile` or another `Refusal`, each with one sentence for the
+        operator.
         """
         return cls(path, open_file(path, migrations))
 
     async def write(self, work: Work[T], *, deadline_s: float = WRITE_DEADLINE_S) -> T:
         """Runs `work` in the writer and returns its result after COMMIT.
 
-        What `work` raises is raised here and leaves no trace in the file. `Overloaded` when too many writes wait;
-        `StorageUnavailable` when the engine fails or the deadline passes (the write may then still happen if it had begun).
+        What `work` raises is raised here and leaves no trace in the file. `Overloaded` when too
+        many writes wait; `StorageUnavailable` when the engine fails or the deadline passes (the
+        write may then still happen if it had begun).
         """
         if self._closing:
             raise StorageUnavailable("The database is closed.")
@@ -100,10 +108,11 @@ class Database:
             raise self._unavailable(error) from error
 
     async def read(self, work: Work[T], *, deadline_s: float = READ_DEADLINE_S) -> T:
-        """Runs `work` on a reader's own cursor, in one transaction that sees one moment and is rolled back at its end.
+        """Runs `work` on a reader's own cursor, in one transaction that sees one moment and is
+        rolled back at its end.
 
-        `Overloaded` when too many reads wait; `StorageUnavailable` when the engine fails or the deadline passes (the
-        statement is then interrupted).
+        `Overloaded` when too many reads wait; `StorageUnavailable` when the engine fails or the
+        deadline passes (the statement is then interrupted).
         """
         if self._closing:
             raise StorageUnavailable("The database is closed.")
@@ -117,7 +126,7 @@ class Database:
             async with asyncio.timeout(deadline_s):
                 return await asyncio.wrap_future(task)
         except TimeoutError:
-            for cursor in list(running):
+            for cursor in running:
                 cursor.interrupt()
             raise StorageUnavailable(
                 f"The read was not finished within {deadline_s:g} s.", retry_after_s=1
@@ -151,7 +160,7 @@ class Database:
             finally:
                 cursor.rollback()
         except duckdb.Error:
-            # What state the cursor is in is not worth finding out; the next read of this thread makes a new one.
+            # The cursor may be in any state; the thread's next read makes a new one.
             self._reader.cursor = None
             raise
 
@@ -199,7 +208,7 @@ class Database:
             try:
                 con.rollback()
             except duckdb.Error as error:
-                # A failed COMMIT has already ended the transaction; the first error is the one to tell.
+                # A failed COMMIT has already ended the transaction; the first error is told.
                 log.debug("nothing left to roll back", error=type(error).__name__)
             raise
         return results

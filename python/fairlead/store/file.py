@@ -1,8 +1,9 @@
 """Opening a database file: never beside, over or instead of one that is damaged.
 
-A new file is made under another name, brought to the newest schema and renamed, so a file with the right name is always
-a whole one: an empty, torn or missing file that something else speaks of is damage, and damage is refused in words.
-Before the schema of an existing file changes, the file is copied to `<file>.bak-<old version>`.
+A new file is made under another name, brought to the newest schema and renamed, so a file with the
+right name is always a whole one: an empty, torn or missing file that something else speaks of is
+damage, and damage is refused in words. Before the schema of an existing file changes, the file is
+copied to `<file>.bak-<old version>`.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ CREATE TABLE IF NOT EXISTS schema_version (
 """
 
 
-class DamagedFile(Refusal):  # noqa: N818 - as `Refusal`
+class DamagedFile(Refusal):
     """The file cannot be read as what it should be."""
 
 
-class LockedFile(Refusal):  # noqa: N818 - as `Refusal`
+class LockedFile(Refusal):
     """Another process has the file open."""
 
 
-class NewerSchema(Refusal):  # noqa: N818 - as `Refusal`
+class NewerSchema(Refusal):
     """The file was written by a newer fairlead."""
 
 
@@ -79,7 +80,8 @@ def open_file(path: Path, migrations: Path) -> Connection:
         version = _guarded(path, lambda: _schema_version(connection))
         if version > len(steps):
             raise NewerSchema(
-                f"{path} has schema {version}, this fairlead knows {len(steps)}: start the newer fairlead that wrote it."
+                f"{path} has schema {version}, this fairlead knows {len(steps)}: "
+                "start the newer fairlead that wrote it."
             )
         if version < len(steps):
             _guarded(path, lambda: connection.execute("CHECKPOINT"))
@@ -140,7 +142,7 @@ def _refuse_empty(path: Path) -> None:
 def _connect(path: Path) -> Connection:
     connection = _guarded(path, lambda: duckdb.connect(str(path), config=_config(path)))
     try:
-        os.chmod(path, 0o600)
+        path.chmod(0o600)
     except OSError as error:
         connection.close()
         raise DamagedFile(f"{path} belongs to somebody else: {error.strerror}.") from None
@@ -148,7 +150,7 @@ def _connect(path: Path) -> Connection:
 
 
 def _config(path: Path) -> dict[str, str | bool | int | float | list[str]]:
-    # No extension is fetched or loaded behind the operator's back; what spills goes into the data directory.
+    # No extension is fetched or loaded behind the operator's back; spills go to the data directory.
     return {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -165,9 +167,13 @@ def _guarded(path: Path, work: Callable[[], T]) -> T:
     except duckdb.Error as error:
         words = str(error)
         if "lock on file" in words:
-            raise LockedFile(f"{path} is open in another process: stop that process first.") from None
-        if "newer version" in words or "older version" in words and "storage" in words:
-            raise NewerSchema(f"{path} was written by another version of DuckDB than this one.") from None
+            raise LockedFile(
+                f"{path} is open in another process: stop that process first."
+            ) from None
+        if "newer version" in words or ("older version" in words and "storage" in words):
+            raise NewerSchema(
+                f"{path} was written by another version of DuckDB than this one."
+            ) from None
         raise damaged(path, "is damaged") from error
 
 
@@ -189,13 +195,15 @@ def _make(path: Path, steps: list[Migration]) -> None:
     try:
         connection = duckdb.connect(str(new), config=_config(new))
     except duckdb.Error:
-        raise Refusal(f"{path} cannot be made: is {path.parent} writable, and is there space?") from None
+        raise Refusal(
+            f"{path} cannot be made: is {path.parent} writable, and is there space?"
+        ) from None
     try:
         _migrate(connection, steps)
         connection.execute("CHECKPOINT")
     finally:
         connection.close()
-    os.chmod(new, 0o600)
+    new.chmod(0o600)
     _sync(new)
     new.rename(path)
     _sync(path.parent)
@@ -208,7 +216,8 @@ def _migrate(connection: Connection, steps: list[Migration]) -> None:
         try:
             connection.execute(step.sql)
             connection.execute(
-                "INSERT INTO schema_version (version, name) VALUES (?, ?)", [step.version, step.name]
+                "INSERT INTO schema_version (version, name) VALUES (?, ?)",
+                [step.version, step.name],
             )
             connection.commit()
         except BaseException:
@@ -219,7 +228,7 @@ def _migrate(connection: Connection, steps: list[Migration]) -> None:
 def _copy(path: Path, copy: Path) -> None:
     new = copy.with_name(copy.name + ".new")
     shutil.copyfile(path, new)
-    os.chmod(new, 0o600)
+    new.chmod(0o600)
     _sync(new)
     new.rename(copy)
     _sync(copy.parent)

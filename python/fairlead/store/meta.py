@@ -13,7 +13,12 @@ def read_meta(con: Connection, name: str) -> str | None:
 
 def write_meta(con: Connection, name: str, value: str) -> None:
     """Stores the value under `name`, in the writer."""
-    if con.execute("UPDATE meta SET value = ? WHERE name = ? RETURNING 1", [value, name]).fetchone() is None:
+    if (
+        con.execute(
+            "UPDATE meta SET value = ? WHERE name = ? RETURNING 1", [value, name]
+        ).fetchone()
+        is None
+    ):
         con.execute("INSERT INTO meta (name, value) VALUES (?, ?)", [name, value])
 
 

@@ -1,6 +1,8 @@
-"""What an operator may change while fairlead runs: one typed list of names, types, defaults and bounds.
+"""What an operator may change while fairlead runs: one typed list of names, types, defaults and
+bounds.
 
-`OperatorSettings` is the list. The management routes, the stored form and `docs/reference/settings.md` all come from it.
+`OperatorSettings` is the list. The management routes, the stored form and
+`docs/reference/settings.md` all come from it.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ from fairlead.store.file import Connection
 class OperatorSettings(BaseModel):
     """Each field is one setting; its description is its sentence in the reference."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, extra="forbid", frozen=True
-    )
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
 
     usage_retention_days: StrictInt = Field(
-        90, ge=1, le=3650, description="Days after which usage records and request logs are deleted."
+        90,
+        ge=1,
+        le=3650,
+        description="Days after which usage records and request logs are deleted.",
     )
 
 
@@ -29,4 +32,17 @@ def read_operator_settings(con: Connection) -> OperatorSettings:
     """The settings in force: stored values over defaults."""
     rows = con.execute("SELECT name, value FROM operator_settings").fetchall()
     known = OperatorSettings.model_fields
-    return OperatorSettings.model_validate({n: json.loads(v) for n, v in rows if n in known})
+    return OperatorSettings.model_validate(
+        {name: json.loads(value) for name, value in rows if name in known},
+        by_alias=False,
+        by_name=True,
+    )
+
+
+def write_operator_settings(con: Connection, settings: OperatorSettings) -> None:
+    """Stores every setting, in the writer."""
+    con.execute("DELETE FROM operator_settings")
+    con.executemany(
+        "INSERT INTO operator_settings (name, value) VALUES (?, ?)",
+        [[name, json.dumps(value)] for name, value in settings.model_dump().items()],
+    )

@@ -1,4 +1,6 @@
-"""The data directory's key and what is sealed with it (AES-256-GCM, the record's id as associated data)."""
+"""The data directory's key and what is sealed with it (AES-256-GCM, the record's id as associated
+data).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Sealer:
         try:
             return _core.unseal(self._key, record_id, sealed)
         except ValueError:
-            raise Internal("A stored secret does not open with this data directory's key.") from None
+            raise Internal(
+                "A stored secret does not open with this data directory's key."
+            ) from None
 
 
 def decode_key(text: str) -> bytes:
@@ -61,13 +65,17 @@ def load_key(data_dir: Path, given: str | None = None) -> bytes:
 
 
 def make_secret_file(path: Path, content: str) -> str:
-    """The text of a 0600 file, which is made with `content` if there is none. Two makers agree on one content."""
+    """The text of a 0600 file, which is made with `content` if there is none. Two makers agree on
+    one content.
+    """
     try:
         return path.read_text(encoding="ascii").strip()
     except FileNotFoundError:
         new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     except (OSError, UnicodeDecodeError) as error:
-        raise Refusal(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'not text'}.") from None
+        raise Refusal(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or 'not text'}."
+        ) from None
     try:
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="ascii") as file:

@@ -1,6 +1,7 @@
 """What a router or a background task of the control plane works with.
 
-Routers take it as a parameter: `services: ServicesDep`. Control makes one per process and puts it into the app's state.
+Routers take it as a parameter: `services: ServicesDep`. Control makes one per process and puts it
+into the app's state.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """A background task: is it running, how often was it restarted, and what (type of error) ended it last."""
+    """A background task: is it running, how often was it restarted, and what (type of error) ended
+    it last.
+    """
 
     name: str
     running: bool
@@ -42,7 +45,9 @@ class TaskReport:
 
 @dataclass(slots=True)
 class Services:
-    """One control process. `workers`, `tasks` and `snapshot_version` tell the present state each time they are called."""
+    """One control process. `workers`, `tasks` and `snapshot_version` tell the present state each
+    time they are called.
+    """
 
     config: ControlConfig
     data_dir: Path
@@ -57,8 +62,9 @@ class Services:
 class BackgroundTask:
     """Work that a package wants done while control runs.
 
-    A package lists its own in a module constant (`fairlead.usage.tasks.TASKS`, ...) which `control/app.py` collects. `run` lasts
-    until it is cancelled; if it ends or raises, that is logged, readiness goes red, and it is started again with backoff.
+    A package lists its own in a module constant (`fairlead.usage.tasks.TASKS`, ...) which
+    `control/app.py` collects. `run` lasts until it is cancelled; if it ends or raises, that is
+    logged, readiness goes red, and it is started again with backoff.
     """
 
     name: str
@@ -71,4 +77,9 @@ def services_of(request: HTTPConnection) -> Services:
     return services
 
 
-ServicesDep = Annotated[Services, Depends(services_of)]
+async def _services(request: HTTPConnection) -> Services:
+    # FastAPI hands a plain function to a thread.
+    return services_of(request)
+
+
+ServicesDep = Annotated[Services, Depends(_services)]

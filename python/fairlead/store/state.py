@@ -1,8 +1,8 @@
 """The precious database, and the one way to change it.
 
-Everything that is read by the relay plane is compiled from here into a snapshot. So a change goes through
-`commit`, which returns when the change is stored and in force: every live relay worker has the snapshot that contains
-it, or one second has passed.
+Everything that is read by the relay plane is compiled from here into a snapshot. So a change goes
+through `commit`, which returns when the change is stored and in force: every live relay worker has
+the snapshot that contains it, or one second has passed.
 
     def rename(con: Connection) -> str:
         con.execute("UPDATE nodes SET name = ? WHERE id = ?", [name, node_id])
@@ -10,9 +10,10 @@ it, or one second has passed.
 
     await state.commit(rename)
 
-`work` runs in the writer's thread inside a transaction. It may run twice, so it does nothing outside of the database;
-what it raises (a `Conflict`, a `NotFound`) undoes it and reaches the caller of `commit`. Uniqueness is checked there, by a
-SELECT before the INSERT: there is one writer, so nothing comes between. Rows carry no secondary index and no UNIQUE.
+`work` runs in the writer's thread inside a transaction. It may run twice, so it does nothing
+outside of the database; what it raises (a `Conflict`, a `NotFound`) undoes it and reaches the
+caller of `commit`. Uniqueness is checked there, by a SELECT before the INSERT: there is one writer,
+so nothing comes between. Rows carry no secondary index and no UNIQUE.
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from fairlead.errors import Internal, Refusal
 from fairlead.store.database import Database, Work
+from fairlead.store.file import Connection
+from fairlead.store.meta import read_meta, write_meta
 from fairlead.store.sealer import Sealer
 
 T = TypeVar("T")
+
+KEY_CHECK = "key_check"
 
 
 class State:
@@ -48,3 +54,18 @@ class State:
     async def read(self, work: Work[T]) -> T:
         """Runs `work` on a reader: one consistent moment, nothing it does is kept."""
         return await self.database.read(work)
+
+
+def check_key(con: Connection, sealer: Sealer) -> None:
+    """`Refusal` when the stored secrets were sealed with another key; in the writer, at start."""
+    kept = read_meta(con, KEY_CHECK)
+    if kept is None:
+        write_meta(con, KEY_CHECK, sealer.seal(KEY_CHECK, b"fairlead").hex())
+        return
+    try:
+        sealer.unseal(KEY_CHECK, bytes.fromhex(kept))
+    except Internal:
+        raise Refusal(
+            "The secrets in state.duckdb were sealed with another key: put the old secret.key "
+            "back, or set FAIRLEAD_SECRET_KEY to the old key."
+        ) from None

@@ -1,0 +1,132 @@
+"""The control plane's application: what it opens, starts, serves and closes.
+
+`create` is what the server loads; it reads `FAIRLEAD_CONTROL_CONFIG`. `build` does the same with a
+configuration at hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+
+import structlog
+from fastapi import FastAPI, Response
+from fastapi.responses import JSONResponse
+
+from fairlead import __version__
+from fairlead.control.answers import install_handlers
+from fairlead.control.background import Background
+from fairlead.control.gate import Gate
+from fairlead.control.link import LINK_PATH, Link
+from fairlead.control.logs import configure_logs
+from fairlead.control.openapi import openapi_document
+from fairlead.control.publisher import Publisher
+from fairlead.control.routers import ROUTERS, TASKS
+from fairlead.control.snapshot import compile_snapshot
+from fairlead.control.workers import Workers
+from fairlead.errors import Refusal
+from fairlead.identity.local_token import local_token_hash
+from fairlead.identity.router import SignIn
+from fairlead.settings import ControlConfig
+from fairlead.store.database import Database
+from fairlead.store.prepare import MIGRATIONS, make_data_dir, state_path, usage_path
+from fairlead.store.sealer import Sealer, load_key
+from fairlead.store.services import Services
+from fairlead.store.state import State, check_key
+
+log = structlog.get_logger("fairlead.control")
+
+
+def create() -> FastAPI:
+    """The application as the environment says; the server's factory."""
+    configure_logs()
+    os.umask(0o077)
+    return build(ControlConfig.model_validate_json(os.environ["FAIRLEAD_CONTROL_CONFIG"]))
+
+
+def build(config: ControlConfig) -> FastAPI:
+    """The application behind its gate, opening its files when it is started."""
+    app = routed_app()
+    app.router.lifespan_context = partial(_lifespan, config)
+    app.add_middleware(Gate, link_token=config.link_token.get_secret_value())
+    return app
+
+
+def routed_app() -> FastAPI:
+    """Routes and error answers alone: enough to describe the API."""
+    app = FastAPI(
+        title="fairlead",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    install_handlers(app)
+    for router in ROUTERS:
+        app.include_router(router)
+
+    @app.get("/api/openapi.json", summary="This API as an OpenAPI document", tags=["openapi"])
+    async def openapi() -> Response:
+        if app.openapi_schema is None:
+            app.openapi_schema = openapi_document(app)
+        return JSONResponse(app.openapi_schema)
+
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(config: ControlConfig, app: FastAPI) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        try:
+            services = await _open(config, stack)
+        except Refusal as refusal:
+            log.error("control does not start", reason=refusal.sentence)  # noqa: TRY400
+            raise
+        workers = Workers()
+        token_hash = await asyncio.to_thread(local_token_hash, config.data_dir)
+        compile_ = partial(compile_snapshot, token_hash)
+        publisher = Publisher(services.state.database, compile_, config.data_dir, workers)
+        background = Background()
+        services.state.on_commit(publisher.publish)
+        services.workers = workers.reports
+        services.tasks = background.reports
+        services.snapshot_version = lambda: publisher.current.version
+        sign_in = SignIn()
+        app.state.services = services
+        app.state.sign_in = sign_in
+        app.add_route(
+            LINK_PATH, Link(publisher, workers).answer, methods=["POST"], include_in_schema=False
+        )
+        background.start("publisher", publisher.run)
+        for task in TASKS:
+            background.start(task.name, partial(task.run, services))
+        log.info("control started", data_dir=str(config.data_dir), version=__version__)
+        try:
+            yield
+        finally:
+            publisher.close()
+            await background.stop()
+            sign_in.checker.close()
+    log.info("control stopped")
+
+
+async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:
+    await asyncio.to_thread(make_data_dir, config.data_dir)
+    given = config.secret_key.get_secret_value() if config.secret_key else None
+    sealer = Sealer(await asyncio.to_thread(load_key, config.data_dir, given))
+    state = await asyncio.to_thread(
+        Database.open, state_path(config.data_dir), MIGRATIONS / "state"
+    )
+    stack.push_async_callback(state.close)
+    usage = await asyncio.to_thread(
+        Database.open, usage_path(config.data_dir), MIGRATIONS / "usage"
+    )
+    stack.push_async_callback(usage.close)
+    await state.write(lambda con: check_key(con, sealer))
+    return Services(
+        config=config, data_dir=config.data_dir, state=State(state, sealer), usage=usage
+    )

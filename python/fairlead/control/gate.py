@@ -1,0 +1,130 @@
+"""The door of the control plane: only the relay comes in, and it says for whom.
+
+Plain ASGI. Without the link token a request is answered 403 and not looked at. With it, the caller
+that the relay resolved goes into the scope (`fairlead.caller`), the body is read under a limit and
+checked, and whatever goes wrong inside comes out in the management shape, the unexpected as
+`internal` with the request's id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+
+import orjson
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fairlead.caller import PRINCIPAL_KINDS, SCOPE_KEY, Caller, Principal
+from fairlead.control.answers import error_response
+from fairlead.control.body import check_json, read_body, replay
+from fairlead.control.link import LINK_PATH
+from fairlead.control.logs import where
+from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailable
+
+REQUEST_DEADLINE_S = 60.0
+WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+log = structlog.get_logger("fairlead.control")
+
+
+class Gate:
+    """Stands before the app."""
+
+    def __init__(self, app: ASGIApp, link_token: str) -> None:
+        self._app = app
+        self._link_token = link_token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = _own_headers(scope)
+        if not hmac.compare_digest(headers.get("x-fairlead-link", b""), self._link_token):
+            await _refuse(
+                Forbidden("Only the relay speaks to control."), None, scope, receive, send
+            )
+            return
+        if scope["path"] == LINK_PATH:
+            await self._app(scope, receive, send)
+            return
+        await self._forwarded(headers, scope, receive, send)
+
+    async def _forwarded(
+        self, headers: dict[str, bytes], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        request_id = headers.get("x-fairlead-request-id", b"").decode("latin-1") or None
+        started = False
+
+        async def send_on(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            scope[SCOPE_KEY] = _caller(headers, request_id)
+            async with asyncio.timeout(REQUEST_DEADLINE_S):
+                if scope["method"] in WITH_BODY:
+                    body = await read_body(receive)
+                    if body:
+                        check_json(body, headers.get("content-type", b"").decode("latin-1"))
+                    receive = replay(body, receive)
+                await self._app(scope, receive, send_on)
+            return
+        except FairleadError as error:
+            answer = error
+        except TimeoutError:
+            answer = StorageUnavailable(
+                f"The request took longer than {REQUEST_DEADLINE_S:g} s.", retry_after_s=5
+            )
+        except Exception as error:  # noqa: BLE001 - the last place that can answer
+            log.error(  # noqa: TRY400 - a message may quote a secret, see `where`
+                "request failed",
+                request_id=request_id,
+                method=scope["method"],
+                path=scope["path"][:200],
+                error=type(error).__name__,
+                where=where(error),
+            )
+            answer = Internal(
+                "This is a defect of fairlead; the log has more under this request id."
+            )
+        if started:
+            # Half an answer is out: only breaking the connection can say that it is not whole.
+            raise ConnectionAbortedError("the answer had begun")
+        await _refuse(answer, request_id, scope, receive, send)
+
+
+def _own_headers(scope: Scope) -> dict[str, bytes]:
+    # The relay strips what a caller sends under these names, so each is there once at most.
+    return {
+        name.decode("latin-1"): value
+        for name, value in scope["headers"]
+        if name.startswith(b"x-fairlead-") or name == b"content-type"
+    }
+
+
+def _caller(headers: dict[str, bytes], request_id: str | None) -> Caller:
+    try:
+        said = orjson.loads(headers["x-fairlead-principal"])
+        kind, principal_id, scopes = said["kind"], said.get("id"), said.get("scopes", [])
+        if kind not in PRINCIPAL_KINDS or not isinstance(principal_id, str | None):
+            raise ValueError("no principal")
+        principal = Principal(kind, principal_id, frozenset(str(scope) for scope in scopes))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise Forbidden("The request does not say for whom it comes.") from None
+    return Caller(
+        principal=principal,
+        peer=headers.get("x-fairlead-peer", b"unknown").decode("latin-1"),
+        request_id=request_id or "unknown",
+        scheme=headers.get("x-fairlead-scheme", b"http").decode("latin-1"),
+    )
+
+
+async def _refuse(
+    error: FairleadError, request_id: str | None, scope: Scope, receive: Receive, send: Send
+) -> None:
+    await error_response(error, request_id)(scope, receive, send)

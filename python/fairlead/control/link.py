@@ -1,0 +1,84 @@
+"""`POST /internal/link`: where relay workers fetch snapshots and say how they are
+(docs/explanation/contracts.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import orjson
+from pydantic import BaseModel, Field, StrictInt, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive
+
+from fairlead.control.answers import error_response
+from fairlead.control.body import read_body
+from fairlead.control.publisher import Published, Publisher
+from fairlead.control.workers import Workers
+from fairlead.errors import FairleadError, InvalidRequest
+
+LINK_PATH = "/internal/link"
+HOLD_S = 20.0
+
+Count = Annotated[StrictInt, Field(ge=0, le=2**53)]
+
+
+class Poll(BaseModel):
+    """What a worker says. `done` names the commands that it has carried out."""
+
+    worker: str = Field(pattern="^[0-9a-f]{1,64}$")
+    pid: Count
+    applied_version: Count
+    done: list[str] = []
+    stats: dict[str, Any] = {}
+
+
+class Link:
+    """The endpoint."""
+
+    def __init__(self, publisher: Publisher, workers: Workers) -> None:
+        self._publisher = publisher
+        self._workers = workers
+
+    async def answer(self, request: Request) -> Response:
+        try:
+            poll = Poll.model_validate(orjson.loads(await read_body(request.receive)))
+        except FairleadError as error:
+            return error_response(error, None)
+        except (ValidationError, ValueError):
+            return error_response(InvalidRequest("The poll cannot be read."), None)
+        answered = False
+        self._workers.poll_begins(poll.worker, poll.pid, poll.applied_version, poll.stats)
+        try:
+            answered = await self._hold(poll.applied_version, request.receive)
+        finally:
+            self._workers.poll_ends(poll.worker, answered=answered)
+        return Response(
+            _answer(self._publisher.current, poll.applied_version), media_type="application/json"
+        )
+
+    async def _hold(self, applied_version: int, receive: Receive) -> bool:
+        """Waits for news or for the end of the hold; False when the worker went away meanwhile."""
+        news = asyncio.ensure_future(self._publisher.newer_than(applied_version, HOLD_S))
+        gone = asyncio.ensure_future(_until_gone(receive))
+        try:
+            await asyncio.wait((news, gone), return_when=asyncio.FIRST_COMPLETED)
+            return not gone.done()
+        finally:
+            news.cancel()
+            gone.cancel()
+            await asyncio.wait((news, gone))
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _answer(published: Published, applied_version: int) -> bytes:
+    head = b'{"version":%d,' % published.version
+    if published.version > applied_version:
+        head += b'"snapshot":' + published.document + b","
+    return head + b'"commands":[]}'

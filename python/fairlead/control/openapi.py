@@ -1,0 +1,142 @@
+"""The API as an OpenAPI document: generated from the routers and the route table, served and
+committed.
+
+`python -m fairlead.control.openapi` writes `docs/reference/openapi.json`; a test holds the copy to
+what the code says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from fairlead import __version__, _core
+
+DESCRIPTION = (
+    "One door for AI traffic. Paths under `/v1` are inference and speak the error shape of OpenAI; "
+    "paths under `/api` are management. The kinds of error are in the error reference."
+)
+
+SCHEMES: dict[str, Any] = {
+    "key": {"type": "http", "scheme": "bearer", "description": "A gateway API key, `sk-fl-...`."},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "auth_token",
+        "description": "Set by signing in.",
+    },
+    "local": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Gateway-Cli-Token",
+        "description": "The local command-line token, from this machine only.",
+    },
+}
+
+# Who may pass a tier, as alternatives.
+TIERS: dict[str, list[dict[str, list[str]]]] = {
+    "public": [],
+    "inference": [{"key": []}, {}],
+    "management": [{"session": []}, {"local": []}, {"key": ["manage"]}],
+    "session": [{"session": []}, {"local": []}],
+}
+
+ERROR_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["error", "requestId"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type", "code", "param"],
+            "properties": {
+                "message": {"type": "string"},
+                "type": {"type": "string"},
+                "code": {
+                    "type": "string",
+                    "description": "The kind of error, see the error reference.",
+                },
+                "param": {"type": ["string", "null"], "description": "The field that is wrong."},
+            },
+        },
+        "requestId": {"type": ["string", "null"]},
+    },
+}
+
+ERROR_RESPONSE: dict[str, Any] = {
+    "description": "Any error",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+}
+
+
+def openapi_document(app: FastAPI) -> dict[str, Any]:
+    """The whole document: control's routes as FastAPI knows them, the relay's as the route table
+    does.
+    """
+    document = get_openapi(
+        title="fairlead", version=__version__, description=DESCRIPTION, routes=app.routes
+    )
+    paths: dict[str, Any] = document["paths"]
+    for route in _core.routes():
+        path = str(route["path"]).replace("{*", "{")
+        operations = paths.setdefault(path, {})
+        method = str(route["method"]).lower()
+        if route["answered_by"] == "relay":
+            operations[method] = _relay_operation(path, method, route)
+        operation = operations.get(method)
+        if operation is None:
+            continue
+        operation["security"] = TIERS[str(route["tier"])]
+        operation["x-fairlead-tier"] = route["tier"]
+        operation["responses"].pop("422", None)
+        operation["responses"].setdefault("default", ERROR_RESPONSE)
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas["Error"] = ERROR_SCHEMA
+    document["components"]["securitySchemes"] = SCHEMES
+    return document
+
+
+def openapi_text(app: FastAPI) -> str:
+    """The document as it is committed: sorted, indented, the same for the same code."""
+    return json.dumps(openapi_document(app), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _relay_operation(path: str, method: str, route: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": f"{method}_{re.sub('[^a-z0-9]+', '_', path).strip('_')}",
+        "summary": str(route["summary"]).rstrip("."),
+        "tags": [str(route["endpoint"])],
+        "responses": {"200": {"description": "Success"}},
+    }
+    if "{" in path:
+        name = path[path.index("{") + 1 : path.index("}")]
+        operation["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        ]
+    if method == "post":
+        operation["requestBody"] = {
+            "required": True,
+            "content": {
+                "application/json": {"schema": {"type": "object", "additionalProperties": True}}
+            },
+        }
+    return operation
+
+
+def main() -> None:
+    """Writes the committed copy."""
+    from fairlead.control.app import routed_app  # noqa: PLC0415 - the app serves this document
+
+    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference/openapi.json")
+    target.write_text(openapi_text(routed_app()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

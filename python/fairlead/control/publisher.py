@@ -1,0 +1,178 @@
+"""How a change comes into force: compile, count up, keep on disk, offer on the link, wait for the
+workers.
+
+One task compiles; changes that are committed while it is busy share its next round. Each waits for
+a round that began after its commit, so what it waits for contains it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import structlog
+
+from fairlead.control.workers import Workers
+from fairlead.errors import FairleadError, StorageUnavailable
+from fairlead.store.database import Database
+from fairlead.store.file import Connection
+
+APPLIED_DEADLINE_S = 1.0
+ROUND_DEADLINE_S = 15.0
+RETRY_S = 1.0
+FILE = "snapshot.json"
+
+log = structlog.get_logger("fairlead.control")
+
+# Compiles within the writer; the number is the version that the result's must exceed.
+Compile = Callable[[Connection, int], tuple[int, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The newest snapshot: its version and its JSON."""
+
+    version: int
+    document: bytes
+
+
+class Publisher:
+    """Turns commits into snapshots. `run` is its task; `publish` is what a commit awaits."""
+
+    def __init__(
+        self, database: Database, compile_snapshot: Compile, data_dir: Path, workers: Workers
+    ) -> None:
+        self.current = Published(0, b"null")
+        self.closing = False
+        self._database = database
+        self._compile = compile_snapshot
+        self._path = data_dir / FILE
+        self._workers = workers
+        self._floor = 0
+        self._waiting: list[asyncio.Future[int]] = []
+        self._wanted = asyncio.Event()
+        self._wanted.set()
+        self._changed = asyncio.Event()
+
+    async def publish(self) -> None:
+        """Returns when what is committed now is in force: applied by every live worker, or one
+        second after it was offered.
+
+        `StorageUnavailable` when it could not be compiled or kept; the change stands, and is
+        offered again soon.
+        """
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        self._wanted.set()
+        try:
+            async with asyncio.timeout(ROUND_DEADLINE_S):
+                version = await done
+        except TimeoutError:
+            raise StorageUnavailable(
+                "The change is stored but not yet in force.", retry_after_s=5
+            ) from None
+        if not await self._workers.applied(version, APPLIED_DEADLINE_S):
+            log.warning("a relay worker is slow to apply", version=version)
+
+    async def run(self) -> None:
+        """Compiles when asked to; lasts until it is cancelled."""
+        self._floor = max(self._floor, await asyncio.to_thread(_version_on_disk, self._path))
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            waiting, self._waiting = self._waiting, []
+            try:
+                version = await self._round()
+            except (FairleadError, OSError) as error:
+                log.error("snapshot not published", error=type(error).__name__)  # noqa: TRY400
+                _settle(
+                    waiting,
+                    StorageUnavailable(
+                        "The change is stored but not yet in force.", retry_after_s=5
+                    ),
+                )
+                self._wanted.set()
+                await asyncio.sleep(RETRY_S)
+            except BaseException:
+                _settle(
+                    waiting,
+                    StorageUnavailable(
+                        "The change is stored but not yet in force.", retry_after_s=5
+                    ),
+                )
+                self._wanted.set()
+                raise
+            else:
+                _settle(waiting, version)
+
+    async def newer_than(self, version: int, deadline_s: float) -> bool:
+        """Waits for a snapshot above this version; False at the deadline or when control stops."""
+        if version > self.current.version:
+            # The state database was put back to an older copy: go on from where the relay is.
+            self._floor = max(self._floor, version)
+            self._wanted.set()
+        try:
+            async with asyncio.timeout(deadline_s):
+                while self.current.version <= version and not self.closing:
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return not self.closing
+
+    def close(self) -> None:
+        """Lets every open poll go."""
+        self.closing = True
+        self._tell()
+
+    async def _round(self) -> int:
+        floor = self._floor
+        version, document = await self._database.write(lambda con: self._compile(con, floor))
+        try:
+            await asyncio.to_thread(_keep, self._path, document)
+        finally:
+            # A full disk must not keep a revoked key alive: the offer does not depend on the file.
+            self.current = Published(version, document)
+            self._tell()
+        return version
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+def _settle(waiting: list[asyncio.Future[int]], outcome: int | StorageUnavailable) -> None:
+    for done in waiting:
+        if done.done():
+            continue
+        if isinstance(outcome, int):
+            done.set_result(outcome)
+        else:
+            done.set_exception(outcome)
+
+
+def _keep(path: Path, document: bytes) -> None:
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(document)
+        file.flush()
+        os.fsync(file.fileno())
+    new.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _version_on_disk(path: Path) -> int:
+    try:
+        version = orjson.loads(path.read_bytes()).get("version", 0)
+    except (OSError, ValueError, AttributeError):
+        # Not there, or not readable: the database's own count stands, and the file is written anew.
+        return 0
+    return version if isinstance(version, int) else 0

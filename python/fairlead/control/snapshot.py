@@ -1,0 +1,33 @@
+"""The snapshot: the whole routing configuration, compiled from the state database to one
+document.
+"""
+
+from __future__ import annotations
+
+import time
+
+import orjson
+
+from fairlead.gateway.keys.snapshot import compile_keys
+from fairlead.gateway.providers.snapshot import compile_connections
+from fairlead.identity.sessions import compile_sessions
+from fairlead.store.file import Connection
+from fairlead.store.meta import read_meta, write_meta
+
+VERSION = "snapshot_version"
+
+
+def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tuple[int, bytes]:
+    """Version and JSON, in the writer. The version is above every earlier one and above `floor`."""
+    version = max(int(read_meta(con, VERSION) or 0), floor) + 1
+    write_meta(con, VERSION, str(version))
+    document = {
+        "version": version,
+        "compiled_at_ms": time.time_ns() // 1_000_000,
+        "settings": {"require_login": True},
+        "local_token_hash": local_token_hash,
+        "keys": compile_keys(con),
+        "sessions": compile_sessions(con),
+        **compile_connections(con),
+    }
+    return version, orjson.dumps(document)

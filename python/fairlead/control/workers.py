@@ -1,0 +1,105 @@
+"""The relay workers that poll the link: who lives, what each has applied, what each last said of
+itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.store.services import WorkerReport
+
+LIVE_AFTER_ANSWER_S = 2.0
+REMEMBERED_S = 300.0
+WORKERS_MAX = 1024
+
+
+@dataclass(slots=True)
+class _Worker:
+    pid: int = 0
+    applied_version: int = 0
+    open_polls: int = 0
+    answered_at: float = -LIVE_AFTER_ANSWER_S
+    heard_at: float = 0.0
+    stats: dict[str, Any] = field(default_factory=dict)
+
+
+class Workers:
+    """A worker is live while a poll of its is open, or for two seconds after its last one was
+    answered.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._workers: dict[str, _Worker] = {}
+        self._heard = asyncio.Event()
+
+    def poll_begins(
+        self, worker_id: str, pid: int, applied_version: int, stats: dict[str, Any]
+    ) -> None:
+        """A poll came in."""
+        self._forget_old()
+        worker = self._workers.setdefault(worker_id, _Worker())
+        worker.pid = pid
+        worker.applied_version = applied_version
+        worker.stats = stats
+        worker.heard_at = self._now()
+        worker.open_polls += 1
+        self._tell()
+
+    def poll_ends(self, worker_id: str, *, answered: bool) -> None:
+        """A poll was answered, or its worker went away."""
+        worker = self._workers.get(worker_id)
+        if worker is None:
+            return
+        worker.open_polls -= 1
+        worker.answered_at = self._now() if answered else -LIVE_AFTER_ANSWER_S
+        self._tell()
+
+    async def applied(self, version: int, deadline_s: float) -> bool:
+        """Waits until every live worker has polled with this version; False when the deadline came
+        first.
+        """
+        try:
+            async with asyncio.timeout(deadline_s):
+                while any(
+                    self._is_live(w) and w.applied_version < version for w in self._workers.values()
+                ):
+                    await self._heard.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def reports(self) -> list[WorkerReport]:
+        """Every worker heard of in the last minutes."""
+        now = self._now()
+        return [
+            WorkerReport(
+                worker_id=worker_id,
+                pid=worker.pid,
+                live=self._is_live(worker),
+                applied_version=worker.applied_version,
+                age_ms=int((now - worker.heard_at) * 1000),
+                stats=worker.stats,
+            )
+            for worker_id, worker in self._workers.items()
+        ]
+
+    def _is_live(self, worker: _Worker) -> bool:
+        return worker.open_polls > 0 or self._now() - worker.answered_at < LIVE_AFTER_ANSWER_S
+
+    def _forget_old(self) -> None:
+        old = self._now() - REMEMBERED_S
+        gone = [i for i, w in self._workers.items() if w.open_polls == 0 and w.heard_at < old]
+        if len(self._workers) - len(gone) >= WORKERS_MAX:
+            idle = (i for i, w in self._workers.items() if w.open_polls == 0 and i not in gone)
+            gone.append(next(idle, gone[0] if gone else ""))
+        for worker_id in gone:
+            self._workers.pop(worker_id, None)
+
+    def _tell(self) -> None:
+        self._heard.set()
+        self._heard = asyncio.Event()

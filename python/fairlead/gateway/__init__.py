@@ -1,0 +1,3 @@
+"""The routing gateway's management: one package per resource, each with its record, its table and
+its router.
+"""

@@ -1,0 +1,232 @@
+"""The fields of an API key that a caller may set: types, bounds, defaults, and the rules between
+them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, Self, get_args
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StrictBool,
+    StrictInt,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from fairlead.errors import InvalidRequest
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
+EndpointCategory = Literal[
+    "chat", "search", "embeddings", "images", "audio", "video", "music", "rerank", "models",
+    "moderations", "ocr", "batches", "files", "web-fetch", "agents",
+]  # fmt: skip
+ENDPOINT_CATEGORIES: tuple[str, ...] = get_args(EndpointCategory)
+
+# Scopes that open the management API.
+MANAGING_SCOPES = frozenset({"manage", "admin"})
+
+
+def _parse_moment(value: object) -> object:
+    if isinstance(value, datetime):
+        return value
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise PydanticCustomError(
+            "moment",
+            "must be an ISO 8601 date and time with a time zone, such as 2027-01-31T12:00:00Z",
+        )
+    if moment < EPOCH:
+        raise PydanticCustomError("moment", "must not be before 1970")
+    return moment
+
+
+def _canonical_uuid(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise PydanticCustomError("uuid", "must be a UUID") from None
+
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ValueError, KeyError, OSError):
+        raise PydanticCustomError(
+            "zone", "must be a time zone's name, such as Europe/Vienna or UTC"
+        ) from None
+    return name
+
+
+def _distinct(days: list[int]) -> list[int]:
+    if len(set(days)) != len(days):
+        raise PydanticCustomError("days", "must name each day once")
+    return days
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds: `2027-01-31T12:00:00.000Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def moment_of(ms: int) -> datetime:
+    """The moment of a count of UTC milliseconds."""
+    return EPOCH + ms * MILLISECOND
+
+
+def ms_of(moment: datetime) -> int:
+    """UTC milliseconds of a moment."""
+    return (moment - EPOCH) // MILLISECOND
+
+
+Text = Annotated[str, Field(strict=True)]
+# A name is shown in tables and logs: no control characters, and something to see.
+Name = Annotated[
+    Text, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")
+]
+ModelPattern = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x20\x7f]+$")]
+ComboName = Annotated[Text, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+ConnectionId = Annotated[Text, AfterValidator(_canonical_uuid)]
+Scope = Annotated[Text, Field(max_length=64, pattern=r"^[a-z0-9][a-z0-9:._-]*$")]
+ClockTime = Annotated[Text, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+Zone = Annotated[Text, Field(min_length=1, max_length=64), AfterValidator(_known_zone)]
+Moment = Annotated[datetime, BeforeValidator(_parse_moment), PlainSerializer(iso, when_used="json")]
+PositiveInt = Annotated[StrictInt, Field(ge=1, le=2**53 - 1)]
+# Kept as integer micro-dollars: six decimals count.
+Usd = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
+
+
+class Wire(BaseModel):
+    """A body: camelCase names only, nothing unknown."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+
+
+class RateLimit(Wire):
+    """At most `limit` requests in each `window` seconds."""
+
+    limit: PositiveInt
+    window: PositiveInt
+
+
+class AccessSchedule(Wire):
+    """When a key may be used: from `from` until `until` (past midnight if that is earlier) on
+    `days` (0 is Sunday).
+    """
+
+    enabled: StrictBool
+    from_: ClockTime = Field(alias="from")
+    until: ClockTime
+    days: Annotated[
+        list[Annotated[StrictInt, Field(ge=0, le=6)]],
+        Field(min_length=1, max_length=7),
+        AfterValidator(_distinct),
+    ]
+    tz: Zone
+
+
+class KeyFields(Wire):
+    """Everything but the name."""
+
+    is_active: StrictBool = True
+    is_banned: StrictBool = False
+    expires_at: Moment | None = None
+    model_access_mode: Literal["all", "restricted"] = "all"
+    allowed_models: list[ModelPattern] = Field([], max_length=1000)
+    blocked_models: list[ModelPattern] = Field([], max_length=1000)
+    allowed_combos: list[ComboName] = Field([], max_length=500)
+    connection_access_mode: Literal["all", "restricted"] = "all"
+    allowed_connections: list[ConnectionId] = Field([], max_length=100)
+    allow_auto_combos: StrictBool = True
+    catalog_scope: Literal["all", "combos", "models"] = "all"
+    forced_model: Annotated[Text, Field(min_length=1, max_length=300)] | None = None
+    no_log: StrictBool = False
+    auto_resolve: StrictBool = False
+    throttle_delay_ms: StrictInt = Field(0, ge=0, le=300_000)
+    max_sessions: StrictInt = Field(0, ge=0, le=10_000, description="0 sets no limit.")
+    rate_limits: Annotated[list[RateLimit], Field(max_length=50)] | None = None
+    access_schedule: AccessSchedule | None = None
+    scopes: list[Scope] = Field([], max_length=32)
+    allowed_endpoints: list[EndpointCategory] = Field(
+        [], max_length=20, description="Empty allows all."
+    )
+    stream_default_mode: Literal["legacy", "json"] = "legacy"
+    cache_default_mode: Literal["legacy", "bypass"] = "legacy"
+    compression_enabled: StrictBool = True
+    tool_service_mode: Literal["inherit", "default", "priority", "flex"] = "inherit"
+    disable_non_public_models: StrictBool = False
+    allow_usage_command: StrictBool = False
+    usage_limit_enabled: StrictBool = False
+    chaos_mode_enabled: StrictBool = False
+    daily_usage_limit_usd: Usd | None = None
+    weekly_usage_limit_usd: Usd | None = None
+
+
+class NewKey(KeyFields):
+    """The body that creates a key, and the settable part of a stored one."""
+
+    name: Name
+
+    def changed(self, change: KeyChange) -> Self:
+        """This record with the fields that `change` was sent with."""
+        return self.model_copy(
+            update={name: getattr(change, name) for name in change.model_fields_set}
+        )
+
+
+class KeyChange(KeyFields):
+    """The body that changes a key: any of the fields, at least one."""
+
+    name: Name = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_field(cls, body: Any) -> Any:
+        if isinstance(body, dict) and not body.keys() & _CHANGEABLE:
+            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
+        return body
+
+
+_CHANGEABLE = {field.alias for field in KeyChange.model_fields.values()}
+
+
+def check_rules(key: KeyFields) -> None:
+    """The rules between fields, on the whole record; `InvalidRequest` names the field to change."""
+    if key.model_access_mode == "all" and key.allowed_models:
+        raise InvalidRequest(
+            "allowedModels must be empty while modelAccessMode is `all`; "
+            "send modelAccessMode `restricted` with it.",
+            param="allowedModels",
+        )
+    if key.connection_access_mode == "all" and key.allowed_connections:
+        raise InvalidRequest(
+            "allowedConnections must be empty while connectionAccessMode is `all`; "
+            "send connectionAccessMode `restricted` with it.",
+            param="allowedConnections",
+        )
+    if key.connection_access_mode == "restricted" and not key.allowed_connections:
+        raise InvalidRequest(
+            "allowedConnections must name at least one connection "
+            "while connectionAccessMode is `restricted`.",
+            param="allowedConnections",
+        )
+    if key.access_schedule is not None and key.access_schedule.from_ == key.access_schedule.until:
+        raise InvalidRequest(
+            "accessSchedule.until must differ from accessSchedule.from; "
+            "send accessSchedule null for no schedule.",
+            param="accessSchedule.until",
+        )

@@ -1,0 +1,180 @@
+"""`/api/keys`: make, list, read, change and revoke API keys."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+from uuid import uuid4
+
+from fastapi import APIRouter, Query
+from pydantic import StrictBool
+
+from fairlead import _core
+from fairlead.caller import CallerDep, Principal
+from fairlead.errors import Forbidden, NotFound
+from fairlead.gateway.keys.fields import (
+    MANAGING_SCOPES,
+    KeyChange,
+    KeyFields,
+    Moment,
+    NewKey,
+    Wire,
+    check_rules,
+    moment_of,
+)
+from fairlead.gateway.keys.table import (
+    StoredKey,
+    count_keys,
+    delete_key,
+    find_key,
+    insert_key,
+    list_keys,
+    update_key,
+)
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api/keys", tags=["keys"])
+
+# The prefix says what it is, the last characters (of the checksum) which one.
+PREVIEW_HEAD = 10
+PREVIEW_TAIL = 4
+
+
+class KeyView(KeyFields):
+    """A key as it is shown: everything but its text."""
+
+    id: str
+    name: str
+    key_preview: str
+    created_at: Moment
+    updated_at: Moment
+
+
+class CreatedKey(KeyView):
+    """A new key with its text, which is shown this once."""
+
+    key: str
+
+
+class KeyList(Wire):
+    keys: list[KeyView]
+    total: int
+    limit: int
+    offset: int
+
+
+class Success(Wire):
+    success: StrictBool = True
+
+
+@router.get("", summary="List API keys")
+async def list_all(
+    services: ServicesDep,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+) -> KeyList:
+    """A page of keys, oldest first."""
+
+    def look(con: Connection) -> tuple[list[StoredKey], int]:
+        return list_keys(con, limit, offset), count_keys(con)
+
+    keys, total = await services.state.read(look)
+    return KeyList.model_construct(
+        keys=[_view(key) for key in keys], total=total, limit=limit, offset=offset
+    )
+
+
+@router.post("", status_code=201, summary="Make an API key; its text is in this answer only")
+async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> CreatedKey:
+    """Makes a key; only its hash is kept."""
+    check_rules(new)
+    _refuse_granting(caller.principal, new, before=None)
+    text, digest = _core.new_key()
+    now_ms = time.time_ns() // 1_000_000
+    key = StoredKey(
+        id=str(uuid4()),
+        hash=digest,
+        preview=f"{text[:PREVIEW_HEAD]}...{text[-PREVIEW_TAIL:]}",
+        created_at_ms=now_ms,
+        updated_at_ms=now_ms,
+        fields=new,
+    )
+
+    def work(con: Connection) -> StoredKey:
+        insert_key(con, key)
+        return _found(con, key.id)
+
+    stored = await services.state.commit(work)
+    return CreatedKey.model_construct(**dict(_view(stored)), key=text)
+
+
+@router.get("/{key_id}", summary="One API key")
+async def read(key_id: str, services: ServicesDep) -> KeyView:
+    """The key's record."""
+    return _view(await services.state.read(lambda con: _found(con, key_id)))
+
+
+@router.patch("/{key_id}", summary="Change an API key; fields that are not sent stay")
+async def change(
+    key_id: str, change: KeyChange, services: ServicesDep, caller: CallerDep
+) -> KeyView:
+    """Changes what was sent, if the record as a whole keeps its rules."""
+
+    def work(con: Connection) -> StoredKey:
+        key = _found(con, key_id)
+        fields = key.fields.changed(change)
+        check_rules(fields)
+        _refuse_granting(caller.principal, fields, before=key.fields)
+        now_ms = max(time.time_ns() // 1_000_000, key.created_at_ms)
+        update_key(con, StoredKey(key.id, key.hash, key.preview, key.created_at_ms, now_ms, fields))
+        return _found(con, key_id)
+
+    return _view(await services.state.commit(work))
+
+
+@router.delete("/{key_id}", summary="Revoke an API key for good")
+async def delete(key_id: str, services: ServicesDep) -> Success:
+    """Deletes the key; it is refused everywhere when this returns."""
+
+    def work(con: Connection) -> None:
+        if not delete_key(con, key_id):
+            raise _no_such_key()
+
+    await services.state.commit(work)
+    return Success()
+
+
+def _no_such_key() -> NotFound:
+    return NotFound("There is no API key with this id.", param="id")
+
+
+def _found(con: Connection, key_id: str) -> StoredKey:
+    key = find_key(con, key_id)
+    if key is None:
+        raise _no_such_key()
+    return key
+
+
+def _refuse_granting(principal: Principal, fields: NewKey, before: NewKey | None) -> None:
+    """A key may manage keys, but neither make nor touch one that may manage: that takes a
+    person.
+    """
+    managing = MANAGING_SCOPES.intersection(fields.scopes)
+    touched = MANAGING_SCOPES.intersection(before.scopes) if before else frozenset()
+    if principal.kind == "key" and (managing or touched):
+        raise Forbidden(
+            "An API key cannot grant the scope `manage` or `admin`, nor change a key that has it: "
+            "sign in, or use the local command line.",
+            param="scopes",
+        )
+
+
+def _view(key: StoredKey) -> KeyView:
+    return KeyView.model_construct(
+        id=key.id,
+        key_preview=key.preview,
+        created_at=moment_of(key.created_at_ms),
+        updated_at=moment_of(key.updated_at_ms),
+        **dict(key.fields),
+    )

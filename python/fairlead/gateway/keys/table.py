@@ -1,0 +1,121 @@
+"""The table `keys`: one row per key, no key text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.gateway.keys.fields import NewKey, moment_of, ms_of
+from fairlead.store.file import Connection
+
+USD_MICROS = 1_000_000
+
+# Fields whose column has another form: SQL name, then how the value is written and read.
+_MOMENTS = {"expires_at": "expires_at_ms"}
+_MONEY = {
+    "daily_usage_limit_usd": "daily_usage_limit_usd_micros",
+    "weekly_usage_limit_usd": "weekly_usage_limit_usd_micros",
+}
+_JSON = frozenset({"rate_limits", "access_schedule"})
+
+_FIELDS = tuple(NewKey.model_fields)
+_COLUMNS = tuple(_MOMENTS.get(name) or _MONEY.get(name) or name for name in _FIELDS)
+_OWN = ("id", "hash", "preview", "created_at_ms", "updated_at_ms")
+
+# Made of the constants above; nothing that a caller sends is in the text.
+_ALL = ", ".join((*_OWN, *_COLUMNS))
+_SELECT = f"SELECT {_ALL} FROM keys"  # noqa: S608
+_MARKS = ", ".join("?" * (len(_OWN) + len(_COLUMNS)))
+_SETS = ", ".join(f"{column} = ?" for column in _COLUMNS)
+_INSERT = f"INSERT INTO keys ({_ALL}) VALUES ({_MARKS})"  # noqa: S608
+_UPDATE = f"UPDATE keys SET updated_at_ms = ?, {_SETS} WHERE id = ?"  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A key at rest. `hash` is hex SHA-256 of the key's text, `preview` what may be shown of it."""
+
+    id: str
+    hash: str
+    preview: str
+    created_at_ms: int
+    updated_at_ms: int
+    fields: NewKey
+
+
+def insert_key(con: Connection, key: StoredKey) -> None:
+    """Adds a key, in the writer."""
+    own = [key.id, key.hash, key.preview, key.created_at_ms, key.updated_at_ms]
+    con.execute(_INSERT, [*own, *_written(key.fields)])
+
+
+def update_key(con: Connection, key: StoredKey) -> None:
+    """Replaces a key's fields, in the writer."""
+    con.execute(_UPDATE, [key.updated_at_ms, *_written(key.fields), key.id])
+
+
+def delete_key(con: Connection, key_id: str) -> bool:
+    """Removes a key, in the writer; False when there is none."""
+    return con.execute("DELETE FROM keys WHERE id = ? RETURNING 1", [key_id]).fetchone() is not None
+
+
+def find_key(con: Connection, key_id: str) -> StoredKey | None:
+    """The key with this id."""
+    row = con.execute(f"{_SELECT} WHERE id = ?", [key_id]).fetchone()
+    return None if row is None else _read(row)
+
+
+def list_keys(con: Connection, limit: int, offset: int) -> list[StoredKey]:
+    """Keys in the order of their making."""
+    rows = con.execute(
+        f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset]
+    ).fetchall()
+    return [_read(row) for row in rows]
+
+
+def count_keys(con: Connection) -> int:
+    """How many keys there are."""
+    row = con.execute("SELECT count(*) FROM keys").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _written(fields: NewKey) -> list[Any]:
+    values: list[Any] = []
+    for name, value in fields:
+        if value is None:
+            values.append(None)
+        elif name in _MOMENTS:
+            values.append(ms_of(value))
+        elif name in _MONEY:
+            values.append(round(value * USD_MICROS))
+        elif name in _JSON:
+            values.append(
+                json.dumps(fields.model_dump(include={name}, by_alias=True)[_alias(name)])
+            )
+        else:
+            values.append(value)
+    return values
+
+
+def _read(row: tuple[Any, ...]) -> StoredKey:
+    own, rest = row[: len(_OWN)], row[len(_OWN) :]
+    fields: dict[str, Any] = {}
+    for name, value in zip(_FIELDS, rest, strict=True):
+        if value is None:
+            fields[name] = None
+        elif name in _MOMENTS:
+            fields[name] = moment_of(value)
+        elif name in _MONEY:
+            fields[name] = value / USD_MICROS
+        elif name in _JSON:
+            fields[name] = json.loads(value)
+        else:
+            fields[name] = value
+    record_id, digest, preview, created_at_ms, updated_at_ms = own
+    stored = NewKey.model_validate(fields, by_alias=True, by_name=True)
+    return StoredKey(record_id, digest, preview, created_at_ms, updated_at_ms, stored)
+
+
+def _alias(name: str) -> str:
+    return NewKey.model_fields[name].alias or name

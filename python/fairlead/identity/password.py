@@ -1,0 +1,73 @@
+"""The operator's password: argon2id at rest, `INITIAL_PASSWORD` as long as nothing is stored.
+
+A check costs 64 MiB and tens of milliseconds, so few run at once, in threads, and few wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from concurrent.futures import ThreadPoolExecutor
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from fairlead.errors import Overloaded
+from fairlead.store.file import Connection
+from fairlead.store.meta import read_meta
+
+CHECKS_AT_ONCE = 2
+CHECKS_WAITING_MAX = 16
+CHECK_DEADLINE_S = 10.0
+META_NAME = "password_hash"
+
+
+def read_password_hash(con: Connection) -> str | None:
+    """The stored hash, or None while no password was ever set."""
+    return read_meta(con, META_NAME)
+
+
+class PasswordChecker:
+    """Checks and makes argon2id hashes, a bounded number at once."""
+
+    def __init__(self) -> None:
+        self._hasher = PasswordHasher()
+        self._threads = ThreadPoolExecutor(CHECKS_AT_ONCE, thread_name_prefix="password")
+        self._pending = 0
+
+    async def matches(self, password: str, password_hash: str) -> bool:
+        """Whether the password made this hash. `Overloaded` when too many checks wait."""
+        if self._pending >= CHECKS_AT_ONCE + CHECKS_WAITING_MAX:
+            raise Overloaded("Too many sign-ins are being checked; try again.", retry_after_s=2)
+        self._pending += 1
+        try:
+            async with asyncio.timeout(CHECK_DEADLINE_S):
+                return await asyncio.get_running_loop().run_in_executor(
+                    self._threads, self._verify, password, password_hash
+                )
+        except TimeoutError:
+            raise Overloaded(
+                "The password could not be checked in time; try again.", retry_after_s=2
+            ) from None
+        finally:
+            self._pending -= 1
+
+    def _verify(self, password: str, password_hash: str) -> bool:
+        try:
+            return self._hasher.verify(password_hash, password)
+        except (VerificationError, InvalidHashError):
+            return False
+
+    def close(self) -> None:
+        """Lets the threads go."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def same_text(left: str, right: str) -> bool:
+    """Whether two texts are equal, in a time that tells neither length nor place of the
+    difference.
+    """
+    return hmac.compare_digest(
+        hashlib.sha256(left.encode()).digest(), hashlib.sha256(right.encode()).digest()
+    )

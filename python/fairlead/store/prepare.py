@@ -1,0 +1,114 @@
+"""`python -m fairlead.store.prepare <data-dir>`: are the data files whole, and of this version?
+
+Runs before control, in a process of its own, because a damaged file can take the process that opens
+it down. Makes what is missing, migrates what is older (after a copy), reads every table of the
+state database to the end, so that a damaged block shows now and not in the middle of a request.
+Where `FAIRLEAD_CONTROL_CONFIG` is set, it also tries the key of the sealed secrets. Prints one JSON
+line `{"password_stored": false}` and exits 0, or prints one sentence to stderr and exits 2.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import duckdb
+from pydantic import ValidationError
+
+from fairlead.errors import Refusal
+from fairlead.settings import ControlConfig
+from fairlead.store.file import Connection, damaged, open_file
+from fairlead.store.meta import read_meta
+from fairlead.store.sealer import Sealer, load_key
+from fairlead.store.state import check_key
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+ROWS_AT_ONCE = 1000
+
+
+def state_path(data_dir: Path) -> Path:
+    """Where the state database is."""
+    return data_dir / "state.duckdb"
+
+
+def usage_path(data_dir: Path) -> Path:
+    """Where the usage database is."""
+    return data_dir / "usage.duckdb"
+
+
+def prepare(data_dir: Path) -> bool:
+    """Opens, migrates and reads both files; returns whether a password is stored. `Refusal` says
+    what is wrong.
+    """
+    make_data_dir(data_dir)
+    connection = open_file(usage_path(data_dir), MIGRATIONS / "usage")
+    connection.close()
+    path = state_path(data_dir)
+    connection = open_file(path, MIGRATIONS / "state")
+    try:
+        read_to_the_end(connection)
+        password_stored = read_meta(connection, "password_hash") is not None
+        _check_key(connection, data_dir)
+    except duckdb.Error as error:
+        raise damaged(path, "is damaged") from error
+    finally:
+        connection.close()
+    return password_stored
+
+
+def make_data_dir(data_dir: Path) -> None:
+    """Makes the directory (0700) if it is missing; `Refusal` when it cannot be written to."""
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if data_dir.stat().st_uid == os.getuid():
+            data_dir.chmod(0o700)
+    except OSError as error:
+        raise Refusal(f"{data_dir} cannot be made the data directory: {error.strerror}.") from None
+    if not os.access(data_dir, os.R_OK | os.W_OK | os.X_OK):
+        raise Refusal(
+            f"{data_dir} cannot be written to: give it to the user that fairlead runs as."
+        )
+
+
+def read_to_the_end(connection: Connection) -> None:
+    """Reads every row of every table."""
+    names = connection.execute(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY 1"
+    ).fetchall()
+    for (name,) in names:
+        quoted = str(name).replace('"', '""')
+        result = connection.execute(f'SELECT * FROM "{quoted}"')  # noqa: S608 - quoted
+        while result.fetchmany(ROWS_AT_ONCE):
+            pass
+
+
+def _check_key(connection: Connection, data_dir: Path) -> None:
+    document = os.environ.get("FAIRLEAD_CONTROL_CONFIG")
+    if document is None:
+        return
+    given = ControlConfig.model_validate_json(document).secret_key
+    check_key(connection, Sealer(load_key(data_dir, given.get_secret_value() if given else None)))
+
+
+def main(arguments: list[str]) -> int:
+    """The command."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m fairlead.store.prepare <data-dir>\n")
+        return 2
+    os.umask(0o077)
+    try:
+        password_stored = prepare(Path(arguments[0]).expanduser().absolute())
+    except Refusal as refusal:
+        sys.stderr.write(f"{refusal.sentence}\n")
+        return 2
+    except ValidationError:
+        sys.stderr.write("FAIRLEAD_CONTROL_CONFIG cannot be read.\n")
+        return 2
+    sys.stdout.write(json.dumps({"password_stored": password_stored}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
