@@ -1,0 +1,92 @@
+"""What Python sees of the Rust side. Written by hand and held against the built module by ``mypy.stubtest``."""
+
+from typing import Any, final
+
+__all__ = [
+    "Engine",
+    "Exchange",
+    "address_allowed",
+    "error_kinds",
+    "hash_secret",
+    "new_key",
+    "routes",
+    "seal",
+    "unseal",
+    "version",
+]
+
+@final
+class Engine:
+    """One relay worker's engine; make it after any fork.
+
+    ``config``: the relay configuration as JSON (``docs/explanation/contracts.md``); ``ValueError`` when it cannot be used.
+    """
+
+    def __new__(cls, config: bytes) -> Engine: ...
+    def ready_descriptor(self) -> int:
+        """The descriptor that becomes readable when ``ready()`` has something."""
+
+    def ready(self) -> list[int]:
+        """Ids of exchanges that asked to be told and now have something."""
+
+    def admit(self, scope: dict[str, Any]) -> Exchange:
+        """Admits the head of an ASGI HTTP scope."""
+
+    def begin_drain(self) -> None:
+        """Nothing new from here on; what is open has until the configured deadline."""
+
+    def in_flight(self) -> int:
+        """Requests that are not finished."""
+
+    def body_idle_ms(self) -> int:
+        """How long a body may be silent, milliseconds."""
+
+    def stop(self) -> None:
+        """Seals the spool and ends the engine's thread."""
+
+@final
+class Exchange:
+    """One request and its answer. What is not there yet is ``None``, and ``id`` will be among the engine's ready ones."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def wants_body(self) -> bool: ...
+    def feed(self, piece: bytes, more: bool) -> bool:
+        """Takes a piece of the request's body. ``True``: more is wanted."""
+
+    def time_out(self) -> None:
+        """The body did not come in time: the answer says so."""
+
+    def head(self) -> tuple[int, list[tuple[bytes, bytes]]] | None:
+        """Status and headers of the answer, once."""
+
+    def take(self) -> tuple[bytes, bool] | None:
+        """All of the answer's body that is there, and whether more will come."""
+
+    def cancel(self) -> None:
+        """The client is gone: the work stops and settles."""
+
+def routes() -> list[dict[str, Any]]:
+    """The route table: ``method``, ``path``, ``tier``, ``answered_by``, ``endpoint``, ``body_limit_bytes``, ``summary``."""
+
+def error_kinds() -> list[dict[str, Any]]:
+    """Every error kind: ``kind``, ``status``, ``type``, ``summary``."""
+
+def seal(key: bytes, record_id: str, plaintext: bytes) -> bytes:
+    """AES-256-GCM under a key of 32 bytes; the record's id is associated data."""
+
+def unseal(key: bytes, record_id: str, sealed: bytes) -> bytes:
+    """Opens what ``seal`` made; ``ValueError`` when it does not open."""
+
+def new_key() -> tuple[str, str]:
+    """A fresh API key and its hash."""
+
+def hash_secret(text: str) -> str:
+    """Lower-case hex of the SHA-256 of a random secret."""
+
+def address_allowed(address: str, policy: str) -> bool:
+    """Whether the gateway may dial an IP address; ``policy`` is ``operator`` or ``public``."""
+
+def version() -> str:
+    """The package's version."""

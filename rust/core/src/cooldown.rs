@@ -1,0 +1,165 @@
+//! How long a connection rests after a failure.
+//!
+//! Failures that say when to come back (`Retry-After`) are believed up to a cap. Failures that say nothing rest the
+//! connection for a base time that doubles with each failure in a row. A rest of the second kind only makes other
+//! connections preferred: when nothing else is left the connection is tried all the same, because an operator with one
+//! connection is served worse by a refusal than by an attempt.
+
+use crate::error::Kind;
+
+const BASE_MS: u64 = 3_000;
+const MAX_LEVEL: u32 = 5;
+const MAX_BACKOFF_MS: u64 = 120_000;
+const REFUSED_CREDENTIAL_MS: u64 = 120_000;
+const DEFAULT_LIMITED_MS: u64 = 5_000;
+/// The longest `Retry-After` that is believed.
+pub const MAX_HINT_MS: u64 = 24 * 3_600_000;
+
+/// The state of one connection. Times are milliseconds of a monotonic clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cooldown {
+    until_ms: u64,
+    level: u32,
+    /// The provider itself said when to come back.
+    is_binding: bool,
+}
+
+impl Cooldown {
+    pub fn is_cooling(&self, now_ms: u64) -> bool {
+        now_ms < self.until_ms
+    }
+
+    /// Whether the connection must not be tried at all.
+    pub fn is_closed(&self, now_ms: u64) -> bool {
+        self.is_binding && self.is_cooling(now_ms)
+    }
+
+    pub fn remaining_ms(&self, now_ms: u64) -> u64 {
+        self.until_ms.saturating_sub(now_ms)
+    }
+
+    /// A success ends the rest and forgets the past.
+    pub fn succeed(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Records a failure. Failures that arrive while the connection already rests belong to the same event and do not
+    /// raise the level, so ten concurrent requests that fail together count once.
+    pub fn fail(&mut self, kind: Kind, hint_ms: Option<u64>, now_ms: u64) {
+        let was_cooling = self.is_cooling(now_ms);
+        if was_cooling && hint_ms.is_none() && kind != Kind::UpstreamRateLimited {
+            return;
+        }
+        let (rest_ms, is_binding) = match (kind, hint_ms) {
+            (_, Some(hint_ms)) => (hint_ms.min(MAX_HINT_MS), true),
+            (Kind::UpstreamRateLimited, None) => (DEFAULT_LIMITED_MS.max(backoff_ms(self.level)), true),
+            (Kind::UpstreamAuth, None) => (REFUSED_CREDENTIAL_MS, false),
+            _ => (backoff_ms(self.level), false),
+        };
+        if !was_cooling {
+            self.level = (self.level + 1).min(MAX_LEVEL);
+        }
+        let until_ms = now_ms.saturating_add(rest_ms);
+        if until_ms > self.until_ms {
+            self.until_ms = until_ms;
+            self.is_binding = is_binding || (self.is_binding && was_cooling);
+        }
+    }
+}
+
+fn backoff_ms(level: u32) -> u64 {
+    (BASE_MS << level.min(MAX_LEVEL)).min(MAX_BACKOFF_MS)
+}
+
+/// Reads `Retry-After`: whole seconds or an HTTP date, as milliseconds from now. Nonsense and the past are nothing.
+pub fn parse_retry_after(value: &str, now_unix_s: u64) -> Option<u64> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        let seconds = value.parse::<u64>().unwrap_or(u64::MAX);
+        return (seconds > 0).then(|| seconds.saturating_mul(1_000).min(MAX_HINT_MS));
+    }
+    let at_s = parse_http_date(value)?;
+    at_s.checked_sub(now_unix_s)
+        .filter(|&seconds| seconds > 0)
+        .map(|seconds| seconds.saturating_mul(1_000).min(MAX_HINT_MS))
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7) as seconds since 1970.
+fn parse_http_date(text: &str) -> Option<u64> {
+    let mut parts = text.split_once(", ")?.1.split(' ');
+    let day: u64 = parts.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let name = parts.next()?;
+    let month = MONTHS.iter().position(|&month| month == name)? as u64 + 1;
+    let year: u64 = parts.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut time = parts.next()?.split(':');
+    let mut number = |limit: u64| time.next()?.parse::<u64>().ok().filter(|&value| value < limit);
+    let (hour, minute, second) = (number(24)?, number(60)?, number(61)?);
+    if parts.next() != Some("GMT") {
+        return None;
+    }
+    // Days since 1970 by counting from March, so that the leap day is the last of its year.
+    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    let days = days.checked_sub(719_468)?;
+    Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_in_a_row_double_the_rest_up_to_the_cap() {
+        let mut state = Cooldown::default();
+        let mut now_ms = 1_000;
+        let mut rests = Vec::new();
+        for _ in 0..7 {
+            state.fail(Kind::UpstreamReset, None, now_ms);
+            rests.push(state.remaining_ms(now_ms));
+            assert!(!state.is_closed(now_ms));
+            now_ms += rests[rests.len() - 1];
+        }
+        assert_eq!(rests, [3_000, 6_000, 12_000, 24_000, 48_000, 96_000, 96_000]);
+        state.succeed();
+        assert!(!state.is_cooling(now_ms));
+    }
+
+    #[test]
+    fn failures_that_arrive_together_count_once() {
+        let mut state = Cooldown::default();
+        for _ in 0..10 {
+            state.fail(Kind::UpstreamReset, None, 1_000);
+        }
+        assert_eq!(state.remaining_ms(1_000), BASE_MS);
+    }
+
+    #[test]
+    fn a_hint_binds_and_is_capped() {
+        let mut state = Cooldown::default();
+        state.fail(Kind::UpstreamRateLimited, Some(u64::MAX), 0);
+        assert_eq!(state.remaining_ms(0), MAX_HINT_MS);
+        assert!(state.is_closed(1));
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        const NOW_S: u64 = 784_111_777;
+        for (text, expected) in [
+            ("3", Some(3_000)),
+            (" 3 ", Some(3_000)),
+            ("0", None),
+            ("-5", None),
+            ("1e3", None),
+            ("soon", None),
+            ("", None),
+            ("1000000000", Some(MAX_HINT_MS)),
+            ("99999999999999999999999", Some(MAX_HINT_MS)),
+            ("Sun, 06 Nov 1994 08:49:47 GMT", Some(10_000)),
+            ("Sun, 06 Nov 1994 08:49:30 GMT", None),
+            ("Sun, 06 Foo 1994 08:49:47 GMT", None),
+        ] {
+            assert_eq!(parse_retry_after(text, NOW_S), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Where a connection may go. One policy function for providers, scraping and webhooks; the connector asks it for every
+//! address that a name resolves to, right before it dials that address.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Who chose the address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// An operator typed it: loopback and private networks are fine, since local models live there.
+    Operator,
+    /// It came from a page, a caller or a third party: only the public internet.
+    Public,
+}
+
+impl Policy {
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "operator" => Some(Self::Operator),
+            "public" => Some(Self::Public),
+            _ => None,
+        }
+    }
+
+    /// Link-local and metadata addresses, multicast, broadcast and "this host" are never allowed.
+    pub fn allows(self, address: IpAddr) -> bool {
+        let address = unmapped(address);
+        if is_never(address) {
+            return false;
+        }
+        self == Self::Operator || !is_internal(address)
+    }
+}
+
+/// The IPv4 address inside the IPv6 forms that routers treat as IPv4 (mapped, compatible, NAT64, 6to4), so that no
+/// spelling goes around the policy.
+fn unmapped(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(v6) = address else { return address };
+    let segments = v6.segments();
+    let tail = || Ipv4Addr::from((u32::from(segments[6]) << 16) | u32::from(segments[7]));
+    let v4 = match segments {
+        [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(tail()),
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 || low > 1 => Some(tail()),
+        [0x2002, high, low, ..] => Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))),
+        _ => None,
+    };
+    v4.map_or(address, IpAddr::V4)
+}
+
+fn is_never(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [a, b, ..] = v4.octets();
+            a == 0
+                || (a == 169 && b == 254)
+                || v4 == Ipv4Addr::new(100, 100, 100, 200)
+                || v4 == Ipv4Addr::new(192, 0, 0, 192)
+                || a >= 224
+        }
+        IpAddr::V6(v6) => {
+            v6.is_unspecified()
+                || v6.is_multicast()
+                || (v6.segments()[0] & 0xffc0) == 0xfe80
+                || v6 == Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254)
+        }
+    }
+}
+
+fn is_internal(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [a, b, c, _] = v4.octets();
+            v4.is_loopback()
+                || v4.is_private()
+                || (a == 100 && (64..128).contains(&b))
+                || (a == 192 && b == 0 && (c == 0 || c == 2))
+                || (a == 198 && (b == 18 || b == 19))
+                || (a == 198 && b == 51 && c == 100)
+                || (a == 203 && b == 0 && c == 113)
+        }
+        IpAddr::V6(v6) => {
+            let first = v6.segments()[0];
+            v6.is_loopback()
+                || (first & 0xfe00) == 0xfc00
+                || (first & 0xffc0) == 0xfec0
+                || v6.segments()[..2] == [0x2001, 0xdb8]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(policy: Policy, text: &str) -> bool {
+        policy.allows(text.parse().expect("an address"))
+    }
+
+    #[test]
+    fn metadata_and_link_local_are_never_reached() {
+        for text in [
+            "169.254.169.254",
+            "::ffff:169.254.169.254",
+            "64:ff9b::a9fe:a9fe",
+            "2002:a9fe:a9fe::",
+            "fe80::1",
+            "fd00:ec2::254",
+            "0.0.0.0",
+            "::",
+            "224.0.0.1",
+            "255.255.255.255",
+            "ff02::1",
+            "100.100.100.200",
+            "::a9fe:a9fe",
+        ] {
+            assert!(!allows(Policy::Operator, text), "{text}");
+            assert!(!allows(Policy::Public, text), "{text}");
+        }
+    }
+
+    #[test]
+    fn private_networks_are_for_operators() {
+        for text in
+            ["127.0.0.1", "::1", "10.0.0.5", "192.168.1.1", "172.16.0.1", "fc00::1", "100.64.0.1", "::ffff:10.0.0.1"]
+        {
+            assert!(allows(Policy::Operator, text), "{text}");
+            assert!(!allows(Policy::Public, text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_internet_is_for_all() {
+        for text in ["1.1.1.1", "2606:4700::1111", "8.8.8.8"] {
+            assert!(allows(Policy::Public, text) && allows(Policy::Operator, text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What can go wrong, whose fault it is, and whether trying again is safe.
+//!
+//! Everything a gateway must decide after a failure stands on the value: the [`Kind`] (a closed list, one stable code and
+//! one HTTP status each), the [`Origin`] and the [`Retry`] class. Messages never carry keys, prompts or upstream bodies.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Declares the closed list of kinds once: code, status, wire type, summary.
+macro_rules! kinds {
+    ($($variant:ident $code:literal $status:literal $wire:literal $summary:literal;)+) => {
+        /// The closed list of things that go wrong. Each has a heading in `docs/reference/errors.md`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Kind { $(#[doc = $summary] $variant,)+ }
+
+        impl Kind {
+            /// Every kind, in the order of the table.
+            pub const ALL: &'static [Kind] = &[$(Kind::$variant,)+];
+
+            /// The stable code that clients may match on.
+            pub fn code(self) -> &'static str { match self { $(Kind::$variant => $code,)+ } }
+            /// The HTTP status.
+            pub fn status(self) -> u16 { match self { $(Kind::$variant => $status,)+ } }
+            /// The `type` member that OpenAI's clients know.
+            pub fn wire_type(self) -> &'static str { match self { $(Kind::$variant => $wire,)+ } }
+            /// One sentence for the reference.
+            pub fn summary(self) -> &'static str { match self { $(Kind::$variant => $summary,)+ } }
+        }
+    };
+}
+
+kinds! {
+    InvalidRequest "invalid_request" 400 "invalid_request_error" "The request breaks a rule that its message names.";
+    Unauthenticated "unauthenticated" 401 "authentication_error" "No credential, or one that is not known here.";
+    Forbidden "forbidden" 403 "permission_error" "The credential is known and may not do this.";
+    NotFound "not_found" 404 "invalid_request_error" "Nothing is here under this name.";
+    ModelNotFound "model_not_found" 404 "invalid_request_error" "No connection serves this model.";
+    MethodNotAllowed "method_not_allowed" 405 "invalid_request_error" "The path exists, this method on it does not.";
+    RequestTimeout "request_timeout" 408 "invalid_request_error" "The request's body did not arrive in time.";
+    Conflict "conflict" 409 "invalid_request_error" "The request contradicts what is stored.";
+    TooLarge "too_large" 413 "invalid_request_error" "The body is larger than this route allows.";
+    UriTooLong "uri_too_long" 414 "invalid_request_error" "The request target is longer than 8 KiB.";
+    UnsupportedMediaType "unsupported_media_type" 415 "invalid_request_error" "The body's type or coding is not read here.";
+    RateLimited "rate_limited" 429 "rate_limit_error" "A limit of this gateway was reached.";
+    HeadersTooLarge "headers_too_large" 431 "invalid_request_error" "The header block is larger than 32 KiB or has over 100 lines.";
+    ClientGone "client_gone" 499 "invalid_request_error" "The caller left before the answer was complete.";
+    Internal "internal" 500 "server_error" "A defect of the gateway.";
+    UpstreamRefused "upstream_refused" 502 "upstream_error" "The provider could not be reached: name, address, connection or TLS.";
+    UpstreamReset "upstream_reset" 502 "upstream_error" "The provider ended the answer before it was complete.";
+    UpstreamInvalid "upstream_invalid" 502 "upstream_error" "The provider's answer is not what its protocol says.";
+    UpstreamAuth "upstream_auth" 502 "upstream_error" "The provider refused the connection's credential.";
+    UpstreamStatus "upstream_status" 502 "upstream_error" "The provider answered with a failure of its own.";
+    UpstreamRateLimited "upstream_rate_limited" 429 "rate_limit_error" "The provider limits this connection and no other is left.";
+    UpstreamOverloaded "upstream_overloaded" 503 "upstream_error" "The provider says it is overloaded.";
+    UpstreamTimeout "upstream_timeout" 504 "upstream_error" "The provider was silent for longer than its timer allows.";
+    NoRoute "no_route" 503 "server_error" "The model's provider has no usable connection.";
+    Overloaded "overloaded" 503 "server_error" "The gateway has as many requests open as it takes.";
+    Draining "draining" 503 "server_error" "The gateway is shutting down.";
+    ControlUnavailable "control_unavailable" 503 "server_error" "Management is not reachable; inference goes on.";
+    StorageUnavailable "storage_unavailable" 503 "server_error" "A data file cannot be read or written.";
+}
+
+/// Whose fault it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    Client,
+    Gateway,
+    Upstream,
+}
+
+/// Whether another attempt is safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// The same thing would happen again, or something already went to the caller.
+    Never,
+    /// Nothing reached the provider.
+    NothingSent,
+    /// A kept connection turned out closed before any byte of an answer.
+    ReusedConnection,
+    /// The provider answered that it did not do the work (429, 5xx): another connection may.
+    Elsewhere,
+}
+
+/// A failure as a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    pub kind: Kind,
+    pub origin: Origin,
+    pub retry: Retry,
+    pub message: Cow<'static, str>,
+    /// The field or header that the message is about.
+    pub param: Option<Cow<'static, str>>,
+    /// For `Retry-After`, whole seconds.
+    pub retry_after_s: Option<u64>,
+}
+
+impl Error {
+    /// A fault of the caller; never retried.
+    pub fn client(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(kind, Origin::Client, Retry::Never, message)
+    }
+
+    /// A refusal or defect of the gateway itself.
+    pub fn gateway(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(kind, Origin::Gateway, Retry::Never, message)
+    }
+
+    /// A failure at the provider.
+    pub fn upstream(kind: Kind, retry: Retry, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(kind, Origin::Upstream, retry, message)
+    }
+
+    fn new(kind: Kind, origin: Origin, retry: Retry, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { kind, origin, retry, message: message.into(), param: None, retry_after_s: None }
+    }
+
+    #[must_use]
+    pub fn about(mut self, param: impl Into<Cow<'static, str>>) -> Self {
+        self.param = Some(param.into());
+        self
+    }
+
+    #[must_use]
+    pub fn after_s(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.code(), self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_kind_has_its_own_code_and_an_error_status() {
+        let codes: HashSet<_> = Kind::ALL.iter().map(|kind| kind.code()).collect();
+        assert_eq!(codes.len(), Kind::ALL.len());
+        assert!(Kind::ALL.iter().all(|kind| (400..600).contains(&kind.status())));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a caller may do, held against one key's record: endpoints and models. Patterns are exact names or names with
+//! `*`, matched in linear time.
+
+use crate::error::{Error, Kind};
+use crate::snapshot::{AccessMode, Key};
+
+/// Whether the key may use this category of endpoint at all. An empty list allows all.
+pub fn admit_endpoint(key: &Key, endpoint: &str) -> Result<(), Error> {
+    if key.allowed_endpoints.is_empty() || key.allowed_endpoints.iter().any(|allowed| allowed == endpoint) {
+        return Ok(());
+    }
+    Err(Error::client(Kind::Forbidden, format!("This API key may not use the endpoint `{endpoint}`.")))
+}
+
+/// Whether the key may call this model. A block wins over an allowance.
+pub fn admit_model(key: &Key, model: &str) -> Result<(), Error> {
+    if sees_model(key, model) {
+        return Ok(());
+    }
+    Err(Error::client(Kind::Forbidden, format!("This API key may not use the model `{model}`.")).about("model"))
+}
+
+/// Whether the model exists for this key.
+pub fn sees_model(key: &Key, model: &str) -> bool {
+    if key.blocked_models.iter().any(|pattern| matches_pattern(pattern, model)) {
+        return false;
+    }
+    key.model_access_mode == AccessMode::All || key.allowed_models.iter().any(|pattern| matches_pattern(pattern, model))
+}
+
+/// `*` stands for any run of characters. Backtracks to the last star only, so the cost is bounded by the product of the
+/// lengths.
+pub fn matches_pattern(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if p < pattern.len() && pattern[p] == b'*' {
+            star = Some((p, t));
+            p += 1;
+        } else if p < pattern.len() && pattern[p] == text[t] {
+            p += 1;
+            t += 1;
+        } else if let Some((star_p, star_t)) = star {
+            p = star_p + 1;
+            t = star_t + 1;
+            star = Some((star_p, t));
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::SecretHash;
+    use crate::snapshot::CatalogScope;
+
+    fn key() -> Key {
+        Key {
+            id: "k".into(),
+            name: String::new(),
+            hash: SecretHash::of(b"k"),
+            is_active: true,
+            is_banned: false,
+            expires_at_ms: None,
+            model_access_mode: AccessMode::All,
+            allowed_models: Vec::new(),
+            blocked_models: Vec::new(),
+            allowed_endpoints: Vec::new(),
+            catalog_scope: CatalogScope::All,
+            no_log: false,
+            scopes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, text, expected) in [
+            ("openai/*", "openai/gpt-4o", true),
+            ("openai/*", "openai", false),
+            ("*", "anything", true),
+            ("*mini", "openai/gpt-4o-mini", true),
+            ("a*b*c", "a--b--c", true),
+            ("a*b*c", "a--c--b", false),
+            ("openai/gpt", "openai/gpt-4o", false),
+            ("", "", true),
+        ] {
+            assert_eq!(matches_pattern(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_block_wins_and_restriction_needs_an_allowance() {
+        let blocked =
+            Key { blocked_models: vec!["openai/*".into()], allowed_models: vec!["openai/gpt-4o".into()], ..key() };
+        assert!(admit_model(&blocked, "openai/gpt-4o").is_err());
+        assert!(admit_model(&blocked, "groq/llama").is_ok());
+        let restricted =
+            Key { model_access_mode: AccessMode::Restricted, allowed_models: vec!["groq/*".into()], ..key() };
+        assert!(admit_model(&restricted, "groq/llama").is_ok());
+        assert_eq!(admit_model(&restricted, "openai/gpt-4o").map_err(|error| error.kind), Err(Kind::Forbidden));
+    }
+
+    #[test]
+    fn an_empty_endpoint_list_allows_all() {
+        assert!(admit_endpoint(&key(), "chat").is_ok());
+        let narrow = Key { allowed_endpoints: vec!["models".into()], ..key() };
+        assert!(admit_endpoint(&narrow, "models").is_ok());
+        assert!(admit_endpoint(&narrow, "chat").is_err());
+    }
+}

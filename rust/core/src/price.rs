@@ -1,0 +1,82 @@
+//! What a call cost. Prices are integer micro-dollars per million tokens, so that one token at one such price is one
+//! pico-dollar and no rounding happens before the end.
+
+use crate::usage::Usage;
+use serde::Deserialize;
+
+/// A model's prices, micro-dollars per million tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub struct Price {
+    #[serde(default)]
+    pub input: u64,
+    #[serde(default)]
+    pub output: u64,
+    /// Absent: cached input costs what input costs.
+    #[serde(default)]
+    pub cached_input: Option<u64>,
+    /// Absent: writing to the provider's cache costs what input costs.
+    #[serde(default)]
+    pub cache_write: Option<u64>,
+}
+
+/// A cost in pico-dollars (1e-12 USD).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cost(u128);
+
+impl Price {
+    /// Reasoning tokens are inside `output` and are not charged twice.
+    pub fn cost(&self, usage: &Usage) -> Cost {
+        let cached = usage.cached.min(usage.input);
+        let cache_write = usage.cache_write.min(usage.input - cached);
+        let plain = usage.input - cached - cache_write;
+        let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
+        Cost(
+            part(plain, self.input)
+                + part(cached, self.cached_input.unwrap_or(self.input))
+                + part(cache_write, self.cache_write.unwrap_or(self.input))
+                + part(usage.output, self.output),
+        )
+    }
+}
+
+impl Cost {
+    /// Rounded half up.
+    pub fn usd_micros(self) -> u64 {
+        u64::try_from((self.0 + 500_000) / 1_000_000).unwrap_or(u64::MAX)
+    }
+
+    /// USD with exactly ten decimals, as the cost header shows it.
+    pub fn usd_text(self) -> String {
+        let tenths_of_nanos = (self.0 + 50) / 100;
+        format!("{}.{:010}", tenths_of_nanos / 10_000_000_000, tenths_of_nanos % 10_000_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICE: Price =
+        Price { input: 2_500_000, output: 10_000_000, cached_input: Some(1_250_000), cache_write: None };
+
+    #[test]
+    fn parts_of_the_input_are_charged_once_each() {
+        let usage = Usage { input: 1000, output: 100, cached: 400, reasoning: 50, cache_write: 0 };
+        assert_eq!(PRICE.cost(&usage).usd_micros(), 600 * 5 / 2 + 400 * 5 / 4 + 1000);
+    }
+
+    #[test]
+    fn ten_decimals_keep_what_micros_lose() {
+        let usage = Usage { input: 9, output: 12, ..Usage::default() };
+        let price = Price { input: 150_000, output: 600_000, ..Price::default() };
+        assert_eq!(price.cost(&usage).usd_text(), "0.0000085500");
+        assert_eq!(price.cost(&usage).usd_micros(), 9);
+        assert_eq!(Cost::default().usd_text(), "0.0000000000");
+    }
+
+    #[test]
+    fn absurd_counts_do_not_overflow() {
+        let usage = Usage { input: u64::MAX, output: u64::MAX, cached: u64::MAX, reasoning: 0, cache_write: u64::MAX };
+        assert!(PRICE.cost(&usage).usd_micros() > 0);
+    }
+}

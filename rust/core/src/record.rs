@@ -1,0 +1,70 @@
+//! The usage record: one line of the spool per settled request. Field names are the columns of `usage.duckdb`.
+
+use crate::usage::Usage;
+use serde::Serialize;
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Completed,
+    UpstreamFailed,
+    ClientGone,
+    Refused,
+    Shed,
+    Drained,
+}
+
+/// One settled request.
+#[derive(Debug, Clone, Serialize)]
+pub struct Record<'a> {
+    pub request_id: &'a str,
+    pub ts_ms: u64,
+    pub worker_id: &'a str,
+    pub principal_kind: &'a str,
+    pub key_id: Option<&'a str>,
+    pub session_tag: Option<&'a str>,
+    pub endpoint: &'a str,
+    pub method: &'a str,
+    pub path: &'a str,
+    pub model: Option<&'a str>,
+    pub provider: Option<&'a str>,
+    pub connection_id: Option<&'a str>,
+    pub upstream_model: Option<&'a str>,
+    pub stream: bool,
+    pub status: u16,
+    pub outcome: Outcome,
+    pub error_kind: Option<&'a str>,
+    pub tokens_input: u64,
+    pub tokens_output: u64,
+    pub tokens_cached: u64,
+    pub tokens_reasoning: u64,
+    pub tokens_cache_write: u64,
+    pub cost_usd_micros: u64,
+    pub latency_ms: f64,
+    pub ttft_ms: Option<f64>,
+    pub attempts: u32,
+    pub bytes_request: u64,
+    pub bytes_response: u64,
+    pub no_log: bool,
+}
+
+impl Record<'_> {
+    #[must_use]
+    pub fn with_usage(mut self, usage: &Usage, cost_usd_micros: u64) -> Self {
+        self.tokens_input = usage.input;
+        self.tokens_output = usage.output;
+        self.tokens_cached = usage.cached;
+        self.tokens_reasoning = usage.reasoning;
+        self.tokens_cache_write = usage.cache_write;
+        self.cost_usd_micros = cost_usd_micros;
+        self
+    }
+
+    /// Appends the record as one line.
+    pub fn append_to(&self, line: &mut Vec<u8>) -> serde_json::Result<()> {
+        serde_json::to_writer(&mut *line, self)?;
+        line.push(b'\n');
+        Ok(())
+    }
+}

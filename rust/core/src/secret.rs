@@ -1,0 +1,191 @@
+//! Secrets: how keys look, how they are stored, how provider credentials are sealed.
+//!
+//! A key is 256 random bits with a prefix that scanners recognise and a checksum that catches typing errors before any
+//! look-up. It is stored as its SHA-256: with 256 random bits there is nothing for a slow hash to protect.
+
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::Engine as _;
+use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey, AES_256_GCM, NONCE_LEN};
+use ring::digest::{digest, SHA256};
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// What every gateway key begins with.
+pub const KEY_PREFIX: &str = "sk-fl-";
+const RANDOM_CHARS: usize = 43;
+const CHECKSUM_CHARS: usize = 6;
+const KEY_LEN: usize = KEY_PREFIX.len() + RANDOM_CHARS + CHECKSUM_CHARS;
+const SEAL_VERSION: u8 = 1;
+
+/// SHA-256 of a secret, the only form in which one is stored or compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SecretHash(pub [u8; 32]);
+
+impl SecretHash {
+    pub fn of(text: &[u8]) -> Self {
+        let mut bytes = [0_u8; 32];
+        bytes.copy_from_slice(digest(&SHA256, text).as_ref());
+        Self(bytes)
+    }
+
+    /// Reads 64 hex digits.
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let digits = hex.as_bytes();
+        if digits.len() != 64 {
+            return None;
+        }
+        let mut bytes = [0_u8; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = (nibble(pair[0])? << 4) | nibble(pair[1])?;
+        }
+        Some(Self(bytes))
+    }
+
+    pub fn to_hex(self) -> String {
+        hex(&self.0)
+    }
+
+    /// Compares without an early exit, so that time tells nothing of where the difference is.
+    pub fn same_as(&self, other: &Self) -> bool {
+        self.0.iter().zip(other.0).fold(0_u8, |seen, (a, b)| seen | (a ^ b)) == 0
+    }
+}
+
+/// Lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)] as char);
+        out.push(DIGITS[usize::from(byte & 15)] as char);
+    }
+    out
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+/// The system's random source failed; nothing secret can be made.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the system gives no random bytes")]
+pub struct NoRandomness;
+
+/// `N` random bytes from the system.
+pub fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
+    let mut bytes = [0_u8; N];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
+    Ok(bytes)
+}
+
+/// A fresh gateway key.
+pub fn new_key() -> Result<String, NoRandomness> {
+    let body = URL_SAFE_NO_PAD.encode(random::<32>()?);
+    let mut key = format!("{KEY_PREFIX}{body}");
+    key.push_str(&checksum(&key));
+    Ok(key)
+}
+
+/// Whether the text has the form and the checksum of a gateway key; says nothing of whether the key exists.
+pub fn is_well_formed_key(text: &str) -> bool {
+    text.len() == KEY_LEN
+        && text.starts_with(KEY_PREFIX)
+        && text.is_char_boundary(KEY_LEN - CHECKSUM_CHARS)
+        && checksum(&text[..KEY_LEN - CHECKSUM_CHARS]) == text[KEY_LEN - CHECKSUM_CHARS..]
+}
+
+fn checksum(text: &str) -> String {
+    let mut sum = URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()));
+    sum.truncate(CHECKSUM_CHARS);
+    sum
+}
+
+/// What is sealed does not open: another key, another record, or changed bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the sealed secret does not open with this key for this record")]
+pub struct SealBroken;
+
+/// Seals and opens provider credentials (AES-256-GCM). The record's id is associated data, so a secret that was moved
+/// to another row does not open there.
+pub struct Sealer(LessSafeKey);
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sealer(***)")
+    }
+}
+
+impl Sealer {
+    /// `None` unless the key has 32 bytes.
+    pub fn new(key: &[u8]) -> Option<Self> {
+        UnboundKey::new(&AES_256_GCM, key).ok().map(|key| Self(LessSafeKey::new(key)))
+    }
+
+    /// One version byte, the nonce, the ciphertext with its tag.
+    pub fn seal(&self, record_id: &str, plaintext: &[u8]) -> Result<Vec<u8>, NoRandomness> {
+        let nonce = random::<NONCE_LEN>()?;
+        let mut text = plaintext.to_vec();
+        self.0
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), associated(record_id), &mut text)
+            .map_err(|_| NoRandomness)?;
+        let mut sealed = Vec::with_capacity(1 + NONCE_LEN + text.len());
+        sealed.push(SEAL_VERSION);
+        sealed.extend_from_slice(&nonce);
+        sealed.extend_from_slice(&text);
+        Ok(sealed)
+    }
+
+    pub fn open(&self, record_id: &str, sealed: &[u8]) -> Result<Vec<u8>, SealBroken> {
+        let (&version, rest) = sealed.split_first().ok_or(SealBroken)?;
+        if version != SEAL_VERSION || rest.len() < NONCE_LEN {
+            return Err(SealBroken);
+        }
+        let (nonce, text) = rest.split_at(NONCE_LEN);
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealBroken)?;
+        let mut text = text.to_vec();
+        let open_len = self.0.open_in_place(nonce, associated(record_id), &mut text).map_err(|_| SealBroken)?.len();
+        text.truncate(open_len);
+        Ok(text)
+    }
+}
+
+fn associated(record_id: &str) -> Aad<String> {
+    Aad::from(format!("fairlead:{record_id}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fresh_key_is_well_formed_and_one_wrong_character_is_not() {
+        let key = new_key().expect("randomness");
+        assert!(is_well_formed_key(&key));
+        let wrong =
+            format!("{}{}", &key[..20], key[20..].replacen(|_| true, if &key[20..21] == "A" { "B" } else { "A" }, 1));
+        assert!(!is_well_formed_key(&wrong));
+        assert!(!is_well_formed_key("sk-fl-"));
+        assert!(!is_well_formed_key(&"é".repeat(KEY_LEN / 2)));
+    }
+
+    #[test]
+    fn a_sealed_secret_opens_only_for_its_record_and_key() {
+        let sealer = Sealer::new(&[7; 32]).expect("a key");
+        let sealed = sealer.seal("record-1", b"sk-upstream").expect("sealed");
+        assert_eq!(sealer.open("record-1", &sealed).as_deref(), Ok(&b"sk-upstream"[..]));
+        assert_eq!(sealer.open("record-2", &sealed), Err(SealBroken));
+        assert_eq!(Sealer::new(&[8; 32]).expect("a key").open("record-1", &sealed), Err(SealBroken));
+        let mut changed = sealed.clone();
+        *changed.last_mut().expect("bytes") ^= 1;
+        assert_eq!(sealer.open("record-1", &changed), Err(SealBroken));
+        assert!(Sealer::new(&[7; 31]).is_none());
+    }
+
+    #[test]
+    fn hashes_survive_hex_and_compare() {
+        let hash = SecretHash::of(b"x");
+        let again = SecretHash::from_hex(&hash.to_hex()).expect("hex");
+        assert!(hash.same_as(&again));
+        assert!(!hash.same_as(&SecretHash::of(b"y")));
+        assert!(SecretHash::from_hex("zz").is_none());
+    }
+}

@@ -1,0 +1,309 @@
+//! The snapshot: the whole routing configuration as one immutable document, compiled by control and swapped in whole.
+//! Its JSON form is written down in `docs/explanation/contracts.md`.
+
+use crate::price::Price;
+use crate::secret::SecretHash;
+use serde::{Deserialize, Deserializer};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A gateway API key, as far as the relay needs it.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Key {
+    pub id: String,
+    #[serde(default)]
+    pub name: String,
+    #[serde(deserialize_with = "hash_from_hex")]
+    pub hash: SecretHash,
+    pub is_active: bool,
+    #[serde(default)]
+    pub is_banned: bool,
+    #[serde(default)]
+    pub expires_at_ms: Option<u64>,
+    #[serde(default)]
+    pub model_access_mode: AccessMode,
+    #[serde(default)]
+    pub allowed_models: Vec<String>,
+    #[serde(default)]
+    pub blocked_models: Vec<String>,
+    #[serde(default)]
+    pub allowed_endpoints: Vec<String>,
+    #[serde(default)]
+    pub catalog_scope: CatalogScope,
+    #[serde(default)]
+    pub no_log: bool,
+    #[serde(default)]
+    pub scopes: Vec<String>,
+}
+
+impl Key {
+    pub fn may_manage(&self) -> bool {
+        self.scopes.iter().any(|scope| scope == "manage" || scope == "admin")
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccessMode {
+    #[default]
+    All,
+    Restricted,
+}
+
+/// What the model list shows to a key; says nothing of what the key may call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CatalogScope {
+    #[default]
+    All,
+    Combos,
+    Models,
+}
+
+/// Which wire format a provider speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    Openai,
+    Anthropic,
+    Gemini,
+}
+
+/// How a connection shows its credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum Auth {
+    #[serde(rename = "bearer")]
+    Bearer,
+    #[serde(rename = "x-api-key")]
+    XApiKey,
+    #[serde(rename = "x-goog-api-key")]
+    XGoogApiKey,
+    #[serde(rename = "none")]
+    None,
+}
+
+/// Timers of one connection, milliseconds. None of them is a total on a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Timeouts {
+    /// Name, connect and TLS together.
+    pub connect_ms: u64,
+    /// Request sent to response headers, for streams.
+    pub header_ms: u64,
+    /// Response headers to the first byte of the stream.
+    pub first_token_ms: u64,
+    /// Silence inside a stream or between two reads of an answer.
+    pub idle_ms: u64,
+    /// Request sent to response headers, for plain answers: the model works meanwhile.
+    pub answer_ms: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect_ms: 5_000, header_ms: 120_000, first_token_ms: 120_000, idle_ms: 300_000, answer_ms: 600_000 }
+    }
+}
+
+/// One active credential at one provider.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Connection {
+    pub id: String,
+    #[serde(default)]
+    pub name: String,
+    pub provider: String,
+    pub prefixes: Vec<String>,
+    pub dialect: Dialect,
+    pub base_url: String,
+    #[serde(default)]
+    pub chat_path: Option<String>,
+    pub auth: Auth,
+    /// Base64 of the sealed `{"api_key", "headers"}`; absent for a connection without credential and headers.
+    #[serde(default)]
+    pub credentials_sealed: Option<String>,
+    #[serde(default = "default_priority")]
+    pub priority: u32,
+    #[serde(default)]
+    pub timeouts: Timeouts,
+}
+
+fn default_priority() -> u32 {
+    50
+}
+
+/// One entry of the model list.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Model {
+    pub id: String,
+    pub provider: String,
+    #[serde(default)]
+    pub created: u64,
+    #[serde(default)]
+    pub owned_by: String,
+    #[serde(default)]
+    pub context_length: Option<u64>,
+    #[serde(default)]
+    pub max_output_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    pub require_login: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { require_login: true }
+    }
+}
+
+#[derive(Deserialize)]
+struct Session {
+    #[serde(deserialize_with = "hash_from_hex")]
+    hash: SecretHash,
+    user_id: String,
+    expires_at_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct ModelPrice {
+    model: String,
+    #[serde(flatten)]
+    price: Price,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    version: u64,
+    #[serde(default)]
+    settings: Settings,
+    #[serde(default, deserialize_with = "optional_hash")]
+    local_token_hash: Option<SecretHash>,
+    #[serde(default)]
+    keys: Vec<Key>,
+    #[serde(default)]
+    sessions: Vec<Session>,
+    #[serde(default)]
+    connections: Vec<Connection>,
+    #[serde(default)]
+    models: Vec<Model>,
+    #[serde(default)]
+    prices: Vec<ModelPrice>,
+}
+
+/// The configuration, indexed for the questions that a request asks.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    pub version: u64,
+    pub settings: Settings,
+    pub local_token_hash: Option<SecretHash>,
+    pub connections: Vec<Arc<Connection>>,
+    pub models: Vec<Model>,
+    keys: HashMap<SecretHash, Arc<Key>>,
+    sessions: HashMap<SecretHash, (Arc<str>, u64)>,
+    by_prefix: HashMap<String, Vec<usize>>,
+    prices: HashMap<String, Price>,
+}
+
+/// The document is not a snapshot.
+#[derive(Debug, thiserror::Error)]
+#[error("the snapshot cannot be read: {0}")]
+pub struct Unreadable(#[from] serde_json::Error);
+
+impl Snapshot {
+    pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
+        let document: Document = serde_json::from_slice(json)?;
+        let mut connections: Vec<Arc<Connection>> = document.connections.into_iter().map(Arc::new).collect();
+        connections.sort_by(|a, b| (a.priority, &a.id).cmp(&(b.priority, &b.id)));
+        let mut by_prefix: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, connection) in connections.iter().enumerate() {
+            for prefix in &connection.prefixes {
+                by_prefix.entry(prefix.clone()).or_default().push(index);
+            }
+        }
+        Ok(Self {
+            version: document.version,
+            settings: document.settings,
+            local_token_hash: document.local_token_hash,
+            connections,
+            models: document.models,
+            keys: document.keys.into_iter().map(|key| (key.hash, Arc::new(key))).collect(),
+            sessions: document
+                .sessions
+                .into_iter()
+                .map(|session| (session.hash, (Arc::from(session.user_id), session.expires_at_ms)))
+                .collect(),
+            by_prefix,
+            prices: document.prices.into_iter().map(|entry| (entry.model, entry.price)).collect(),
+        })
+    }
+
+    /// Looked up by the hash of a 256-bit random secret: what time a miss takes tells nothing of any other key.
+    pub fn key(&self, hash: &SecretHash) -> Option<&Arc<Key>> {
+        self.keys.get(hash)
+    }
+
+    pub fn session(&self, hash: &SecretHash, now_ms: u64) -> Option<Arc<str>> {
+        self.sessions.get(hash).filter(|(_, expires_at_ms)| *expires_at_ms > now_ms).map(|(user, _)| Arc::clone(user))
+    }
+
+    /// The connections that a prefix addresses, most preferred first, as indices into `connections`.
+    pub fn candidates(&self, prefix: &str) -> &[usize] {
+        self.by_prefix.get(prefix).map_or(&[], Vec::as_slice)
+    }
+
+    /// `model` with its prefix.
+    pub fn price(&self, model: &str) -> Option<&Price> {
+        self.prices.get(model)
+    }
+}
+
+fn hash_from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretHash, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    SecretHash::from_hex(&text).ok_or_else(|| serde::de::Error::custom("a hash is 64 hex digits"))
+}
+
+fn optional_hash<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretHash>, D::Error> {
+    match Option::<String>::deserialize(deserializer)? {
+        None => Ok(None),
+        Some(text) => {
+            SecretHash::from_hex(&text).map(Some).ok_or_else(|| serde::de::Error::custom("a hash is 64 hex digits"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = r#"{
+        "version": 3, "compiled_at_ms": 1, "settings": {"require_login": true, "added_later": 1},
+        "local_token_hash": null,
+        "keys": [{"id": "k", "hash": "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881", "is_active": true}],
+        "connections": [
+            {"id": "b", "provider": "n1", "prefixes": ["lab", "n1"], "dialect": "openai", "base_url": "http://x", "auth": "none", "priority": 9},
+            {"id": "a", "provider": "n1", "prefixes": ["lab"], "dialect": "openai", "base_url": "http://y", "auth": "bearer", "priority": 1}
+        ],
+        "prices": [{"model": "lab/m", "input": 5, "output": 7}]
+    }"#;
+
+    #[test]
+    fn a_document_is_indexed_and_unknown_fields_are_let_be() {
+        let snapshot = Snapshot::parse(DOCUMENT.as_bytes()).expect("a snapshot");
+        assert_eq!(snapshot.version, 3);
+        assert_eq!(snapshot.key(&SecretHash::of(b"x")).map(|key| key.id.as_str()), Some("k"));
+        let ids: Vec<_> =
+            snapshot.candidates("lab").iter().map(|&index| snapshot.connections[index].id.as_str()).collect();
+        assert_eq!(ids, ["a", "b"]);
+        assert_eq!(snapshot.candidates("none"), [] as [usize; 0]);
+        assert_eq!(snapshot.price("lab/m").map(|price| price.output), Some(7));
+    }
+
+    #[test]
+    fn a_broken_document_is_an_error() {
+        assert!(Snapshot::parse(b"{}").is_err());
+        assert!(
+            Snapshot::parse(b"{\"version\":1,\"keys\":[{\"id\":\"k\",\"hash\":\"zz\",\"is_active\":true}]}").is_err()
+        );
+    }
+}

@@ -1,0 +1,12 @@
+//! What a model call consumed, as the provider counted it.
+
+/// Token counts of one call; zero where the provider said nothing. `cached` and `cache_write` are parts of `input`,
+/// `reasoning` is a part of `output`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+    pub cached: u64,
+    pub reasoning: u64,
+    pub cache_write: u64,
+}

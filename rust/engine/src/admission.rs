@@ -1,0 +1,333 @@
+//! The gate: every request, whoever answers it, passes here once. Route, caller, tier, limits; then either an answer at
+//! once or a body to read.
+
+use crate::answer;
+use crate::clock;
+use crate::exchange::{Exchange, Wake};
+use crate::inbound::{self, Inbound, Sheet};
+use crate::shared::{Gauge, Held, Shared};
+use bytes::{Bytes, BytesMut};
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::policy;
+use fairlead_core::principal::Principal;
+use fairlead_core::routes::{self, Answer, Match, Route, Surface};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Bodies that are buffered at once, over all requests; beyond it new ones are refused.
+const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
+
+/// Who asked for what, settled once at the gate.
+#[derive(Debug)]
+pub struct Admission {
+    pub route: &'static Route,
+    /// What the route's braces matched.
+    pub tail: String,
+    pub principal: Principal,
+    pub request_id: String,
+    pub session_tag: Option<String>,
+    pub session_id: Option<String>,
+    pub started: Instant,
+    pub ts_ms: u64,
+}
+
+/// The head as control must see it; kept only for requests that go there.
+#[derive(Debug)]
+pub struct Forward {
+    pub method: http::Method,
+    pub path_and_query: String,
+    pub headers: HeaderMap,
+    pub peer: Option<IpAddr>,
+    pub is_tls: bool,
+}
+
+/// A request whose body is to be read next.
+#[derive(Debug)]
+pub struct Pending {
+    pub exchange: Arc<Exchange>,
+    admission: Option<Box<(Admission, Option<Forward>, Held)>>,
+    body: BytesMut,
+    buffered: Option<Held>,
+    limit: usize,
+    expected: Option<u64>,
+    surface: Surface,
+}
+
+/// A whole request, ready to be worked on.
+#[derive(Debug)]
+pub struct Whole {
+    pub exchange: Arc<Exchange>,
+    pub admission: Admission,
+    pub forward: Option<Forward>,
+    pub body: Bytes,
+    /// The request counts as in flight until this is dropped.
+    pub in_flight: Held,
+    /// So do its body's bytes.
+    pub buffered: Option<Held>,
+}
+
+/// What came of a head.
+#[derive(Debug)]
+pub enum Admitted {
+    /// The exchange has its answer.
+    Answered(Arc<Exchange>),
+    /// Feed the body, if `wants_body`; then it goes on by itself.
+    Pending(Pending),
+}
+
+/// What came of a piece of a body.
+#[derive(Debug)]
+pub enum Fed {
+    More,
+    Whole(Whole),
+    /// The exchange has its answer.
+    Refused,
+}
+
+/// Admits a request head.
+pub fn admit(shared: &Arc<Shared>, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -> Admitted {
+    let id = shared.next_id();
+    let exchange = Exchange::new(id, wake);
+    let request_id = format!("req_{}{id:08x}", shared.worker_id);
+    let mut surface = surface_of(inbound.path);
+    match gate(shared, inbound, &exchange, request_id.clone(), &mut surface) {
+        Ok(Some(pending)) => Admitted::Pending(pending),
+        Ok(None) => Admitted::Answered(exchange),
+        Err(fault) => {
+            answer::refuse(shared, &exchange, surface, &request_id, &fault);
+            Admitted::Answered(exchange)
+        }
+    }
+}
+
+/// For paths that have no route.
+fn surface_of(path: &str) -> Surface {
+    if path.starts_with("/v1/") {
+        Surface::OpenAi
+    } else {
+        Surface::Management
+    }
+}
+
+fn gate(
+    shared: &Arc<Shared>,
+    inbound: &Inbound<'_>,
+    exchange: &Arc<Exchange>,
+    request_id: String,
+    surface: &mut Surface,
+) -> Result<Option<Pending>, Error> {
+    let sheet = inbound::read(inbound)?;
+    let (route, tail) = match routes::find(inbound.method, inbound.path) {
+        Match::Found { route, tail } => (route, tail),
+        Match::OtherMethod(methods) => {
+            answer::other_method(shared, exchange, *surface, &request_id, &methods);
+            return Ok(None);
+        }
+        Match::None => return Err(Error::client(Kind::NotFound, "Nothing is served under this path.")),
+    };
+    *surface = route.surface;
+    match route.answer {
+        Answer::Health => {
+            answer::health(shared, exchange);
+            return Ok(None);
+        }
+        Answer::Ready => {
+            answer::ready(shared, exchange);
+            return Ok(None);
+        }
+        _ => {}
+    }
+    if shared.drain.is_draining() {
+        return Err(Error::gateway(Kind::Draining, "The gateway is shutting down.").after_s(1));
+    }
+    let ts_ms = clock::unix_ms();
+    let live = shared.live.load();
+    let require_api_key = shared.config.require_api_key;
+    let principal = Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms)?;
+    principal.admit(route.tier, &live.snapshot, require_api_key)?;
+    if let Some(key) = principal.key() {
+        policy::admit_endpoint(key, route.endpoint)?;
+    }
+    check_body(route, &sheet)?;
+    let admission = Admission {
+        route,
+        tail: tail.to_owned(),
+        principal,
+        request_id,
+        session_tag: sheet.session_tag.map(str::to_owned),
+        session_id: sheet.session_id.map(str::to_owned),
+        started: Instant::now(),
+        ts_ms,
+    };
+    match route.answer {
+        Answer::Models => {
+            answer::models(shared, exchange, &admission, sheet.if_none_match);
+            return Ok(None);
+        }
+        Answer::Model => {
+            answer::model(shared, exchange, &admission);
+            return Ok(None);
+        }
+        _ => {}
+    }
+    shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
+    // Management has room of its own, so an operator can look while inference is shed.
+    let limit =
+        if route.answer == Answer::Control { shared.config.max_in_flight + 256 } else { shared.config.max_in_flight };
+    let Some(in_flight) = Held::take(shared, Gauge::InFlight, 1, limit) else {
+        shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+        return Err(Error::gateway(
+            Kind::Overloaded,
+            "The gateway has as many requests open as it takes; try again shortly.",
+        )
+        .after_s(1));
+    };
+    let forward = (route.answer == Answer::Control).then(|| forward(inbound));
+    Ok(Some(Pending {
+        exchange: Arc::clone(exchange),
+        admission: Some(Box::new((admission, forward, in_flight))),
+        body: BytesMut::new(),
+        buffered: None,
+        limit: route.body_limit_bytes,
+        expected: if sheet.has_body { sheet.content_length } else { Some(0) },
+        surface: route.surface,
+    }))
+}
+
+fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+    if sheet.content_length.is_some_and(|length| length > route.body_limit_bytes as u64) {
+        return Err(too_large(route.body_limit_bytes));
+    }
+    if sheet.has_body && route.body_limit_bytes > 0 {
+        inbound::check_json(sheet.content_type)?;
+    }
+    Ok(())
+}
+
+fn too_large(limit: usize) -> Error {
+    Error::client(Kind::TooLarge, format!("The body is larger than the {limit} bytes that this route takes."))
+}
+
+impl Pending {
+    /// Whether a body is to be read at all.
+    pub fn wants_body(&self) -> bool {
+        self.expected != Some(0)
+    }
+
+    /// Takes a piece of the body; `more` is false for the last.
+    pub fn feed(&mut self, shared: &Arc<Shared>, piece: &[u8], more: bool) -> Fed {
+        if self.body.len() + piece.len() > self.limit {
+            return self.refuse(shared, &too_large(self.limit));
+        }
+        if !piece.is_empty() && !self.count(shared, piece.len()) {
+            let fault =
+                Error::gateway(Kind::Overloaded, "Too many request bodies are being read at once; try again shortly.")
+                    .after_s(1);
+            return self.refuse(shared, &fault);
+        }
+        if more && self.body.is_empty() {
+            self.body.reserve(self.expected.map_or(piece.len(), |length| length.min(self.limit as u64) as usize));
+        }
+        if more {
+            self.body.extend_from_slice(piece);
+            return Fed::More;
+        }
+        let body = if self.body.is_empty() {
+            Bytes::copy_from_slice(piece)
+        } else {
+            self.body.extend_from_slice(piece);
+            std::mem::take(&mut self.body).freeze()
+        };
+        let Some(parts) = self.admission.take() else { return Fed::Refused };
+        let (admission, forward, in_flight) = *parts;
+        Fed::Whole(Whole {
+            exchange: Arc::clone(&self.exchange),
+            admission,
+            forward,
+            body,
+            in_flight,
+            buffered: self.buffered.take(),
+        })
+    }
+
+    /// The body did not come in time.
+    pub fn time_out(&mut self, shared: &Arc<Shared>) {
+        self.refuse(shared, &Error::client(Kind::RequestTimeout, "The request's body did not arrive in time."));
+    }
+
+    fn refuse(&mut self, shared: &Arc<Shared>, fault: &Error) -> Fed {
+        if let Some(parts) = self.admission.take() {
+            answer::refuse(shared, &self.exchange, self.surface, &parts.0.request_id, fault);
+        }
+        Fed::Refused
+    }
+
+    fn count(&mut self, shared: &Arc<Shared>, amount: usize) -> bool {
+        match &mut self.buffered {
+            Some(held) => held.grow(amount, MAX_BUFFERED_BYTES),
+            None => {
+                self.buffered = Held::take(shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
+                self.buffered.is_some()
+            }
+        }
+    }
+}
+
+/// Copies the head for control: hop-by-hop headers, whatever `Connection` names, our internal names and the credentials
+/// that the gate has used stay behind. The cookie goes along: sign-out needs to know which session ends.
+fn forward(inbound: &Inbound<'_>) -> Forward {
+    let named: Vec<&[u8]> = inbound
+        .headers
+        .iter()
+        .filter(|(name, _)| *name == b"connection")
+        .flat_map(|(_, value)| value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii))
+        .collect();
+    let mut headers = HeaderMap::with_capacity(inbound.headers.len() + 6);
+    for &(name, value) in inbound.headers {
+        let is_named = named.iter().any(|other| other.eq_ignore_ascii_case(name));
+        if is_named || is_dropped(name) {
+            continue;
+        }
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+            headers.append(name, value);
+        }
+    }
+    let mut path_and_query = inbound.path.to_owned();
+    if !inbound.query.is_empty() {
+        path_and_query.push('?');
+        path_and_query.push_str(&String::from_utf8_lossy(inbound.query));
+    }
+    Forward {
+        method: inbound.method.parse().unwrap_or(http::Method::GET),
+        path_and_query,
+        headers,
+        peer: inbound.peer,
+        is_tls: inbound.is_tls,
+    }
+}
+
+fn is_dropped(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"connection"
+            | b"keep-alive"
+            | b"proxy-connection"
+            | b"proxy-authenticate"
+            | b"proxy-authorization"
+            | b"te"
+            | b"trailer"
+            | b"transfer-encoding"
+            | b"upgrade"
+            | b"content-length"
+            | b"expect"
+            | b"host"
+            | b"authorization"
+            | b"x-api-key"
+            | b"x-goog-api-key"
+            | b"x-gateway-cli-token"
+    ) || name.starts_with(b"x-fairlead-")
+        || name.contains(&b'_')
+}

@@ -1,0 +1,224 @@
+//! One attempt at one connection: from a leased connection to the head of the provider's answer. Says of every failure
+//! whether another attempt is safe.
+
+use crate::body::Sliced;
+use crate::clock;
+use crate::pool::{Lease, Pool};
+use crate::target::Target;
+use fairlead_core::cooldown::parse_retry_after;
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_dialect::openai::answer::error_fields;
+use fairlead_dialect::shapes::ErrorText;
+use fairlead_dialect::Pieces;
+use http::{header, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use std::time::Duration;
+
+/// What is read of a provider's error answer.
+const MAX_ERROR_BYTES: usize = 256 * 1024;
+const ERROR_BODY_DEADLINE: Duration = Duration::from_secs(5);
+
+/// A provider that answered 2xx.
+#[derive(Debug)]
+pub struct Answered {
+    pub response: Response<Incoming>,
+    pub lease: Lease,
+}
+
+/// Why an attempt failed.
+#[derive(Debug)]
+pub struct Failed {
+    pub error: Error,
+    /// When the provider says to come back, milliseconds from now.
+    pub hint_ms: Option<u64>,
+    /// The provider refused the request itself: status and fields of its error, for the caller to see.
+    pub rejection: Option<Rejection>,
+    /// The connection is to blame, and rests.
+    pub blames_connection: bool,
+}
+
+/// A 4xx of the provider that is the caller's to mend.
+#[derive(Debug)]
+pub struct Rejection {
+    pub status: StatusCode,
+    pub message: String,
+    pub kind: Option<String>,
+    pub code: Option<String>,
+    pub param: Option<String>,
+}
+
+impl Rejection {
+    pub fn text(&self) -> ErrorText<'_> {
+        ErrorText {
+            status: self.status.as_u16(),
+            message: &self.message,
+            kind: self.kind.as_deref().unwrap_or("invalid_request_error"),
+            code: self.code.as_deref(),
+            param: self.param.as_deref(),
+        }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self { error, hint_ms: None, rejection: None, blames_connection: true }
+    }
+}
+
+/// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
+/// answer is replaced by a fresh one, once.
+pub async fn send(pool: &Pool, target: &Target, body: &Pieces, is_stream: bool) -> Result<Answered, Failed> {
+    if let Some(lease) = pool.kept(&target.origin) {
+        match send_over(lease, target, body, is_stream).await {
+            Err(Failed { error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, .. }) => {}
+            other => return other,
+        }
+    }
+    let connect_ms = target.connection.timeouts.connect_ms;
+    let lease =
+        tokio::time::timeout(Duration::from_millis(connect_ms), pool.fresh(&target.origin)).await.map_err(|_| {
+            upstream(
+                Kind::UpstreamRefused,
+                Retry::NothingSent,
+                format!("The provider did not take the connection within {connect_ms} ms."),
+            )
+        })??;
+    send_over(lease, target, body, is_stream).await
+}
+
+async fn send_over(mut lease: Lease, target: &Target, body: &Pieces, is_stream: bool) -> Result<Answered, Failed> {
+    let timeouts = &target.connection.timeouts;
+    let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
+    let is_reused = lease.is_reused;
+    let mut request = Request::new(Sliced::new(body.clone()));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = target.chat_uri.clone();
+    *request.headers_mut() = target.headers.clone();
+    if is_stream {
+        request.headers_mut().insert(header::ACCEPT, header::HeaderValue::from_static("text/event-stream"));
+    }
+    let exchange = async {
+        if let Err(error) = lease.sender.ready().await {
+            return Err(broken(&error, true, is_reused));
+        }
+        lease.sender.try_send_request(request).await.map_err(|mut failure| {
+            let nothing_sent = failure.take_message().is_some();
+            broken(failure.error(), nothing_sent, is_reused)
+        })
+    };
+    let response = tokio::time::timeout(Duration::from_millis(head_ms), exchange).await.map_err(|_| {
+        upstream(Kind::UpstreamTimeout, Retry::Never, format!("The provider sent no answer within {head_ms} ms."))
+    })??;
+    judge(response, lease, target).await
+}
+
+fn broken(error: &hyper::Error, nothing_sent: bool, is_reused: bool) -> Error {
+    if nothing_sent {
+        return upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.");
+    }
+    if error.is_parse() {
+        return upstream(Kind::UpstreamInvalid, Retry::Never, "The provider's answer is not HTTP.");
+    }
+    // A clean close before any byte on a kept connection is the provider's idle timer meeting our request.
+    let retry = if is_reused && error.is_incomplete_message() { Retry::ReusedConnection } else { Retry::Never };
+    upstream(Kind::UpstreamReset, retry, "The provider closed the connection before it answered.")
+}
+
+/// 2xx goes on; everything else becomes a failure with its class.
+async fn judge(response: Response<Incoming>, lease: Lease, target: &Target) -> Result<Answered, Failed> {
+    let status = response.status();
+    if let Some(coding) = response.headers().get(header::CONTENT_ENCODING) {
+        if !coding.as_bytes().eq_ignore_ascii_case(b"identity") {
+            // We ask for none; decoding what we did not ask for is how small answers become large ones.
+            return Err(upstream(
+                Kind::UpstreamInvalid,
+                Retry::Elsewhere,
+                "The provider sent a coded answer that was not asked for.",
+            )
+            .into());
+        }
+    }
+    if status.is_success() {
+        return Ok(Answered { response, lease });
+    }
+    let hint_ms = retry_hint(&response);
+    let fail = |kind, retry, message: String, hint_ms| Failed {
+        error: upstream(kind, retry, message),
+        hint_ms,
+        rejection: None,
+        blames_connection: true,
+    };
+    let code = status.as_u16();
+    Err(match code {
+        429 => {
+            fail(Kind::UpstreamRateLimited, Retry::Elsewhere, "The provider limits this connection.".into(), hint_ms)
+        }
+        401 | 403 => fail(
+            Kind::UpstreamAuth,
+            Retry::Elsewhere,
+            format!("The provider refused the connection's credential ({code})."),
+            None,
+        ),
+        402 => fail(Kind::UpstreamAuth, Retry::Elsewhere, "The provider asks for payment (402).".into(), None),
+        503 | 529 => {
+            fail(Kind::UpstreamOverloaded, Retry::Elsewhere, format!("The provider is overloaded ({code})."), hint_ms)
+        }
+        408 | 504 => fail(Kind::UpstreamTimeout, Retry::Elsewhere, format!("The provider timed out ({code})."), None),
+        500..=599 => fail(Kind::UpstreamStatus, Retry::Elsewhere, format!("The provider failed ({code})."), None),
+        400..=499 => Failed {
+            rejection: Some(read_rejection(response, target).await),
+            blames_connection: false,
+            ..fail(Kind::InvalidRequest, Retry::Never, format!("The provider rejected the request ({code})."), None)
+        },
+        300..=399 => fail(
+            Kind::UpstreamInvalid,
+            Retry::Elsewhere,
+            format!("The provider redirects ({code}); redirects are not followed with a credential."),
+            None,
+        ),
+        _ => fail(Kind::UpstreamInvalid, Retry::Elsewhere, format!("The provider answered {code}."), None),
+    })
+}
+
+/// `retry-after-ms` is more exact than `Retry-After`, so it wins.
+fn retry_hint(response: &Response<Incoming>) -> Option<u64> {
+    let text = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+    text("retry-after-ms")
+        .and_then(|ms| ms.trim().parse::<u64>().ok().filter(|&ms| ms > 0))
+        .map(|ms| ms.min(fairlead_core::cooldown::MAX_HINT_MS))
+        .or_else(|| parse_retry_after(text("retry-after")?, clock::unix_ms() / 1_000))
+}
+
+async fn read_rejection(response: Response<Incoming>, target: &Target) -> Rejection {
+    let status = response.status();
+    let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect();
+    let told = match tokio::time::timeout(ERROR_BODY_DEADLINE, body).await {
+        Ok(Ok(collected)) => error_fields(&collected.to_bytes()),
+        _ => None,
+    };
+    let mask = |text: String| mask(&text, target.secret.as_deref());
+    let fallback = format!("The provider rejected the request ({}).", status.as_u16());
+    match told {
+        Some(told) => Rejection {
+            status,
+            message: if told.message.is_empty() { fallback } else { mask(told.message) },
+            kind: told.kind.map(mask),
+            code: told.code.map(mask),
+            param: told.param.map(mask),
+        },
+        None => Rejection { status, message: fallback, kind: None, code: None, param: None },
+    }
+}
+
+/// Replaces the connection's credential, should a provider echo it.
+pub fn mask(text: &str, secret: Option<&str>) -> String {
+    match secret {
+        Some(secret) if secret.len() >= 4 && text.contains(secret) => text.replace(secret, "***"),
+        _ => text.to_owned(),
+    }
+}
+
+fn upstream(kind: Kind, retry: Retry, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::upstream(kind, retry, message)
+}

@@ -1,0 +1,231 @@
+//! A chat completion from its body to its record: read, choose, attempt, relay, settle.
+//!
+//! Another connection is tried only while the caller has been sent nothing but comments, and only after failures whose
+//! class says that it is safe.
+
+use crate::admission::Whole;
+use crate::answer;
+use crate::attempt::{self, Answered, Failed};
+use crate::choose::{self, Choice};
+use crate::clock;
+use crate::exchange::{EndGuard, Exchange, Room};
+use crate::plain;
+use crate::settle::Settlement;
+use crate::shared::{Gauge, Held, Shared};
+use crate::stream::Relay;
+use crate::target::Target;
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::policy;
+use fairlead_core::record::Outcome;
+use fairlead_core::routes::Surface;
+use fairlead_dialect::openai::request::{self, ChatRequest};
+use fairlead_dialect::shapes;
+use http::{header, StatusCode};
+use std::future::poll_fn;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Serves one chat completion. Dropping the future is cancelling it: the upstream call ends and the request settles.
+pub async fn serve(shared: Arc<Shared>, whole: Whole) {
+    let Whole { exchange, admission, body, in_flight, buffered, .. } = whole;
+    let _end = EndGuard(Arc::clone(&exchange));
+    let _counted = (in_flight, buffered);
+    let mut settlement = Settlement::open(&shared, &exchange, admission, body.len() as u64);
+    let parsed = match request::read(&body).and_then(|parsed| admit(&settlement, parsed)) {
+        Ok(parsed) => parsed,
+        Err(fault) => return refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
+    };
+    settlement.model = Some(parsed.model.clone());
+    settlement.stream = parsed.stream;
+    let choice = match choose::choose(&shared.live.load(), &parsed.model) {
+        Ok(choice) => choice,
+        Err(fault) => return refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
+    };
+    settlement.upstream_model = Some(choice.upstream_model.clone());
+    let stream_slot = if parsed.stream {
+        let Some(slot) = Held::take(&shared, Gauge::OpenStreams, 1, shared.config.max_open_streams) else {
+            shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+            let fault = Error::gateway(
+                Kind::Overloaded,
+                "The gateway has as many streams open as it takes; try again shortly.",
+            )
+            .after_s(1);
+            return refuse(&shared, &exchange, settlement, Outcome::Shed, &fault);
+        };
+        Some(slot)
+    } else {
+        None
+    };
+    let pieces = request::rewrite(&body, &parsed, &choice.upstream_model);
+    tokio::select! {
+        biased;
+        () = gone(&exchange) => {} // the settlement's drop says who left
+        () = work(&shared, &exchange, settlement, &choice, &pieces, &parsed) => {}
+    }
+    drop(stream_slot);
+}
+
+fn admit(settlement: &Settlement, parsed: ChatRequest) -> Result<ChatRequest, Error> {
+    if let Some(key) = settlement.admission.principal.key() {
+        policy::admit_model(key, &parsed.model)?;
+    }
+    Ok(parsed)
+}
+
+/// Ends when the client has left.
+async fn gone(exchange: &Exchange) {
+    poll_fn(|cx| match exchange.poll_gone(cx) {
+        Room::ClientGone => Poll::Ready(()),
+        Room::Free => Poll::Pending,
+    })
+    .await;
+}
+
+async fn work(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    mut settlement: Settlement,
+    choice: &Choice,
+    pieces: &fairlead_dialect::Pieces,
+    parsed: &ChatRequest,
+) {
+    let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
+    for target in &choice.targets {
+        settlement.attempts += 1;
+        settlement.target = Some(Arc::clone(target));
+        let failed = if parsed.stream {
+            let mut relay = Relay::new(shared, exchange, parsed.asks_usage);
+            match relay.run(&mut settlement, target, pieces, failures.len()).await {
+                Ok(mut finished) => {
+                    observe(target, finished.error.as_ref(), &settlement);
+                    settlement.settle(finished.outcome, finished.error.as_ref());
+                    exchange.end(std::mem::take(&mut finished.last));
+                    return finished.keep_connection(shared).await;
+                }
+                Err(failed) => failed,
+            }
+        } else {
+            match attempt_plain(shared, target, pieces, &mut settlement).await {
+                Ok(answer) => {
+                    observe(target, None, &settlement);
+                    let (head, body) = plain::answer(shared, &mut settlement, target, answer, failures.len());
+                    settlement.settle(Outcome::Completed, None);
+                    return exchange.answer(head, body);
+                }
+                Err(failed) => failed,
+            }
+        };
+        if failed.blames_connection {
+            observe_failure(target, &failed);
+        }
+        let may_go_on = failed.error.retry != Retry::Never && !exchange.is_headed();
+        failures.push((Arc::clone(target), failed));
+        if !may_go_on {
+            break;
+        }
+    }
+    fail(shared, exchange, settlement, failures);
+}
+
+async fn attempt_plain(
+    shared: &Arc<Shared>,
+    target: &Arc<Target>,
+    pieces: &fairlead_dialect::Pieces,
+    settlement: &mut Settlement,
+) -> Result<plain::Answer, Failed> {
+    let Answered { response, lease } = tokio::select! {
+        biased;
+        answered = attempt::send(&shared.pool, target, pieces, false) => answered?,
+        () = shared.drain.expired() => return Err(drained().into()),
+    };
+    tokio::select! {
+        biased;
+        answer = plain::read(shared, target, response, lease, settlement) => answer,
+        () = shared.drain.expired() => Err(drained().into()),
+    }
+}
+
+/// The gateway's own end, which rests no connection and is tried nowhere else.
+pub fn drained() -> Error {
+    Error::gateway(Kind::Draining, "The gateway is shutting down.").after_s(1)
+}
+
+fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
+    match error {
+        None => {
+            target.hot.cooldown.lock().succeed();
+            *target.hot.last_error.lock() = None;
+            target.hot.successes.fetch_add(1, Ordering::Relaxed);
+            let sample =
+                settlement.first_byte.map_or_else(|| settlement.elapsed(), |at| at - settlement.admission.started);
+            target.hot.observe_latency(sample.as_micros() as u64);
+        }
+        Some(error) if error.kind != Kind::Draining => blame(target, error.kind, None),
+        Some(_) => {}
+    }
+}
+
+fn observe_failure(target: &Target, failed: &Failed) {
+    if failed.error.kind != Kind::Draining {
+        blame(target, failed.error.kind, failed.hint_ms);
+    }
+}
+
+fn blame(target: &Target, kind: Kind, hint_ms: Option<u64>) {
+    target.hot.cooldown.lock().fail(kind, hint_ms, clock::monotonic_ms());
+    *target.hot.last_error.lock() = Some(kind.code());
+    target.hot.failures.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Nothing served the request: one error that says what every attempt came to.
+fn fail(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, mut failures: Vec<(Arc<Target>, Failed)>) {
+    let Some((target, last)) = failures.pop() else {
+        return;
+    };
+    let outcome = if last.error.kind == Kind::Draining { Outcome::Drained } else { Outcome::UpstreamFailed };
+    if let Some(rejection) = &last.rejection {
+        settlement.status = rejection.status.as_u16();
+        let body = shapes::error_body(shapes::Surface::OpenAi, &rejection.text(), &settlement.admission.request_id);
+        let mut headers = plain::headers(shared, &settlement, &target, failures.len());
+        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+        settlement.bytes_response = body.len() as u64;
+        let head = crate::exchange::Head { status: rejection.status, headers };
+        settlement.settle(outcome, Some(&last.error));
+        return exchange.answer(head, body);
+    }
+    let mut error = last.error;
+    if let Some(hint_ms) = last.hint_ms {
+        error.retry_after_s = Some(hint_ms.div_ceil(1_000));
+    }
+    if !failures.is_empty() {
+        let others: Vec<String> = failures
+            .iter()
+            .map(|(target, failed)| format!("{}: {}", target.connection.name, failed.error.kind.code()))
+            .collect();
+        error.message = format!("{} Tried before: {}.", error.message, others.join(", ")).into();
+    }
+    if exchange.is_headed() {
+        // Only comments went out so far; the failure is told in the stream.
+        let bytes = fairlead_dialect::openai::stream::terminal_error(&shapes::ErrorText::from(&error));
+        settlement.bytes_response += bytes.len() as u64;
+        settlement.settle(outcome, Some(&error));
+        return exchange.end([bytes]);
+    }
+    settlement.status = error.kind.status();
+    let (mut head, body) = answer::error(shared, Surface::OpenAi, &settlement.admission.request_id, &error);
+    let telling = plain::headers(shared, &settlement, &target, failures.len());
+    head.headers.extend(telling);
+    head.status = StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::BAD_GATEWAY);
+    settlement.bytes_response = body.len() as u64;
+    settlement.settle(outcome, Some(&error));
+    exchange.answer(head, body);
+}
+
+fn refuse(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, outcome: Outcome, fault: &Error) {
+    settlement.status = fault.kind.status();
+    let (head, body) = answer::error(shared, Surface::OpenAi, &settlement.admission.request_id, fault);
+    settlement.bytes_response = body.len() as u64;
+    settlement.settle(outcome, Some(fault));
+    exchange.answer(head, body);
+}

@@ -1,0 +1,88 @@
+//! What the supervisor tells the engine, as JSON in `FAIRLEAD_RELAY_CONFIG` (`docs/explanation/contracts.md`).
+
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine as _;
+use fairlead_core::secret::Sealer;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// The document as it comes.
+#[derive(Deserialize)]
+struct Document {
+    data_dir: PathBuf,
+    control_socket: PathBuf,
+    link_token: String,
+    secret_key: String,
+    #[serde(default)]
+    require_api_key: bool,
+    #[serde(default = "default_streams")]
+    max_open_streams: usize,
+    #[serde(default = "default_streams")]
+    max_in_flight: usize,
+    #[serde(default = "default_heartbeat_ms")]
+    heartbeat_ms: u64,
+    #[serde(default = "default_drain_ms")]
+    drain_ms: u64,
+    #[serde(default = "default_body_idle_ms")]
+    body_idle_ms: u64,
+    #[serde(default)]
+    version: String,
+}
+
+fn default_streams() -> usize {
+    10_000
+}
+fn default_heartbeat_ms() -> u64 {
+    15_000
+}
+fn default_drain_ms() -> u64 {
+    30_000
+}
+fn default_body_idle_ms() -> u64 {
+    30_000
+}
+
+/// The engine's configuration.
+#[derive(Debug)]
+pub struct Config {
+    pub data_dir: PathBuf,
+    pub control_socket: PathBuf,
+    pub link_token: String,
+    pub sealer: Sealer,
+    pub require_api_key: bool,
+    pub max_open_streams: usize,
+    pub max_in_flight: usize,
+    pub heartbeat_ms: u64,
+    pub drain_ms: u64,
+    pub body_idle_ms: u64,
+    pub version: String,
+}
+
+/// The configuration cannot be used. The supervisor made it, so this is a defect rather than a user's mistake.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("the relay configuration is not the expected JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("`secret_key` must be base64 of 32 bytes")]
+    SecretKey,
+}
+
+impl Config {
+    pub fn parse(json: &[u8]) -> Result<Self, ConfigError> {
+        let document: Document = serde_json::from_slice(json)?;
+        let key = STANDARD.decode(&document.secret_key).map_err(|_| ConfigError::SecretKey)?;
+        Ok(Self {
+            data_dir: document.data_dir,
+            control_socket: document.control_socket,
+            link_token: document.link_token,
+            sealer: Sealer::new(&key).ok_or(ConfigError::SecretKey)?,
+            require_api_key: document.require_api_key,
+            max_open_streams: document.max_open_streams,
+            max_in_flight: document.max_in_flight,
+            heartbeat_ms: document.heartbeat_ms,
+            drain_ms: document.drain_ms,
+            body_idle_ms: document.body_idle_ms,
+            version: document.version,
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! Dials a provider: resolve, hold every address against the egress policy, connect to the address that was checked,
+//! TLS by the name. The one way out of the relay.
+
+use fairlead_core::egress::Policy;
+use fairlead_core::error::{Error, Kind, Retry};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::TlsConnector;
+
+/// Where a connection goes: what a pool is keyed by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Origin {
+    Tcp { host: Box<str>, port: u16, tls: bool },
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp { host, port, tls } => write!(f, "{}://{host}:{port}", if *tls { "https" } else { "http" }),
+            Self::Unix(_) => f.write_str("control"),
+        }
+    }
+}
+
+/// A byte stream to an origin.
+#[derive(Debug)]
+pub enum Socket {
+    Tcp(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+    Unix(UnixStream),
+}
+
+/// Dials; shared by all pools.
+pub struct Connector {
+    tls: TlsConnector,
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl Connector {
+    /// Trusts the system's certificates (`SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured), or Mozilla's set, which is
+    /// built in, where the system has none.
+    pub fn new() -> Self {
+        let mut roots = RootCertStore::empty();
+        let found = rustls_native_certs::load_native_certs();
+        let (added, _) = roots.add_parsable_certificates(found.certs);
+        if added == 0 {
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = match ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
+            Ok(builder) => builder.with_root_certificates(roots).with_no_client_auth(),
+            // The provider is built with both protocol versions; only a broken build gets here.
+            Err(error) => unreachable!("the TLS provider lacks the default versions: {error}"),
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self { tls: TlsConnector::from(Arc::new(config)) }
+    }
+
+    /// Every failure is of the class "nothing sent".
+    pub async fn dial(&self, origin: &Origin) -> Result<TokioIo<Socket>, Error> {
+        let socket = match origin {
+            Origin::Unix(path) => Socket::Unix(UnixStream::connect(path).await.map_err(|_| {
+                Error::gateway(Kind::ControlUnavailable, "The control plane is not running; inference goes on.")
+            })?),
+            Origin::Tcp { host, port, tls } => {
+                let stream = connect(host, *port).await?;
+                stream.set_nodelay(true).map_err(|_| refused("the connection broke at once"))?;
+                if *tls {
+                    let name = ServerName::try_from(host.to_string())
+                        .map_err(|_| refused("the name cannot have a certificate"))?;
+                    let stream = self.tls.connect(name, stream).await.map_err(|error| refused(tls_reason(&error)))?;
+                    Socket::Tls(Box::new(stream))
+                } else {
+                    Socket::Tcp(stream)
+                }
+            }
+        };
+        Ok(TokioIo::new(socket))
+    }
+}
+
+/// Resolves once and dials only addresses that the policy allows, in the resolver's order.
+async fn connect(host: &str, port: u16) -> Result<TcpStream, Error> {
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    let addresses: Vec<SocketAddr> = if let Ok(address) = bare.parse::<IpAddr>() {
+        vec![SocketAddr::new(address, port)]
+    } else {
+        tokio::net::lookup_host((bare, port)).await.map_err(|_| refused("the name does not resolve"))?.collect()
+    };
+    let mut reason = "the name has no address";
+    for address in addresses {
+        if !Policy::Operator.allows(address.ip()) {
+            reason = "the address is one that the gateway never dials (link-local, metadata, multicast)";
+            continue;
+        }
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => reason = connect_reason(&error),
+        }
+    }
+    Err(refused(reason))
+}
+
+fn refused(reason: &'static str) -> Error {
+    Error::upstream(Kind::UpstreamRefused, Retry::NothingSent, format!("The provider cannot be reached: {reason}."))
+}
+
+fn connect_reason(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "the connection was refused",
+        io::ErrorKind::TimedOut => "the connection timed out",
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => "the network is unreachable",
+        _ => "the connection failed",
+    }
+}
+
+fn tls_reason(error: &io::Error) -> &'static str {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(_)) => "its certificate is not valid for this name",
+        _ => "the TLS handshake failed",
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

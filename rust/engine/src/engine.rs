@@ -1,0 +1,146 @@
+//! The engine as a front sees it: admit a head, feed a body, and the rest happens on the engine's own thread.
+
+use crate::admission::{self, Admitted, Fed, Pending, Whole};
+use crate::config::{Config, ConfigError};
+use crate::connector::Connector;
+use crate::exchange::Wake;
+use crate::inbound::Inbound;
+use crate::pool::Pool;
+use crate::shared::Shared;
+use crate::spool::Spool;
+use crate::{chat, control, link, task};
+use fairlead_core::routes::Answer;
+use fairlead_core::secret::{hex, random, NoRandomness};
+use parking_lot::Mutex;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+const HOUSEKEEPING: Duration = Duration::from_secs(1);
+
+/// Why an engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    #[error("the spool folder or the runtime cannot be made: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// One relay worker's engine: a thread with a runtime, and what requests share.
+#[derive(Debug)]
+pub struct Engine {
+    shared: Arc<Shared>,
+    handle: Handle,
+    thread: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+}
+
+impl Engine {
+    /// Starts the engine's thread. Call it after any fork: the thread does not come along.
+    pub fn start(config_json: &[u8]) -> Result<Self, StartError> {
+        let config = Config::parse(config_json)?;
+        let worker_id = hex(&random::<6>()?);
+        let spool = Spool::open(&config.data_dir, &worker_id)?;
+        let shared = Arc::new(Shared::new(config, worker_id, Pool::new(Connector::new()), spool));
+        link::load_kept(&shared);
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let own = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("fairlead-engine".into()).spawn(move || {
+            runtime.block_on(async move {
+                let _link = task::spawn(link::run(Arc::clone(&own)));
+                let _keeping = task::spawn(keep_house(Arc::clone(&own)));
+                // Either a request to stop or the engine's own end.
+                drop(stopped.await);
+                own.spool.rotate();
+            });
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { shared, handle, thread: Mutex::new(Some((stop, thread))) })
+    }
+
+    /// Admits a head; a pending request is to be fed.
+    pub fn admit(&self, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -> Admitted {
+        admission::admit(&self.shared, inbound, wake)
+    }
+
+    /// Feeds a piece of a body; when it is whole the work begins. `true`: more is wanted.
+    pub fn feed(&self, pending: &mut Pending, piece: &[u8], more: bool) -> bool {
+        match pending.feed(&self.shared, piece, more) {
+            Fed::More => true,
+            Fed::Refused => false,
+            Fed::Whole(whole) => {
+                self.dispatch(whole);
+                false
+            }
+        }
+    }
+
+    /// The body did not come in time: the caller is told so.
+    pub fn time_out(&self, pending: &mut Pending) {
+        pending.time_out(&self.shared);
+    }
+
+    fn dispatch(&self, whole: Whole) {
+        let shared = Arc::clone(&self.shared);
+        // The task ends by itself when its exchange is cancelled, and its guards tell how it ended.
+        drop(match whole.admission.route.answer {
+            Answer::Control => self.handle.spawn(control::serve(shared, whole)),
+            _ => self.handle.spawn(chat::serve(shared, whole)),
+        });
+    }
+
+    /// Nothing new from here on; what is open has until the deadline.
+    pub fn begin_drain(&self) {
+        self.shared.drain.begin();
+        let shared = Arc::clone(&self.shared);
+        drop(self.handle.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(shared.config.drain_ms)).await;
+            shared.drain.expire();
+        }));
+    }
+
+    /// Requests that are not finished.
+    pub fn in_flight(&self) -> usize {
+        self.shared.counts.in_flight.load(Ordering::Acquire)
+    }
+
+    pub fn body_idle_ms(&self) -> u64 {
+        self.shared.config.body_idle_ms
+    }
+
+    /// Seals the spool and ends the thread.
+    pub fn stop(&self) {
+        let running = self.thread.lock().take();
+        if let Some((stop, thread)) = running {
+            drop(stop.send(()));
+            if thread.join().is_err() {
+                tracing::error!("the engine's thread ended with a panic");
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Seals segments and closes idle connections, about once a second.
+async fn keep_house(shared: Arc<Shared>) {
+    let mut every = tokio::time::interval(HOUSEKEEPING);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        shared.spool.rotate();
+        shared.pool.sweep();
+    }
+}

@@ -1,0 +1,308 @@
+//! One request and its answer, between the front that serves a client and the task that works for it.
+//!
+//! The front asks for what is ready and, when nothing is, is told once when something is. The task pushes a head, then
+//! body bytes, then the end; it waits when the client reads slower than the provider writes. The front may be Python
+//! under granian or anything else: all it needs is [`Wake`].
+//!
+//! ```text
+//! open -> headed -> (bytes)* -> ended          the task's side, in this order, each at most once
+//!   \________________________/
+//!            cancelled                         the front's side, at any time: the client is gone
+//! ```
+
+use bytes::Bytes;
+use fairlead_core::error::Kind;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+/// Above this many unread bytes the task stops reading from the provider.
+pub const HIGH_WATER_BYTES: usize = 256 * 1024;
+/// Below this many it goes on.
+const LOW_WATER_BYTES: usize = 64 * 1024;
+
+/// How a front learns that an exchange has something for it. Called from the engine's thread; must not block.
+pub trait Wake: Send + Sync + std::fmt::Debug {
+    fn wake(&self, exchange_id: u64);
+}
+
+/// Status and headers of an answer.
+#[derive(Debug)]
+pub struct Head {
+    pub status: StatusCode,
+    pub headers: HeaderMap<HeaderValue>,
+}
+
+/// What the front got from one look.
+#[derive(Debug, Default)]
+pub struct Taken {
+    pub chunks: Vec<Bytes>,
+    /// Nothing comes after these chunks.
+    pub ended: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    head: Option<Head>,
+    headed: bool,
+    chunks: Vec<Bytes>,
+    buffered_bytes: usize,
+    ended: bool,
+    cancelled: bool,
+    /// The front looked, found nothing and wants to be woken.
+    front_waits: bool,
+    /// The task waits for room or is watching for the client's going away.
+    task: Option<Waker>,
+}
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Exchange {
+    id: u64,
+    wake: Arc<dyn Wake>,
+    state: Mutex<State>,
+}
+
+impl Exchange {
+    pub fn new(id: u64, wake: Arc<dyn Wake>) -> Arc<Self> {
+        Arc::new(Self { id, wake, state: Mutex::new(State::default()) })
+    }
+
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    // --- the front's side ---
+
+    /// The answer's head, once. `None`: not yet; the front will be woken.
+    pub fn take_head(&self) -> Option<Head> {
+        let mut state = self.state.lock();
+        let head = state.head.take();
+        state.front_waits = head.is_none();
+        head
+    }
+
+    /// Everything that is ready. `None`: nothing yet; the front will be woken.
+    pub fn take(&self) -> Option<Taken> {
+        let mut state = self.state.lock();
+        if state.chunks.is_empty() && !state.ended {
+            state.front_waits = true;
+            return None;
+        }
+        let taken = Taken { chunks: std::mem::take(&mut state.chunks), ended: state.ended };
+        let was_full = state.buffered_bytes > LOW_WATER_BYTES;
+        state.buffered_bytes = 0;
+        if was_full {
+            if let Some(task) = state.task.take() {
+                task.wake();
+            }
+        }
+        Some(taken)
+    }
+
+    /// The client is gone: the task stops and settles.
+    pub fn cancel(&self) {
+        let mut state = self.state.lock();
+        state.cancelled = true;
+        state.chunks.clear();
+        if let Some(task) = state.task.take() {
+            task.wake();
+        }
+    }
+
+    // --- the task's side ---
+
+    pub fn is_cancelled(&self) -> bool {
+        self.state.lock().cancelled
+    }
+
+    /// Whether a head went to the front: from here on a failure is told in the body.
+    pub fn is_headed(&self) -> bool {
+        self.state.lock().headed
+    }
+
+    /// A whole answer at once: one wake-up.
+    pub fn answer(&self, head: Head, body: Bytes) {
+        let mut state = self.state.lock();
+        if state.headed || state.ended {
+            return;
+        }
+        state.headed = true;
+        state.head = Some(head);
+        if !body.is_empty() {
+            state.buffered_bytes += body.len();
+            state.chunks.push(body);
+        }
+        state.ended = true;
+        self.tell(state);
+    }
+
+    /// The head, and the first bytes with it.
+    pub fn start(&self, head: Head, chunks: impl IntoIterator<Item = Bytes>) {
+        let mut state = self.state.lock();
+        if state.headed || state.ended {
+            return;
+        }
+        state.headed = true;
+        state.head = Some(head);
+        append(&mut state, chunks);
+        self.tell(state);
+    }
+
+    /// More bytes. Nothing is told to a front that has not asked.
+    pub fn push(&self, chunks: impl IntoIterator<Item = Bytes>) {
+        let mut state = self.state.lock();
+        if state.ended {
+            return;
+        }
+        append(&mut state, chunks);
+        if !state.chunks.is_empty() {
+            self.tell(state);
+        }
+    }
+
+    /// The end, and the last bytes before it.
+    pub fn end(&self, chunks: impl IntoIterator<Item = Bytes>) {
+        let mut state = self.state.lock();
+        if state.ended {
+            return;
+        }
+        append(&mut state, chunks);
+        state.ended = true;
+        self.tell(state);
+    }
+
+    /// Ready when the client is gone, or when there is room again. Registers the caller for both, so the caller may poll
+    /// other things beside it.
+    pub fn poll_room(&self, cx: &std::task::Context<'_>) -> Poll<Room> {
+        let mut state = self.state.lock();
+        if state.cancelled {
+            return Poll::Ready(Room::ClientGone);
+        }
+        if state.task.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+            state.task = Some(cx.waker().clone());
+        }
+        if state.buffered_bytes > HIGH_WATER_BYTES {
+            Poll::Pending
+        } else {
+            Poll::Ready(Room::Free)
+        }
+    }
+
+    /// Whether the client is gone. Registers the caller for it; shares its place with [`Exchange::poll_room`], so both are for
+    /// one task.
+    pub fn poll_gone(&self, cx: &std::task::Context<'_>) -> Room {
+        match self.poll_room(cx) {
+            Poll::Ready(room) => room,
+            Poll::Pending => Room::Free,
+        }
+    }
+
+    fn tell(&self, mut state: parking_lot::MutexGuard<'_, State>) {
+        let wake = std::mem::take(&mut state.front_waits);
+        drop(state);
+        if wake {
+            self.wake.wake(self.id);
+        }
+    }
+}
+
+/// What [`Exchange::poll_room`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    Free,
+    ClientGone,
+}
+
+fn append(state: &mut State, chunks: impl IntoIterator<Item = Bytes>) {
+    if state.cancelled {
+        return;
+    }
+    for chunk in chunks {
+        if !chunk.is_empty() {
+            state.buffered_bytes += chunk.len();
+            state.chunks.push(chunk);
+        }
+    }
+}
+
+/// Held by the task: an exchange that the task leaves without an end (a panic, a bug) is ended with a failure, so no
+/// client waits forever.
+#[derive(Debug)]
+pub struct EndGuard(pub Arc<Exchange>);
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        if self.0.state.lock().ended {
+            return;
+        }
+        let status = StatusCode::from_u16(Kind::Internal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        self.0.answer(Head { status, headers: HeaderMap::new() }, Bytes::new());
+        self.0.end([]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Context;
+
+    #[derive(Debug, Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(&self, _: u64) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn head() -> Head {
+        Head { status: StatusCode::OK, headers: HeaderMap::new() }
+    }
+
+    #[test]
+    fn a_front_is_woken_once_and_only_when_it_asked() {
+        let wake = Arc::new(Count::default());
+        let exchange = Exchange::new(1, wake.clone());
+        exchange.start(head(), []);
+        assert_eq!(wake.0.load(Ordering::Relaxed), 0);
+        assert!(exchange.take_head().is_some());
+        assert!(exchange.take().is_none());
+        exchange.push([Bytes::from_static(b"a")]);
+        exchange.push([Bytes::from_static(b"b")]);
+        exchange.end([]);
+        assert_eq!(wake.0.load(Ordering::Relaxed), 1);
+        let taken = exchange.take().expect("bytes");
+        assert_eq!((taken.chunks.concat(), taken.ended), (b"ab".to_vec(), true));
+    }
+
+    #[test]
+    fn a_full_buffer_holds_the_task_until_it_is_read() {
+        let exchange = Exchange::new(1, Arc::new(Count::default()));
+        let cx = &mut Context::from_waker(Waker::noop());
+        exchange.start(head(), [Bytes::from(vec![0; HIGH_WATER_BYTES + 1])]);
+        assert!(exchange.poll_room(cx).is_pending());
+        exchange.take();
+        assert_eq!(exchange.poll_room(cx), Poll::Ready(Room::Free));
+    }
+
+    #[test]
+    fn a_cancelled_exchange_keeps_nothing() {
+        let exchange = Exchange::new(1, Arc::new(Count::default()));
+        exchange.start(head(), [Bytes::from_static(b"a")]);
+        exchange.cancel();
+        exchange.push([Bytes::from_static(b"b")]);
+        assert_eq!(exchange.poll_room(&Context::from_waker(Waker::noop())), Poll::Ready(Room::ClientGone));
+        assert!(exchange.take().is_none());
+    }
+
+    #[test]
+    fn an_abandoned_exchange_ends_with_a_failure() {
+        let exchange = Exchange::new(1, Arc::new(Count::default()));
+        drop(EndGuard(exchange.clone()));
+        assert_eq!(exchange.take_head().map(|head| head.status), Some(StatusCode::INTERNAL_SERVER_ERROR));
+        assert!(exchange.take().is_some_and(|taken| taken.ended));
+    }
+}

@@ -1,0 +1,266 @@
+//! What came in: the head of a request as a front hands it over, and the rules that hold before anything is decided.
+//!
+//! The rules are ours rather than the server's, so that they are the same behind every front: sizes, `Host`, the coding
+//! of the body, one credential. Headers are looked at once, in place; nothing is copied for a request that needs none.
+
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::principal::Credentials;
+use std::net::IpAddr;
+
+const MAX_TARGET_BYTES: usize = 8 * 1024;
+const MAX_HEADER_BYTES: usize = 32 * 1024;
+const MAX_HEADERS: usize = 100;
+const MAX_TAG_BYTES: usize = 256;
+
+/// Names and values as they were sent; names in lower case, as HTTP/2 and every ASGI server give them.
+pub type HeaderList<'a> = [(&'a [u8], &'a [u8])];
+
+/// The head of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct Inbound<'a> {
+    pub method: &'a str,
+    /// The path as on the request line, undecoded.
+    pub path: &'a str,
+    pub query: &'a [u8],
+    pub headers: &'a HeaderList<'a>,
+    /// The other end of the socket; `None` on a Unix socket.
+    pub peer: Option<IpAddr>,
+    pub is_tls: bool,
+}
+
+/// The headers that the engine itself reads.
+#[derive(Debug, Default)]
+pub struct Sheet<'a> {
+    pub credentials: Credentials<'a>,
+    pub content_type: Option<&'a [u8]>,
+    pub content_length: Option<u64>,
+    pub has_body: bool,
+    pub if_none_match: Option<&'a [u8]>,
+    pub session_tag: Option<&'a str>,
+    pub session_id: Option<&'a str>,
+}
+
+/// Holds the head to the rules and reads what the engine needs of it.
+pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
+    if inbound.path.len() + inbound.query.len() > MAX_TARGET_BYTES {
+        return Err(Error::client(Kind::UriTooLong, "The request target is longer than 8 KiB; send data in the body."));
+    }
+    if inbound.headers.len() > MAX_HEADERS {
+        return Err(Error::client(Kind::HeadersTooLarge, "There are more than 100 header lines."));
+    }
+    let mut sheet = Sheet::default();
+    let mut total_bytes = 0;
+    let mut host = None;
+    let mut origin = None;
+    let mut fetch_site = None;
+    let mut is_forwarded = false;
+    for &(name, value) in inbound.headers {
+        total_bytes += name.len() + value.len();
+        match name {
+            b"host" => {
+                if host.replace(value).is_some() {
+                    return Err(bad_host("There is more than one Host header."));
+                }
+            }
+            b"authorization" => {
+                if let Some(token) = bearer(value) {
+                    show(&mut sheet.credentials, token);
+                } else if !value.is_empty() {
+                    return Err(Error::client(Kind::Unauthenticated, "`Authorization` must be `Bearer <key>`.")
+                        .about("Authorization"));
+                }
+            }
+            b"x-api-key" | b"x-goog-api-key" => {
+                if let Some(token) = text(value) {
+                    show(&mut sheet.credentials, token);
+                }
+            }
+            b"cookie" => {
+                if let Some(found) = cookie(value) {
+                    sheet.credentials.cookie = Some(found);
+                }
+            }
+            b"x-gateway-cli-token" => sheet.credentials.local_token = Some(text(value).unwrap_or("")),
+            b"content-type" => sheet.content_type = Some(value),
+            b"content-length" => {
+                sheet.content_length = text(value).and_then(|digits| digits.parse().ok());
+                sheet.has_body = sheet.content_length != Some(0);
+            }
+            b"transfer-encoding" => sheet.has_body = true,
+            b"content-encoding" if !value.eq_ignore_ascii_case(b"identity") && !value.is_empty() => {
+                return Err(Error::client(
+                    Kind::UnsupportedMediaType,
+                    "Request bodies are read uncoded only; leave `Content-Encoding` out.",
+                )
+                .about("Content-Encoding"));
+            }
+            b"if-none-match" => sheet.if_none_match = Some(value),
+            b"x-gateway-session-id" => sheet.session_tag = Some(tag(value, "X-Gateway-Session-Id")?),
+            // Two spellings of one header: the hyphened one wins.
+            b"x-session-id" => sheet.session_id = Some(tag(value, "X-Session-Id")?),
+            b"x_session_id" if sheet.session_id.is_none() => sheet.session_id = Some(tag(value, "x_session_id")?),
+            b"origin" => origin = Some(value),
+            b"sec-fetch-site" => fetch_site = Some(value),
+            b"forwarded" | b"via" | b"x-real-ip" => is_forwarded = true,
+            _ if name.starts_with(b"x-forwarded-") => is_forwarded = true,
+            _ => {}
+        }
+    }
+    if total_bytes > MAX_HEADER_BYTES {
+        return Err(Error::client(Kind::HeadersTooLarge, "The headers are larger than 32 KiB."));
+    }
+    let host = check_host(host)?;
+    sheet.credentials.is_local_peer =
+        !is_forwarded && inbound.peer.is_none_or(|peer| peer.to_canonical().is_loopback());
+    let is_unsafe = !matches!(inbound.method, "GET" | "HEAD" | "OPTIONS");
+    sheet.credentials.is_cross_site = is_unsafe && !is_same_origin(host, origin, fetch_site, inbound.is_tls);
+    Ok(sheet)
+}
+
+fn show<'a>(credentials: &mut Credentials<'a>, token: &'a str) {
+    match credentials.bearer {
+        Some(other) if other != token => credentials.ambiguous = true,
+        _ => credentials.bearer = Some(token),
+    }
+}
+
+fn bearer(value: &[u8]) -> Option<&str> {
+    let (scheme, token) = text(value)?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_start())
+}
+
+/// Visible ASCII, so that it may stand in logs and headers.
+fn text(value: &[u8]) -> Option<&str> {
+    value.iter().all(|byte| (0x20..0x7f).contains(byte)).then(|| std::str::from_utf8(value).ok()).flatten()
+}
+
+fn cookie(value: &[u8]) -> Option<&str> {
+    text(value)?.split(';').find_map(|pair| pair.trim_start().strip_prefix("auth_token="))
+}
+
+fn tag<'a>(value: &'a [u8], name: &'static str) -> Result<&'a str, Error> {
+    text(value).filter(|text| text.len() <= MAX_TAG_BYTES).ok_or_else(|| {
+        Error::client(Kind::InvalidRequest, format!("`{name}` must be at most 256 visible ASCII characters."))
+            .about(name)
+    })
+}
+
+fn bad_host(message: &'static str) -> Error {
+    Error::client(Kind::InvalidRequest, message).about("Host")
+}
+
+/// `name`, `name:port`, `[v6]` or `[v6]:port`, and nothing else.
+fn check_host(host: Option<&[u8]>) -> Result<&str, Error> {
+    let host = host.and_then(text).ok_or_else(|| bad_host("The Host header is missing."))?;
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']').ok_or_else(|| bad_host("The Host header is not a host."))?;
+            if address.parse::<std::net::Ipv6Addr>().is_err() {
+                return Err(bad_host("The Host header is not a host."));
+            }
+            (address, port)
+        }
+        None => host.find(':').map_or((host, ""), |colon| host.split_at(colon)),
+    };
+    let port_is_fine = port.is_empty() || port.strip_prefix(':').is_some_and(|digits| digits.parse::<u16>().is_ok());
+    let name_is_fine = !name.is_empty()
+        && name.len() <= 253
+        && (host.starts_with('[') || name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)));
+    if port_is_fine && name_is_fine {
+        Ok(host)
+    } else {
+        Err(bad_host("The Host header is not a host."))
+    }
+}
+
+fn is_same_origin(host: &str, origin: Option<&[u8]>, fetch_site: Option<&[u8]>, is_tls: bool) -> bool {
+    if let Some(site) = fetch_site {
+        return site == b"same-origin" || site == b"none";
+    }
+    let scheme = if is_tls { "https://" } else { "http://" };
+    origin
+        .and_then(text)
+        .and_then(|origin| origin.strip_prefix(scheme))
+        .is_some_and(|rest| rest.eq_ignore_ascii_case(host))
+}
+
+/// Holds a body that must be JSON to its content type.
+pub fn check_json(content_type: Option<&[u8]>) -> Result<(), Error> {
+    let essence = content_type.and_then(text).map(|value| value.split(';').next().unwrap_or("").trim());
+    match essence {
+        Some(essence) if essence.eq_ignore_ascii_case("application/json") => Ok(()),
+        _ => Err(Error::client(Kind::UnsupportedMediaType, "Send JSON with `Content-Type: application/json`.")
+            .about("Content-Type")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inbound<'a>(headers: &'a HeaderList<'a>) -> Inbound<'a> {
+        Inbound {
+            method: "POST",
+            path: "/v1/models",
+            query: b"",
+            headers,
+            peer: "127.0.0.1".parse().ok(),
+            is_tls: false,
+        }
+    }
+
+    fn status(headers: &HeaderList<'_>) -> u16 {
+        read(&inbound(headers)).map_or_else(|error| error.kind.status(), |_| 200)
+    }
+
+    #[test]
+    fn a_host_is_one_host() {
+        for good in ["localhost", "a.example:20128", "[::1]:1", "127.0.0.1"] {
+            assert_eq!(status(&[(b"host", good.as_bytes())]), 200, "{good}");
+        }
+        for bad in ["", "a/b", "a?b", "a#b", "u@h", "a b", "a:x", "a:99999", "[::1", "[x]", "::1", "é"] {
+            assert_eq!(status(&[(b"host", bad.as_bytes())]), 400, "{bad}");
+        }
+        assert_eq!(status(&[]), 400);
+        assert_eq!(status(&[(b"host", b"a"), (b"host", b"a")]), 400);
+    }
+
+    #[test]
+    fn sizes_are_bounded() {
+        let big = vec![b'a'; MAX_HEADER_BYTES];
+        assert_eq!(status(&[(b"host", b"a"), (b"x", &big)]), 431);
+        let many: Vec<(&[u8], &[u8])> = std::iter::repeat_n((&b"x"[..], &b"y"[..]), MAX_HEADERS + 1).collect();
+        assert_eq!(status(&many), 431);
+    }
+
+    #[test]
+    fn two_credentials_must_agree() {
+        let same = [(&b"host"[..], &b"a"[..]), (b"authorization", b"Bearer k"), (b"x-api-key", b"k")];
+        assert!(!read(&inbound(&same)).expect("read").credentials.ambiguous);
+        let other = [(&b"host"[..], &b"a"[..]), (b"authorization", b"Bearer k"), (b"x-api-key", b"l")];
+        assert!(read(&inbound(&other)).expect("read").credentials.ambiguous);
+        assert_eq!(status(&[(b"host", b"a"), (b"authorization", b"Basic eA==")]), 401);
+    }
+
+    #[test]
+    fn a_proxied_request_is_not_local_and_a_foreign_page_is_cross_site() {
+        let read_of = |extra: (&'static [u8], &'static [u8])| {
+            let headers = [(&b"host"[..], &b"gw:1"[..]), extra];
+            let credentials = read(&inbound(&headers)).expect("read").credentials;
+            (credentials.is_local_peer, credentials.is_cross_site)
+        };
+        assert_eq!(read_of((b"x-forwarded-for", b"1.2.3.4")), (false, true));
+        assert_eq!(read_of((b"sec-fetch-site", b"same-origin")), (true, false));
+        assert_eq!(read_of((b"sec-fetch-site", b"same-site")), (true, true));
+        assert_eq!(read_of((b"origin", b"http://gw:1")), (true, false));
+        assert_eq!(read_of((b"origin", b"null")), (true, true));
+        assert_eq!(read_of((b"origin", b"https://gw:1")), (true, true));
+    }
+
+    #[test]
+    fn the_hyphened_session_header_wins() {
+        let headers = [(&b"host"[..], &b"a"[..]), (b"x-session-id", b"one"), (b"x_session_id", b"two")];
+        assert_eq!(read(&inbound(&headers)).expect("read").session_id, Some("one"));
+        assert_eq!(status(&[(b"host", b"a"), (b"x-session-id", b"a\x01b")]), 400);
+    }
+}

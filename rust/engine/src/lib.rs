@@ -1,0 +1,36 @@
+//! The relay: from an admitted head to a settled record.
+//!
+//! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
+//! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
+//! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`pool`], [`target`],
+//! [`live`], [`models`] (what they stand on).
+//!
+//! One thread runs everything here; fronts call in from their own threads and never wait for a lock that is held across
+//! an await.
+
+#![forbid(unsafe_code)]
+
+pub mod admission;
+pub mod answer;
+pub mod attempt;
+pub mod body;
+pub mod chat;
+pub mod choose;
+pub mod clock;
+pub mod config;
+pub mod connector;
+pub mod control;
+pub mod engine;
+pub mod exchange;
+pub mod inbound;
+pub mod link;
+pub mod live;
+pub mod models;
+pub mod plain;
+pub mod pool;
+pub mod settle;
+pub mod shared;
+pub mod spool;
+pub mod stream;
+pub mod target;
+pub mod task;

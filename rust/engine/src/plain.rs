@@ -1,0 +1,149 @@
+//! A plain answer: read whole within bounds, looked into for usage, passed on byte for byte with what it cost.
+
+use crate::answer;
+use crate::attempt::Failed;
+use crate::exchange::Head;
+use crate::pool::Lease;
+use crate::settle::Settlement;
+use crate::shared::Shared;
+use crate::target::Target;
+use bytes::{Bytes, BytesMut};
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_dialect::openai::answer::inspect;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use std::time::{Duration, Instant};
+
+/// The largest plain answer that is held in memory.
+const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+
+/// A provider's whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub body: Bytes,
+}
+
+/// Reads the answer and gives the connection back. A 200 whose body tells an error or is no chat completion is a failure.
+pub async fn read(
+    shared: &Shared,
+    target: &Target,
+    response: Response<Incoming>,
+    lease: Lease,
+    settlement: &mut Settlement,
+) -> Result<Answer, Failed> {
+    settlement.first_byte = Some(Instant::now());
+    let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
+    if !is_json {
+        return Err(invalid("The provider's answer is not JSON.").into());
+    }
+    let body = collect(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
+    shared.pool.give_back(lease);
+    let inspection = inspect(&body).map_err(|_| invalid("The provider's answer is not one JSON object."))?;
+    if inspection.error.is_some() {
+        return Err(invalid("The provider told an error under a status of success.").into());
+    }
+    if !inspection.has_choices {
+        return Err(invalid("The provider's answer has no `choices`.").into());
+    }
+    settlement.usage = inspection.usage.unwrap_or_default();
+    Ok(Answer { body })
+}
+
+async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
+    if body.size_hint().lower() > MAX_ANSWER_BYTES as u64 {
+        return Err(too_large());
+    }
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    loop {
+        let frame = tokio::time::timeout(idle, body.frame()).await.map_err(|_| {
+            Error::upstream(
+                Kind::UpstreamTimeout,
+                Retry::Never,
+                format!("The provider was silent for {} ms inside its answer.", idle.as_millis()),
+            )
+        })?;
+        let Some(frame) = frame else { break };
+        let frame = frame
+            .map_err(|_| Error::upstream(Kind::UpstreamReset, Retry::Elsewhere, "The provider cut its answer off."))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.as_ref().map_or(0, Bytes::len) + rest.len() + data.len() > MAX_ANSWER_BYTES {
+            return Err(too_large());
+        }
+        // One frame is the common case and is passed on as it is.
+        match &first {
+            None => first = Some(data),
+            Some(head) => {
+                if rest.is_empty() {
+                    rest.reserve(head.len() + data.len() + body.size_hint().lower() as usize);
+                    rest.extend_from_slice(head);
+                    first = Some(Bytes::new());
+                }
+                rest.extend_from_slice(&data);
+            }
+        }
+    }
+    Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
+}
+
+/// The answer for the caller, with what it cost.
+pub fn answer(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    target: &Target,
+    answer: Answer,
+    fallbacks: usize,
+) -> (Head, Bytes) {
+    settlement.status = StatusCode::OK.as_u16();
+    settlement.bytes_response = answer.body.len() as u64;
+    let mut headers = headers(shared, settlement, target, fallbacks);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(answer::TOKENS_IN, answer::number(settlement.usage.input));
+    headers.insert(answer::TOKENS_OUT, answer::number(settlement.usage.output));
+    headers.insert(answer::RESPONSE_COST, answer::value(settlement.cost().usd_text()));
+    (Head { status: StatusCode::OK, headers }, answer.body)
+}
+
+/// What every completion tells of its decision; known at the start of a stream too.
+pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
+    let admission = &settlement.admission;
+    let mut headers = answer::base_headers(shared, &admission.request_id);
+    let latency_ms = settlement.elapsed().as_millis() as u64;
+    let provider = target.connection.prefixes.first().map_or(target.connection.provider.as_str(), String::as_str);
+    headers.insert(
+        answer::DECISION,
+        answer::encoded(&format!("strategy=single; provider={provider}; latency_ms={latency_ms}")),
+    );
+    headers.insert(answer::PROVIDER, answer::encoded(provider));
+    if let Some(model) = &settlement.upstream_model {
+        headers.insert(answer::MODEL, answer::encoded(model));
+    }
+    headers.insert(answer::LATENCY_MS, answer::number(latency_ms));
+    headers.insert(answer::RESPONSE_LATENCY, answer::number(latency_ms));
+    if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
+        headers.insert(answer::SESSION_ID, answer::encoded(session));
+    }
+    if fallbacks > 0 {
+        headers.insert(answer::FALLBACK_ATTEMPTS, answer::number(fallbacks as u64));
+    }
+    headers
+}
+
+fn is_json(value: &HeaderValue) -> bool {
+    let essence = value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    essence.eq_ignore_ascii_case(b"application/json") || essence.ends_with(b"+json")
+}
+
+fn invalid(message: &'static str) -> Error {
+    Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message)
+}
+
+fn too_large() -> Error {
+    Error::upstream(
+        Kind::UpstreamInvalid,
+        Retry::Never,
+        "The provider's answer is larger than 32 MiB; ask for a stream.",
+    )
+}

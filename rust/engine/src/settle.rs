@@ -1,0 +1,137 @@
+//! Settlement: the one moment at which a request becomes a record. Every path out of a request ends here, exactly once:
+//! either by [`Settlement::settle`], or, when the work is dropped because the client left or something broke, by drop.
+
+use crate::admission::Admission;
+use crate::exchange::Exchange;
+use crate::shared::Shared;
+use crate::target::Target;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::price::Cost;
+use fairlead_core::record::{Outcome, Record};
+use fairlead_core::usage::Usage;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What is known of a request so far.
+#[derive(Debug)]
+pub struct Settlement {
+    shared: Arc<Shared>,
+    exchange: Arc<Exchange>,
+    pub admission: Admission,
+    pub model: Option<String>,
+    pub stream: bool,
+    pub target: Option<Arc<Target>>,
+    pub upstream_model: Option<String>,
+    pub attempts: u32,
+    pub first_byte: Option<Instant>,
+    /// Status that the caller was given; 0 while it was given none.
+    pub status: u16,
+    pub usage: Usage,
+    pub bytes_request: u64,
+    pub bytes_response: u64,
+    is_settled: bool,
+}
+
+impl Settlement {
+    pub fn open(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, bytes_request: u64) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            exchange: Arc::clone(exchange),
+            admission,
+            model: None,
+            stream: false,
+            target: None,
+            upstream_model: None,
+            attempts: 0,
+            first_byte: None,
+            status: 0,
+            usage: Usage::default(),
+            bytes_request,
+            bytes_response: 0,
+            is_settled: false,
+        }
+    }
+
+    /// What the usage costs at the snapshot's price; zero for a model without one.
+    pub fn cost(&self) -> Cost {
+        let live = self.shared.live.load();
+        self.model
+            .as_deref()
+            .and_then(|model| live.snapshot.price(model))
+            .map(|price| price.cost(&self.usage))
+            .unwrap_or_default()
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.admission.started.elapsed()
+    }
+
+    /// Writes the record.
+    pub fn settle(mut self, outcome: Outcome, error: Option<&Error>) {
+        self.write(outcome, error.map(|error| error.kind));
+    }
+
+    fn write(&mut self, outcome: Outcome, error: Option<Kind>) {
+        if std::mem::replace(&mut self.is_settled, true) {
+            return;
+        }
+        let cost_usd_micros = self.cost().usd_micros();
+        let key = self.admission.principal.key();
+        let no_log = key.is_some_and(|key| key.no_log);
+        let ttft = self.first_byte.map(|at| at.duration_since(self.admission.started));
+        let record = Record {
+            request_id: &self.admission.request_id,
+            ts_ms: self.admission.ts_ms,
+            worker_id: &self.shared.worker_id,
+            principal_kind: self.admission.principal.kind(),
+            key_id: key.map(|key| key.id.as_str()),
+            session_tag: self.admission.session_tag.as_deref(),
+            endpoint: self.admission.route.endpoint,
+            method: self.admission.route.method,
+            path: self.admission.route.path,
+            model: self.model.as_deref(),
+            provider: self.target.as_ref().map(|target| target.connection.provider.as_str()),
+            connection_id: self.target.as_ref().map(|target| target.connection.id.as_str()),
+            upstream_model: self.upstream_model.as_deref(),
+            stream: self.stream,
+            status: self.status,
+            outcome,
+            error_kind: error.map(Kind::code),
+            tokens_input: 0,
+            tokens_output: 0,
+            tokens_cached: 0,
+            tokens_reasoning: 0,
+            tokens_cache_write: 0,
+            cost_usd_micros: 0,
+            latency_ms: millis(self.elapsed()),
+            ttft_ms: ttft.map(millis),
+            attempts: self.attempts,
+            bytes_request: self.bytes_request,
+            bytes_response: self.bytes_response,
+            no_log,
+        };
+        self.shared.spool.append(&record.with_usage(&self.usage, cost_usd_micros));
+    }
+}
+
+/// Three decimals are what a clock like ours can tell.
+fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+impl Drop for Settlement {
+    fn drop(&mut self) {
+        if self.is_settled {
+            return;
+        }
+        let (outcome, kind) = if self.exchange.is_cancelled() {
+            (Outcome::ClientGone, Kind::ClientGone)
+        } else {
+            (Outcome::Refused, Kind::Internal)
+        };
+        if self.status == 0 {
+            self.status = kind.status();
+        }
+        self.write(outcome, Some(kind));
+    }
+}

@@ -1,0 +1,155 @@
+//! What every request of this worker shares.
+
+use crate::clock;
+use crate::config::Config;
+use crate::live::Live;
+use crate::pool::Pool;
+use crate::spool::Spool;
+use arc_swap::ArcSwap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Shared {
+    pub config: Config,
+    pub worker_id: String,
+    pub live: ArcSwap<Live>,
+    pub pool: Pool,
+    pub spool: Spool,
+    pub control: Arc<crate::connector::Origin>,
+    pub counts: Counts,
+    pub drain: Drain,
+    /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
+    pub link_seen_ms: AtomicU64,
+    next_id: AtomicU64,
+}
+
+/// Gauges and counters.
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub in_flight: AtomicUsize,
+    pub open_streams: AtomicUsize,
+    pub buffered_body_bytes: AtomicUsize,
+    pub requests_total: AtomicU64,
+    pub shed_total: AtomicU64,
+}
+
+/// The way out: first nothing new, then, at the deadline, an end for what is still open.
+#[derive(Debug, Default)]
+pub struct Drain {
+    draining: AtomicBool,
+    expired: AtomicBool,
+    deadline: Notify,
+}
+
+impl Drain {
+    pub fn begin(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Tells everything that still runs to end now.
+    pub fn expire(&self) {
+        self.expired.store(true, Ordering::Release);
+        self.deadline.notify_waiters();
+    }
+
+    /// Ends when the deadline has passed.
+    pub async fn expired(&self) {
+        let notified = self.deadline.notified();
+        if !self.expired.load(Ordering::Acquire) {
+            notified.await;
+        }
+    }
+}
+
+impl Shared {
+    pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool) -> Self {
+        let control = Arc::new(crate::connector::Origin::Unix(config.control_socket.clone()));
+        Self {
+            config,
+            worker_id,
+            live: ArcSwap::default(),
+            pool,
+            spool,
+            control,
+            counts: Counts::default(),
+            drain: Drain::default(),
+            link_seen_ms: AtomicU64::new(0),
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    pub fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether control answered the link within the last poll's length.
+    pub fn control_is_connected(&self) -> bool {
+        let seen_ms = self.link_seen_ms.load(Ordering::Relaxed);
+        seen_ms > 0 && clock::monotonic_ms().saturating_sub(seen_ms) < crate::link::STALE_MS
+    }
+}
+
+/// One unit of a gauge, given back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    shared: Arc<Shared>,
+    gauge: Gauge,
+    amount: usize,
+}
+
+/// Which gauge a [`Held`] counts in.
+#[derive(Debug, Clone, Copy)]
+pub enum Gauge {
+    InFlight,
+    OpenStreams,
+    BodyBytes,
+}
+
+impl Gauge {
+    fn of(self, counts: &Counts) -> &AtomicUsize {
+        match self {
+            Self::InFlight => &counts.in_flight,
+            Self::OpenStreams => &counts.open_streams,
+            Self::BodyBytes => &counts.buffered_body_bytes,
+        }
+    }
+}
+
+impl Held {
+    /// `None` when the gauge would pass `limit`.
+    pub fn take(shared: &Arc<Shared>, gauge: Gauge, amount: usize, limit: usize) -> Option<Self> {
+        count(shared, gauge, amount, limit).then(|| Self { shared: Arc::clone(shared), gauge, amount })
+    }
+
+    /// Counts more in the same gauge. `false`, and nothing counted, when it would pass `limit`.
+    pub fn grow(&mut self, amount: usize, limit: usize) -> bool {
+        let is_counted = count(&self.shared, self.gauge, amount, limit);
+        if is_counted {
+            self.amount += amount;
+        }
+        is_counted
+    }
+}
+
+fn count(shared: &Shared, gauge: Gauge, amount: usize, limit: usize) -> bool {
+    let counter = gauge.of(&shared.counts);
+    let before = counter.fetch_add(amount, Ordering::AcqRel);
+    let fits = before + amount <= limit;
+    if !fits {
+        counter.fetch_sub(amount, Ordering::AcqRel);
+    }
+    fits
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.gauge.of(&self.shared.counts).fetch_sub(self.amount, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,201 @@
+//! The spool: every settled request becomes one line in a segment that this worker writes; control ingests sealed
+//! segments. A line is in the file (`write`, so in the kernel) before the last byte of its answer goes to the client:
+//! what a client saw complete survives a `kill -9` of this process.
+
+use fairlead_core::record::Record;
+use parking_lot::Mutex;
+use rustix::fs::{flock, FlockOperation};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// A segment is sealed early when it has grown to this.
+const MAX_SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
+
+#[derive(Debug)]
+struct Segment {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    segment: Option<Segment>,
+    next_seq: u64,
+    line: Vec<u8>,
+    /// Lines that could not be written yet, newest last; bounded.
+    unwritten: Vec<u8>,
+    lost_records: u64,
+}
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Spool {
+    dir: PathBuf,
+    worker_id: String,
+    state: Mutex<State>,
+}
+
+/// Records kept in memory while the disk takes none.
+const MAX_UNWRITTEN_BYTES: usize = 16 * 1024 * 1024;
+
+impl Spool {
+    pub fn open(data_dir: &Path, worker_id: &str) -> io::Result<Self> {
+        let dir = data_dir.join("spool");
+        fs::create_dir_all(&dir)?;
+        Ok(Self { dir, worker_id: worker_id.to_owned(), state: Mutex::default() })
+    }
+
+    /// Appends one record. A disk that takes nothing does not stop inference: the line waits in memory and is tried again
+    /// with the next ones; only when 16 MiB wait are records lost, counted and logged.
+    pub fn append(&self, record: &Record<'_>) {
+        let mut state = self.state.lock();
+        let mut line = std::mem::take(&mut state.line);
+        line.clear();
+        if let Err(error) = record.append_to(&mut line) {
+            tracing::error!(%error, "a usage record could not be written as JSON");
+        } else {
+            self.write(&mut state, &line);
+        }
+        state.line = line;
+    }
+
+    fn write(&self, state: &mut State, line: &[u8]) {
+        if !state.unwritten.is_empty() {
+            let waiting = std::mem::take(&mut state.unwritten);
+            if self.write_now(state, &waiting).is_err() {
+                state.unwritten = waiting;
+                self.keep(state, line);
+                return;
+            }
+        }
+        if let Err(error) = self.write_now(state, line) {
+            tracing::error!(%error, "the spool cannot be written; records wait in memory");
+            self.keep(state, line);
+        }
+    }
+
+    fn write_now(&self, state: &mut State, lines: &[u8]) -> io::Result<()> {
+        if state.segment.is_none() {
+            state.segment = Some(self.start(state)?);
+        }
+        let Some(segment) = state.segment.as_mut() else { return Ok(()) };
+        match segment.file.write_all(lines) {
+            Ok(()) => {
+                segment.bytes += lines.len() as u64;
+                if segment.bytes > MAX_SEGMENT_BYTES {
+                    self.seal(state);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                // Cut off what a full disk took of the line, so that the segment ends with a whole one.
+                let whole = segment.bytes;
+                if let Err(error) = segment.file.set_len(whole) {
+                    tracing::error!(%error, "a torn line stays in the spool");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn keep(&self, state: &mut State, line: &[u8]) {
+        if state.unwritten.len() + line.len() <= MAX_UNWRITTEN_BYTES {
+            state.unwritten.extend_from_slice(line);
+        } else {
+            state.lost_records += 1;
+            tracing::error!(worker_id = %self.worker_id, lost_records = state.lost_records, "a usage record was lost");
+        }
+    }
+
+    fn start(&self, state: &mut State) -> io::Result<Segment> {
+        let path = self.dir.join(format!("{}-{:08}.open", self.worker_id, state.next_seq));
+        // Locked before it is visible as an open segment: control adopts open segments whose lock is free.
+        let unlocked = path.with_extension("new");
+        let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&unlocked)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        fs::rename(&unlocked, &path)?;
+        state.next_seq += 1;
+        Ok(Segment { file, path, bytes: 0 })
+    }
+
+    /// Seals the segment, if it has any line. Called about once a second and at the end.
+    pub fn rotate(&self) {
+        let mut state = self.state.lock();
+        if !state.unwritten.is_empty() {
+            self.write(&mut state, b"");
+        }
+        self.seal(&mut state);
+    }
+
+    fn seal(&self, state: &mut State) {
+        let Some(segment) = state.segment.take() else { return };
+        if let Err(error) = fs::rename(&segment.path, segment.path.with_extension("ndjson")) {
+            // Control adopts an open segment once its lock is free, which it is when this handle is dropped.
+            tracing::error!(%error, "a segment could not be sealed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairlead_core::record::Outcome;
+
+    fn record(request_id: &str) -> Record<'_> {
+        Record {
+            request_id,
+            ts_ms: 1,
+            worker_id: "w",
+            principal_kind: "anonymous",
+            key_id: None,
+            session_tag: Some("a\"b\n"),
+            endpoint: "chat",
+            method: "POST",
+            path: "/v1/chat/completions",
+            model: None,
+            provider: None,
+            connection_id: None,
+            upstream_model: None,
+            stream: false,
+            status: 200,
+            outcome: Outcome::Completed,
+            error_kind: None,
+            tokens_input: 0,
+            tokens_output: 0,
+            tokens_cached: 0,
+            tokens_reasoning: 0,
+            tokens_cache_write: 0,
+            cost_usd_micros: 0,
+            latency_ms: 1.5,
+            ttft_ms: None,
+            attempts: 1,
+            bytes_request: 0,
+            bytes_response: 0,
+            no_log: false,
+        }
+    }
+
+    #[test]
+    fn a_segment_holds_one_line_per_record_and_is_locked_until_sealed() {
+        let dir = std::env::temp_dir().join(format!("fairlead-spool-{}", std::process::id()));
+        let spool = Spool::open(&dir, "w").expect("a folder");
+        spool.append(&record("r1"));
+        spool.append(&record("r2"));
+        let open = dir.join("spool/w-00000000.open");
+        let other = File::open(&open).expect("the segment");
+        assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_err());
+        spool.rotate();
+        let text = fs::read_to_string(dir.join("spool/w-00000000.ndjson")).expect("sealed");
+        let ids: Vec<_> = text
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["request_id"].clone())
+            .collect();
+        assert_eq!(ids, ["r1", "r2"]);
+        assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_ok());
+        spool.rotate();
+        fs::remove_dir_all(&dir).expect("removed");
+    }
+}

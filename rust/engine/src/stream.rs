@@ -1,0 +1,373 @@
+//! A streamed answer: events pass as they came, silence is bridged by comments, and whatever happens the caller gets
+//! exactly one end.
+//!
+//! ```text
+//! asking ----------> waiting ----------> passing ----------> ended
+//!   |  head timer       |  first-token      |  idle timer       completed, upstream_failed, drained
+//!   |                   |  timer            |
+//!   +--- another connection may be tried ---+   (until something other than a comment was sent)
+//! ```
+//!
+//! The head is held until the first event, so a provider that fails at once can be replaced; after one heartbeat of
+//! waiting it is sent all the same, because proxies cut silent connections.
+
+use crate::answer;
+use crate::attempt::{self, Answered, Failed};
+use crate::chat::drained;
+use crate::exchange::{Exchange, Head, Room};
+use crate::plain;
+use crate::pool::Lease;
+use crate::settle::Settlement;
+use crate::shared::Shared;
+use crate::target::Target;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::record::Outcome;
+use fairlead_dialect::openai::stream::{self, heartbeat, Closing, End, StreamScan};
+use fairlead_dialect::Pieces;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use smallvec::SmallVec;
+use std::future::{poll_fn, Future as _};
+use std::pin::{pin, Pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::time::Sleep;
+
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// What is taken from the provider before the caller is told of it.
+const MAX_BATCH_BYTES: usize = 64 * 1024;
+/// How long the end of a provider's body is waited for after its last event, to keep the connection.
+const TAIL_DEADLINE: Duration = Duration::from_millis(500);
+/// A caller that reads nothing for this long has left.
+const CLIENT_IDLE: Duration = Duration::from_secs(300);
+
+/// One attempt to relay one stream.
+#[derive(Debug)]
+pub struct Relay<'a> {
+    shared: &'a Arc<Shared>,
+    exchange: &'a Arc<Exchange>,
+    asks_usage: bool,
+}
+
+/// A stream that came to an end after something was sent.
+#[derive(Debug)]
+pub struct Finished {
+    pub outcome: Outcome,
+    pub error: Option<Error>,
+    /// The last bytes for the caller, to be sent once the record is written.
+    pub last: Pieces,
+    tail: Option<(Incoming, Lease)>,
+}
+
+/// What happened next.
+enum Step {
+    Frames(SmallVec<[Bytes; 8]>),
+    Ended,
+    Broken,
+    Tick,
+    ClientStalls,
+    Drained,
+}
+
+impl<'a> Relay<'a> {
+    pub fn new(shared: &'a Arc<Shared>, exchange: &'a Arc<Exchange>, asks_usage: bool) -> Self {
+        Self { shared, exchange, asks_usage }
+    }
+
+    /// Relays until the end. An error means that nothing but comments was sent.
+    pub async fn run(
+        &mut self,
+        settlement: &mut Settlement,
+        target: &Arc<Target>,
+        pieces: &Pieces,
+        fallbacks: usize,
+    ) -> Result<Finished, Failed> {
+        let Answered { response, lease } = self.ask(settlement, target, pieces, fallbacks).await?;
+        if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
+            return Err(Error::upstream(
+                Kind::UpstreamInvalid,
+                Retry::Elsewhere,
+                "The provider's answer is not an event stream.",
+            )
+            .into());
+        }
+        self.pass(settlement, target, response.into_body(), lease, fallbacks).await
+    }
+
+    /// Waits for the provider's head, with comments for the caller once waiting is long.
+    async fn ask(
+        &self,
+        settlement: &mut Settlement,
+        target: &Arc<Target>,
+        pieces: &Pieces,
+        fallbacks: usize,
+    ) -> Result<Answered, Failed> {
+        let every = Duration::from_millis(self.shared.config.heartbeat_ms);
+        let mut asking = pin!(attempt::send(&self.shared.pool, target, pieces, true));
+        let mut tick = pin!(tokio::time::sleep(every));
+        loop {
+            tokio::select! {
+                biased;
+                answered = &mut asking => return answered,
+                () = self.shared.drain.expired() => return Err(drained().into()),
+                () = &mut tick => {
+                    self.send(settlement, target, fallbacks, [heartbeat()]);
+                    tick.as_mut().reset(tokio::time::Instant::now() + every);
+                }
+            }
+        }
+    }
+
+    async fn pass(
+        &self,
+        settlement: &mut Settlement,
+        target: &Arc<Target>,
+        mut body: Incoming,
+        lease: Lease,
+        fallbacks: usize,
+    ) -> Result<Finished, Failed> {
+        let every = Duration::from_millis(self.shared.config.heartbeat_ms);
+        let timeouts = target.connection.timeouts;
+        let mut patience = Duration::from_millis(timeouts.first_token_ms);
+        let mut scan = StreamScan::new(self.asks_usage);
+        let mut heard = Instant::now();
+        let mut said = heard;
+        let mut read = heard;
+        let mut timer = pin!(tokio::time::sleep(every.min(patience)));
+        let mut held = None;
+        let mut drained_signal = pin!(self.shared.drain.expired());
+        let how = loop {
+            let step = poll_fn(|cx| {
+                if let Some(step) = held.take() {
+                    return Poll::Ready(step);
+                }
+                let step = poll_step(self.exchange, &mut body, &mut held, timer.as_mut(), cx);
+                if step.is_pending() && drained_signal.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Step::Drained);
+                }
+                step
+            })
+            .await;
+            let now = Instant::now();
+            match step {
+                Step::Frames(frames) => {
+                    heard = now;
+                    read = now;
+                    let mut out = Pieces::new();
+                    let mut done = false;
+                    for frame in &frames {
+                        let passed = scan.push(frame);
+                        if passed.first_token {
+                            settlement.first_byte = Some(now);
+                            patience = Duration::from_millis(timeouts.idle_ms);
+                        }
+                        out.extend(passed.pieces);
+                        if passed.done {
+                            done = true;
+                            break;
+                        }
+                    }
+                    if done {
+                        return self.close(
+                            settlement,
+                            target,
+                            fallbacks,
+                            out,
+                            scan.finish(End::Clean),
+                            Some((body, lease)),
+                        );
+                    }
+                    if !out.is_empty() {
+                        said = now;
+                        self.send(settlement, target, fallbacks, out);
+                    }
+                }
+                Step::Tick | Step::ClientStalls => {
+                    if matches!(step, Step::ClientStalls) {
+                        // Nobody reads from the provider meanwhile, so its silence says nothing.
+                        heard = now;
+                        if now - read >= CLIENT_IDLE {
+                            self.exchange.cancel();
+                        }
+                    } else if now - heard >= patience {
+                        let waited_ms = patience.as_millis();
+                        break End::Broken(Error::upstream(
+                            Kind::UpstreamTimeout,
+                            Retry::Never,
+                            format!("The provider was silent for {waited_ms} ms."),
+                        ));
+                    } else if now - said >= every && scan.between_events() {
+                        said = now;
+                        self.send(settlement, target, fallbacks, [heartbeat()]);
+                    }
+                    let next =
+                        (heard + patience).min(said.max(now - every / 2) + every).max(now + Duration::from_millis(1));
+                    timer.as_mut().reset(next.into());
+                }
+                Step::Ended => break End::Clean,
+                Step::Broken => {
+                    break End::Broken(Error::upstream(
+                        Kind::UpstreamReset,
+                        Retry::Never,
+                        "The provider cut its stream off.",
+                    ))
+                }
+                Step::Drained => break End::Broken(drained()),
+            }
+        };
+        let tail = matches!(how, End::Clean).then_some((body, lease));
+        let closing = scan.finish(how);
+        self.close(settlement, target, fallbacks, Pieces::new(), closing, tail)
+    }
+
+    /// Ends the stream for the caller, or hands the failure back while another connection may still be tried.
+    fn close(
+        &self,
+        settlement: &mut Settlement,
+        target: &Arc<Target>,
+        fallbacks: usize,
+        mut last: Pieces,
+        closing: Closing,
+        tail: Option<(Incoming, Lease)>,
+    ) -> Result<Finished, Failed> {
+        settlement.usage = closing.usage.unwrap_or_default();
+        let outcome = match (closing.outcome, &closing.error) {
+            (stream::Outcome::Completed, _) => Outcome::Completed,
+            (_, Some(error)) if error.kind == Kind::Draining => Outcome::Drained,
+            _ => Outcome::UpstreamFailed,
+        };
+        if let (Outcome::UpstreamFailed, false, Some(error)) = (outcome, self.exchange.is_headed(), &closing.error) {
+            let retry = Retry::Elsewhere;
+            return Err(Error { retry, ..error.clone() }.into());
+        }
+        if !closing.bytes.is_empty() {
+            last.push(closing.bytes);
+        }
+        if closing.upstream_error.is_some() {
+            last = masked(last, target.secret.as_deref());
+        }
+        // The head must be out before the end; without bytes, they follow once the record is written.
+        self.send(settlement, target, fallbacks, []);
+        settlement.bytes_response += last.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        Ok(Finished { outcome, error: closing.error, last, tail })
+    }
+
+    /// Sends bytes, with the head before the first of them.
+    fn send(
+        &self,
+        settlement: &mut Settlement,
+        target: &Target,
+        fallbacks: usize,
+        pieces: impl IntoIterator<Item = Bytes>,
+    ) {
+        let pieces: Pieces = pieces.into_iter().collect();
+        settlement.bytes_response += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        if settlement.status == 0 {
+            settlement.status = StatusCode::OK.as_u16();
+            let headers = self.headers(settlement, target, fallbacks);
+            self.exchange.start(Head { status: StatusCode::OK, headers }, pieces);
+        } else {
+            self.exchange.push(pieces);
+        }
+    }
+
+    fn headers(&self, settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
+        let mut headers = plain::headers(self.shared, settlement, target, fallbacks);
+        headers.insert(header::CONTENT_TYPE, EVENT_STREAM);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
+        headers.remove(answer::RESPONSE_LATENCY);
+        headers
+    }
+}
+
+impl Finished {
+    /// Reads the provider's body to its end, within bounds, so that the connection can be kept.
+    pub async fn keep_connection(self, shared: &Shared) {
+        let Some((mut body, lease)) = self.tail else { return };
+        let drained = tokio::time::timeout(TAIL_DEADLINE, async {
+            while let Some(frame) = body.frame().await {
+                if frame.is_err() {
+                    return false;
+                }
+            }
+            true
+        });
+        if drained.await == Ok(true) {
+            shared.pool.give_back(lease);
+        }
+    }
+}
+
+/// Looks for what happens next; everything that the provider has ready comes in one step.
+///
+/// What came before the end goes first: the end is put into `held` for the next look.
+fn poll_step(
+    exchange: &Exchange,
+    body: &mut Incoming,
+    held: &mut Option<Step>,
+    timer: Pin<&mut Sleep>,
+    cx: &mut Context<'_>,
+) -> Poll<Step> {
+    let has_room = match exchange.poll_room(cx) {
+        Poll::Ready(Room::Free) => true,
+        // The caller's own task is dropped by whoever watches for it.
+        Poll::Ready(Room::ClientGone) => return Poll::Pending,
+        Poll::Pending => false,
+    };
+    if has_room {
+        let mut frames = SmallVec::new();
+        let mut batched_bytes = 0;
+        while batched_bytes < MAX_BATCH_BYTES {
+            match Pin::new(&mut *body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        batched_bytes += data.len();
+                        frames.push(data);
+                    }
+                    continue;
+                }
+                Poll::Ready(Some(Err(_))) => *held = Some(Step::Broken),
+                Poll::Ready(None) => *held = Some(Step::Ended),
+                Poll::Pending => {}
+            }
+            break;
+        }
+        if !frames.is_empty() {
+            return Poll::Ready(Step::Frames(frames));
+        }
+        if let Some(step) = held.take() {
+            return Poll::Ready(step);
+        }
+    }
+    if timer.poll(cx).is_ready() {
+        return Poll::Ready(if has_room { Step::Tick } else { Step::ClientStalls });
+    }
+    Poll::Pending
+}
+
+fn is_event_stream(value: &HeaderValue) -> bool {
+    value
+        .as_bytes()
+        .split(|&byte| byte == b';')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii()
+        .eq_ignore_ascii_case(b"text/event-stream")
+}
+
+/// A provider's own error event, without the credential should it echo it.
+fn masked(pieces: Pieces, secret: Option<&str>) -> Pieces {
+    let Some(secret) = secret.filter(|secret| secret.len() >= 4) else { return pieces };
+    let whole = pieces.concat();
+    if memchr::memmem::find(&whole, secret.as_bytes()).is_none() {
+        return pieces;
+    }
+    let text = String::from_utf8_lossy(&whole).replace(secret, "***");
+    Pieces::from_iter([Bytes::from(text)])
+}

@@ -1,0 +1,137 @@
+//! A connection made ready to be dialled: its origin, path and headers, with the credential opened. Built once per
+//! snapshot, so a request builds nothing of it.
+
+use crate::connector::Origin;
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine as _;
+use fairlead_core::cooldown::Cooldown;
+use fairlead_core::secret::Sealer;
+use fairlead_core::snapshot::{Auth, Connection};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::Uri;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Target {
+    pub connection: Arc<Connection>,
+    pub origin: Arc<Origin>,
+    /// Path and query of the chat endpoint.
+    pub chat_uri: Uri,
+    /// `host`, the credential, the operator's own headers, and what every call carries.
+    pub headers: HeaderMap,
+    /// The credential's text, so that it can be found and masked in what the provider says.
+    pub secret: Option<String>,
+    /// Carried over from snapshot to snapshot while the connection's id stays.
+    pub hot: Arc<Hot>,
+}
+
+/// What is learnt about a connection while it is used.
+#[derive(Debug, Default)]
+pub struct Hot {
+    pub cooldown: Mutex<Cooldown>,
+    pub last_error: Mutex<Option<&'static str>>,
+    pub successes: AtomicU64,
+    pub failures: AtomicU64,
+    /// Exponentially weighted mean, microseconds; zero until known.
+    latency_us: AtomicU64,
+}
+
+impl Hot {
+    /// A new sample counts a fifth.
+    pub fn observe_latency(&self, sample_us: u64) {
+        let old = self.latency_us.load(Ordering::Relaxed);
+        let new = if old == 0 { sample_us } else { (old * 4 + sample_us) / 5 };
+        self.latency_us.store(new.max(1), Ordering::Relaxed);
+    }
+
+    pub fn latency_ms(&self) -> Option<f64> {
+        match self.latency_us.load(Ordering::Relaxed) {
+            0 => None,
+            us => Some(us as f64 / 1_000.0),
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct Credentials {
+    #[serde(default)]
+    api_key: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+}
+
+/// Why a connection cannot be used. It is left out of the choice and logged; the others work on.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    #[error("its base URL is not an http or https URL with a host")]
+    BaseUrl,
+    #[error("its credential does not open with this data directory's key")]
+    Credential,
+    #[error("a header of its is not a legal HTTP header")]
+    Header,
+}
+
+impl Target {
+    pub fn build(connection: Arc<Connection>, sealer: &Sealer, hot: Arc<Hot>, version: &str) -> Result<Self, Unusable> {
+        let base: Uri = connection.base_url.parse().map_err(|_| Unusable::BaseUrl)?;
+        let tls = match base.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(Unusable::BaseUrl),
+        };
+        let authority = base.authority().ok_or(Unusable::BaseUrl)?;
+        let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        let origin = Origin::Tcp { host: authority.host().into(), port, tls };
+        let chat_path = connection.chat_path.as_deref().unwrap_or("/chat/completions");
+        let separator = if chat_path.starts_with('/') { "" } else { "/" };
+        let chat_uri = format!("{}{separator}{chat_path}", base.path().trim_end_matches('/'))
+            .parse()
+            .map_err(|_| Unusable::BaseUrl)?;
+
+        let credentials = open(&connection, sealer)?;
+        let mut headers = HeaderMap::with_capacity(16);
+        headers.insert(header::HOST, value(authority.as_str())?);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // Usage is read from the answer, so it must come uncoded; a coded answer is refused.
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(header::USER_AGENT, value(&format!("fairlead/{version}"))?);
+        for (name, text) in &credentials.headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unusable::Header)?;
+            let mut value = value(text)?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        if let Some(secret) = &credentials.api_key {
+            let (name, text) = match connection.auth {
+                Auth::Bearer => (Some(header::AUTHORIZATION), format!("Bearer {secret}")),
+                Auth::XApiKey => (Some(HeaderName::from_static("x-api-key")), secret.clone()),
+                Auth::XGoogApiKey => (Some(HeaderName::from_static("x-goog-api-key")), secret.clone()),
+                Auth::None => (None, String::new()),
+            };
+            if let Some(name) = name {
+                let mut value = value(&text)?;
+                value.set_sensitive(true);
+                headers.insert(name, value);
+            }
+        }
+        Ok(Self { connection, origin: Arc::new(origin), chat_uri, headers, secret: credentials.api_key, hot })
+    }
+}
+
+fn value(text: &str) -> Result<HeaderValue, Unusable> {
+    HeaderValue::from_str(text).map_err(|_| Unusable::Header)
+}
+
+fn open(connection: &Connection, sealer: &Sealer) -> Result<Credentials, Unusable> {
+    let Some(sealed) = &connection.credentials_sealed else {
+        return Ok(Credentials::default());
+    };
+    let sealed = STANDARD.decode(sealed).map_err(|_| Unusable::Credential)?;
+    let plain = sealer.open(&connection.id, &sealed).map_err(|_| Unusable::Credential)?;
+    serde_json::from_slice(&plain).map_err(|_| Unusable::Credential)
+}

@@ -1,0 +1,120 @@
+//! The engine for an ASGI application.
+
+use crate::exchange::PyExchange;
+use crate::ready::ReadyQueue;
+use fairlead_engine::engine::Engine;
+use fairlead_engine::exchange::Wake;
+use fairlead_engine::inbound::Inbound;
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PySequence, PyString, PyTuple};
+use std::net::IpAddr;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+/// One relay worker's engine. Make it after any fork.
+#[pyclass(frozen, name = "Engine", module = "fairlead._core")]
+#[derive(Debug)]
+pub(crate) struct PyEngine {
+    engine: Arc<Engine>,
+    ready: Arc<ReadyQueue>,
+    wake: Arc<dyn Wake>,
+}
+
+#[pymethods]
+impl PyEngine {
+    /// `config`: the relay configuration as JSON (`docs/explanation/contracts.md`).
+    #[new]
+    fn new(py: Python<'_>, config: &[u8]) -> PyResult<Self> {
+        let ready = Arc::new(ReadyQueue::new()?);
+        let engine = py.detach(|| Engine::start(config)).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let wake: Arc<dyn Wake> = Arc::clone(&ready) as Arc<dyn Wake>;
+        Ok(Self { engine: Arc::new(engine), ready, wake })
+    }
+
+    /// The descriptor that becomes readable when `ready()` has something.
+    fn ready_descriptor(&self) -> RawFd {
+        self.ready.descriptor()
+    }
+
+    /// Ids of exchanges that asked to be told and now have something.
+    fn ready(&self) -> Vec<u64> {
+        self.ready.drain()
+    }
+
+    /// Admits the head of an ASGI HTTP scope.
+    fn admit(&self, scope: &Bound<'_, PyDict>) -> PyResult<PyExchange> {
+        let py = scope.py();
+        let method = item(scope, intern!(py, "method"))?.cast_into::<PyString>()?;
+        let raw_path = item(scope, intern!(py, "raw_path"))?.cast_into::<PyBytes>()?;
+        let query = item(scope, intern!(py, "query_string"))?.cast_into::<PyBytes>()?;
+        let scheme = item(scope, intern!(py, "scheme"))?.cast_into::<PyString>()?;
+        let pairs = header_pairs(&item(scope, intern!(py, "headers"))?)?;
+        let headers: Vec<(&[u8], &[u8])> =
+            pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        // ASGI gives the path with its query in some servers; the path ends where the query begins.
+        let path = raw_path.as_bytes().split(|&byte| byte == b'?').next().unwrap_or_default();
+        let inbound = Inbound {
+            method: method.to_str()?,
+            // A path that is no UTF-8 is no route.
+            path: std::str::from_utf8(path).unwrap_or("\u{fffd}"),
+            query: query.as_bytes(),
+            headers: &headers,
+            peer: peer(scope)?,
+            is_tls: scheme.to_str()? == "https",
+        };
+        let admitted = self.engine.admit(&inbound, Arc::clone(&self.wake));
+        Ok(PyExchange::new(Arc::clone(&self.engine), admitted))
+    }
+
+    /// Nothing new from here on; what is open has until the configured deadline.
+    fn begin_drain(&self) {
+        self.engine.begin_drain();
+    }
+
+    /// Requests that are not finished.
+    fn in_flight(&self) -> usize {
+        self.engine.in_flight()
+    }
+
+    /// How long a body may be silent, milliseconds.
+    fn body_idle_ms(&self) -> u64 {
+        self.engine.body_idle_ms()
+    }
+
+    /// Seals the spool and ends the engine's thread.
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.engine.stop());
+    }
+}
+
+fn item<'py>(scope: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+    scope.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name.clone().unbind()))
+}
+
+type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+fn header_pairs<'py>(headers: &Bound<'py, PyAny>) -> PyResult<Vec<Pair<'py>>> {
+    if let Ok(list) = headers.cast::<PyList>() {
+        return list.iter().map(|entry| pair(&entry)).collect();
+    }
+    headers.try_iter()?.map(|entry| pair(&entry?)).collect()
+}
+
+fn pair<'py>(entry: &Bound<'py, PyAny>) -> PyResult<Pair<'py>> {
+    if let Ok(tuple) = entry.cast::<PyTuple>() {
+        return Ok((tuple.get_item(0)?.cast_into()?, tuple.get_item(1)?.cast_into()?));
+    }
+    let sequence = entry.cast::<PySequence>()?;
+    Ok((sequence.get_item(0)?.cast_into()?, sequence.get_item(1)?.cast_into()?))
+}
+
+/// `None` for a Unix socket, which has no address.
+fn peer(scope: &Bound<'_, PyDict>) -> PyResult<Option<IpAddr>> {
+    let Some(client) = scope.get_item(intern!(scope.py(), "client"))?.filter(|client| !client.is_none()) else {
+        return Ok(None);
+    };
+    let host = client.get_item(0)?.cast_into::<PyString>()?;
+    host.to_str()?.parse().map(Some).map_err(|_| PyRuntimeError::new_err("the server gave a peer that is no address"))
+}

@@ -1,0 +1,111 @@
+//! Plain functions: tables for the other plane, secrets, the egress policy.
+
+use fairlead_core::egress::Policy;
+use fairlead_core::error::Kind;
+use fairlead_core::routes::{Answer, Tier, ROUTES};
+use fairlead_core::secret::{self, Sealer, SecretHash};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::net::IpAddr;
+
+/// The route table, in the order in which it is searched.
+#[pyfunction]
+pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    ROUTES
+        .iter()
+        .map(|route| {
+            let entry = PyDict::new(py);
+            entry.set_item("method", route.method)?;
+            entry.set_item("path", route.path)?;
+            entry.set_item("tier", tier(route.tier))?;
+            entry.set_item("answered_by", if route.answer == Answer::Control { "control" } else { "relay" })?;
+            entry.set_item("endpoint", route.endpoint)?;
+            entry.set_item("body_limit_bytes", route.body_limit_bytes)?;
+            entry.set_item("summary", route.summary)?;
+            Ok(entry)
+        })
+        .collect()
+}
+
+fn tier(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Public => "public",
+        Tier::Inference => "inference",
+        Tier::Management => "management",
+        Tier::Session => "session",
+    }
+}
+
+/// Every error kind: `kind`, `status`, `type`, `summary`.
+#[pyfunction]
+pub(crate) fn error_kinds(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    Kind::ALL
+        .iter()
+        .map(|kind| {
+            let entry = PyDict::new(py);
+            entry.set_item("kind", kind.code())?;
+            entry.set_item("status", kind.status())?;
+            entry.set_item("type", kind.wire_type())?;
+            entry.set_item("summary", kind.summary())?;
+            Ok(entry)
+        })
+        .collect()
+}
+
+/// AES-256-GCM; the record's id is associated data.
+#[pyfunction]
+pub(crate) fn seal<'py>(
+    py: Python<'py>,
+    key: &[u8],
+    record_id: &str,
+    plaintext: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let sealed = sealer(key)?.seal(record_id, plaintext).map_err(|error| PyOSError::new_err(error.to_string()))?;
+    Ok(PyBytes::new(py, &sealed))
+}
+
+/// Opens what `seal` made. `ValueError` when it does not open.
+#[pyfunction]
+pub(crate) fn unseal<'py>(
+    py: Python<'py>,
+    key: &[u8],
+    record_id: &str,
+    sealed: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let plain = sealer(key)?.open(record_id, sealed).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(PyBytes::new(py, &plain))
+}
+
+fn sealer(key: &[u8]) -> PyResult<Sealer> {
+    Sealer::new(key).ok_or_else(|| PyValueError::new_err("the key must have 32 bytes"))
+}
+
+/// A fresh API key and its hash.
+#[pyfunction]
+pub(crate) fn new_key() -> PyResult<(String, String)> {
+    let key = secret::new_key().map_err(|error| PyOSError::new_err(error.to_string()))?;
+    let hash = SecretHash::of(key.as_bytes()).to_hex();
+    Ok((key, hash))
+}
+
+/// Lower-case hex of the SHA-256 of a random secret.
+#[pyfunction]
+pub(crate) fn hash_secret(text: &str) -> String {
+    SecretHash::of(text.as_bytes()).to_hex()
+}
+
+/// Whether the gateway may dial an address. `policy`: `operator` or `public`.
+#[pyfunction]
+pub(crate) fn address_allowed(address: &str, policy: &str) -> PyResult<bool> {
+    let policy =
+        Policy::from_name(policy).ok_or_else(|| PyValueError::new_err("policy must be 'operator' or 'public'"))?;
+    let address: IpAddr = address.parse().map_err(|_| PyValueError::new_err("not an IP address"))?;
+    Ok(policy.allows(address))
+}
+
+/// The package's version.
+#[pyfunction]
+pub(crate) fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}

@@ -1,0 +1,25 @@
+//! `fairlead._core`: what Python sees of the Rust side. Bytes in, bytes out; no Python code is called from here, and the
+//! engine's thread never attaches to the interpreter: finished work waits in a queue, and one file descriptor tells the
+//! event loop to fetch it.
+//!
+//! Failures on the data plane are values (status, headers, body); an exception from this module means misuse.
+
+#![forbid(unsafe_code)]
+
+mod engine;
+mod exchange;
+mod functions;
+mod ready;
+
+use pyo3::prelude::*;
+
+/// The boundary, whole.
+#[pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use crate::engine::PyEngine;
+    #[pymodule_export]
+    use crate::exchange::PyExchange;
+    #[pymodule_export]
+    use crate::functions::{address_allowed, error_kinds, hash_secret, new_key, routes, seal, unseal, version};
+}
