@@ -1,0 +1,1 @@
+"""Provider nodes: an operator's own endpoints, their addresses, headers, timers and routes."""

@@ -1,0 +1,138 @@
+"""Base URLs and paths of providers: one spelling per address, and no address that must never be
+dialled.
+
+`normalise_base_url` is the only way a base URL gets into the database. What it lets through is
+spelled in one way (every form of an IPv4 address that C libraries understand becomes a dotted
+quad), so what is checked here is what is dialled later. Host names are judged again each time they
+are resolved.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from urllib.parse import urlsplit
+
+from fairlead import _core
+
+MAX_URL_CHARS = 2048
+MAX_PATH_CHARS = 256
+
+# Who points fairlead at an address is its operator: loopback and private networks are theirs to
+# name.
+POLICY = "operator"
+
+# Services that speak before they listen, or act upon lines of text: an HTTP request must not be
+# smuggled to them.
+NOT_HTTP_PORTS = frozenset(
+    {21, 22, 23, 25, 53, 110, 119, 143, 389, 465, 587, 993, 995, 6379, 11211}
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)*/*")
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+class AddressRefused(ValueError):
+    """Why a URL or path is not taken, as the end of a sentence that begins with the field's
+    name.
+    """
+
+
+def normalise_base_url(text: str) -> str:
+    """`http(s)://host[:port][/path]` without a trailing slash; `AddressRefused` for anything
+    else.
+    """
+    if len(text) > MAX_URL_CHARS:
+        raise AddressRefused(f"must have at most {MAX_URL_CHARS} characters")
+    if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:
+        raise AddressRefused("must be printable ASCII without spaces and backslashes")
+    if "?" in text or "#" in text:
+        raise AddressRefused("must have neither query nor fragment")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise AddressRefused("must be an http or https URL") from None
+    if parts.scheme not in _DEFAULT_PORTS or not parts.netloc:
+        raise AddressRefused("must be an http or https URL with a host")
+    if "@" in parts.netloc:
+        raise AddressRefused("must hold no user name or password; send the key as apiKey")
+    if port in NOT_HTTP_PORTS or port == 0:
+        raise AddressRefused(f"must not have the port {port}, which is no HTTP service's")
+    host = _normalise_host(parts.netloc.rpartition(":")[0] if port is not None else parts.netloc)
+    shown_port = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
+    return f"{parts.scheme}://{host}{shown_port}{_normalise_path(parts.path)}"
+
+
+def normalise_path(text: str) -> str:
+    """`/path` below a base URL, without a trailing slash; `AddressRefused` for anything else."""
+    if not text.startswith("/") or len(text) > MAX_PATH_CHARS:
+        raise AddressRefused(
+            f"must begin with a slash and have at most {MAX_PATH_CHARS} characters"
+        )
+    path = _normalise_path(text)
+    if not path:
+        raise AddressRefused("must name a path below the base URL")
+    return path
+
+
+def host_and_port(base_url: str) -> tuple[str, int]:
+    """Whom to dial for a normalised URL: a name or a literal address without brackets, and a
+    port.
+    """
+    parts = urlsplit(base_url)
+    return parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
+
+
+def _normalise_path(path: str) -> str:
+    if _PATH.fullmatch(path) is None:
+        raise AddressRefused("must have a path of plain segments, each separated by one slash")
+    if any(
+        segment.replace("%2e", ".").replace("%2E", ".") in {".", ".."}
+        for segment in path.split("/")
+    ):
+        raise AddressRefused("must have a path without `.` and `..`")
+    return path.rstrip("/")
+
+
+def _normalise_host(host: str) -> str:
+    if host.startswith("["):
+        return f"[{_allowed(_ipv6(host))}]"
+    name = host.lower().removesuffix(".")
+    last_label = name.rpartition(".")[2]
+    if _NUMBER.fullmatch(last_label):
+        # Resolvers read such a host as an address, however it is spelled; so do we, or not at all.
+        return _allowed(_ipv4(name))
+    if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in name.split(".")):
+        raise AddressRefused(
+            "must have a host that is a DNS name (ASCII form), an IPv4 or a bracketed IPv6 address"
+        )
+    return name
+
+
+def _ipv4(text: str) -> str:
+    try:
+        return socket.inet_ntoa(socket.inet_aton(text))
+    except OSError:
+        raise AddressRefused("must have a host that is not a malformed IPv4 address") from None
+
+
+def _ipv6(text: str) -> str:
+    try:
+        address = ipaddress.IPv6Address(text[1:].removesuffix("]"))
+    except ValueError:
+        raise AddressRefused("must have a host that is not a malformed IPv6 address") from None
+    if not text.endswith("]") or address.scope_id is not None:
+        raise AddressRefused("must have an IPv6 address in brackets and without a zone")
+    return str(address)
+
+
+def _allowed(address: str) -> str:
+    if not _core.address_allowed(address, POLICY):
+        raise AddressRefused(
+            f"must not be {address}: link-local, metadata and multicast addresses are never dialled"
+        )
+    return address

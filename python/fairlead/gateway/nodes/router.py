@@ -1,0 +1,223 @@
+"""`/api/provider-nodes`: make, list, read, change and delete nodes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import APIRouter, Query
+from pydantic import PlainSerializer
+
+from fairlead.errors import Conflict, InvalidRequest, NotFound
+from fairlead.gateway.keys.fields import Wire, iso, moment_of
+from fairlead.gateway.nodes.fields import NewNode, NodeChange
+from fairlead.gateway.nodes.headers import MASK, unmask
+from fairlead.gateway.nodes.table import (
+    Node,
+    count_nodes,
+    delete_node,
+    find_node,
+    find_node_by_name,
+    insert_node,
+    list_nodes,
+    update_node,
+)
+from fairlead.gateway.nodes.timeouts import Timeouts
+from fairlead.gateway.providers.catalogue import catalogue
+from fairlead.gateway.providers.credentials import open_headers, reseal_connections, seal_headers
+from fairlead.gateway.providers.table import connections_of, forget_tests
+from fairlead.store.file import Connection
+from fairlead.store.sealer import Sealer
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api/provider-nodes", tags=["provider nodes"])
+
+NAMED_AT_MOST = 10
+
+# Fields of the body that are columns of the same name.
+_PLAIN = ("type", "name", "prefix", "api_type", "base_url", "chat_path", "models_path", "icon_url")
+
+Time = Annotated[datetime, PlainSerializer(iso, when_used="json")]
+
+
+class NodeView(Wire):
+    """A node as it is shown: header values masked."""
+
+    id: str
+    type: str
+    name: str
+    prefix: str
+    api_type: str
+    base_url: str
+    chat_path: str | None
+    models_path: str | None
+    icon_url: str | None
+    custom_headers: dict[str, str] | None
+    timeouts: Timeouts | None
+    created_at: Time
+    updated_at: Time
+
+
+class OneNode(Wire):
+    node: NodeView
+
+
+class NodeList(Wire):
+    nodes: list[NodeView]
+    total: int
+    limit: int
+    offset: int
+
+
+class Message(Wire):
+    message: str
+
+
+@router.get("", summary="List provider nodes")
+async def list_all(
+    services: ServicesDep,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+) -> NodeList:
+    def look(con: Connection) -> tuple[list[Node], int]:
+        return list_nodes(con, limit, offset), count_nodes(con)
+
+    nodes, total = await services.state.read(look)
+    return NodeList.model_construct(
+        nodes=[_view(node) for node in nodes], total=total, limit=limit, offset=offset
+    )
+
+
+@router.post("", status_code=201, summary="Make a provider node")
+async def create(new: NewNode, services: ServicesDep) -> OneNode:
+    node_id = str(uuid4())
+    now_ms = _now_ms()
+
+    def work(con: Connection) -> Node:
+        _check_prefix(con, new.prefix, node_id)
+        node = Node(
+            id=node_id,
+            **{name: getattr(new, name) for name in _PLAIN},
+            **_sealed_headers(services.state.sealer, node_id, new.custom_headers, {}),
+            timeouts=_stored_timeouts(new.timeouts),
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+        )
+        insert_node(con, node)
+        return node
+
+    return _shown(await services.state.commit(work))
+
+
+@router.get("/{node_id}", summary="One provider node")
+async def read(node_id: str, services: ServicesDep) -> OneNode:
+    return _shown(await services.state.read(lambda con: _found(con, node_id)))
+
+
+@router.put("/{node_id}", summary="Change a node; fields that are not sent stay")
+async def change(node_id: str, change: NodeChange, services: ServicesDep) -> OneNode:
+    sealer = services.state.sealer
+
+    def work(con: Connection) -> Node:
+        before = _found(con, node_id)
+        sent = change.model_fields_set
+        columns: dict[str, Any] = {name: getattr(change, name) for name in _PLAIN if name in sent}
+        if change.prefix is not None:
+            _check_prefix(con, change.prefix, node_id)
+        if "timeouts" in sent:
+            columns["timeouts"] = _stored_timeouts(change.timeouts)
+        if "custom_headers" in sent:
+            stored = open_headers(sealer, before)
+            columns |= _sealed_headers(sealer, node_id, change.custom_headers, stored)
+        now_ms = max(_now_ms(), before.updated_at_ms + 1)
+        after = replace(before, **columns, updated_at_ms=now_ms)
+        update_node(con, after)
+        if "custom_headers" in sent:
+            reseal_connections(con, sealer, node_id, open_headers(sealer, after))
+        if (after.type, after.base_url, after.models_path) != (
+            before.type,
+            before.base_url,
+            before.models_path,
+        ):
+            forget_tests(con, node_id)
+        return after
+
+    return _shown(await services.state.commit(work))
+
+
+@router.delete("/{node_id}", summary="Delete a node that has no connections")
+async def delete(node_id: str, services: ServicesDep) -> Message:
+    def work(con: Connection) -> None:
+        _found(con, node_id)
+        users = connections_of(con, node_id)
+        if users:
+            names = ", ".join(f"`{each.name}` ({each.id})" for each in users[:NAMED_AT_MOST])
+            more = f" and {len(users) - NAMED_AT_MOST} more" if len(users) > NAMED_AT_MOST else ""
+            raise Conflict(f"The node has connections; delete them first: {names}{more}.")
+        delete_node(con, node_id)
+
+    await services.state.commit(work)
+    return Message(message="The node is deleted.")
+
+
+def _check_prefix(con: Connection, prefix: str, node_id: str) -> None:
+    if prefix in catalogue():
+        raise Conflict(
+            f"prefix `{prefix}` is the id of a built-in provider: choose another.", param="prefix"
+        )
+    taken = find_node_by_name(con, prefix)
+    if taken is not None and taken.id != node_id:
+        raise Conflict(
+            f"prefix `{prefix}` is taken by the node `{taken.name}`: choose another.",
+            param="prefix",
+        )
+
+
+def _sealed_headers(
+    sealer: Sealer, node_id: str, sent: dict[str, str] | None, stored: dict[str, str]
+) -> dict[str, Any]:
+    try:
+        headers = unmask(sent or {}, stored)
+    except KeyError as error:
+        raise InvalidRequest(
+            f"customHeaders.{error.args[0]} has no stored value that `{MASK}` could stand for: "
+            "send the value.",
+            param=f"customHeaders.{error.args[0]}",
+        ) from None
+    return {
+        "headers_sealed": seal_headers(sealer, node_id, headers),
+        "header_names": tuple(sorted(headers)),
+    }
+
+
+def _stored_timeouts(timeouts: Timeouts | None) -> dict[str, int]:
+    return {} if timeouts is None else timeouts.model_dump(exclude_none=True)
+
+
+def _found(con: Connection, node_id: str) -> Node:
+    node = find_node(con, node_id)
+    if node is None:
+        raise NotFound("There is no provider node with this id.", param="id")
+    return node
+
+
+def _shown(node: Node) -> OneNode:
+    return OneNode.model_construct(node=_view(node))
+
+
+def _view(node: Node) -> NodeView:
+    return NodeView.model_construct(
+        id=node.id,
+        **{name: getattr(node, name) for name in _PLAIN},
+        custom_headers=dict.fromkeys(node.header_names, MASK) or None,
+        timeouts=Timeouts.model_validate(node.timeouts, by_name=True) if node.timeouts else None,
+        created_at=moment_of(node.created_at_ms),
+        updated_at=moment_of(node.updated_at_ms),
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

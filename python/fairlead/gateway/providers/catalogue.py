@@ -1,0 +1,79 @@
+"""The built-in providers: one JSON file each in `fairlead/data/catalogue/`. A new file is a new
+provider.
+
+A file holds `id` (as the file is called), `name`, `dialect`, `base_url`, `auth`, `as_of` and
+`source` of its figures, and `models`: `id`, `context_length`, `max_output_tokens` in tokens, and
+`input`, `output`, `cached_input`, `cache_write` as integer micro-dollars per million tokens.
+`check_path` names a path that only a valid key may read, where the list of models is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FOLDER = Path(__file__).parents[2] / "data" / "catalogue"
+
+Dialect = Literal["openai", "anthropic", "gemini"]
+Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "none"]
+Tokens = Annotated[int, Field(strict=True, ge=1)]
+UsdMicros = Annotated[int, Field(strict=True, ge=0)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Price(_Entry):
+    """Micro-dollars per million tokens; an absent price of cached or cache-writing input is that of
+    input.
+    """
+
+    input: UsdMicros
+    output: UsdMicros
+    cached_input: UsdMicros | None = None
+    cache_write: UsdMicros | None = None
+
+
+class CatalogueModel(Price):
+    id: str
+    context_length: Tokens | None = None
+    max_output_tokens: Tokens | None = None
+
+    @property
+    def price(self) -> Price:
+        """The prices alone."""
+        return Price(**{name: getattr(self, name) for name in Price.model_fields})
+
+
+class CatalogueProvider(_Entry):
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    name: str
+    dialect: Dialect
+    base_url: str
+    auth: Auth
+    as_of: str = Field(pattern=r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}$")
+    source: str
+    check_path: str | None = None
+    models: tuple[CatalogueModel, ...]
+
+
+def read_catalogue(folder: Path) -> dict[str, CatalogueProvider]:
+    """The providers of a folder by id; `ValueError` names a file that is not what it should be."""
+    providers = {}
+    for path in sorted(folder.glob("*.json")):
+        provider = CatalogueProvider.model_validate_json(path.read_bytes())
+        if provider.id != path.stem:
+            raise ValueError(f"{path.name} describes the provider `{provider.id}`")
+        providers[provider.id] = provider
+    return providers
+
+
+@cache
+def catalogue() -> Mapping[str, CatalogueProvider]:
+    """The providers that ship with fairlead, by id."""
+    return read_catalogue(FOLDER)

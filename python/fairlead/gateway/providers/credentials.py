@@ -1,0 +1,77 @@
+"""What a connection authenticates with, sealed with the connection's id: `{"api_key", "headers"}`.
+
+The headers are the node's. They are sealed into each connection, so that the relay opens one thing
+and the snapshot needs no key; a change of the node's headers therefore reseals its connections
+(`reseal_connections`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from fairlead.gateway.nodes.table import Node
+from fairlead.gateway.providers.table import Connection, connections_of, update_connection
+from fairlead.store.file import Connection as Database
+from fairlead.store.sealer import Sealer
+
+# A key shorter than this gives too much away with its last characters.
+SHOWN_FROM_CHARS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """An opened credential; prints as nothing that gives it away."""
+
+    api_key: str | None = field(default=None, repr=False)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+def seal_credentials(sealer: Sealer, connection_id: str, credentials: Credentials) -> bytes | None:
+    """The sealed form; None when there is nothing to seal."""
+    if credentials.api_key is None and not credentials.headers:
+        return None
+    return sealer.seal(
+        connection_id,
+        orjson.dumps({"api_key": credentials.api_key, "headers": credentials.headers}),
+    )
+
+
+def open_credentials(sealer: Sealer, connection: Connection) -> Credentials:
+    """What a stored connection authenticates with; `Internal` when it does not open."""
+    if connection.credentials_sealed is None:
+        return Credentials()
+    opened: dict[str, Any] = orjson.loads(
+        sealer.unseal(connection.id, connection.credentials_sealed)
+    )
+    return Credentials(api_key=opened["api_key"], headers=opened["headers"])
+
+
+def open_headers(sealer: Sealer, node: Node) -> dict[str, str]:
+    """A node's own headers."""
+    if node.headers_sealed is None:
+        return {}
+    headers: dict[str, str] = orjson.loads(sealer.unseal(node.id, node.headers_sealed))
+    return headers
+
+
+def seal_headers(sealer: Sealer, node_id: str, headers: dict[str, str]) -> bytes | None:
+    """The sealed form of a node's headers; None when there are none."""
+    return sealer.seal(node_id, orjson.dumps(headers)) if headers else None
+
+
+def reseal_connections(
+    con: Database, sealer: Sealer, node_id: str, headers: dict[str, str]
+) -> None:
+    """Gives every connection of a node its headers, in the writer."""
+    for connection in connections_of(con, node_id):
+        credentials = replace(open_credentials(sealer, connection), headers=headers)
+        sealed = seal_credentials(sealer, connection.id, credentials)
+        update_connection(con, replace(connection, credentials_sealed=sealed))
+
+
+def shown_tail(api_key: str) -> str:
+    """What may be shown of a key: its last four characters, of a short one none."""
+    return api_key[-4:] if len(api_key) >= SHOWN_FROM_CHARS else ""

@@ -1,0 +1,118 @@
+"""The fields of a connection that a caller may set."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from fairlead.gateway.keys.fields import Name, Text, Wire
+from fairlead.gateway.nodes.fields import BaseUrl
+from fairlead.gateway.nodes.timeouts import Timeouts
+
+MASK = "***"
+MAX_KEY_CHARS = 100_000
+
+AuthType = Literal["apikey", "none"]
+
+
+def _credential(text: str) -> str:
+    # It goes into a header. What is pasted often ends in a line break.
+    key = text.strip()
+    if not key or len(key) > MAX_KEY_CHARS or not all("\x21" <= each <= "\x7e" for each in key):
+        raise PydanticCustomError(
+            "credential", "must be 1 to 100000 printable ASCII characters without spaces"
+        )
+    return key
+
+
+ApiKey = Annotated[Text, AfterValidator(_credential)]
+ModelId = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x20\x7f]+$")]
+UsdPerMillion = Annotated[float, Field(strict=True, ge=0, le=100_000, allow_inf_nan=False)]
+
+
+class ModelPrice(Wire):
+    """USD per million tokens; an absent price of cached or cache-writing input is that of input."""
+
+    input: UsdPerMillion
+    output: UsdPerMillion
+    cached_input: UsdPerMillion | None = None
+    cache_write: UsdPerMillion | None = None
+
+
+class ProviderSpecific(Wire):
+    """What depends on the provider. In a change, a field that is not sent stays and null clears
+    it.
+    """
+
+    base_url: BaseUrl | None = Field(None, description="Instead of the provider's own.")
+    reasoning_control: Literal["chat-template", "openai"] | None = Field(
+        None, description="How reasoning effort is asked for; null detects it."
+    )
+    timeouts: Timeouts | None = None
+    prices: Annotated[dict[ModelId, ModelPrice], Field(max_length=1000)] | None = Field(
+        None, description="What this connection's models cost, instead of the catalogue's prices."
+    )
+
+
+class ConnectionFields(Wire):
+    """What may be absent."""
+
+    auth_type: AuthType | None = Field(
+        None, description="`apikey` when a key is sent, else `none`."
+    )
+    api_key: ApiKey | None = Field(None, description="Sealed at rest, never shown again.")
+    display_name: Name | None = None
+    priority: StrictInt = Field(50, ge=1, le=100, description="Lower is used first.")
+    is_active: StrictBool = True
+    default_model: ModelId | None = None
+    max_concurrent: Annotated[StrictInt, Field(ge=1, le=100_000)] | None = None
+    provider_specific_data: ProviderSpecific = Field(default_factory=ProviderSpecific)
+
+
+class NewConnection(ConnectionFields):
+    """The body that creates a connection."""
+
+    provider: Annotated[Text, Field(min_length=1, max_length=200)] = Field(
+        description="A catalogue id, a node's id or a node's prefix."
+    )
+    name: Name
+
+
+class Candidate(ConnectionFields):
+    """The body that is validated without being stored."""
+
+    provider: Annotated[Text, Field(min_length=1, max_length=200)]
+    name: Name | None = None
+
+
+class ConnectionChange(ConnectionFields):
+    """The body that changes a connection: any of the fields, at least one."""
+
+    name: Name | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_field(cls, body: Any) -> Any:
+        if not isinstance(body, dict):
+            return body
+        # Somebody who sends an answer back, masked key and all, does not mean to change the key.
+        key = body.get("apiKey")
+        sent = {k: v for k, v in body.items() if k != "apiKey" or not _is_masked(key)}
+        if not sent:
+            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
+        return sent
+
+    @field_validator(
+        "name", "auth_type", "priority", "is_active", "provider_specific_data", mode="before"
+    )
+    @classmethod
+    def _is_not_null(cls, value: object) -> object:
+        if value is None:
+            raise PydanticCustomError("not_null", "must not be null; leave it out to keep it")
+        return value
+
+
+def _is_masked(key: object) -> bool:
+    return isinstance(key, str) and key.startswith(MASK)

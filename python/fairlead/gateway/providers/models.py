@@ -1,0 +1,135 @@
+"""Which models a connection serves: read from a provider's own list, or else from the catalogue.
+
+A known model is a plain object, as it is stored: `id`, and where known `created` (UTC seconds),
+`owned_by`, `context_length`, `max_output_tokens` (tokens) and `price` (as in the catalogue).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from fairlead.gateway.providers.catalogue import CatalogueProvider
+from fairlead.gateway.providers.endpoint import Provider
+from fairlead.gateway.providers.table import Connection
+
+MAX_MODELS = 5_000
+MAX_ID_CHARS = 300
+LARGEST = 2**53 - 1
+
+# What servers call the length of the context, and of the answer.
+_CONTEXT_NAMES = (
+    "context_length",
+    "context_window",
+    "max_model_len",
+    "max_context_length",
+    "inputTokenLimit",
+)
+_OUTPUT_NAMES = ("max_output_tokens", "max_completion_tokens", "outputTokenLimit")
+
+# OpenRouter's names of prices, in USD per token.
+_PRICE_NAMES = {
+    "input": "prompt",
+    "output": "completion",
+    "cached_input": "input_cache_read",
+    "cache_write": "input_cache_write",
+}
+_MICROS_PER_MILLION = Decimal(10) ** 12
+
+
+class NotAList(ValueError):
+    """The answer is no list of models in any known form."""
+
+
+def parse_models(answer: object) -> list[dict[str, Any]]:
+    """The models of a provider's answer: `{"data": [...]}`, `{"models": [...]}` or a bare list.
+
+    Entries without a usable id are left out; `NotAList` when there is no list at all.
+    """
+    entries = answer
+    if isinstance(answer, dict):
+        entries = answer["data"] if "data" in answer else answer.get("models")
+    if not isinstance(entries, list):
+        raise NotAList
+    found: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        model = _parse_model(entry) if isinstance(entry, dict) else None
+        if model is not None and len(found) < MAX_MODELS:
+            found.setdefault(model["id"], model)
+    return list(found.values())
+
+
+def known_models(provider: Provider, connection: Connection) -> list[dict[str, Any]]:
+    """What the provider listed, else what the catalogue has; the default model and those with a
+    price in any case.
+    """
+    models = connection.models
+    if models is None:
+        models = catalogue_models(provider)
+    elif isinstance(provider, CatalogueProvider):
+        # A provider's own list often leaves the sizes out.
+        sizes = {entry["id"]: entry for entry in catalogue_models(provider)}
+        models = [{**sizes.get(model["id"], {}), **model} for model in models]
+    names = {model["id"] for model in models}
+    extra = [connection.default_model, *(connection.provider_specific.get("prices") or ())]
+    return [*models, *({"id": name} for name in dict.fromkeys(extra) if name and name not in names)]
+
+
+def catalogue_models(provider: Provider) -> list[dict[str, Any]]:
+    """The models of a built-in provider; none of a node."""
+    if not isinstance(provider, CatalogueProvider):
+        return []
+    return [
+        entry.model_dump(include={"id", "context_length", "max_output_tokens"}, exclude_none=True)
+        for entry in provider.models
+    ]
+
+
+def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
+    name = entry.get("id") or entry.get("name")
+    if not isinstance(name, str):
+        return None
+    # Gemini names its models `models/<id>` and is asked for `<id>`.
+    name = name.removeprefix("models/") if "id" not in entry else name
+    if not 0 < len(name) <= MAX_ID_CHARS or not name.isprintable() or " " in name:
+        return None
+    model: dict[str, Any] = {"id": name}
+    owner = entry.get("owned_by")
+    if isinstance(owner, str) and 0 < len(owner) <= MAX_ID_CHARS and owner.isprintable():
+        model["owned_by"] = owner
+    size = {**entry, **_object(entry, "top_provider")}
+    _put(model, "created", entry.get("created"))
+    _put(model, "context_length", *(size.get(each) for each in _CONTEXT_NAMES))
+    _put(model, "max_output_tokens", *(size.get(each) for each in _OUTPUT_NAMES))
+    price = _parse_price(_object(entry, "pricing"))
+    if price:
+        model["price"] = price
+    return model
+
+
+def _object(entry: dict[str, Any], name: str) -> dict[str, Any]:
+    value = entry.get(name)
+    return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else {}
+
+
+def _put(model: dict[str, Any], name: str, *candidates: object) -> None:
+    for value in candidates:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST:
+            model[name] = value
+            return
+
+
+def _parse_price(pricing: dict[str, Any]) -> dict[str, int] | None:
+    price: dict[str, int] = {}
+    for name, theirs in _PRICE_NAMES.items():
+        text = pricing.get(theirs)
+        if not isinstance(text, str):
+            continue
+        try:
+            micros = Decimal(text) * _MICROS_PER_MILLION
+        except InvalidOperation:
+            return None
+        if not micros.is_finite() or not 0 <= micros <= LARGEST:
+            return None
+        price[name] = int(micros.to_integral_value())
+    return price if {"input", "output"} <= price.keys() else None

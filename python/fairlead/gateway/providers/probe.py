@@ -1,0 +1,140 @@
+"""Asking a provider for its models: does the address answer, does the credential count, what is
+served.
+
+No completion is asked for, so a probe costs nothing. Nothing that the provider says gets into an
+error's text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import httpx
+import orjson
+
+from fairlead.gateway.providers.credentials import Credentials
+from fairlead.gateway.providers.dial import AddressForbidden, fetch, open_client
+from fairlead.gateway.providers.endpoint import Endpoint
+from fairlead.gateway.providers.models import NotAList, parse_models
+
+DEADLINE_S = 15.0
+ANTHROPIC_VERSION = "2023-06-01"
+
+Diagnosis = Literal[
+    "ok", "auth", "credits_exhausted", "rate_limited", "not_found", "redirect", "upstream_error",
+    "invalid_answer", "address_refused", "network", "timeout",
+]  # fmt: skip
+
+# What a finding makes of the connection's `testStatus`.
+TEST_STATUS: dict[Diagnosis, str] = {
+    "ok": "active",
+    "auth": "error",
+    "credits_exhausted": "credits_exhausted",
+    "rate_limited": "rate_limited",
+    "not_found": "error",
+    "redirect": "error",
+    "upstream_error": "unavailable",
+    "invalid_answer": "error",
+    "address_refused": "error",
+    "network": "unavailable",
+    "timeout": "unavailable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a probe found. `status_code` is None when there was no answer, `models` when there was
+    no list.
+    """
+
+    diagnosis: Diagnosis
+    error: str | None
+    latency_ms: int
+    status_code: int | None = None
+    warning: str | None = None
+    models: list[dict[str, Any]] | None = field(default=None, repr=False)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the connection can be used."""
+        return self.diagnosis == "ok"
+
+
+async def probe(
+    endpoint: Endpoint, credentials: Credentials, deadline_s: float = DEADLINE_S
+) -> Finding:
+    """Asks once, within the deadline. Never raises for what the provider or the network does."""
+    started = time.monotonic()
+
+    def found(diagnosis: Diagnosis, error: str | None, **more: Any) -> Finding:
+        latency_ms = round((time.monotonic() - started) * 1000)
+        return Finding(diagnosis, error, latency_ms, **more)
+
+    headers = _headers(endpoint, credentials)
+    try:
+        async with asyncio.timeout(deadline_s), open_client() as client:
+            if endpoint.check_path is not None:
+                status, _ = await fetch(client, endpoint.base_url + endpoint.check_path, headers)
+                if status != 200:
+                    return found(*_diagnose(status), status_code=status)
+            status, body = await fetch(client, endpoint.base_url + endpoint.models_path, headers)
+    except TimeoutError:
+        return found("timeout", f"The provider did not answer within {deadline_s:g} s.")
+    except AddressForbidden:
+        return found(
+            "address_refused",
+            "The host leads to a link-local, metadata or multicast address: never dialled.",
+        )
+    except httpx.TimeoutException:
+        return found("timeout", "The provider did not accept a connection in time.")
+    except httpx.ConnectError:
+        return found(
+            "network",
+            "No connection to the provider: check the base URL, name, port and certificate.",
+        )
+    except httpx.HTTPError:
+        return found("network", "The provider broke the connection or does not speak HTTP.")
+    if status != 200:
+        return found(*_diagnose(status), status_code=status)
+    try:
+        models = parse_models(orjson.loads(body))
+    except (orjson.JSONDecodeError, NotAList):
+        return found(
+            "invalid_answer",
+            "The provider's answer is not a list of models: check the base URL.",
+            status_code=status,
+        )
+    warning = None if models else "The provider lists no model."
+    return found("ok", None, status_code=status, warning=warning, models=models)
+
+
+def _headers(endpoint: Endpoint, credentials: Credentials) -> dict[str, str]:
+    headers = {"accept": "application/json", **credentials.headers}
+    if endpoint.dialect == "anthropic":
+        headers.setdefault("anthropic-version", ANTHROPIC_VERSION)
+    if credentials.api_key is None or endpoint.auth == "none":
+        return headers
+    if endpoint.auth == "bearer":
+        return {**headers, "authorization": f"Bearer {credentials.api_key}"}
+    return {**headers, endpoint.auth: credentials.api_key}
+
+
+def _diagnose(status: int) -> tuple[Diagnosis, str]:
+    if status in {401, 403}:
+        return "auth", f"The provider refused the credential with {status}."
+    if status == 402:
+        return "credits_exhausted", "The provider asks for payment (402)."
+    if status == 429:
+        return "rate_limited", "The provider's rate limit is reached (429)."
+    if status in {404, 405}:
+        return (
+            "not_found",
+            f"The provider has no list of models there ({status}): check the base URL.",
+        )
+    if 300 <= status < 400:
+        advice = "which is not followed with a key: set the base URL that it leads to"
+        return "redirect", f"The provider answered with a redirect ({status}), {advice}."
+    return "upstream_error", f"The provider answered {status}."

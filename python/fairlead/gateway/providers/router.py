@@ -1,0 +1,299 @@
+"""`/api/providers`: make, list, read, change, delete, test and validate connections."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import APIRouter, Query
+
+from fairlead.errors import Conflict, InvalidRequest, NotFound
+from fairlead.gateway.nodes.table import Node
+from fairlead.gateway.providers.credentials import (
+    Credentials,
+    open_credentials,
+    open_headers,
+    seal_credentials,
+    shown_tail,
+)
+from fairlead.gateway.providers.endpoint import (
+    Endpoint,
+    Provider,
+    endpoint_of,
+    find_provider,
+    resolve_provider,
+)
+from fairlead.gateway.providers.fields import (
+    Candidate,
+    ConnectionChange,
+    ConnectionFields,
+    NewConnection,
+)
+from fairlead.gateway.providers.models import catalogue_models
+from fairlead.gateway.providers.probe import TEST_STATUS, Finding, probe
+from fairlead.gateway.providers.specific import merge_specific
+from fairlead.gateway.providers.table import (
+    Connection,
+    count_connections,
+    delete_connection,
+    find_connection,
+    insert_connection,
+    list_connections,
+    update_connection,
+)
+from fairlead.gateway.providers.views import (
+    ConnectionList,
+    Message,
+    ModelsView,
+    OneConnection,
+    TestView,
+    ValidationView,
+    show_connection,
+    show_model,
+    show_test,
+)
+from fairlead.store.file import Connection as Database
+from fairlead.store.sealer import Sealer
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api/providers", tags=["providers"])
+
+# Fields of the body that are columns of the same name.
+_PLAIN = ("name", "display_name", "priority", "is_active", "default_model", "max_concurrent")
+
+
+@router.get("", summary="List provider connections")
+async def list_all(
+    services: ServicesDep,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+) -> ConnectionList:
+    def look(con: Database) -> tuple[list[Connection], int]:
+        return list_connections(con, limit, offset), count_connections(con)
+
+    found, total = await services.state.read(look)
+    return ConnectionList.model_construct(
+        connections=[show_connection(each) for each in found],
+        total=total,
+        limit=limit,
+        offset=offset,
+    )
+
+
+@router.post(
+    "", status_code=201, summary="Make a connection; its key is sealed and not shown again"
+)
+async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
+    connection_id = str(uuid4())
+    now_ms = _now_ms()
+
+    def work(con: Database) -> Connection:
+        provider = resolve_provider(con, new.provider)
+        auth_type = _auth_type(new)
+        _check_credential(provider, auth_type, new.api_key)
+        credentials = _credentials(services.state.sealer, provider, new.api_key)
+        connection = Connection(
+            id=connection_id,
+            provider=provider.id,
+            auth_type=auth_type,
+            **{name: getattr(new, name) for name in _PLAIN},
+            provider_specific=merge_specific({}, new.provider_specific_data),
+            credentials_sealed=seal_credentials(services.state.sealer, connection_id, credentials),
+            api_key_tail=None if new.api_key is None else shown_tail(new.api_key),
+            test_status=None,
+            last_error=None,
+            last_error_at_ms=None,
+            last_tested_at_ms=None,
+            models=None,
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+        )
+        insert_connection(con, connection)
+        return connection
+
+    return _shown(await services.state.commit(work))
+
+
+@router.post("/validate", summary="Try a connection without storing it")
+async def validate(candidate: Candidate, services: ServicesDep) -> ValidationView:
+    auth_type = _auth_type(candidate)
+
+    def look(con: Database) -> tuple[Endpoint, Credentials]:
+        provider = resolve_provider(con, candidate.provider)
+        _check_credential(provider, auth_type, candidate.api_key)
+        specific = merge_specific({}, candidate.provider_specific_data)
+        credentials = _credentials(services.state.sealer, provider, candidate.api_key)
+        return endpoint_of(provider, auth_type, specific), credentials
+
+    finding = await probe(*await services.state.read(look))
+    return ValidationView.model_construct(
+        valid=finding.valid, error=finding.error, warning=finding.warning, method="models"
+    )
+
+
+@router.get("/{connection_id}", summary="One provider connection")
+async def read(connection_id: str, services: ServicesDep) -> OneConnection:
+    return _shown(await services.state.read(lambda con: _found(con, connection_id)))
+
+
+@router.put("/{connection_id}", summary="Change a connection; fields that are not sent stay")
+async def change(
+    connection_id: str, change: ConnectionChange, services: ServicesDep
+) -> OneConnection:
+    def work(con: Database) -> Connection:
+        before = _found(con, connection_id)
+        provider = _provider_of(con, before)
+        after = _changed(services.state.sealer, provider, before, change)
+        update_connection(con, after)
+        return after
+
+    return _shown(await services.state.commit(work))
+
+
+@router.delete("/{connection_id}", summary="Delete a connection and its credential")
+async def delete(connection_id: str, services: ServicesDep) -> Message:
+    def work(con: Database) -> None:
+        if not delete_connection(con, connection_id):
+            raise _no_such_connection()
+
+    await services.state.commit(work)
+    return Message(message="The connection is deleted.")
+
+
+@router.post(
+    "/{connection_id}/test", summary="Ask the provider for its models, and keep what it says"
+)
+async def test(connection_id: str, services: ServicesDep) -> TestView:
+    sealer = services.state.sealer
+
+    def look(con: Database) -> tuple[Connection, Endpoint]:
+        connection = _found(con, connection_id)
+        provider = _provider_of(con, connection)
+        specific = connection.provider_specific
+        return connection, endpoint_of(provider, connection.auth_type, specific)
+
+    connection, endpoint = await services.state.read(look)
+    finding = await probe(endpoint, open_credentials(sealer, connection))
+    tested_at_ms = _now_ms()
+
+    def keep(con: Database) -> None:
+        now, endpoint_now = look(con)
+        # Changed meanwhile: what was found is not about what is stored.
+        if (now.credentials_sealed, endpoint_now) == (connection.credentials_sealed, endpoint):
+            update_connection(con, _tested(now, finding, tested_at_ms))
+
+    await services.state.commit(keep)
+    return show_test(finding, tested_at_ms)
+
+
+@router.get("/{connection_id}/models", summary="The models of a connection")
+async def models(connection_id: str, services: ServicesDep) -> ModelsView:
+    def look(con: Database) -> tuple[Connection, Provider]:
+        connection = _found(con, connection_id)
+        return connection, _provider_of(con, connection)
+
+    connection, provider = await services.state.read(look)
+    listed = connection.models
+    known = catalogue_models(provider) if listed is None else listed
+    return ModelsView.model_construct(
+        provider=connection.provider,
+        connection_id=connection.id,
+        models=[show_model(model) for model in known],
+        source="local_catalog" if listed is None else "upstream",
+    )
+
+
+def _changed(
+    sealer: Sealer, provider: Provider, before: Connection, change: ConnectionChange
+) -> Connection:
+    sent = change.model_fields_set
+    columns: dict[str, Any] = {name: getattr(change, name) for name in _PLAIN if name in sent}
+    specific = before.provider_specific
+    if "provider_specific_data" in sent:
+        specific = merge_specific(specific, change.provider_specific_data)
+    credentials = open_credentials(sealer, before)
+    api_key = change.api_key if "api_key" in sent else credentials.api_key
+    auth_type = change.auth_type or ("apikey" if change.api_key else before.auth_type)
+    if auth_type == "none" and "api_key" not in sent:
+        api_key = None
+    _check_credential(provider, auth_type, api_key)
+    if api_key != credentials.api_key:
+        credentials = replace(credentials, api_key=api_key)
+        columns["credentials_sealed"] = seal_credentials(sealer, before.id, credentials)
+        columns["api_key_tail"] = None if api_key is None else shown_tail(api_key)
+    if "credentials_sealed" in columns or specific.get("base_url") != before.provider_specific.get(
+        "base_url"
+    ):
+        # Another key or address: what an earlier test found out is not about it.
+        columns.update(test_status=None, last_error=None, last_error_at_ms=None, models=None)
+    updated_at_ms = max(_now_ms(), before.updated_at_ms + 1)
+    return replace(
+        before,
+        auth_type=auth_type,
+        provider_specific=specific,
+        updated_at_ms=updated_at_ms,
+        **columns,
+    )
+
+
+def _tested(connection: Connection, finding: Finding, tested_at_ms: int) -> Connection:
+    return replace(
+        connection,
+        test_status=TEST_STATUS[finding.diagnosis],
+        last_error=finding.error,
+        last_error_at_ms=connection.last_error_at_ms if finding.valid else tested_at_ms,
+        last_tested_at_ms=tested_at_ms,
+        # A failed test says nothing of the models.
+        models=connection.models if finding.models is None else finding.models,
+    )
+
+
+def _auth_type(fields: ConnectionFields) -> str:
+    return fields.auth_type or ("apikey" if fields.api_key else "none")
+
+
+def _check_credential(provider: Provider, auth_type: str, api_key: str | None) -> None:
+    if auth_type == "apikey" and api_key is None:
+        raise InvalidRequest("apiKey is required while authType is `apikey`.", param="apiKey")
+    if auth_type == "none" and api_key is not None:
+        raise InvalidRequest("apiKey must not be sent while authType is `none`.", param="apiKey")
+    if auth_type == "none" and not isinstance(provider, Node):
+        raise InvalidRequest(
+            f"apiKey is required: {provider.name} serves nobody without.", param="apiKey"
+        )
+
+
+def _credentials(sealer: Sealer, provider: Provider, api_key: str | None) -> Credentials:
+    headers = open_headers(sealer, provider) if isinstance(provider, Node) else {}
+    return Credentials(api_key=api_key, headers=headers)
+
+
+def _no_such_connection() -> NotFound:
+    return NotFound("There is no provider connection with this id.", param="id")
+
+
+def _found(con: Database, connection_id: str) -> Connection:
+    connection = find_connection(con, connection_id)
+    if connection is None:
+        raise _no_such_connection()
+    return connection
+
+
+def _provider_of(con: Database, connection: Connection) -> Provider:
+    provider = find_provider(con, connection.provider)
+    if provider is None:
+        raise Conflict(
+            f"The provider `{connection.provider}` is no longer in the catalogue: "
+            "delete the connection."
+        )
+    return provider
+
+
+def _shown(connection: Connection) -> OneConnection:
+    return OneConnection.model_construct(connection=show_connection(connection))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

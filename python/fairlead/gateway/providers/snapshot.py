@@ -1,0 +1,86 @@
+"""What the relay gets of the providers: active connections, the models they serve, what those
+cost.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+from fairlead.gateway.nodes.table import all_nodes
+from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
+from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
+from fairlead.gateway.providers.models import known_models
+from fairlead.gateway.providers.table import Connection, active_connections
+from fairlead.store.file import Connection as Database
+
+
+def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
+    """`connections`, `models` and `prices` as in the snapshot.
+
+    A model is listed once, under the provider's first prefix; it has a price under each prefix.
+    Where connections of one provider differ in what they say of a model, the most preferred one is
+    right.
+    """
+    nodes = all_nodes(con)
+    connections: list[dict[str, Any]] = []
+    models: dict[str, dict[str, Any]] = {}
+    prices: dict[str, dict[str, Any]] = {}
+    for connection in active_connections(con):
+        provider = catalogue().get(connection.provider) or nodes.get(connection.provider)
+        if provider is None:
+            # Its provider left the catalogue with an upgrade: nothing says any more where to dial.
+            continue
+        endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
+        connections.append(_connection(connection, endpoint))
+        for model in known_models(provider, connection):
+            listed = f"{endpoint.prefixes[0]}/{model['id']}"
+            models.setdefault(listed, _model(listed, connection.provider, endpoint, model))
+        for model_id, price in _prices(provider, connection):
+            for prefix in endpoint.prefixes:
+                prices.setdefault(f"{prefix}/{model_id}", price)
+    return {
+        "connections": connections,
+        "models": [models[name] for name in sorted(models)],
+        "prices": [{"model": name, **prices[name]} for name in sorted(prices)],
+    }
+
+
+def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
+    sealed = connection.credentials_sealed
+    return {
+        "id": connection.id,
+        "name": connection.name,
+        "provider": connection.provider,
+        "prefixes": list(endpoint.prefixes),
+        "dialect": endpoint.dialect,
+        "base_url": endpoint.base_url,
+        "chat_path": endpoint.chat_path,
+        "auth": endpoint.auth,
+        "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
+        "priority": connection.priority,
+        "timeouts": endpoint.timeouts,
+    }
+
+
+def _model(listed: str, provider: str, endpoint: Endpoint, model: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": listed,
+        "provider": provider,
+        "created": model.get("created") or 0,
+        "owned_by": model.get("owned_by") or endpoint.prefixes[0],
+        "context_length": model.get("context_length"),
+        "max_output_tokens": model.get("max_output_tokens"),
+    }
+
+
+def _prices(provider: Provider, connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The operator's word first, then the catalogue's, then what the provider itself listed."""
+    yield from (connection.provider_specific.get("prices") or {}).items()
+    if isinstance(provider, CatalogueProvider):
+        for entry in provider.models:
+            yield entry.id, entry.price.model_dump()
+    for model in connection.models or ():
+        if model.get("price"):
+            yield model["id"], model["price"]

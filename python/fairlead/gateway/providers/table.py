@@ -1,0 +1,130 @@
+"""The table `provider_connections`: one row per connection, its credential sealed."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import orjson
+
+from fairlead.store.file import Connection as Database
+
+_COLUMNS = (
+    "id", "provider", "auth_type", "name", "display_name", "priority", "is_active", "default_model",
+    "max_concurrent", "provider_specific", "credentials_sealed", "api_key_tail", "test_status",
+    "last_error",
+    "last_error_at_ms", "last_tested_at_ms", "models", "created_at_ms", "updated_at_ms",
+)  # fmt: skip
+
+# Made of the constants above; nothing that a caller sends is in the text.
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM provider_connections"
+_INSERT = (
+    f"INSERT INTO provider_connections ({', '.join(_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * len(_COLUMNS))})"
+)
+_UPDATE = (
+    f"UPDATE provider_connections SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHERE id = ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection at rest.
+
+    `provider` is a catalogue id or a node's id. `provider_specific` is `ProviderSpecific` in its
+    JSON form. `models` is what the provider listed when it was last asked, None before.
+    `api_key_tail` is what may be shown of the key.
+    """
+
+    id: str
+    provider: str
+    auth_type: str
+    name: str
+    display_name: str | None
+    priority: int
+    is_active: bool
+    default_model: str | None
+    max_concurrent: int | None
+    provider_specific: dict[str, Any]
+    credentials_sealed: bytes | None
+    api_key_tail: str | None
+    test_status: str | None
+    last_error: str | None
+    last_error_at_ms: int | None
+    last_tested_at_ms: int | None
+    models: list[dict[str, Any]] | None
+    created_at_ms: int
+    updated_at_ms: int
+
+
+def insert_connection(con: Database, connection: Connection) -> None:
+    """Adds a connection, in the writer."""
+    con.execute(_INSERT, _written(connection))
+
+
+def update_connection(con: Database, connection: Connection) -> None:
+    """Replaces a connection's row, in the writer."""
+    con.execute(_UPDATE, [*_written(connection)[1:], connection.id])
+
+
+def delete_connection(con: Database, connection_id: str) -> bool:
+    """Removes a connection, in the writer; False when there is none."""
+    query = "DELETE FROM provider_connections WHERE id = ? RETURNING 1"
+    return con.execute(query, [connection_id]).fetchone() is not None
+
+
+def find_connection(con: Database, connection_id: str) -> Connection | None:
+    """The connection with this id."""
+    row = con.execute(f"{_SELECT} WHERE id = ?", [connection_id]).fetchone()
+    return None if row is None else _read(row)
+
+
+def list_connections(con: Database, limit: int, offset: int) -> list[Connection]:
+    """Connections in the order of their making."""
+    rows = con.execute(f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset])
+    return [_read(row) for row in rows.fetchall()]
+
+
+def connections_of(con: Database, provider: str) -> list[Connection]:
+    """Every connection of a provider, in the order of their making."""
+    rows = con.execute(f"{_SELECT} WHERE provider = ? ORDER BY created_at_ms, id", [provider])
+    return [_read(row) for row in rows.fetchall()]
+
+
+def active_connections(con: Database) -> list[Connection]:
+    """Active connections, the most preferred first."""
+    rows = con.execute(f"{_SELECT} WHERE is_active ORDER BY priority, id").fetchall()
+    return [_read(row) for row in rows]
+
+
+def forget_tests(con: Database, provider: str) -> None:
+    """Drops what tests found out about a provider's connections, in the writer: its address is
+    another now.
+    """
+    con.execute(
+        "UPDATE provider_connections SET test_status = NULL, last_error = NULL, "
+        "last_error_at_ms = NULL, models = NULL WHERE provider = ?",
+        [provider],
+    )
+
+
+def count_connections(con: Database) -> int:
+    """How many connections there are."""
+    row = con.execute("SELECT count(*) FROM provider_connections").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _written(connection: Connection) -> list[Any]:
+    values = dict(zip(_COLUMNS, astuple(connection), strict=True))
+    values["provider_specific"] = orjson.dumps(values["provider_specific"]).decode()
+    if values["models"] is not None:
+        values["models"] = orjson.dumps(values["models"]).decode()
+    return list(values.values())
+
+
+def _read(row: tuple[Any, ...]) -> Connection:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    values["provider_specific"] = orjson.loads(values["provider_specific"])
+    if values["models"] is not None:
+        values["models"] = orjson.loads(values["models"])
+    return Connection(**values)
