@@ -1,0 +1,128 @@
+"""From the spool into the table `requests`, each segment exactly once.
+
+The names of a round's segments go into the table `segments` in the transaction that adds their
+rows; the files are deleted after the commit. Whatever dies in between, the next round finds the
+names and only deletes. A line that is no record is set aside in `spool/rejected/` and holds nothing
+up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import structlog
+
+from fairlead.store.database import Database
+from fairlead.store.file import Connection
+from fairlead.usage.record import parse_lines
+from fairlead.usage.segment import Segment, read_segments
+
+POLL_S = 0.25
+WRITE_DEADLINE_S = 60.0
+
+# Names of segments that are deleted are kept a little longer than anybody could still look for
+# them.
+NAMES_KEPT_MS = 3_600_000
+FORGET_EVERY_S = 60.0
+
+REJECTED_BYTES_MAX = 64 * 1024 * 1024
+
+log = structlog.get_logger("fairlead.usage")
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    name: str
+    rows: pa.Table
+
+
+class Ingest:
+    """Moves settled requests from `<data dir>/spool` into the usage database."""
+
+    def __init__(self, usage: Database, spool_dir: Path) -> None:
+        self._usage = usage
+        self._spool_dir = spool_dir
+        self._forgot_at = time.monotonic()
+
+    async def run(self) -> None:
+        """Works until it is cancelled. Raises when the database does not answer; nothing is lost by
+        that.
+        """
+        while True:
+            if await self.ingest() == 0:
+                await self._forget_names()
+                await asyncio.sleep(POLL_S)
+
+    async def ingest(self) -> int:
+        """One round; the number of segments that were dealt with."""
+        segments = await asyncio.to_thread(read_segments, self._spool_dir)
+        if not segments:
+            return 0
+        batches = await asyncio.to_thread(self._parse, segments)
+        await self._usage.write(lambda con: _insert(con, batches), deadline_s=WRITE_DEADLINE_S)
+        await asyncio.to_thread(_delete, segments)
+        return len(segments)
+
+    def _parse(self, segments: list[Segment]) -> list[_Batch]:
+        batches = []
+        for segment in segments:
+            parsed = parse_lines(segment.data)
+            if parsed.rejected:
+                self._set_aside(segment.name, parsed.rejected)
+            batches.append(_Batch(segment.name, parsed.rows))
+        return batches
+
+    def _set_aside(self, name: str, lines: list[bytes]) -> None:
+        folder = self._spool_dir / "rejected"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        kept = sum(entry.stat().st_size for entry in os.scandir(folder))
+        is_kept = kept < REJECTED_BYTES_MAX
+        log.error("lines are no records", segment=name, lines=len(lines), kept=is_kept)
+        if is_kept:
+            # Written anew if the round is: the same lines under the same name.
+            handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(b"\n".join(lines) + b"\n")
+
+    async def _forget_names(self) -> None:
+        if time.monotonic() - self._forgot_at < FORGET_EVERY_S:
+            return
+        self._forgot_at = time.monotonic()
+        before_ms = time.time_ns() // 1_000_000 - NAMES_KEPT_MS
+        # Called when the spool is empty, so none of these names has a file any more.
+        await self._usage.write(
+            lambda con: con.execute(
+                "DELETE FROM segments WHERE ingested_at_ms < ?", [before_ms]
+            ).fetchall()
+        )
+
+
+def _insert(con: Connection, batches: list[_Batch]) -> None:
+    names = [batch.name for batch in batches]
+    known = {
+        row[0]
+        for row in con.execute(
+            "SELECT name FROM segments WHERE name IN (SELECT unnest(?))", [names]
+        ).fetchall()
+    }
+    fresh = {batch.name: batch.rows for batch in batches if batch.name not in known}
+    if not fresh:
+        return
+    rows = pa.concat_tables(list(fresh.values()))
+    con.register("settled", rows)
+    try:
+        con.execute("INSERT INTO requests BY NAME SELECT * FROM settled")
+    finally:
+        con.unregister("settled")
+    now_ms = time.time_ns() // 1_000_000
+    con.execute("INSERT INTO segments SELECT unnest(?), ?", [list(fresh), now_ms])
+
+
+def _delete(segments: list[Segment]) -> None:
+    for segment in segments:
+        segment.path.unlink(missing_ok=True)

@@ -1,0 +1,55 @@
+"""Settled requests one by one, newest first. Those of keys that ask for no log are never listed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.store.file import Connection
+from fairlead.usage.record import SCHEMA
+
+COLUMNS = tuple(name for name in SCHEMA.names if name != "no_log")
+
+_CONDITIONS = {
+    "key_id": "key_id = ?",
+    "model": "(model = ? OR upstream_model = ?)",
+    "provider": "provider = ?",
+    "status": "status = ?",
+    "outcome": "outcome = ?",
+    "from_ms": "ts_ms >= ?",
+    "until_ms": "ts_ms < ?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """What is None does not narrow. `model` is the caller's name for it or the provider's."""
+
+    key_id: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    status: int | None = None
+    outcome: str | None = None
+    from_ms: int | None = None
+    until_ms: int | None = None
+
+
+def read_log(
+    con: Connection, narrow: LogFilter, limit: int, offset: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Rows as in the table, and how many the filter leaves."""
+    where = ["NOT no_log"]
+    bound: list[object] = []
+    for name, condition in _CONDITIONS.items():
+        value = getattr(narrow, name)
+        if value is not None:
+            where.append(condition)
+            bound += [value] * condition.count("?")
+    # Made of the constants above; what the caller sent is bound.
+    source = f"FROM requests WHERE {' AND '.join(where)}"
+    total = con.execute(f"SELECT count(*) {source}", bound).fetchone()
+    rows = con.execute(
+        f"SELECT {', '.join(COLUMNS)} {source} ORDER BY ts_ms DESC, request_id LIMIT ? OFFSET ?",
+        [*bound, limit, offset],
+    ).fetchall()
+    return [dict(zip(COLUMNS, row, strict=True)) for row in rows], int(total[0]) if total else 0

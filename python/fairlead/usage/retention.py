@@ -1,0 +1,54 @@
+"""Deleting what is older than the operator wants it kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import structlog
+
+from fairlead.store.database import Database
+from fairlead.store.file import Connection
+from fairlead.store.operator_settings import read_operator_settings
+from fairlead.store.state import State
+
+EVERY_S = 3600.0
+DAY_MS = 86_400_000
+
+# One transaction deletes one slice, so that ingest never waits long.
+SLICE_MS = 3_600_000
+WRITE_DEADLINE_S = 60.0
+
+log = structlog.get_logger("fairlead.usage")
+
+
+async def run_retention(state: State, usage: Database) -> None:
+    """Works until it is cancelled, now and then every hour, by the setting `usageRetentionDays`."""
+    while True:
+        settings = await state.read(read_operator_settings)
+        kept_from_ms = time.time_ns() // 1_000_000 - settings.usage_retention_days * DAY_MS
+        deleted = await delete_before(usage, kept_from_ms)
+        if deleted:
+            log.info("old usage deleted", requests=deleted, days=settings.usage_retention_days)
+        await asyncio.sleep(EVERY_S)
+
+
+async def delete_before(usage: Database, kept_from_ms: int) -> int:
+    """Deletes requests admitted before this time (UTC milliseconds), oldest first; how many there
+    were.
+    """
+
+    def oldest(con: Connection) -> int | None:
+        row = con.execute("SELECT min(ts_ms) FROM requests").fetchone()
+        return None if row is None or row[0] is None else int(row[0])
+
+    deleted = 0
+    while (start_ms := await usage.read(oldest)) is not None and start_ms < kept_from_ms:
+        until_ms = min(kept_from_ms, start_ms + SLICE_MS)
+
+        def work(con: Connection, until_ms: int = until_ms) -> int:
+            row = con.execute("DELETE FROM requests WHERE ts_ms < ?", [until_ms]).fetchone()
+            return int(row[0]) if row else 0
+
+        deleted += await usage.write(work, deadline_s=WRITE_DEADLINE_S)
+    return deleted

@@ -1,0 +1,151 @@
+"""`/api/usage`: what was used over time, and the requests one by one."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Annotated, Literal, get_args
+
+from fastapi import APIRouter, Depends, Query
+
+from fairlead.errors import InvalidRequest
+from fairlead.store.services import ServicesDep
+from fairlead.usage.history import BUCKETS, Dimension, Span, read_history
+from fairlead.usage.log import LogFilter, read_log
+from fairlead.usage.views import (
+    History,
+    Logs,
+    RequestLogs,
+    moment_of,
+    show_history_row,
+    show_log_row,
+    show_request_log_row,
+)
+
+router = APIRouter(prefix="/api/usage", tags=["usage"])
+
+DAY_MS = 86_400_000
+DEFAULT_DAYS = 7
+LATEST_MS = 253_402_300_799_999  # the end of the year 9999
+DEFAULT_GROUPS = "day,provider,model"
+
+Outcome = Literal["completed", "upstream_failed", "client_gone", "refused", "shed", "drained"]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Offset = Annotated[int, Query(ge=0, le=2**31)]
+From = Annotated[
+    str | None,
+    Query(alias="from", max_length=40, description="ISO 8601, or UTC milliseconds; inclusive."),
+]
+To = Annotated[
+    str | None, Query(max_length=40, description="ISO 8601, or UTC milliseconds; exclusive.")
+]
+Text = Annotated[str | None, Query(max_length=300)]
+
+
+@router.get("/history", summary="Usage over time, in groups")
+async def history(
+    services: ServicesDep,
+    from_: From = None,
+    to: To = None,
+    group_by: Annotated[
+        str,
+        Query(
+            alias="groupBy",
+            max_length=200,
+            description="Any of hour, day, month and the rest, by commas.",
+        ),
+    ] = DEFAULT_GROUPS,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> History:
+    groups = _dimensions(group_by)
+    until_ms = _moment_ms(to, "to") if to else time.time_ns() // 1_000_000 + 1
+    from_ms = _moment_ms(from_, "from") if from_ else max(until_ms - DEFAULT_DAYS * DAY_MS, 0)
+    if from_ms >= until_ms:
+        raise InvalidRequest("from must be before to.", param="from")
+    span = Span(from_ms, until_ms)
+    rows, total = await services.usage.read(
+        lambda con: read_history(con, span, groups, limit, offset)
+    )
+    return History.model_construct(
+        history=[show_history_row(row) for row in rows],
+        total=total,
+        limit=limit,
+        offset=offset,
+        from_=moment_of(from_ms),
+        to=moment_of(until_ms),
+        group_by=groups,
+    )
+
+
+def _log_filter(
+    key_id: Annotated[str | None, Query(alias="keyId", max_length=300)] = None,
+    model: Text = None,
+    provider: Text = None,
+    status: Annotated[int | None, Query(ge=100, le=999)] = None,
+    outcome: Outcome | None = None,
+    from_: From = None,
+    to: To = None,
+) -> LogFilter:
+    return LogFilter(
+        key_id=key_id,
+        model=model,
+        provider=provider,
+        status=status,
+        outcome=outcome,
+        from_ms=_moment_ms(from_, "from") if from_ else None,
+        until_ms=_moment_ms(to, "to") if to else None,
+    )
+
+
+FilterDep = Annotated[LogFilter, Depends(_log_filter)]
+
+
+@router.get("/logs", summary="Settled requests, newest first")
+async def logs(
+    services: ServicesDep, narrow: FilterDep, limit: Limit = 50, offset: Offset = 0
+) -> Logs:
+    rows, total = await services.usage.read(lambda con: read_log(con, narrow, limit, offset))
+    return Logs.model_construct(
+        logs=[show_log_row(row) for row in rows], total=total, limit=limit, offset=offset
+    )
+
+
+@router.get("/request-logs", summary="Settled requests in full, newest first")
+async def request_logs(
+    services: ServicesDep, narrow: FilterDep, limit: Limit = 50, offset: Offset = 0
+) -> RequestLogs:
+    rows, total = await services.usage.read(lambda con: read_log(con, narrow, limit, offset))
+    return RequestLogs.model_construct(
+        logs=[show_request_log_row(row) for row in rows], total=total, limit=limit, offset=offset
+    )
+
+
+def _dimensions(text: str) -> list[Dimension]:
+    known: dict[str, Dimension] = {name: name for name in get_args(Dimension)}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise InvalidRequest(f"groupBy must name some of {', '.join(known)}.", param="groupBy")
+    if len(BUCKETS.intersection(names)) > 1:
+        raise InvalidRequest(
+            "groupBy must name one of hour, day and month at most.", param="groupBy"
+        )
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _moment_ms(text: str, param: str) -> int:
+    try:
+        if text.isdecimal() and text.isascii():
+            ms = int(text)
+        else:
+            moment = datetime.fromisoformat(text)
+            ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        ms = -1
+    if not 0 <= ms <= LATEST_MS:
+        raise InvalidRequest(
+            f"{param} must be an ISO 8601 time, such as 2027-01-31T12:00:00Z, or UTC milliseconds.",
+            param=param,
+        )
+    return ms

@@ -1,0 +1,102 @@
+"""Segments in the spool: which may be read, and what is in them.
+
+A sealed segment (`.ndjson`) is whole. An open one (`.open`) belongs to its writer as long as that
+holds the lock; if the lock can be taken, the writer is gone and the segment is ours, without a last
+line that is not whole.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+SEALED = ".ndjson"
+OPEN = ".open"
+
+# One round's work: the transaction stays short and memory bounded however long control was away.
+ROUND_SEGMENTS = 64
+ROUND_BYTES = 32 * 1024 * 1024
+
+log = structlog.get_logger("fairlead.usage")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment's content. `name` is the file's without its suffix: sealed or adopted, it is the
+    same segment.
+    """
+
+    name: str
+    path: Path
+    data: bytes
+
+
+def read_segments(spool_dir: Path) -> list[Segment]:
+    """The next segments in name order, at most one round's work (at least one, however large)."""
+    segments: list[Segment] = []
+    size = 0
+    for path in _listed(spool_dir):
+        segment = _read_sealed(path) if path.suffix == SEALED else _adopt(path)
+        if segment is None:
+            continue
+        segments.append(segment)
+        size += len(segment.data)
+        if size >= ROUND_BYTES or len(segments) >= ROUND_SEGMENTS:
+            break
+    return segments
+
+
+def _listed(spool_dir: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(spool_dir) as entries:
+            names = [entry.name for entry in entries if entry.name.endswith((SEALED, OPEN))]
+    except FileNotFoundError:
+        # The first worker makes the folder.
+        return iter(())
+    return (spool_dir / name for name in sorted(names))
+
+
+def _read_sealed(path: Path) -> Segment | None:
+    try:
+        return Segment(path.stem, path, path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _adopt(path: Path) -> Segment | None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        # Sealed since it was listed.
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _is_still(handle, path):
+            return None
+        with os.fdopen(os.dup(handle), "rb") as file:
+            data = file.read()
+    except BlockingIOError:
+        return None
+    finally:
+        os.close(handle)
+    whole = data[: data.rfind(b"\n") + 1]
+    if len(whole) < len(data):
+        log.warning("partial line left out", segment=path.stem, bytes=len(data) - len(whole))
+    return Segment(path.stem, path, whole)
+
+
+def _is_still(handle: int, path: Path) -> bool:
+    """Whether the locked file still has its name: its writer may have sealed it and gone in
+    between.
+    """
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    ours = os.fstat(handle)
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

@@ -1,0 +1,149 @@
+"""Usage as the API shows it: money as integer micro-dollars and as a USD number, times as ISO
+8601.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic.alias_generators import to_camel
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+USD_MICROS = 1_000_000
+
+
+def iso(moment: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def moment_of(ms: int) -> datetime:
+    """The moment of a count of UTC milliseconds."""
+    return EPOCH + timedelta(milliseconds=ms)
+
+
+Time = Annotated[datetime, PlainSerializer(iso, when_used="json")]
+
+
+class _View(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
+
+
+class HistoryRow(_View):
+    """One group. What it is not grouped by is null. Latencies are milliseconds, percentiles right
+    to one per cent.
+    """
+
+    bucket: Time | None = Field(description="Start of the hour, day or month, UTC.")
+    provider: str | None
+    model: str | None
+    key_id: str | None
+    endpoint: str | None
+    connection_id: str | None
+    requests: int
+    errors: int = Field(description="Requests with another outcome than `completed`.")
+    tokens_input: int
+    tokens_output: int
+    tokens_cached: int
+    tokens_reasoning: int
+    tokens_cache_write: int
+    cost_usd_micros: int
+    cost_usd: float
+    avg_latency_ms: float
+    p50_latency_ms: float
+    p95_latency_ms: float
+    p99_latency_ms: float
+
+
+class History(_View):
+    history: list[HistoryRow]
+    total: int
+    limit: int
+    offset: int
+    from_: Time = Field(alias="from")
+    to: Time
+    group_by: Sequence[str]
+
+
+class LogRow(_View):
+    """A settled request in short."""
+
+    request_id: str
+    timestamp: Time
+    key_id: str | None
+    endpoint: str
+    model: str | None
+    provider: str | None
+    connection_id: str | None
+    stream: bool
+    status: int
+    outcome: str
+    error_kind: str | None
+    tokens_input: int
+    tokens_output: int
+    cost_usd_micros: int
+    cost_usd: float
+    latency_ms: float
+    ttft_ms: float | None
+
+
+class RequestLogRow(LogRow):
+    """A settled request in full."""
+
+    worker_id: str
+    principal_kind: str
+    session_tag: str | None
+    method: str
+    path: str
+    upstream_model: str | None
+    tokens_cached: int
+    tokens_reasoning: int
+    tokens_cache_write: int
+    attempts: int
+    bytes_request: int
+    bytes_response: int
+
+
+class Logs(_View):
+    logs: list[LogRow]
+    total: int
+    limit: int
+    offset: int
+
+
+class RequestLogs(_View):
+    logs: list[RequestLogRow]
+    total: int
+    limit: int
+    offset: int
+
+
+def show_history_row(row: dict[str, Any]) -> HistoryRow:
+    """A row of `read_history`."""
+    shown: dict[str, Any] = {name: row.get(name) for name in HistoryRow.model_fields}
+    bucket_ms = row.get("bucket_ms")
+    shown["bucket"] = None if bucket_ms is None else moment_of(bucket_ms)
+    shown["cost_usd"] = row["cost_usd_micros"] / USD_MICROS
+    for share in ("avg", "p50", "p95", "p99"):
+        shown[f"{share}_latency_ms"] = round(row[f"{share}_latency_ms"], 3)
+    return HistoryRow.model_construct(**shown)
+
+
+def show_log_row(row: dict[str, Any]) -> LogRow:
+    """A row of `read_log`, in short."""
+    return LogRow.model_construct(**_shown(row, LogRow))
+
+
+def show_request_log_row(row: dict[str, Any]) -> RequestLogRow:
+    """A row of `read_log`, in full."""
+    return RequestLogRow.model_construct(**_shown(row, RequestLogRow))
+
+
+def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
+    shown = {name: row[name] for name in view.model_fields if name in row}
+    shown["timestamp"] = moment_of(row["ts_ms"])
+    shown["cost_usd"] = row["cost_usd_micros"] / USD_MICROS
+    return shown
