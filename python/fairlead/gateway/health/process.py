@@ -1,0 +1,58 @@
+"""What control knows of its own process and of the spool that it empties."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_STARTED = time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """Sealed segments that wait: how many, how large, how old the oldest is (None when there is
+    none).
+    """
+
+    segments: int
+    bytes: int
+    oldest_age_s: float | None
+
+
+def uptime_s() -> float:
+    """Seconds since this process loaded fairlead."""
+    return time.monotonic() - _STARTED
+
+
+def memory_bytes() -> int:
+    """Resident memory of this process; where the system does not tell, the most it ever had."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def measure_spool(spool_dir: Path) -> Spool:
+    """What waits in the spool; blocking."""
+    sizes: list[int] = []
+    oldest_ns: int | None = None
+    try:
+        entries = list(os.scandir(spool_dir))
+    except FileNotFoundError:
+        entries = []
+    for entry in entries:
+        if not entry.name.endswith(".ndjson"):
+            continue
+        try:
+            about = entry.stat()
+        except FileNotFoundError:
+            # Ingested since it was listed.
+            continue
+        sizes.append(about.st_size)
+        oldest_ns = min(about.st_mtime_ns, oldest_ns or about.st_mtime_ns)
+    age_s = None if oldest_ns is None else max(time.time_ns() - oldest_ns, 0) / 1e9
+    return Spool(len(sizes), sum(sizes), age_s)

@@ -1,0 +1,178 @@
+"""`/api/monitoring/health`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from fastapi import APIRouter
+
+from fairlead import __version__
+from fairlead.errors import StorageUnavailable
+from fairlead.gateway.health.credentials import (
+    FAILED_SHOWN,
+    CredentialHealth,
+    StoredConnection,
+    judge_credentials,
+    read_connections,
+)
+from fairlead.gateway.health.process import Spool, measure_spool, memory_bytes, uptime_s
+from fairlead.gateway.health.views import (
+    ConnectionHealthView,
+    CredentialHealthView,
+    FailedConnection,
+    HealthView,
+    ProviderSummary,
+    SpoolView,
+    TaskView,
+    WorkerView,
+)
+from fairlead.gateway.keys.fields import moment_of
+from fairlead.gateway.providers.catalogue import catalogue
+from fairlead.store.services import Services, ServicesDep, WorkerReport
+
+router = APIRouter(prefix="/api/monitoring", tags=["monitoring"])
+
+# Usage that waits longer than this is not being ingested.
+SPOOL_LATE_S = 30.0
+
+
+@router.get(
+    "/health",
+    summary="Health of the gateway and its providers",
+    response_model_exclude_defaults=True,
+)
+async def health(services: ServicesDep) -> HealthView:
+    # Health answers when storage does not: that is when it is asked for.
+    try:
+        connections = await services.state.read(read_connections)
+    except StorageUnavailable:
+        connections = []
+    spool = await asyncio.to_thread(measure_spool, services.data_dir / "spool")
+    workers = services.workers()
+    live = merge_reports(report for report in workers if report.live)
+    now_ms = time.time_ns() // 1_000_000
+    return HealthView.model_construct(
+        status=_status(services, workers, spool),
+        timestamp=moment_of(now_ms),
+        version=__version__,
+        uptime_seconds=round(uptime_s(), 3),
+        snapshot_version=services.snapshot_version(),
+        provider_summary=_summary(connections, live),
+        credential_health=_credentials(judge_credentials(connections, live, now_ms)),
+        workers=[_worker(report) for report in workers],
+        tasks=[
+            TaskView.model_construct(
+                name=t.name, running=t.running, restarts=t.restarts, last_error=t.last_error
+            )
+            for t in services.tasks()
+        ],
+        connection_health=[
+            _connection(each, live[each.id]) for each in connections if each.id in live
+        ],
+        spool=SpoolView.model_construct(
+            segments=spool.segments, bytes=spool.bytes, oldest_age_seconds=spool.oldest_age_s
+        ),
+        storage={"state": services.state.database.fault, "usage": services.usage.fault},
+        memory_bytes=memory_bytes(),
+    )
+
+
+def merge_reports(reports: Iterable[WorkerReport]) -> dict[str, dict[str, Any]]:
+    """What workers say of each connection, as one: it cools if it cools anywhere."""
+    merged: dict[str, dict[str, Any]] = {}
+    for report in reports:
+        for said in report.stats.get("connections", ()):
+            one = merged.get(said["id"])
+            if one is None:
+                merged[said["id"]] = dict(said)
+                continue
+            if said["cooling_ms"] > one["cooling_ms"]:
+                one.update(cooling_ms=said["cooling_ms"], state=said["state"])
+            one["last_error"] = one["last_error"] or said["last_error"]
+            one["latency_ms"] = _mean_latency(one, said)
+            one["successes"] += said["successes"]
+            one["failures"] += said["failures"]
+    return merged
+
+
+def _mean_latency(one: dict[str, Any], other: dict[str, Any]) -> float | None:
+    known = [each for each in (one, other) if each["latency_ms"] is not None]
+    weight = sum(each["successes"] for each in known)
+    if not weight:
+        return known[0]["latency_ms"] if known else None
+    return float(sum(each["latency_ms"] * each["successes"] for each in known) / weight)
+
+
+def _status(
+    services: Services, workers: list[WorkerReport], spool: Spool
+) -> Literal["healthy", "degraded", "error"]:
+    if services.state.database.fault or services.usage.fault:
+        return "error"
+    late = spool.oldest_age_s is not None and spool.oldest_age_s > SPOOL_LATE_S
+    if late or not any(w.live for w in workers) or not all(t.running for t in services.tasks()):
+        return "degraded"
+    return "healthy"
+
+
+def _summary(
+    connections: list[StoredConnection], live: dict[str, dict[str, Any]]
+) -> ProviderSummary:
+    return ProviderSummary.model_construct(
+        catalog_count=len(catalogue()),
+        configured_count=len({each.provider for each in connections}),
+        active_count=len({each.provider for each in connections if each.is_active}),
+        monitored_count=len({each.provider for each in connections if each.id in live}),
+    )
+
+
+def _credentials(found: CredentialHealth) -> CredentialHealthView:
+    failed = [
+        FailedConnection.model_construct(
+            id=each.id,
+            name=each.name,
+            provider=each.provider,
+            test_status=each.test_status,
+            last_error=each.last_error,
+            last_error_at=None
+            if each.last_error_at_ms is None
+            else moment_of(each.last_error_at_ms),
+        )
+        for each in found.failed[:FAILED_SHOWN]
+    ]
+    return CredentialHealthView.model_construct(
+        ok=found.ok,
+        failed=len(found.failed),
+        failed_connections=failed or None,
+        stale_db_non_ok_count=found.stale,
+    )
+
+
+def _worker(report: WorkerReport) -> WorkerView:
+    stats = report.stats
+    return WorkerView.model_construct(
+        id=report.worker_id,
+        pid=report.pid,
+        live=report.live,
+        applied_version=report.applied_version,
+        heard_ms_ago=report.age_ms,
+        in_flight=stats.get("in_flight", 0),
+        open_streams=stats.get("open_streams", 0),
+        requests_total=stats.get("requests_total", 0),
+        shed_total=stats.get("shed_total", 0),
+        draining=stats.get("draining", False),
+    )
+
+
+def _connection(stored: StoredConnection, said: dict[str, Any]) -> ConnectionHealthView:
+    return ConnectionHealthView.model_construct(
+        id=stored.id,
+        name=stored.name,
+        provider=stored.provider,
+        **{
+            name: said[name]
+            for name in ("state", "cooling_ms", "last_error", "successes", "failures", "latency_ms")
+        },
+    )

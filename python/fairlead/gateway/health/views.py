@@ -1,0 +1,99 @@
+"""Health as the API shows it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fairlead.gateway.keys.fields import Wire
+from fairlead.gateway.providers.views import Time
+
+
+class ProviderSummary(Wire):
+    """Providers: in the catalogue, with a connection, with an active one, with one that workers
+    report on.
+    """
+
+    catalog_count: int
+    configured_count: int
+    active_count: int
+    monitored_count: int
+
+
+class FailedConnection(Wire):
+    id: str
+    name: str
+    provider: str
+    test_status: str | None
+    last_error: str | None
+    last_error_at: Time | None
+
+
+class CredentialHealthView(Wire):
+    """Of active connections by their last test. `failedConnections` is there when `failed` is not
+    0.
+    """
+
+    ok: int
+    failed: int
+    failed_connections: list[FailedConnection] | None = None
+    stale_db_non_ok_count: int
+
+
+class WorkerView(Wire):
+    id: str
+    pid: int
+    live: bool
+    applied_version: int
+    heard_ms_ago: int
+    in_flight: int
+    open_streams: int
+    requests_total: int
+    shed_total: int
+    draining: bool
+
+
+class TaskView(Wire):
+    name: str
+    running: bool
+    restarts: int
+    last_error: str | None
+
+
+class ConnectionHealthView(Wire):
+    """Over all live workers: sums of counts, the longest cooldown, the mean latency."""
+
+    id: str
+    name: str
+    provider: str
+    state: str
+    cooling_ms: int
+    last_error: str | None
+    successes: int
+    failures: int
+    latency_ms: float | None
+
+
+class SpoolView(Wire):
+    segments: int
+    bytes: int
+    oldest_age_seconds: float | None
+
+
+class HealthView(Wire):
+    """`degraded`: no live worker, a background task down, or usage that waits too long; `error`:
+    storage fails.
+    """
+
+    status: Literal["healthy", "degraded", "error"]
+    timestamp: Time
+    version: str
+    uptime_seconds: float
+    snapshot_version: int
+    provider_summary: ProviderSummary
+    credential_health: CredentialHealthView
+    workers: list[WorkerView]
+    tasks: list[TaskView]
+    connection_health: list[ConnectionHealthView]
+    spool: SpoolView
+    storage: dict[str, str | None]
+    memory_bytes: int
