@@ -84,11 +84,12 @@ pub fn parse_retry_after(value: &str, now_unix_s: u64) -> Option<u64> {
         .map(|seconds| seconds.saturating_mul(1_000).min(MAX_HINT_MS))
 }
 
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
 /// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7) as seconds since 1970.
 fn parse_http_date(text: &str) -> Option<u64> {
     let mut parts = text.split_once(", ")?.1.split(' ');
     let day: u64 = parts.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let name = parts.next()?;
     let month = MONTHS.iter().position(|&month| month == name)? as u64 + 1;
     let year: u64 = parts.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;

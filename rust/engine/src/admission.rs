@@ -48,9 +48,9 @@ pub struct Forward {
 #[derive(Debug)]
 pub struct Pending {
     pub exchange: Arc<Exchange>,
-    admission: Option<Box<(Admission, Option<Forward>, Held)>>,
+    /// The request, but for its body; gone once the request is answered or under way.
+    whole: Option<Box<Whole>>,
     body: BytesMut,
-    buffered: Option<Held>,
     limit: usize,
     expected: Option<u64>,
     surface: Surface,
@@ -82,7 +82,7 @@ pub enum Admitted {
 #[derive(Debug)]
 pub enum Fed {
     More,
-    Whole(Whole),
+    Whole(Box<Whole>),
     /// The exchange has its answer.
     Refused,
 }
@@ -188,9 +188,15 @@ fn gate(
     let forward = (route.answer == Answer::Control).then(|| forward(inbound));
     Ok(Some(Pending {
         exchange: Arc::clone(exchange),
-        admission: Some(Box::new((admission, forward, in_flight))),
+        whole: Some(Box::new(Whole {
+            exchange: Arc::clone(exchange),
+            admission,
+            forward,
+            body: Bytes::new(),
+            in_flight,
+            buffered: None,
+        })),
         body: BytesMut::new(),
-        buffered: None,
         limit: route.body_limit_bytes,
         expected: if sheet.has_body { sheet.content_length } else { Some(0) },
         surface: route.surface,
@@ -228,29 +234,21 @@ impl Pending {
                     .after_s(1);
             return self.refuse(shared, &fault);
         }
-        if more && self.body.is_empty() {
-            self.body.reserve(self.expected.map_or(piece.len(), |length| length.min(self.limit as u64) as usize));
-        }
         if more {
+            if self.body.is_empty() {
+                self.body.reserve(self.expected.map_or(piece.len(), |length| length.min(self.limit as u64) as usize));
+            }
             self.body.extend_from_slice(piece);
             return Fed::More;
         }
-        let body = if self.body.is_empty() {
+        let Some(mut whole) = self.whole.take() else { return Fed::Refused };
+        whole.body = if self.body.is_empty() {
             Bytes::copy_from_slice(piece)
         } else {
             self.body.extend_from_slice(piece);
             std::mem::take(&mut self.body).freeze()
         };
-        let Some(parts) = self.admission.take() else { return Fed::Refused };
-        let (admission, forward, in_flight) = *parts;
-        Fed::Whole(Whole {
-            exchange: Arc::clone(&self.exchange),
-            admission,
-            forward,
-            body,
-            in_flight,
-            buffered: self.buffered.take(),
-        })
+        Fed::Whole(whole)
     }
 
     /// The body did not come in time.
@@ -259,20 +257,19 @@ impl Pending {
     }
 
     fn refuse(&mut self, shared: &Arc<Shared>, fault: &Error) -> Fed {
-        if let Some(parts) = self.admission.take() {
-            answer::refuse(shared, &self.exchange, self.surface, &parts.0.request_id, fault);
+        if let Some(whole) = self.whole.take() {
+            answer::refuse(shared, &self.exchange, self.surface, &whole.admission.request_id, fault);
         }
         Fed::Refused
     }
 
     fn count(&mut self, shared: &Arc<Shared>, amount: usize) -> bool {
-        match &mut self.buffered {
-            Some(held) => held.grow(amount, MAX_BUFFERED_BYTES),
-            None => {
-                self.buffered = Held::take(shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
-                self.buffered.is_some()
-            }
+        let Some(whole) = &mut self.whole else { return true };
+        if let Some(held) = &mut whole.buffered {
+            return held.grow(amount, MAX_BUFFERED_BYTES);
         }
+        whole.buffered = Held::take(shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
+        whole.buffered.is_some()
     }
 }
 

@@ -10,6 +10,7 @@ use fairlead_core::routes::Surface;
 use fairlead_dialect::shapes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::StatusCode;
+use std::fmt::Write as _;
 
 pub const VERSION: HeaderName = HeaderName::from_static("x-gateway-version");
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-gateway-request-id");
@@ -48,7 +49,8 @@ pub fn encoded(text: &str) -> HeaderValue {
         if (0x20..0x7f).contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            // Writing into a text cannot fail.
+            let _written = write!(out, "%{byte:02X}");
         }
     }
     value(out)

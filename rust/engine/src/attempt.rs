@@ -33,7 +33,7 @@ pub struct Failed {
     /// When the provider says to come back, milliseconds from now.
     pub hint_ms: Option<u64>,
     /// The provider refused the request itself: status and fields of its error, for the caller to see.
-    pub rejection: Option<Rejection>,
+    pub rejection: Option<Box<Rejection>>,
     /// The connection is to blame, and rests.
     pub blames_connection: bool,
 }
@@ -167,7 +167,7 @@ async fn judge(response: Response<Incoming>, lease: Lease, target: &Target) -> R
         408 | 504 => fail(Kind::UpstreamTimeout, Retry::Elsewhere, format!("The provider timed out ({code})."), None),
         500..=599 => fail(Kind::UpstreamStatus, Retry::Elsewhere, format!("The provider failed ({code})."), None),
         400..=499 => Failed {
-            rejection: Some(read_rejection(response, target).await),
+            rejection: Some(Box::new(read_rejection(response, target).await)),
             blames_connection: false,
             ..fail(Kind::InvalidRequest, Retry::Never, format!("The provider rejected the request ({code})."), None)
         },

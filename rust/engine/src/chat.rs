@@ -27,8 +27,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 /// Serves one chat completion. Dropping the future is cancelling it: the upstream call ends and the request settles.
-pub async fn serve(shared: Arc<Shared>, whole: Whole) {
-    let Whole { exchange, admission, body, in_flight, buffered, .. } = whole;
+pub async fn serve(shared: Arc<Shared>, whole: Box<Whole>) {
+    let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
     let _end = EndGuard(Arc::clone(&exchange));
     let _counted = (in_flight, buffered);
     let mut settlement = Settlement::open(&shared, &exchange, admission, body.len() as u64);

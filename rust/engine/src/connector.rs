@@ -52,10 +52,10 @@ impl std::fmt::Debug for Connector {
     }
 }
 
-impl Connector {
+impl Default for Connector {
     /// Trusts the system's certificates (`SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured), or Mozilla's set, which is
     /// built in, where the system has none.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
         let (added, _) = roots.add_parsable_certificates(found.certs);
@@ -71,7 +71,9 @@ impl Connector {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Self { tls: TlsConnector::from(Arc::new(config)) }
     }
+}
 
+impl Connector {
     /// Every failure is of the class "nothing sent".
     pub async fn dial(&self, origin: &Origin) -> Result<TokioIo<Socket>, Error> {
         let socket = match origin {

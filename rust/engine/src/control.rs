@@ -9,6 +9,7 @@ use crate::pool::Lease;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
+use fairlead_core::json;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
@@ -31,11 +32,14 @@ const HEAD_DEADLINE: Duration = Duration::from_secs(60);
 const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Serves one forwarded request. Dropping the future ends the call.
-pub async fn serve(shared: Arc<Shared>, whole: Whole) {
-    let Whole { exchange, admission, forward, body, in_flight, buffered } = whole;
+pub async fn serve(shared: Arc<Shared>, whole: Box<Whole>) {
+    let Whole { exchange, admission, forward, body, in_flight, buffered } = *whole;
     let _end = EndGuard(Arc::clone(&exchange));
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
+    if let Err(fault) = check_body(&body) {
+        return answer::refuse(&shared, &exchange, admission.route.surface, &admission.request_id, &fault);
+    }
     let headers = &mut forward.headers;
     headers.insert(LINK, answer::value(shared.config.link_token.as_str()));
     headers.insert(PRINCIPAL, answer::value(admission.principal.to_header()));
@@ -54,6 +58,21 @@ pub async fn serve(shared: Arc<Shared>, whole: Whole) {
             answer::refuse(&shared, &exchange, admission.route.surface, &admission.request_id, &fault);
         },
     }
+}
+
+/// Holds a body to the same rules as inference bodies, so that no two readers of it see different things: one JSON object,
+/// bounded in depth, no member twice.
+fn check_body(body: &[u8]) -> Result<(), Error> {
+    if body.is_empty() {
+        return Ok(());
+    }
+    json::scan_object(body, &[], json::MAX_DEPTH).map(drop).map_err(|fault| {
+        let error = Error::client(Kind::InvalidRequest, format!("The body cannot be read: {fault}."));
+        match fault.field.clone() {
+            field if field.is_empty() => error,
+            field => error.about(field),
+        }
+    })
 }
 
 async fn gone(exchange: &Exchange) {

@@ -47,7 +47,7 @@ impl Engine {
         let config = Config::parse(config_json)?;
         let worker_id = hex(&random::<6>()?);
         let spool = Spool::open(&config.data_dir, &worker_id)?;
-        let shared = Arc::new(Shared::new(config, worker_id, Pool::new(Connector::new()), spool));
+        let shared = Arc::new(Shared::new(config, worker_id, Pool::new(Connector::default()), spool));
         link::load_kept(&shared);
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
         let handle = runtime.handle().clone();
@@ -88,7 +88,7 @@ impl Engine {
         pending.time_out(&self.shared);
     }
 
-    fn dispatch(&self, whole: Whole) {
+    fn dispatch(&self, whole: Box<Whole>) {
         let shared = Arc::clone(&self.shared);
         // The task ends by itself when its exchange is cancelled, and its guards tell how it ended.
         drop(match whole.admission.route.answer {
@@ -120,7 +120,8 @@ impl Engine {
     pub fn stop(&self) {
         let running = self.thread.lock().take();
         if let Some((stop, thread)) = running {
-            drop(stop.send(()));
+            // A thread that has ended by itself needs no telling.
+            let _told = stop.send(());
             if thread.join().is_err() {
                 tracing::error!("the engine's thread ended with a panic");
             }

@@ -43,6 +43,7 @@ pub struct Taken {
 }
 
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts, each set by one side")]
 struct State {
     head: Option<Head>,
     headed: bool,

@@ -57,11 +57,8 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     for &(name, value) in inbound.headers {
         total_bytes += name.len() + value.len();
         match name {
-            b"host" => {
-                if host.replace(value).is_some() {
-                    return Err(bad_host("There is more than one Host header."));
-                }
-            }
+            b"host" if host.is_some() => return Err(bad_host("There is more than one Host header.")),
+            b"host" => host = Some(value),
             b"authorization" => {
                 if let Some(token) = bearer(value) {
                     show(&mut sheet.credentials, token);

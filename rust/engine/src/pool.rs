@@ -42,7 +42,7 @@ pub struct Lease {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("origins", &self.idle.lock().len()).finish()
+        write!(f, "Pool({} origins)", self.idle.lock().len())
     }
 }
 

@@ -86,7 +86,7 @@ impl Spool {
             Ok(()) => {
                 segment.bytes += lines.len() as u64;
                 if segment.bytes > MAX_SEGMENT_BYTES {
-                    self.seal(state);
+                    Self::seal(state);
                 }
                 Ok(())
             }
@@ -127,10 +127,10 @@ impl Spool {
         if !state.unwritten.is_empty() {
             self.write(&mut state, b"");
         }
-        self.seal(&mut state);
+        Self::seal(&mut state);
     }
 
-    fn seal(&self, state: &mut State) {
+    fn seal(state: &mut State) {
         let Some(segment) = state.segment.take() else { return };
         if let Err(error) = fs::rename(&segment.path, segment.path.with_extension("ndjson")) {
             // Control adopts an open segment once its lock is free, which it is when this handle is dropped.

@@ -66,7 +66,7 @@ pub struct Finished {
 
 /// What happened next.
 enum Step {
-    Frames(SmallVec<[Bytes; 8]>),
+    Frames(SmallVec<[Bytes; 4]>),
     Ended,
     Broken,
     Tick,
@@ -205,9 +205,8 @@ impl<'a> Relay<'a> {
                         said = now;
                         self.send(settlement, target, fallbacks, [heartbeat()]);
                     }
-                    let next =
-                        (heard + patience).min(said.max(now - every / 2) + every).max(now + Duration::from_millis(1));
-                    timer.as_mut().reset(next.into());
+                    let beat = if now >= said + every { now + every } else { said + every };
+                    timer.as_mut().reset((heard + patience).min(beat).into());
                 }
                 Step::Ended => break End::Clean,
                 Step::Broken => {
