@@ -34,7 +34,8 @@ FLOORS: tuple[frozenset[str], ...] = (
     ),
     frozenset({"control", "relay"}),
     frozenset({"serve"}),
-    frozenset({"cli", "__main__"}),
+    frozenset({"cli"}),
+    frozenset({"__main__"}),
 )  # fmt: skip
 
 # Crates from the ground up; each may depend on those before it.
@@ -51,7 +52,7 @@ CRATE_HOMES = {
 # The environment is read once, in `settings`; a plane takes what the supervisor handed over.
 ENVIRONMENT_READERS = {
     "settings.py": "the one place where flags and environment become settings",
-    "relay/app.py": "takes FAIRLEAD_RELAY_CONFIG",
+    "relay/application.py": "takes FAIRLEAD_RELAY_CONFIG",
     "control/app.py": "takes FAIRLEAD_CONTROL_CONFIG",
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",
