@@ -63,7 +63,7 @@ format: $(VENV)/.stamp-dev ## Lay out the code as `make check` wants it.
 
 .PHONY: bench
 bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways side by side (needs nginx and wrk).
-	$(BIN)/maturin develop --quiet --release
+	PIP_QUIET=1 $(BIN)/maturin develop --quiet --release
 	touch $(VENV)/.stamp-core-release && rm -f $(VENV)/.stamp-core-$(PROFILE)
 	$(BIN)/pytest benches/micro --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 	PEERS_DIR=$(PEERS_DIR) $(BIN)/python benches/load/run.py $(BENCH_FLAGS)
@@ -77,7 +77,7 @@ lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a
 	$(LOCK) pyproject.toml --extra standin --group build --output-file requirements/run.txt
 	$(LOCK) pyproject.toml --extra standin --group build --group test \
 		--constraint requirements/run.txt --output-file requirements/test.txt
-	$(LOCK) pyproject.toml --extra standin --group build --group test --group dev \
+	$(LOCK) pyproject.toml --extra standin --group build --group test --group check \
 		--constraint requirements/test.txt --output-file requirements/dev.txt
 
 .PHONY: clean
@@ -107,5 +107,5 @@ $(VENV)/.stamp-run $(VENV)/.stamp-test $(VENV)/.stamp-dev: $(VENV)/.stamp-%: req
 	touch $@
 
 $(VENV)/.stamp-core-$(PROFILE): $(CORE_SOURCES) pyproject.toml requirements/run.txt | $(VENV)/.stamp-run
-	$(BIN)/maturin develop --quiet --profile $(PROFILE)
+	PIP_QUIET=1 $(BIN)/maturin develop --quiet --profile $(PROFILE)
 	rm -f $(VENV)/.stamp-core-* && touch $@
