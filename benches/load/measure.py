@@ -41,7 +41,8 @@ class Sample:
     p99_us: int
     bytes_per_request: float
     cpu_us_per_request: float
-    busiest_pid: int
+    busiest_cpu_us_per_request: float
+    """Of that, the process that worked most: of fairlead the relay, without control."""
     rss_bytes: int
     """Resident memory of the process that worked most, right after the load."""
     refused: int
@@ -105,7 +106,7 @@ def measure(target: Target, scenario: Scenario, seconds: int) -> Sample:
         p99_us=told["p99_us"],
         bytes_per_request=told["bytes"] / requests,
         cpu_us_per_request=sum(spent.values()) / requests,
-        busiest_pid=busiest,
+        busiest_cpu_us_per_request=spent.get(busiest, 0) / requests,
         rss_bytes=process.rss_bytes(busiest),
         refused=told["refused"],
         broken=told["broken"],

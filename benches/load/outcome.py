@@ -42,6 +42,10 @@ class Outcome:
         """CPU time of the target's whole tree for one request."""
         return self.median(target, scenario, lambda sample: sample.cpu_us_per_request)
 
+    def busiest_cpu_us(self, target: str, scenario: str) -> float | None:
+        """Of that, the process that worked most."""
+        return self.median(target, scenario, lambda sample: sample.busiest_cpu_us_per_request)
+
     def bytes_each(self, target: str, scenario: str) -> float | None:
         return self.median(target, scenario, lambda sample: sample.bytes_per_request)
 

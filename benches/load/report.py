@@ -81,6 +81,9 @@ def notes(found: Outcome) -> list[str]:
     if found.usage_records:
         kept, answered = found.usage_records
         lines.append(f"usage records: {kept:,} kept for {answered:,} requests answered under load")
+    plain, stream = (found.busiest_cpu_us(OURS, name) for name in ("unary-c32", "stream-c32"))
+    if plain is not None and stream is not None:
+        lines.append(f"CPU of the relay alone: {plain:.0f} us a request, {stream:.0f} us a stream")
     if held := found.open_streams:
         before, after = held.rss_before_bytes / 1e6, held.rss_with_bytes / 1e6
         lines.append(
