@@ -67,6 +67,20 @@ PLACEHOLDERS = frozenset(
     ]
 )
 
+# Fields that are flags too. Secrets are not: a command line is in every process list.
+FLAGS = frozenset(
+    (
+        "host",
+        "port",
+        "workers",
+        "data_dir",
+        "demo",
+        "allow_unauthenticated_bind",
+        "tls_certificate",
+        "tls_key",
+    )
+)
+
 
 class ServeFields(BaseModel):
     """The fields, whoever fills them in."""
@@ -278,9 +292,18 @@ def is_placeholder(password: str) -> bool:
     return password.strip().lower() in PLACEHOLDERS
 
 
+def variable_of(name: str) -> str:
+    """The environment variable of a field."""
+    bare = name.upper()
+    return bare if bare in ("REQUIRE_API_KEY", "INITIAL_PASSWORD") else f"FAIRLEAD_{bare}"
+
+
+def flag_of(name: str) -> str | None:
+    """The flag of a field, where `fairlead serve` has one."""
+    return f"--{name.lower().replace('_', '-')}" if name.lower() in FLAGS else None
+
+
 def flag_and_variable(name: str) -> str:
     """How an operator may set a field: `--data-dir (FAIRLEAD_DATA_DIR)`."""
-    field = name.lower()
-    if field in ("require_api_key", "initial_password"):
-        return field.upper()
-    return f"--{field.replace('_', '-')} (FAIRLEAD_{field.upper()})"
+    flag = flag_of(name)
+    return f"{flag} ({variable_of(name)})" if flag else variable_of(name)

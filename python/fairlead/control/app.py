@@ -84,7 +84,7 @@ async def _lifespan(config: ControlConfig, app: FastAPI) -> AsyncIterator[None]:
         try:
             services = await _open(config, stack)
         except Refusal as refusal:
-            log.error("control does not start", reason=refusal.sentence)  # noqa: TRY400
+            log.error("control does not start", reason=refusal.sentence)
             raise
         workers = Workers()
         token_hash = await asyncio.to_thread(local_token_hash, config.data_dir)

@@ -69,7 +69,7 @@ async def _keep_going(owned: _Owned, run: Callable[[], Awaitable[None]]) -> None
             log.error("background task ended", task=owned.name)
         except Exception as error:  # noqa: BLE001 - whatever ended it, it is told and started again
             owned.last_error = type(error).__name__
-            log.error(  # noqa: TRY400 - a message may quote a secret, see `where`
+            log.error(
                 "background task failed",
                 task=owned.name,
                 error=owned.last_error,

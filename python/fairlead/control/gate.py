@@ -81,7 +81,7 @@ class Gate:
                 f"The request took longer than {REQUEST_DEADLINE_S:g} s.", retry_after_s=5
             )
         except Exception as error:  # noqa: BLE001 - the last place that can answer
-            log.error(  # noqa: TRY400 - a message may quote a secret, see `where`
+            log.error(
                 "request failed",
                 request_id=request_id,
                 method=scope["method"],

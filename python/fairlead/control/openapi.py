@@ -82,9 +82,11 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         title="fairlead", version=__version__, description=DESCRIPTION, routes=app.routes
     )
     paths: dict[str, Any] = document["paths"]
+    # The table and the routers may call what is in the braces differently.
+    named = {shape(path): path for path in paths}
     for route in _core.routes():
         path = str(route["path"]).replace("{*", "{")
-        operations = paths.setdefault(path, {})
+        operations = paths.setdefault(named.get(shape(path), path), {})
         method = str(route["method"]).lower()
         if route["answered_by"] == "relay":
             operations[method] = _relay_operation(path, method, route)
@@ -101,6 +103,11 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
     schemas["Error"] = ERROR_SCHEMA
     document["components"]["securitySchemes"] = SCHEMES
     return document
+
+
+def shape(path: str) -> str:
+    """The path without the names in its braces."""
+    return re.sub(r"\{[^}]*\}", "{}", path)
 
 
 def openapi_text(app: FastAPI) -> str:

@@ -88,7 +88,7 @@ class Publisher:
             try:
                 version = await self._round()
             except (FairleadError, OSError) as error:
-                log.error("snapshot not published", error=type(error).__name__)  # noqa: TRY400
+                log.error("snapshot not published", error=type(error).__name__)
                 _settle(
                     waiting,
                     StorageUnavailable(

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from fastapi import APIRouter
 
+from fairlead.gateway.health.router import router as health
+from fairlead.gateway.keys.router import router as keys
+from fairlead.gateway.nodes.router import router as nodes
+from fairlead.gateway.providers.router import router as providers
+from fairlead.gateway.settings.router import router as settings
+from fairlead.identity.router import router as auth
+from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
 from fairlead.store.services import BackgroundTask
+from fairlead.usage.router import router as usage
+from fairlead.usage.tasks import TASKS as USAGE_TASKS
 
-_ROUTERS = (
-    "fairlead.identity.router",
-    "fairlead.gateway.keys.router",
-    "fairlead.gateway.nodes.router",
-    "fairlead.gateway.providers.router",
-    "fairlead.gateway.settings.router",
-    "fairlead.usage.router",
-    "fairlead.gateway.health.router",
-)
-_TASKS = ("fairlead.identity.tasks", "fairlead.usage.tasks")
-
-
-def _present(names: tuple[str, ...], attribute: str) -> list[object]:
-    found = []
-    for name in names:
-        try:
-            found.append(getattr(import_module(name), attribute))
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith("fairlead."):
-                raise
-    return found
-
-
-ROUTERS: tuple[APIRouter, ...] = tuple(
-    r for r in _present(_ROUTERS, "router") if isinstance(r, APIRouter)
-)
-TASKS: tuple[BackgroundTask, ...] = tuple(
-    task for tasks in _present(_TASKS, "TASKS") if isinstance(tasks, tuple) for task in tasks
-)
+ROUTERS: tuple[APIRouter, ...] = (auth, keys, nodes, providers, settings, usage, health)
+TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS)

@@ -93,11 +93,11 @@ def ms_of(moment: datetime) -> int:
     return (moment - EPOCH) // MILLISECOND
 
 
-Text = Annotated[str, Field(strict=True)]
 # A name is shown in tables and logs: no control characters, and something to see.
-Name = Annotated[
-    Text, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")
-]
+_NAME = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0][^\x00-\x1f\x7f-\x9f]*$"
+
+Text = Annotated[str, Field(strict=True)]
+Name = Annotated[Text, Field(min_length=1, max_length=200, pattern=_NAME)]
 ModelPattern = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x20\x7f]+$")]
 ComboName = Annotated[Text, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 ConnectionId = Annotated[Text, AfterValidator(_canonical_uuid)]

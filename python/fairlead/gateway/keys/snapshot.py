@@ -10,7 +10,7 @@ _FIELDS = (
     "id", "name", "hash", "is_active", "is_banned", "expires_at_ms", "model_access_mode",
     "allowed_models", "blocked_models", "allowed_endpoints", "catalog_scope", "no_log", "scopes",
 )  # fmt: skip
-_SELECT = f"SELECT {', '.join(_FIELDS)} FROM keys ORDER BY created_at_ms, id"  # noqa: S608 - constants
+_SELECT = f"SELECT {', '.join(_FIELDS)} FROM keys ORDER BY created_at_ms, id"
 
 
 def compile_keys(con: Connection) -> list[dict[str, Any]]:

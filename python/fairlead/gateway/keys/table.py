@@ -25,11 +25,11 @@ _OWN = ("id", "hash", "preview", "created_at_ms", "updated_at_ms")
 
 # Made of the constants above; nothing that a caller sends is in the text.
 _ALL = ", ".join((*_OWN, *_COLUMNS))
-_SELECT = f"SELECT {_ALL} FROM keys"  # noqa: S608
+_SELECT = f"SELECT {_ALL} FROM keys"
 _MARKS = ", ".join("?" * (len(_OWN) + len(_COLUMNS)))
 _SETS = ", ".join(f"{column} = ?" for column in _COLUMNS)
-_INSERT = f"INSERT INTO keys ({_ALL}) VALUES ({_MARKS})"  # noqa: S608
-_UPDATE = f"UPDATE keys SET updated_at_ms = ?, {_SETS} WHERE id = ?"  # noqa: S608
+_INSERT = f"INSERT INTO keys ({_ALL}) VALUES ({_MARKS})"
+_UPDATE = f"UPDATE keys SET updated_at_ms = ?, {_SETS} WHERE id = ?"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,90 @@
+"""What is written about the API is what the code says: route table, OpenAPI, settings, errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead import _core, errors
+from fairlead.control.app import routed_app
+from fairlead.control.openapi import TIERS, openapi_document, openapi_text, shape
+from fairlead.control.settings_reference import settings_reference
+from fairlead.errors import KINDS
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def test_control_serves_what_the_route_table_says_and_nothing_else() -> None:
+    table = {
+        (route["method"], shape(route["path"]))
+        for route in _core.routes()
+        if route["answered_by"] == "control"
+    }
+    served = {
+        (method.upper(), shape(path))
+        for path, operations in routed_app().openapi()["paths"].items()
+        for method in operations
+    }
+    assert served == table
+
+
+def test_the_document_names_every_door_with_its_tier() -> None:
+    paths = openapi_document(routed_app())["paths"]
+    described = {
+        (method.upper(), shape(path)): (
+            operation["x-fairlead-tier"],
+            operation["security"],
+            set(operation["responses"]) & {"422", "default"},
+        )
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    }
+    assert described == {
+        (route["method"], shape(route["path"])): (
+            route["tier"],
+            TIERS[route["tier"]],
+            {"default"},
+        )
+        for route in _core.routes()
+    }
+    ids = [operation["operationId"] for o in paths.values() for operation in o.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_every_reference_in_the_document_leads_somewhere() -> None:
+    document = openapi_document(routed_app())
+    text = json.dumps(document)
+    for name in {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}:
+        assert name in document["components"]["schemas"]
+
+
+def test_the_committed_copies_are_fresh() -> None:
+    """`make openapi` and `python -m fairlead.control.settings_reference` write them."""
+    openapi = (REFERENCE / "openapi.json").read_text(encoding="utf-8")
+    assert openapi == openapi_text(routed_app())
+    settings = (REFERENCE / "settings.md").read_text(encoding="utf-8")
+    assert settings == settings_reference()
+
+
+@pytest.mark.anyio
+async def test_the_served_document_is_the_committed_one(control) -> None:
+    served = (await control.client.get("/api/openapi.json")).json()
+    assert served == json.loads((REFERENCE / "openapi.json").read_text(encoding="utf-8"))
+
+
+def test_both_planes_know_the_same_kinds_of_error() -> None:
+    assert {kind["kind"]: (kind["status"], kind["type"]) for kind in _core.error_kinds()} == {
+        name: (kind.status, kind.type) for name, kind in KINDS.items()
+    }
+
+
+def test_every_kind_has_its_heading_in_the_reference_and_its_place_in_the_tree() -> None:
+    page = (REFERENCE / "errors.md").read_text(encoding="utf-8")
+    headings = [line[3:] for line in page.splitlines() if line.startswith("## ")]
+    assert headings == list(KINDS)
+    for name, kind in KINDS.items():
+        section = page.split(f"## {name}\n\n")[1]
+        assert section.startswith(f"{kind.status}. ")
+        assert f"+-- {kind.__name__} " in (errors.__doc__ or "")
