@@ -1,0 +1,70 @@
+"""Who is live: an open poll, or two seconds after one that was answered; never after going away."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fairlead.control.workers import LIVE_AFTER_ANSWER_S, REMEMBERED_S, WORKERS_MAX, Workers
+
+pytestmark = pytest.mark.anyio
+
+
+class Clock:
+    s = 1000.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def live(workers: Workers) -> list[str]:
+    return [report.worker_id for report in workers.reports() if report.live]
+
+
+async def test_life_of_a_worker() -> None:
+    clock = Clock()
+    workers = Workers(clock)
+    workers.poll_begins("a", 1, 0, {})
+    clock.s += 1000
+    assert live(workers) == ["a"]
+    workers.poll_ends("a", answered=True)
+    clock.s += LIVE_AFTER_ANSWER_S - 0.1
+    assert live(workers) == ["a"]
+    clock.s += 0.1
+    assert live(workers) == []
+    workers.poll_begins("a", 1, 0, {})
+    workers.poll_ends("a", answered=False)
+    assert live(workers) == []
+
+
+async def test_waiting_ends_with_the_last_live_worker_s_poll() -> None:
+    workers = Workers()
+    for worker in ("a", "b"):
+        workers.poll_begins(worker, 1, 4, {})
+    waiting = asyncio.create_task(workers.applied(5, 10))
+    await asyncio.sleep(0)
+    workers.poll_ends("a", answered=True)
+    workers.poll_begins("a", 1, 5, {})
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    workers.poll_ends("b", answered=False)
+    assert await waiting
+    assert not await workers.applied(6, 0.01)
+
+
+async def test_workers_of_long_ago_are_forgotten_and_their_number_is_bounded() -> None:
+    clock = Clock()
+    workers = Workers(clock)
+    for n in range(WORKERS_MAX + 10):
+        workers.poll_begins(f"{n:x}", 1, 0, {})
+        workers.poll_ends(f"{n:x}", answered=True)
+    assert len(workers.reports()) <= WORKERS_MAX
+    clock.s += REMEMBERED_S + 1
+    workers.poll_begins("new", 1, 0, {})
+    assert [report.worker_id for report in workers.reports()] == ["new"]

@@ -1,0 +1,55 @@
+"""Expired sessions are swept, the local token is made once, and both are kept as hashes."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from fairlead.identity.local_token import local_token_hash, make_local_token
+from fairlead.identity.sessions import (
+    LIFETIME_S,
+    compile_sessions,
+    mint_session,
+    open_session,
+    operator_id,
+    sweep_sessions,
+)
+from fairlead.store.file import Connection, open_file
+from fairlead.store.prepare import MIGRATIONS
+
+
+@pytest.fixture
+def con(tmp_path: Path):
+    connection = open_file(tmp_path / "state.duckdb", MIGRATIONS / "state")
+    yield connection
+    connection.close()
+
+
+def test_sessions_expire_and_are_swept(con: Connection) -> None:
+    session = mint_session()
+    open_session(con, session, replaced=None)
+    [compiled] = compile_sessions(con)
+    assert compiled["hash"] == session.hash == hashlib.sha256(session.token.encode()).hexdigest()
+    assert compiled["user_id"] == operator_id(con)
+    expires_at_ms = compiled["expires_at_ms"]
+    assert sweep_sessions(con, expires_at_ms - 1) == 0
+    assert sweep_sessions(con, expires_at_ms) == 1
+    assert compile_sessions(con) == []
+    assert LIFETIME_S == 30 * 24 * 3600
+
+
+def test_tokens_are_256_random_bits() -> None:
+    tokens = {mint_session().token for _ in range(1000)}
+    assert len(tokens) == 1000
+    assert min(map(len, tokens)) >= 43
+
+
+def test_the_local_token_is_made_once_and_private(tmp_path: Path) -> None:
+    token = make_local_token(tmp_path)
+    assert make_local_token(tmp_path) == token
+    path = tmp_path / "cli-token"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text().strip() == token
+    assert local_token_hash(tmp_path) == hashlib.sha256(token.encode()).hexdigest()

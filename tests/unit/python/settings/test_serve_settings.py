@@ -1,0 +1,120 @@
+"""Flags over environment over defaults; what must not start is refused in one sentence."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from fairlead.errors import Refusal
+from fairlead.settings import PLACEHOLDERS, ControlConfig, ServeFields, ServeSettings, variable_of
+
+KEY = base64.b64encode(b"k" * 32).decode()
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ServeFields.model_fields:
+        monkeypatch.delenv(variable_of(name), raising=False)
+
+
+def refusal(**flags: object) -> str:
+    with pytest.raises(Refusal) as caught:
+        ServeSettings.load(**flags).check()
+    assert "\n" not in caught.value.sentence
+    return caught.value.sentence
+
+
+def test_defaults_are_a_loopback_gateway() -> None:
+    settings = ServeSettings.load()
+    assert (settings.host, settings.port, settings.workers) == ("127.0.0.1", 20128, 1)
+    assert settings.data_dir == Path.home() / ".fairlead"
+    settings.check()
+
+
+def test_flags_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_PORT", "1001")
+    monkeypatch.setenv("FAIRLEAD_HOST", "::1")
+    monkeypatch.setenv("REQUIRE_API_KEY", "true")
+    monkeypatch.setenv("INITIAL_PASSWORD", "secret words")
+    monkeypatch.setenv("FAIRLEAD_MAX_IN_FLIGHT", "")
+    settings = ServeSettings.load(port=1002, host=None)
+    assert (settings.port, settings.host, settings.require_api_key) == (1002, "::1", True)
+    assert settings.max_in_flight == 10_000
+    assert settings.initial_password is not None
+    assert settings.initial_password.get_secret_value() == "secret words"
+    assert "secret words" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({"port": 0}, "--port (FAIRLEAD_PORT)"),
+        ({"port": 65536}, "--port (FAIRLEAD_PORT)"),
+        ({"port": "http"}, "--port (FAIRLEAD_PORT)"),
+        ({"workers": 0}, "--workers (FAIRLEAD_WORKERS)"),
+        ({"workers": 2}, "FAIRLEAD_SHARED_URL"),
+        ({"secret_key": "c2hvcnQ="}, "FAIRLEAD_SECRET_KEY"),
+        ({"secret_key": "not base64"}, "openssl rand -base64 32"),
+        ({"heartbeat_ms": 1}, "FAIRLEAD_HEARTBEAT_MS"),
+        ({"require_api_key": "perhaps"}, "REQUIRE_API_KEY"),
+        ({"tls_key": "/nowhere"}, "--tls-certificate"),
+        ({"tls_certificate": "/nowhere"}, "--tls-key"),
+        ({"tls_certificate": "/nowhere", "tls_key": "/nowhere"}, "cannot be read"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(flags: dict[str, object], named: str) -> None:
+    sentence = refusal(**flags)
+    assert named in sentence
+    assert "c2hvcnQ" not in sentence
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_a_public_bind_needs_keys_and_a_password_of_ones_own(host: str) -> None:
+    own = {"require_api_key": True, "initial_password": "three odd words"}
+    assert "REQUIRE_API_KEY=true" in refusal(host=host)
+    assert "INITIAL_PASSWORD is not set" in refusal(host=host, require_api_key=True)
+    for placeholder in (*PLACEHOLDERS, "ChangeMe", " password "):
+        assert "placeholder" in refusal(host=host, **{**own, "initial_password": placeholder})
+    ServeSettings.load(host=host, **own).check()
+    ServeSettings.load(host=host, require_api_key=True).check(password_stored=True)
+    ServeSettings.load(host=host, allow_unauthenticated_bind=True).check()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost"])
+def test_a_loopback_bind_needs_nothing(host: str) -> None:
+    settings = ServeSettings.load(host=host)
+    settings.check()
+    assert settings.is_loopback
+
+
+def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
+    settings = ServeSettings.load(data_dir=tmp_path, secret_key=KEY, initial_password="words")
+    socket = tmp_path / "control.sock"
+    relay = settings.relay_config(
+        link_token="t" * 32, control_socket=socket, secret_key=b"k" * 32, version="0.1.0"
+    )
+    assert relay == {
+        "data_dir": str(tmp_path),
+        "control_socket": str(socket),
+        "link_token": "t" * 32,
+        "secret_key": KEY,
+        "require_api_key": False,
+        "loopback_only": True,
+        "max_open_streams": 10_000,
+        "max_in_flight": 10_000,
+        "heartbeat_ms": 15_000,
+        "drain_ms": 30_000,
+        "body_idle_ms": 30_000,
+        "version": "0.1.0",
+    }
+    control = ControlConfig.model_validate(
+        settings.control_config(link_token="t" * 32, control_socket=socket)
+    )
+    assert control.data_dir == tmp_path
+    assert control.secret_key is not None
+    assert control.secret_key.get_secret_value() == KEY
+    assert control.initial_password is not None
+    assert control.initial_password.get_secret_value() == "words"
+    assert control.control_socket == socket
