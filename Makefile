@@ -9,6 +9,8 @@ PROFILE ?= fast
 # Where a benchmark finds the start scripts of other gateways; without the folder they are left out.
 PEERS_DIR ?= ../shared/peers
 BENCH_FLAGS ?=
+# The provider behind a load run, a crate of its own.
+UPSTREAM := benches/load/upstream/Cargo.toml
 
 CORE_SOURCES := Cargo.toml Cargo.lock $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -51,15 +53,18 @@ check: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Hold the code to its
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest fairlead._core
-	$(BIN)/pytest -q tests/unit/python/test_arrows.py
+	$(BIN)/pytest -q tests/unit/python/test_arrows.py tests/unit/python/test_documents.py tests/contract/test_description.py
 	cargo fmt --all --check
+	cargo fmt --manifest-path $(UPSTREAM) --check
 	cargo clippy --workspace --all-targets --profile $(PROFILE) --locked -- -D warnings
+	cargo clippy --manifest-path $(UPSTREAM) --all-targets --release --locked --target-dir target/upstream -- -D warnings
 
 .PHONY: format
 format: $(VENV)/.stamp-dev ## Lay out the code as `make check` wants it.
 	$(BIN)/ruff check --fix --exit-zero
 	$(BIN)/ruff format
 	cargo fmt --all
+	cargo fmt --manifest-path $(UPSTREAM)
 
 .PHONY: bench
 bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways side by side (needs nginx and wrk).
@@ -69,8 +74,9 @@ bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways 
 	PEERS_DIR=$(PEERS_DIR) $(BIN)/python benches/load/run.py $(BENCH_FLAGS)
 
 .PHONY: openapi
-openapi: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write docs/reference/openapi.json from the code.
+openapi: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes and settings.
 	$(BIN)/python -m fairlead.control.openapi docs/reference/openapi.json
+	$(BIN)/python -m fairlead.control.settings_reference docs/reference/settings.md
 
 .PHONY: lock
 lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a week.

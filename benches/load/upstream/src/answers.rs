@@ -26,9 +26,7 @@ impl Answers {
         );
         let models = r#"{"object":"list","data":[{"id":"mock","object":"model","created":1700000000,"owned_by":"bench"},{"id":"stall","object":"model","created":1700000000,"owned_by":"bench"}]}"#;
         let delta = |choices: &str, rest: &str| {
-            framed(&format!(
-                "data: {{{ID},\"object\":\"chat.completion.chunk\",\"choices\":[{choices}]{rest}}}\n\n"
-            ))
+            framed(&format!("data: {{{ID},\"object\":\"chat.completion.chunk\",\"choices\":[{choices}]{rest}}}\n\n"))
         };
         let mut stream_end = delta(r#"{"index":0,"delta":{},"finish_reason":"stop"}"#, "");
         let usage_chunk = delta("", &format!(",\"usage\":{USAGE}"));
@@ -42,10 +40,7 @@ impl Answers {
             stream_head: b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                 cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n"
                 .to_vec(),
-            chunk: delta(
-                r#"{"index":0,"delta":{"content":"lorem "},"finish_reason":null}"#,
-                "",
-            ),
+            chunk: delta(r#"{"index":0,"delta":{"content":"lorem "},"finish_reason":null}"#, ""),
             usage_chunk,
             stream_end,
             chunks,
@@ -54,11 +49,8 @@ impl Answers {
 }
 
 fn whole(status: &str, body: &str) -> Vec<u8> {
-    format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .into_bytes()
+    format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+        .into_bytes()
 }
 
 fn framed(text: &str) -> Vec<u8> {
@@ -71,10 +63,7 @@ mod tests {
 
     #[test]
     fn a_chunk_is_framed_by_its_length_in_hex() {
-        assert_eq!(
-            framed("data: 0123456789\n\n"),
-            b"12\r\ndata: 0123456789\n\n\r\n"
-        );
+        assert_eq!(framed("data: 0123456789\n\n"), b"12\r\ndata: 0123456789\n\n\r\n");
     }
 
     #[test]
@@ -87,11 +76,7 @@ mod tests {
     #[test]
     fn usage_comes_before_the_end() {
         let answers = Answers::new(1);
-        assert!(answers
-            .stream_end
-            .ends_with(b"data: [DONE]\n\n\r\n0\r\n\r\n"));
-        assert!(String::from_utf8(answers.usage_chunk)
-            .unwrap()
-            .contains("completion_tokens"));
+        assert!(answers.stream_end.ends_with(b"data: [DONE]\n\n\r\n0\r\n\r\n"));
+        assert!(String::from_utf8(answers.usage_chunk).unwrap().contains("completion_tokens"));
     }
 }

@@ -44,9 +44,7 @@ async fn main() -> io::Result<()> {
 
 fn number(text: Option<String>, default: u16) -> io::Result<u16> {
     text.map_or(Ok(default), |text| {
-        text.parse().map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("not a number: {text}"))
-        })
+        text.parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, format!("not a number: {text}")))
     })
 }
 

@@ -27,15 +27,12 @@ pub fn read(buffer: &[u8]) -> Read {
     let body_length = if header(head, b"transfer-encoding").is_some() {
         chunked_length(rest)
     } else {
-        header(head, b"content-length").map_or(Some(0), |value| {
-            std::str::from_utf8(value).ok()?.trim().parse().ok()
-        })
+        header(head, b"content-length").map_or(Some(0), |value| std::str::from_utf8(value).ok()?.trim().parse().ok())
     };
     match body_length {
-        Some(length) if rest.len() >= length => Read::Whole {
-            ask: ask(head, &rest[..length]),
-            length: head_length + length,
-        },
+        Some(length) if rest.len() >= length => {
+            Read::Whole { ask: ask(head, &rest[..length]), length: head_length + length }
+        }
         _ => Read::More,
     }
 }
@@ -49,14 +46,13 @@ fn ask(head: &[u8], body: &[u8]) -> Ask {
             } else if find(body, b"\"stall").is_some() {
                 Ask::Stall
             } else {
-                Ask::Stream {
-                    usage: is_true(body, b"\"include_usage\""),
-                }
+                Ask::Stream { usage: is_true(body, b"\"include_usage\"") }
             }
         }
         b"/v1/models" | b"/models" => Ask::Models,
-        b"/health" | b"/healthz" | b"/model_info" | b"/get_model_info" | b"/server_info"
-        | b"/get_server_info" => Ask::Health,
+        b"/health" | b"/healthz" | b"/model_info" | b"/get_model_info" | b"/server_info" | b"/get_server_info" => {
+            Ask::Health
+        }
         _ => Ask::Unknown,
     }
 }
@@ -65,9 +61,7 @@ fn ask(head: &[u8], body: &[u8]) -> Ask {
 fn is_true(body: &[u8], name: &[u8]) -> bool {
     find(body, name).is_some_and(|at| {
         let value = body[at + name.len()..].trim_ascii_start();
-        value
-            .strip_prefix(b":")
-            .is_some_and(|value| value.trim_ascii_start().starts_with(b"true"))
+        value.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"true"))
     })
 }
 
@@ -83,8 +77,7 @@ fn chunked_length(body: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
         let line = find(&body[at..], b"\r\n")?;
-        let size =
-            usize::from_str_radix(std::str::from_utf8(&body[at..at + line]).ok()?, 16).ok()?;
+        let size = usize::from_str_radix(std::str::from_utf8(&body[at..at + line]).ok()?, 16).ok()?;
         at += line + 2 + size + 2;
         if at > body.len() {
             return None;
@@ -96,9 +89,7 @@ fn chunked_length(body: &[u8]) -> Option<usize> {
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack
-        .windows(needle.len())
-        .position(|window| window == needle)
+    haystack.windows(needle.len()).position(|window| window == needle)
 }
 
 #[cfg(test)]
@@ -106,11 +97,8 @@ mod tests {
     use super::*;
 
     fn post(body: &str) -> Vec<u8> {
-        format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .into_bytes()
+        format!("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+            .into_bytes()
     }
 
     fn asked(body: &str) -> Ask {
@@ -125,10 +113,7 @@ mod tests {
         assert_eq!(asked(r#"{"model":"mock"}"#), Ask::Unary);
         assert_eq!(asked(r#"{"stream":false}"#), Ask::Unary);
         assert_eq!(asked(r#"{"stream" : true}"#), Ask::Stream { usage: false });
-        assert_eq!(
-            asked(r#"{"stream":true,"stream_options":{"include_usage":true}}"#),
-            Ask::Stream { usage: true }
-        );
+        assert_eq!(asked(r#"{"stream":true,"stream_options":{"include_usage":true}}"#), Ask::Stream { usage: true });
         assert_eq!(asked(r#"{"model":"stall","stream":true}"#), Ask::Stall);
     }
 
@@ -139,23 +124,14 @@ mod tests {
             assert_eq!(read(&whole[..cut]), Read::More);
         }
         let two = [whole.clone(), whole.clone()].concat();
-        assert_eq!(
-            read(&two),
-            Read::Whole {
-                ask: Ask::Unary,
-                length: whole.len()
-            }
-        );
+        assert_eq!(read(&two), Read::Whole { ask: Ask::Unary, length: whole.len() });
     }
 
     #[test]
     fn a_chunked_body_ends_at_its_last_chunk() {
         let head = "POST /chat/completions HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
         let request = format!("{head}f\r\n{{\"stream\":true}}\r\n0\r\n\r\n");
-        let whole = Read::Whole {
-            ask: Ask::Stream { usage: false },
-            length: request.len(),
-        };
+        let whole = Read::Whole { ask: Ask::Stream { usage: false }, length: request.len() };
         assert_eq!(read(request.as_bytes()), whole);
         assert_eq!(read(&request.as_bytes()[..request.len() - 2]), Read::More);
     }
