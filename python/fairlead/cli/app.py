@@ -1,0 +1,50 @@
+"""The commands put together, and how their failures leave the process."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from fairlead.cli import keys, nodes, providers, serve, standin, status, version
+from fairlead.cli.failure import CommandFailed
+from fairlead.errors import Refusal
+
+app = typer.Typer(
+    name="fairlead",
+    help="One door for AI traffic.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("serve")(serve.serve)
+app.command("standin")(standin.standin)
+app.command("status")(status.status)
+app.command("version")(version.version)
+app.add_typer(keys.app, name="keys")
+app.add_typer(nodes.app, name="nodes")
+app.add_typer(providers.app, name="providers")
+
+
+def run() -> int:
+    """Runs the command that the process was started with; the exit code."""
+    try:
+        app()
+    except Refusal as refusal:
+        _tell(refusal.sentence)
+        return 2
+    except CommandFailed as failure:
+        _tell(failure.sentence)
+        return 1
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        sys.stderr.close()
+        return 1
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
+    return 0
+
+
+def _tell(sentence: str) -> None:
+    print(f"fairlead: {sentence}", file=sys.stderr)

@@ -1,0 +1,25 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DATA_DIR = Path("~/.fairlead")
+
+DataDir = Annotated[
+    Path,
+    typer.Option("--data-dir", envvar="FAIRLEAD_DATA_DIR", help="The instance's data directory."),
+]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="FAIRLEAD_URL",
+        help="The instance's address on this machine; found in the data directory if left out.",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the API's answer as JSON.")]

@@ -1,0 +1,47 @@
+"""How a command shows what it found: a table for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def show_json(document: Any) -> None:
+    """Prints a document, indented."""
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
+    """Prints rows under their headings, or the sentence `empty`. Colours go by NO_COLOR."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        # What people named is shown as it is: brackets are no markup.
+        table.add_row(*(Text(_shown(value)) for value in row))
+    console = Console()
+    if table.row_count:
+        console.print(table)
+    else:
+        console.print(empty, markup=False)
+
+
+def pick(record: Mapping[str, Any], *names: str) -> list[Any]:
+    """The fields of a record in the order of a table's columns."""
+    return [record.get(name) for name in names]
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None | "":
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case _:
+            return str(value)

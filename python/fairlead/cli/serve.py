@@ -1,0 +1,71 @@
+"""`fairlead serve`: the gateway."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.failure import CommandFailed
+
+
+def serve(
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on.", show_default="20128")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Relay worker processes.", show_default="1")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where everything is kept.", show_default="~/.fairlead")
+    ] = None,
+    demo: Annotated[
+        bool | None,
+        typer.Option("--demo", help="Also start a stand-in provider that needs no network."),
+    ] = None,
+    allow_unauthenticated_bind: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-unauthenticated-bind",
+            help="Listen on a public address although anybody may call.",
+        ),
+    ] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(help="PEM file with the certificate chain.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file with the private key.")] = None,
+) -> None:
+    """Start the gateway and keep it running until SIGTERM or Ctrl-C.
+
+    Every option can be given by environment too: --data-dir is FAIRLEAD_DATA_DIR.
+
+    REQUIRE_API_KEY=true asks callers for a key; INITIAL_PASSWORD is the first password.
+    """
+    from fairlead.serve.supervisor import StartFailed, serve
+    from fairlead.settings import ServeSettings
+
+    os.umask(0o077)
+    settings = ServeSettings.load(
+        host=host,
+        port=port,
+        workers=workers,
+        data_dir=data_dir,
+        demo=demo,
+        allow_unauthenticated_bind=allow_unauthenticated_bind,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
+    )
+    try:
+        code = serve(settings, lambda line: print(line, flush=True))
+    except StartFailed as failure:
+        tail = b"\n".join(failure.tail).decode(errors="replace")
+        if tail:
+            print(tail, file=sys.stderr)
+        raise CommandFailed(failure.sentence) from None
+    raise typer.Exit(code)

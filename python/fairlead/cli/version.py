@@ -1,0 +1,10 @@
+"""`fairlead version`."""
+
+from __future__ import annotations
+
+from fairlead import __version__
+
+
+def version() -> None:
+    """Print the version."""
+    print(__version__)

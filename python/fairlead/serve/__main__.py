@@ -1,0 +1,53 @@
+"""The main process of one child: `python -m fairlead.serve relay|control|standin`.
+
+Not for people: `fairlead serve` starts these with what they need on the command line and, for
+secrets, in the environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from fairlead.serve.tether import tether_to
+
+
+def main() -> None:
+    """Reads the command line and serves until stopped."""
+    parser = argparse.ArgumentParser(prog="python -m fairlead.serve", allow_abbrev=False)
+    planes = parser.add_subparsers(dest="plane", required=True)
+    relay = planes.add_parser("relay")
+    relay.add_argument("--host", required=True)
+    relay.add_argument("--port", type=int, required=True)
+    relay.add_argument("--max-open-streams", type=int, required=True)
+    relay.add_argument("--kill-timeout-s", type=int, required=True)
+    relay.add_argument("--tls-certificate", type=Path)
+    relay.add_argument("--tls-key", type=Path)
+    control = planes.add_parser("control")
+    control.add_argument("--socket", type=Path, required=True)
+    control.add_argument("--kill-timeout-s", type=int, required=True)
+    standin = planes.add_parser("standin")
+    standin.add_argument("--host", required=True)
+    standin.add_argument("--port", type=int, required=True)
+    for each in (relay, control, standin):
+        each.add_argument("--parent", type=int, required=True)
+
+    given = vars(parser.parse_args())
+    tether_to(given.pop("parent"))
+    match given.pop("plane"):
+        case "relay":
+            from fairlead.serve.plane import serve_relay
+
+            serve_relay(**given)
+        case "control":
+            from fairlead.serve.plane import serve_control
+
+            serve_control(**given)
+        case _:
+            from fairlead.standin.server import serve
+
+            serve(**given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""One child process, kept running: started, restarted when it ends unasked, stopped when asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+from fairlead.serve.log import LogSink
+
+_FIRST_DELAY_S: Final = 0.1
+_LONGEST_DELAY_S: Final = 5.0
+_STEADY_AFTER_S: Final = 10.0
+
+
+class Child:
+    """A child in a session of its own, `python -m fairlead.serve <name> <arguments>`.
+
+    `left` is set when it ends unasked for the first time: while fairlead starts, that is a failure.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        log: LogSink,
+        *,
+        keep_open: Sequence[int] = (),
+    ) -> None:
+        self.name = name
+        self.left = asyncio.Event()
+        self._arguments = arguments
+        self._environment = environment
+        self._log = log
+        self._keep_open = keep_open
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Starts the process and goes on watching it."""
+        await self._spawn()
+        self._keep(self._watch())
+
+    async def stop(self, grace_s: float) -> None:
+        """Asks the process to end, kills its session after `grace_s`, waits until it is gone."""
+        self._stopping.set()
+        process = self._process
+        if process is not None and process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                await asyncio.wait_for(process.wait(), grace_s)
+            except TimeoutError:
+                self._log.say(f"{self.name} did not stop in {grace_s:g} s and is killed")
+                self.kill()
+                await process.wait()
+        await asyncio.gather(*self._tasks)
+
+    def kill(self) -> None:
+        """Kills the process and its whole session at once."""
+        self._stopping.set()
+        if self._process is not None and self._process.returncode is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def _spawn(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "fairlead.serve",
+            self.name,
+            "--parent",
+            str(os.getpid()),
+            *self._arguments,
+            env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=self._keep_open,
+        )
+        if self._process.stdout is not None:
+            self._keep(self._log.pump(self._process.stdout))
+
+    async def _watch(self) -> None:
+        delay_s = _FIRST_DELAY_S
+        while self._process is not None:
+            started_s = time.monotonic()
+            code = await self._process.wait()
+            if self._stopping.is_set():
+                return
+            self.left.set()
+            if time.monotonic() - started_s >= _STEADY_AFTER_S:
+                delay_s = _FIRST_DELAY_S
+            self._log.say(f"{self.name} ended with {_told(code)}, started again in {delay_s:g} s")
+            try:
+                await asyncio.wait_for(self._stopping.wait(), delay_s)
+                return
+            except TimeoutError:
+                delay_s = min(delay_s * 2, _LONGEST_DELAY_S)
+            await self._spawn()
+            if self._stopping.is_set():
+                self.kill()
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _told(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,122 @@
+"""`--demo`: the stand-in provider behind a node and a connection of its own, ready to be called."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from typing import Any, Final
+
+import httpx
+
+from fairlead.serve.child import Child
+from fairlead.serve.environment import child_environment
+from fairlead.serve.log import LogSink
+from fairlead.serve.port import free_port
+from fairlead.settings import ServeSettings
+
+PREFIX: Final = "demo"
+_KEY_NAME: Final = "demo"
+_UP_WITHIN_S: Final = 10.0
+
+
+class DemoFailed(Exception):
+    """The management API refused what the demo needs; the text says what."""
+
+
+class Demo:
+    """The stand-in as a child, and what has to be registered so that `demo/standin` is a model.
+
+    Registration is idempotent: a second start finds its node and only moves it to the stand-in's
+    new port.
+    """
+
+    def __init__(self, url: str, local_token: str, settings: ServeSettings, log: LogSink) -> None:
+        self._url = url
+        self._local_token = local_token
+        self._asks_for_keys = settings.require_api_key
+        self._standin = f"http://127.0.0.1:{(port := free_port())}"
+        arguments = ["--host", "127.0.0.1", "--port", str(port)]
+        self.child = Child("standin", arguments, child_environment(), log)
+
+    async def set_up(self) -> str:
+        """Waits for the stand-in, registers it, and returns a command line that calls it."""
+        headers = {"x-gateway-cli-token": self._local_token}
+        # Our own instance, on an address that is ours: there is no name to verify, no proxy to go
+        # through.
+        async with httpx.AsyncClient(
+            base_url=self._url,
+            headers=headers,
+            verify=False,  # noqa: S501
+            trust_env=False,
+            timeout=10,
+        ) as api:
+            await self._until_up()
+            await self._register(api)
+            key = await self._fresh_key(api) if self._asks_for_keys else None
+        return self._curl(key)
+
+    async def _until_up(self) -> None:
+        async with httpx.AsyncClient(trust_env=False, timeout=1) as client:
+            async with asyncio.timeout(_UP_WITHIN_S):
+                while True:
+                    try:
+                        if (await client.get(f"{self._standin}/health")).is_success:
+                            return
+                    except httpx.TransportError:
+                        await asyncio.sleep(0.05)
+
+    async def _register(self, api: httpx.AsyncClient) -> None:
+        base_url = f"{self._standin}/v1"
+        nodes = await _all(api, "/api/provider-nodes", "nodes")
+        node = next((node for node in nodes if node["prefix"] == PREFIX), None)
+        if node is None:
+            body = {
+                "type": "openai-compatible",
+                "name": "Demo",
+                "prefix": PREFIX,
+                "baseUrl": base_url,
+            }
+            node = (await _sent(api.post("/api/provider-nodes", json=body)))["node"]
+        elif node["baseUrl"] != base_url:
+            await _sent(api.put(f"/api/provider-nodes/{node['id']}", json={"baseUrl": base_url}))
+        connections = await _all(api, "/api/providers", "connections")
+        connection = next((one for one in connections if one["provider"] == node["id"]), None)
+        if connection is None:
+            body = {"provider": node["id"], "name": "Demo"}
+            connection = (await _sent(api.post("/api/providers", json=body)))["connection"]
+        # The test asks the stand-in for its models, which is how they come into the list of models.
+        await _sent(api.post(f"/api/providers/{connection['id']}/test"))
+
+    async def _fresh_key(self, api: httpx.AsyncClient) -> str:
+        """A key's text is shown once, so each start makes the demo's anew."""
+        for key in await _all(api, "/api/keys", "keys"):
+            if key["name"] == _KEY_NAME:
+                await _sent(api.delete(f"/api/keys/{key['id']}"))
+        return str((await _sent(api.post("/api/keys", json={"name": _KEY_NAME})))["key"])
+
+    def _curl(self, key: str | None) -> str:
+        message = {"role": "user", "content": "Hello!"}
+        body = json.dumps({"model": f"{PREFIX}/standin", "messages": [message]})
+        words = ["curl", f"{self._url}/v1/chat/completions", "-H", "content-type: application/json"]
+        if key is not None:
+            words += ["-H", f"authorization: Bearer {key}"]
+        return shlex.join([*words, "-d", body])
+
+
+async def _all(api: httpx.AsyncClient, path: str, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while True:
+        page = await _sent(api.get(path, params={"limit": 500, "offset": len(found)}))
+        found += page[name]
+        if not page[name] or len(found) >= page["total"]:
+            return found
+
+
+async def _sent(call: Any) -> dict[str, Any]:
+    answer: httpx.Response = await call
+    if not answer.is_success:
+        raise DemoFailed(
+            f"{answer.request.method} {answer.request.url.path} was answered {answer.status_code}"
+        )
+    return dict(answer.json())

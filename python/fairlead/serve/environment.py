@@ -1,0 +1,20 @@
+"""What the supervisor's children find in their environment."""
+
+from __future__ import annotations
+
+import os
+
+_NOT_HANDED_ON = frozenset({"INITIAL_PASSWORD", "REQUIRE_API_KEY"})
+
+
+def child_environment(**configs: str) -> dict[str, str]:
+    """The supervisor's own environment without fairlead's settings, and what the child is told.
+
+    Secrets travel here and never on a command line, which every user of the machine can read.
+    """
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("FAIRLEAD_") and name not in _NOT_HANDED_ON
+    }
+    return inherited | configs

@@ -1,0 +1,186 @@
+"""One instance from its first check to its last child's end.
+
+Start: settings, data directory and its lock, port, data files, secrets, control, relay, `/readyz`,
+and only then the line that says ready. What stands in the way is a `Refusal` before anything was
+changed, or a `StartFailed` with the end of the log.
+
+Stop, on SIGTERM, SIGINT or SIGHUP: the relay drains, control writes what is left, the stand-in
+ends. A second signal kills every child at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from fairlead.errors import Refusal
+from fairlead.identity.local_token import make_local_token
+from fairlead.serve.child import Child
+from fairlead.serve.demo import Demo
+from fairlead.serve.directory import DataDirectory
+from fairlead.serve.log import LogSink
+from fairlead.serve.planes import CONTROL_STOPS_S, Planes
+from fairlead.serve.port import ClaimedPort
+from fairlead.serve.readiness import is_ready
+from fairlead.settings import ServeSettings
+from fairlead.store.sealer import load_key
+
+_READY_WITHIN_S: Final = 20.0
+_ASK_EVERY_S: Final = 0.03
+_STANDIN_STOPS_S: Final = 3.0
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class StartFailed(Exception):
+    """The planes did not come up: `sentence` says which, `tail` is the end of their log."""
+
+    def __init__(self, sentence: str, tail: list[bytes]) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.tail = tail
+
+
+def serve(settings: ServeSettings, say: Callable[[str], None]) -> int:
+    """Runs an instance until it is told to stop; the exit code. Raises `Refusal` and `StartFailed`.
+
+    `say` gets the lines for standard output once the instance is ready.
+    """
+    # Without a file there is no stored password; with one, it is known only when the file was read.
+    settings.check(password_stored=(settings.data_dir / "state.duckdb").exists())
+    with (
+        DataDirectory(settings.data_dir) as directory,
+        ClaimedPort(settings.host, settings.port) as port,
+    ):
+        return asyncio.run(_Supervisor(settings, directory, port, say).run())
+
+
+class _Supervisor:
+    def __init__(
+        self,
+        settings: ServeSettings,
+        directory: DataDirectory,
+        port: ClaimedPort,
+        say: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._address = port.address
+        self._tls = settings.tls_certificate is not None
+        self._say = say
+        self._log = LogSink()
+        self._planes = Planes(settings, directory, self._log)
+        self._children: dict[str, Child] = {}
+        self._stop = asyncio.Event()
+        self._exit_code = 0
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            # What a shell's nohup asked to be ignored stays ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, self._on_signal, number)
+        try:
+            starting = asyncio.create_task(self._start())
+            stopping = asyncio.create_task(self._stop.wait())
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                starting.cancel()
+                await asyncio.wait({starting})
+            if not starting.cancelled():
+                starting.result()
+            await stopping
+        finally:
+            await self._stop_children()
+            self._log.close()
+        return self._exit_code
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        if self._stop.is_set():
+            self._exit_code = 128 + number
+            for child in self._children.values():
+                child.kill()
+        self._stop.set()
+
+    # --- starting
+
+    async def _start(self) -> None:
+        self._settings.check(password_stored=await self._prepare())
+        data_dir = self._directory.path
+        given = self._settings.secret_key
+        secret_key = load_key(data_dir, given.get_secret_value() if given else None)
+        local_token = make_local_token(data_dir)
+
+        await self._run_child(self._planes.control())
+        await self._run_child(self._planes.relay(self._address, secret_key))
+        await self._until_ready()
+        scheme = "https" if self._tls else "http"
+        url = f"{scheme}://{self._shown_host()}"
+        lines = [f"fairlead ready {url}"]
+        if self._settings.demo:
+            demo = Demo(url, local_token, self._settings, self._log)
+            await self._run_child(demo.child)
+            lines.append(await demo.set_up())
+        self._directory.record_url(url)
+        for line in lines:
+            self._say(line)
+
+    def _shown_host(self) -> str:
+        if self._settings.host == "localhost":
+            return f"localhost:{self._address.port}"
+        return self._address.reachable
+
+    async def _prepare(self) -> bool:
+        """Checks and makes the data files in a process of its own; is a password stored?"""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "fairlead.store.prepare", str(self._directory.path),
+            env=self._planes.control_environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            out, told = await process.communicate()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
+        if process.returncode == 2:
+            raise Refusal(told.decode(errors="replace").strip())
+        if process.returncode != 0:
+            raise StartFailed("the data files could not be checked.", told.splitlines()[-20:])
+        return bool(json.loads(out)["password_stored"])
+
+    async def _run_child(self, child: Child) -> None:
+        self._children[child.name] = child
+        await child.start()
+
+    async def _until_ready(self) -> None:
+        deadline_s = asyncio.get_running_loop().time() + _READY_WITHIN_S
+        while not await is_ready(self._address, tls=self._tls):
+            for child in self._children.values():
+                if child.left.is_set():
+                    raise StartFailed(f"the {child.name} plane ended while starting.", self._tail())
+            if asyncio.get_running_loop().time() > deadline_s:
+                raise StartFailed(f"not ready after {_READY_WITHIN_S:g} s.", self._tail())
+            await asyncio.sleep(_ASK_EVERY_S)
+
+    def _tail(self) -> list[bytes]:
+        return list(self._log.tail)
+
+    # --- stopping
+
+    async def _stop_children(self) -> None:
+        """In the order in which nobody waits for one that is gone."""
+        grace_s = {
+            "relay": self._planes.relay_stops_s,
+            "control": float(CONTROL_STOPS_S),
+            "standin": _STANDIN_STOPS_S,
+        }
+        for name, seconds in grace_s.items():
+            if (child := self._children.get(name)) is not None:
+                await child.stop(seconds)
