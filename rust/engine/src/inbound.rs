@@ -54,6 +54,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     let mut origin = None;
     let mut fetch_site = None;
     let mut is_forwarded = false;
+    let mut is_chunked = false;
     for &(name, value) in inbound.headers {
         total_bytes += name.len() + value.len();
         match name {
@@ -83,7 +84,10 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
                 sheet.content_length = text(value).and_then(|digits| digits.parse().ok());
                 sheet.has_body = sheet.content_length != Some(0);
             }
-            b"transfer-encoding" => sheet.has_body = true,
+            b"transfer-encoding" => {
+                sheet.has_body = true;
+                is_chunked = true;
+            }
             b"content-encoding" if !value.eq_ignore_ascii_case(b"identity") && !value.is_empty() => {
                 return Err(Error::client(
                     Kind::UnsupportedMediaType,
@@ -105,6 +109,14 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     }
     if total_bytes > MAX_HEADER_BYTES {
         return Err(Error::client(Kind::HeadersTooLarge, "The headers are larger than 32 KiB."));
+    }
+    if is_chunked && sheet.content_length.is_some() {
+        // Two framings of one body are how requests are smuggled past a first reader.
+        return Err(Error::client(
+            Kind::InvalidRequest,
+            "`Content-Length` and `Transfer-Encoding` exclude each other.",
+        )
+        .about("Content-Length"));
     }
     let host = check_host(host)?;
     sheet.credentials.is_local_peer =
@@ -148,7 +160,8 @@ fn bad_host(message: &'static str) -> Error {
 
 /// `name`, `name:port`, `[v6]` or `[v6]:port`, and nothing else.
 fn check_host(host: Option<&[u8]>) -> Result<&str, Error> {
-    let host = host.and_then(text).ok_or_else(|| bad_host("The Host header is missing."))?;
+    let host =
+        host.and_then(text).filter(|host| !host.is_empty()).ok_or_else(|| bad_host("The Host header is missing."))?;
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
             let (address, port) = rest.split_once(']').ok_or_else(|| bad_host("The Host header is not a host."))?;
@@ -228,6 +241,12 @@ mod tests {
         assert_eq!(status(&[(b"host", b"a"), (b"x", &big)]), 431);
         let many: Vec<(&[u8], &[u8])> = std::iter::repeat_n((&b"x"[..], &b"y"[..]), MAX_HEADERS + 1).collect();
         assert_eq!(status(&many), 431);
+    }
+
+    #[test]
+    fn a_body_has_one_framing() {
+        assert_eq!(status(&[(b"host", b"a"), (b"content-length", b"5"), (b"transfer-encoding", b"chunked")]), 400);
+        assert_eq!(status(&[(b"host", b"a"), (b"transfer-encoding", b"chunked")]), 200);
     }
 
     #[test]

@@ -18,9 +18,9 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Control holds a poll for 20 s; after this long without an answer it counts as absent.
-pub const STALE_MS: u64 = 25_000;
-const POLL_DEADLINE: Duration = Duration::from_secs(30);
+/// Control holds a poll for 2 s; after this long without an answer it counts as absent.
+pub const STALE_MS: u64 = 7_000;
+const POLL_DEADLINE: Duration = Duration::from_secs(7);
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_secs(2);
