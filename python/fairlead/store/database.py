@@ -34,8 +34,14 @@ READS_WAITING_MAX = 256
 WRITE_DEADLINE_S = 10.0
 READ_DEADLINE_S = 10.0
 
+
+class CommitFailed(duckdb.OperationalError):
+    """The log could not be written: the disk is full, or gone."""
+
+
 # The engine itself gave up, as against a statement that was refused.
 ENGINE_ERRORS = (
+    CommitFailed,
     duckdb.IOException,
     duckdb.FatalException,
     duckdb.InternalException,
@@ -203,7 +209,7 @@ class Database:
         con.begin()
         try:
             results = [job.work(con) for job in group]
-            con.commit()
+            self._commit()
         except BaseException:
             try:
                 con.rollback()
@@ -212,6 +218,12 @@ class Database:
                 log.debug("nothing left to roll back", error=type(error).__name__)
             raise
         return results
+
+    def _commit(self) -> None:
+        try:
+            self._connection.commit()
+        except duckdb.Error as error:
+            raise CommitFailed(str(error)) from error
 
     def _finish(self) -> None:
         self._readers.shutdown(wait=True, cancel_futures=True)

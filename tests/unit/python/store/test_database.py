@@ -197,3 +197,46 @@ async def test_what_was_acknowledged_survives_kill_9(
     await reopened.close()
     assert set(acknowledged) <= set(kept)
     assert len(kept) == len(set(kept))
+
+
+FULL = """
+import asyncio, resource, sys
+from pathlib import Path
+from fairlead.errors import StorageUnavailable
+from fairlead.store.database import Database
+
+def fill(con):
+    con.execute("INSERT INTO numbers SELECT * FROM range(100000)")
+
+def count(con):
+    return con.execute("SELECT count(*) FROM numbers").fetchone()[0]
+
+async def main():
+    db = Database.open(Path(sys.argv[1]), Path(sys.argv[2]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    try:
+        await db.write(fill)
+    except StorageUnavailable:
+        print("refused", await db.read(count), db.fault is not None)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    await db.write(fill)
+    print("taken", await db.read(count), db.fault is not None)
+    await db.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_write_without_space_is_refused_and_space_is_all_it_takes(
+    tmp_path: Path, migrations: Path
+) -> None:
+    """The limit on file sizes stands in for a disk that is full."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "f.duckdb"), str(migrations)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("20")]
+    assert lines == ["refused 0 True", "taken 100000 False"], done.stderr
