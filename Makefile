@@ -42,10 +42,12 @@ test: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Run every test but t
 	cargo test --workspace --profile $(PROFILE) --locked
 	$(BIN)/pytest
 
+.PHONY: test-slow
+test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
+	$(BIN)/pytest -m slow
+
 .PHONY: test-all
-test-all: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Run every test, the slow ones too (wheel, crash runs, large streams).
-	cargo test --workspace --profile $(PROFILE) --locked
-	$(BIN)/pytest -m "slow or not slow"
+test-all: test test-slow ## Run every test.
 
 .PHONY: check
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.

@@ -64,19 +64,24 @@ def peer_names(scripts: Path) -> list[str]:
 
 def start_peer(name: str, scripts: Path, upstream: str, folder: Path) -> Target:
     """Installs (once, in the user's cache) and starts another gateway by its script."""
+    script = scripts / f"start-{name}.sh"
+    if not script.exists():
+        raise Unavailable("there is no start script for it")
     log, home = (
         folder / f"{name}.log",
         Path(os.environ.get("PEERS_HOME", Path.home() / ".cache" / "gateway-peers")),
     )
     env = {"UPSTREAM": upstream, "PEERS_HOME": str(home), "WORKERS": "1"}
-    process = start(["bash", str(scripts / f"start-{name}.sh")], log=log, env=env)
+    process = start(["bash", str(script)], log=log, env=env)
     target = Target(name, "", "", "", process.pid, process=process)
     try:
         line = wait_for_line(process, log, "ready ", 900)
         facts = (home / "run" / f"{line.split()[1]}.env").read_text("utf-8").splitlines()
     except (Unavailable, OSError) as error:
         target.stop()
-        raise Unavailable(str(error)) from error
+        # A kept result names no place of this machine.
+        told = str(error).replace(str(scripts), "peers").replace(str(Path.home()), "~")
+        raise Unavailable(told) from error
     for fact in facts:
         name_of, _, value = fact.partition("=")
         match name_of:
