@@ -30,7 +30,7 @@ run: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Build everything into 
 
 .PHONY: build
 build: $(VENV)/.stamp-run ## Make the wheel and the source archive in dist/ (fully optimised: some minutes).
-	$(BIN)/maturin build --release --sdist --out dist
+	$(BIN)/maturin build --profile dist --sdist --out dist
 
 ##@ Work
 
