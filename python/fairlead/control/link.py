@@ -20,7 +20,7 @@ from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, InvalidRequest
 
 LINK_PATH = "/internal/link"
-HOLD_S = 20.0
+HOLD_S = 2.0
 
 Count = Annotated[StrictInt, Field(ge=0, le=2**53)]
 
