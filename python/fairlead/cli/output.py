@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+_PIPED_WIDTH: Final = 240
+"""A program that reads the table gets each row on one line."""
 
 
 def show_json(document: Any) -> None:
@@ -20,12 +24,13 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: 
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for at, column in enumerate(columns):
+        # The first column is what other commands take: it stays in one piece.
+        table.add_column(column, overflow="fold", no_wrap=at == 0)
     for row in rows:
         # What people named is shown as it is: brackets are no markup.
         table.add_row(*(Text(_shown(value)) for value in row))
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
     if table.row_count:
         console.print(table)
     else:

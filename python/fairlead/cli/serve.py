@@ -47,7 +47,8 @@ def serve(
 
     REQUIRE_API_KEY=true asks callers for a key; INITIAL_PASSWORD is the first password.
     """
-    from fairlead.serve.supervisor import StartFailed, serve
+    from fairlead.serve.failure import StartFailed
+    from fairlead.serve.supervisor import serve
     from fairlead.settings import ServeSettings
 
     os.umask(0o077)

@@ -11,6 +11,7 @@ import httpx
 
 from fairlead.serve.child import Child
 from fairlead.serve.environment import child_environment
+from fairlead.serve.failure import StartFailed
 from fairlead.serve.log import LogSink
 from fairlead.serve.port import free_port
 from fairlead.settings import ServeSettings
@@ -18,10 +19,6 @@ from fairlead.settings import ServeSettings
 PREFIX: Final = "demo"
 _KEY_NAME: Final = "demo"
 _UP_WITHIN_S: Final = 10.0
-
-
-class DemoFailed(Exception):
-    """The management API refused what the demo needs; the text says what."""
 
 
 class Demo:
@@ -34,6 +31,7 @@ class Demo:
     def __init__(self, url: str, local_token: str, settings: ServeSettings, log: LogSink) -> None:
         self._url = url
         self._local_token = local_token
+        self._log = log
         self._asks_for_keys = settings.require_api_key
         self._standin = f"http://127.0.0.1:{(port := free_port())}"
         arguments = ["--host", "127.0.0.1", "--port", str(port)]
@@ -57,14 +55,15 @@ class Demo:
         return self._curl(key)
 
     async def _until_up(self) -> None:
+        deadline_s = asyncio.get_running_loop().time() + _UP_WITHIN_S
         async with httpx.AsyncClient(trust_env=False, timeout=1) as client:
-            async with asyncio.timeout(_UP_WITHIN_S):
-                while True:
-                    try:
-                        if (await client.get(f"{self._standin}/health")).is_success:
-                            return
-                    except httpx.TransportError:
-                        await asyncio.sleep(0.05)
+            while asyncio.get_running_loop().time() < deadline_s and not self.child.left.is_set():
+                try:
+                    if (await client.get(f"{self._standin}/health")).is_success:
+                        return
+                except httpx.TransportError:
+                    await asyncio.sleep(0.05)
+        raise StartFailed("the stand-in provider did not come up.", self._log.tail)
 
     async def _register(self, api: httpx.AsyncClient) -> None:
         base_url = f"{self._standin}/v1"
@@ -116,7 +115,6 @@ async def _all(api: httpx.AsyncClient, path: str, name: str) -> list[dict[str, A
 async def _sent(call: Any) -> dict[str, Any]:
     answer: httpx.Response = await call
     if not answer.is_success:
-        raise DemoFailed(
-            f"{answer.request.method} {answer.request.url.path} was answered {answer.status_code}"
-        )
+        asked = f"{answer.request.method} {answer.request.url.path}"
+        raise StartFailed(f"the demo was not set up: {asked} was answered {answer.status_code}.")
     return dict(answer.json())

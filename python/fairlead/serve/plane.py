@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -99,6 +100,10 @@ def _run(server: Any) -> None:
 def _load(main_pid: int, target: str) -> Callable[..., Any]:
     """Runs in the worker: ties it to the main process and makes the application."""
     tether_to(main_pid)
+    # The main process's handlers came with the fork and do nothing here; granian sets the worker's
+    # own after this. Until then a signal is to end the worker, not to be lost.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
     module, _, factory = target.partition(":")
     made: Callable[..., Any] = getattr(importlib.import_module(module), factory)()
     return made

@@ -1,9 +1,10 @@
-"""Whether the gateway answers `/readyz` with 200."""
+"""Whether the gateway can be used: the relay serves, and it has its link to control."""
 
 from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import ssl
 from typing import Final
 
@@ -13,7 +14,7 @@ _ASK_TIMEOUT_S: Final = 1.0
 
 
 async def is_ready(address: Address, *, tls: bool) -> bool:
-    """Asks once."""
+    """Asks `/readyz` once. A relay alone says 200 already, from the snapshot of an earlier start."""
     return await asyncio.to_thread(_ask, address, tls)
 
 
@@ -32,8 +33,10 @@ def _ask(address: Address, tls: bool) -> bool:
         connection = http.client.HTTPConnection(address.reachable, timeout=_ASK_TIMEOUT_S)
     try:
         connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
+        answer = connection.getresponse()
+        state = json.loads(answer.read())
+        return answer.status == 200 and state["control"]["state"] == "connected"
+    except (OSError, http.client.HTTPException, ValueError):
         return False
     finally:
         connection.close()

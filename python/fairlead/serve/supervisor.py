@@ -22,6 +22,7 @@ from fairlead.identity.local_token import make_local_token
 from fairlead.serve.child import Child
 from fairlead.serve.demo import Demo
 from fairlead.serve.directory import DataDirectory
+from fairlead.serve.failure import StartFailed
 from fairlead.serve.log import LogSink
 from fairlead.serve.planes import CONTROL_STOPS_S, Planes
 from fairlead.serve.port import ClaimedPort
@@ -33,15 +34,6 @@ _READY_WITHIN_S: Final = 20.0
 _ASK_EVERY_S: Final = 0.03
 _STANDIN_STOPS_S: Final = 3.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class StartFailed(Exception):
-    """The planes did not come up: `sentence` says which, `tail` is the end of their log."""
-
-    def __init__(self, sentence: str, tail: list[bytes]) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
-        self.tail = tail
 
 
 def serve(settings: ServeSettings, say: Callable[[str], None]) -> int:
@@ -164,13 +156,12 @@ class _Supervisor:
         while not await is_ready(self._address, tls=self._tls):
             for child in self._children.values():
                 if child.left.is_set():
-                    raise StartFailed(f"the {child.name} plane ended while starting.", self._tail())
+                    raise StartFailed(
+                        f"the {child.name} plane ended while starting.", self._log.tail
+                    )
             if asyncio.get_running_loop().time() > deadline_s:
-                raise StartFailed(f"not ready after {_READY_WITHIN_S:g} s.", self._tail())
+                raise StartFailed(f"not ready after {_READY_WITHIN_S:g} s.", self._log.tail)
             await asyncio.sleep(_ASK_EVERY_S)
-
-    def _tail(self) -> list[bytes]:
-        return list(self._log.tail)
 
     # --- stopping
 
