@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
+import polars as pl
 import structlog
 
 from fairlead.store.database import Database
@@ -38,7 +38,7 @@ log = structlog.get_logger("fairlead.usage")
 @dataclass(frozen=True, slots=True)
 class _Batch:
     name: str
-    rows: pa.Table
+    rows: pl.DataFrame
 
 
 class Ingest:
@@ -113,8 +113,7 @@ def _insert(con: Connection, batches: list[_Batch]) -> None:
     fresh = {batch.name: batch.rows for batch in batches if batch.name not in known}
     if not fresh:
         return
-    rows = pa.concat_tables(list(fresh.values()))
-    con.register("settled", rows)
+    con.register("settled", pl.concat(fresh.values()).to_arrow())
     try:
         con.execute("INSERT INTO requests BY NAME SELECT * FROM settled")
     finally:

@@ -8,7 +8,7 @@ from typing import Any
 from fairlead.store.file import Connection
 from fairlead.usage.record import SCHEMA
 
-COLUMNS = tuple(name for name in SCHEMA.names if name != "no_log")
+COLUMNS = tuple(name for name in SCHEMA if name != "no_log")
 
 _CONDITIONS = {
     "key_id": "key_id = ?",

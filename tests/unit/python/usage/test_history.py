@@ -1,0 +1,137 @@
+"""Sums are exact, percentiles right to one per cent, groups as asked for."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from fairlead.store.database import Database
+from fairlead.usage.history import Span, read_history
+from fairlead.usage.ingest import Ingest
+
+pytestmark = pytest.mark.anyio
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+START = 1_800_000_000_000 - 1_800_000_000_000 % DAY  # midnight, 15 January 2027
+ALL = Span(0, START + 1000 * DAY)
+
+
+async def fill(usage: Database, spool: Path, segment: bytes) -> None:
+    (spool / "w-0.ndjson").write_bytes(segment)
+    await Ingest(usage, spool).ingest()
+
+
+async def test_groups_and_sums(usage: Database, spool: Path, lines: Any) -> None:
+    await fill(
+        usage,
+        spool,
+        lines("a", "b", ts_ms=START)
+        + lines("c", ts_ms=START + HOUR, outcome="upstream_failed", status=502, no_log=True)
+        + lines("d", ts_ms=START + DAY, provider="other", upstream_model=None, key_id=None),
+    )
+
+    rows, total = await usage.read(
+        lambda con: read_history(con, ALL, ["day", "provider", "model", "key"], 50, 0)
+    )
+
+    assert total == 2
+    assert [(row["bucket_ms"], row["provider"], row["model"], row["key_id"]) for row in rows] == [
+        (START + DAY, "other", "lab/m", None),
+        (START, "lab", "m", "k"),
+    ]
+    first_day = rows[1]
+    assert (first_day["requests"], first_day["errors"]) == (3, 1)
+    assert first_day["tokens_input"] == 30
+    assert first_day["tokens_cache_write"] == 3
+    assert first_day["cost_usd_micros"] == 9
+    assert first_day["avg_latency_ms"] == pytest.approx(12.5)
+    by_hour, _ = await usage.read(lambda con: read_history(con, ALL, ["hour"], 50, 0))
+    assert [(row["bucket_ms"] - START, row["requests"]) for row in by_hour] == [
+        (DAY, 1),
+        (HOUR, 1),
+        (0, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dimension", "bucket"), [("hour", START + HOUR), ("day", START), ("month", START - 14 * DAY)]
+)
+async def test_buckets_begin_where_the_calendar_does(
+    usage: Database, spool: Path, lines: Any, dimension: Any, bucket: int
+) -> None:
+    await fill(usage, spool, lines("a", ts_ms=START + HOUR + 17))
+
+    rows, _ = await usage.read(lambda con: read_history(con, ALL, [dimension], 50, 0))
+
+    assert [row["bucket_ms"] for row in rows] == [bucket]
+
+
+async def test_the_span_includes_its_start_and_not_its_end(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    await fill(usage, spool, lines("a", ts_ms=START) + lines("b", ts_ms=START + 10))
+
+    async def requests(span: Span) -> int:
+        rows, _ = await usage.read(lambda con: read_history(con, span, ["endpoint"], 50, 0))
+        return sum(row["requests"] for row in rows)
+
+    assert await requests(Span(START, START + 10)) == 1
+    assert await requests(Span(START, START + 11)) == 2
+    assert await requests(Span(START + 1, START + 10)) == 0
+
+
+async def test_pages_cover_everything_once(usage: Database, spool: Path, lines: Any) -> None:
+    def of_model(n: int) -> bytes:
+        ids = [f"{n}-{i}" for i in range(n % 3 + 1)]
+        return lines(*ids, model=f"m{n}", upstream_model=None)
+
+    await fill(usage, spool, b"".join(map(of_model, range(7))))
+
+    seen = []
+    for offset in range(0, 9, 2):
+        rows, total = await usage.read(
+            lambda con, offset=offset: read_history(con, ALL, ["model"], 2, offset)
+        )
+        assert total == 7
+        seen += rows
+    assert sorted(row["model"] for row in seen) == [f"m{n}" for n in range(7)]
+    assert [row["requests"] for row in seen] == sorted((n % 3 + 1 for n in range(7)), reverse=True)
+
+
+async def test_percentiles_are_right_to_one_per_cent(
+    usage: Database, spool: Path, record: Any
+) -> None:
+    dice = random.Random(3)
+    latencies = [dice.lognormvariate(5, 1.5) for _ in range(5000)]
+    rows_in = [record(str(n), latency_ms=latency) for n, latency in enumerate(latencies)]
+    await fill(usage, spool, pl.DataFrame(rows_in).write_ndjson().encode())
+
+    rows, _ = await usage.read(lambda con: read_history(con, ALL, ["provider"], 50, 0))
+
+    exact = sorted(latencies)
+    for share in (50, 95, 99):
+        expected = exact[len(exact) * share // 100]
+        assert rows[0][f"p{share}_latency_ms"] == pytest.approx(expected, rel=0.015)
+    assert rows[0]["avg_latency_ms"] == pytest.approx(sum(latencies) / len(latencies))
+
+
+async def test_one_request_is_its_own_percentile_even_at_zero(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    await fill(usage, spool, lines("a", latency_ms=0.0) + lines("b", latency_ms=80.0, provider="b"))
+
+    rows, _ = await usage.read(lambda con: read_history(con, ALL, ["provider"], 50, 0))
+
+    found = {row["provider"]: row for row in rows}
+    for share in (50, 95, 99):
+        assert found["lab"][f"p{share}_latency_ms"] < 0.002
+        assert found["b"][f"p{share}_latency_ms"] == pytest.approx(80, rel=0.011)
+
+
+async def test_nothing_yet(usage: Database) -> None:
+    assert await usage.read(lambda con: read_history(con, ALL, ["day", "model"], 50, 0)) == ([], 0)

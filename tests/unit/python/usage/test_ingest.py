@@ -1,0 +1,249 @@
+"""Each settled request is counted exactly once, whatever dies in between."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.errors import StorageUnavailable
+from fairlead.store.database import Database
+from fairlead.store.file import Connection
+from fairlead.store.prepare import MIGRATIONS
+from fairlead.usage import ingest as module
+from fairlead.usage import segment
+from fairlead.usage.ingest import Ingest
+
+pytestmark = pytest.mark.anyio
+
+
+async def counted(usage: Database) -> list[str]:
+    def look(con: Connection) -> list[str]:
+        rows = con.execute("SELECT request_id FROM requests ORDER BY request_id").fetchall()
+        return [row[0] for row in rows]
+
+    return await usage.read(look)
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+async def test_sealed_segments_are_moved_in(usage: Database, spool: Path, lines: Any) -> None:
+    (spool / "w-00000001.ndjson").write_bytes(lines("r2", "r3"))
+    (spool / "w-00000000.ndjson").write_bytes(lines("r1"))
+    (spool / "w-00000002.ndjson").write_bytes(b"")
+
+    assert await Ingest(usage, spool).ingest() == 3
+
+    assert await counted(usage) == ["r1", "r2", "r3"]
+    assert files(spool) == []
+
+
+async def test_every_field_arrives(usage: Database, spool: Path, record: Any, lines: Any) -> None:
+    (spool / "w-0.ndjson").write_bytes(lines("r1", ttft_ms=1.25, session_tag="ä\n"))
+    await Ingest(usage, spool).ingest()
+
+    def look(con: Connection) -> Any:
+        result = con.execute("SELECT * FROM requests")
+        names = [column[0] for column in result.description or ()]
+        return dict(zip(names, result.fetchone() or (), strict=True))
+
+    assert await usage.read(look) == record("r1", ttft_ms=1.25, session_tag="ä\n")
+
+
+async def test_without_a_spool_there_is_nothing_to_do(usage: Database, tmp_path: Path) -> None:
+    assert await Ingest(usage, tmp_path / "none").ingest() == 0
+
+
+async def test_killed_after_the_commit_it_only_deletes(
+    usage: Database, spool: Path, lines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (spool / "w-0.ndjson").write_bytes(lines("r1"))
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_delete", lambda _: None)
+        await Ingest(usage, spool).ingest()
+    (spool / "w-1.ndjson").write_bytes(lines("r2"))
+    assert files(spool) == ["w-0.ndjson", "w-1.ndjson"]
+
+    await Ingest(usage, spool).ingest()
+
+    assert await counted(usage) == ["r1", "r2"]
+    assert files(spool) == []
+
+
+async def test_killed_before_the_commit_nothing_is_lost(
+    usage: Database, spool: Path, lines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (spool / "w-0.ndjson").write_bytes(lines("r1"))
+
+    def fail(_con: Connection, _batches: Any) -> None:
+        raise StorageUnavailable("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_insert", fail)
+        with pytest.raises(StorageUnavailable):
+            await Ingest(usage, spool).ingest()
+    assert files(spool) == ["w-0.ndjson"]
+
+    await Ingest(usage, spool).ingest()
+    assert await counted(usage) == ["r1"]
+
+
+async def test_the_name_outlives_the_process(
+    usage: Database, spool: Path, lines: Any, tmp_path: Path
+) -> None:
+    (spool / "w-0.ndjson").write_bytes(lines("r1"))
+    await Ingest(usage, spool).ingest()
+    await usage.close()
+    (spool / "w-0.ndjson").write_bytes(lines("r1"))
+
+    reopened = Database.open(tmp_path / "usage.duckdb", MIGRATIONS / "usage")
+    try:
+        await Ingest(reopened, spool).ingest()
+        assert await counted(reopened) == ["r1"]
+        assert files(spool) == []
+    finally:
+        await reopened.close()
+
+
+async def test_an_open_segment_is_its_writers_until_that_is_gone(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    path = spool / "w-0.open"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    os.write(handle, lines("r1"))
+    ingest = Ingest(usage, spool)
+    assert await ingest.ingest() == 0
+
+    os.write(handle, lines("r2") + b'{"request_id": "r3", "ts_')
+    os.close(handle)
+
+    assert await ingest.ingest() == 1
+    assert await counted(usage) == ["r1", "r2"]
+    assert files(spool) == []
+
+
+async def test_adopted_or_sealed_it_is_the_same_segment(
+    usage: Database, spool: Path, lines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (spool / "w-0.open").write_bytes(lines("r1"))
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_delete", lambda _: None)
+        await Ingest(usage, spool).ingest()
+    (spool / "w-0.open").rename(spool / "w-0.ndjson")
+
+    await Ingest(usage, spool).ingest()
+
+    assert await counted(usage) == ["r1"]
+
+
+async def test_a_segment_that_is_sealed_while_it_is_adopted_is_left_for_the_next_round(
+    usage: Database, spool: Path, lines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = spool / "w-0.open"
+    path.write_bytes(lines("r1"))
+    flock = fcntl.flock
+
+    def seal_first(handle: int, operation: int) -> None:
+        path.rename(spool / "w-0.ndjson")
+        flock(handle, operation)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(segment.fcntl, "flock", seal_first)
+        assert await Ingest(usage, spool).ingest() == 0
+
+    assert await Ingest(usage, spool).ingest() == 1
+    assert await counted(usage) == ["r1"]
+
+
+async def test_bad_lines_are_set_aside_and_hold_nothing_up(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    (spool / "w-0.ndjson").write_bytes(b"nonsense\n" + lines("r1") + b'{"request_id": 1}\n')
+    (spool / "w-1.ndjson").write_bytes(lines("r2"))
+
+    await Ingest(usage, spool).ingest()
+
+    assert await counted(usage) == ["r1", "r2"]
+    assert files(spool) == ["rejected"]
+    aside = spool / "rejected" / "w-0"
+    assert aside.read_bytes() == b'nonsense\n{"request_id": 1}\n'
+    assert aside.stat().st_mode & 0o777 == 0o600
+
+
+async def test_what_is_set_aside_is_bounded(
+    usage: Database, spool: Path, lines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REJECTED_BYTES_MAX", 10)
+    for name in ("w-0", "w-1"):
+        (spool / f"{name}.ndjson").write_bytes(b"nonsense and more\n" + lines(name))
+
+    await Ingest(usage, spool).ingest()
+
+    assert files(spool / "rejected") == ["w-0"]
+    assert await counted(usage) == ["w-0", "w-1"]
+
+
+async def test_a_round_is_bounded_and_the_next_goes_on(
+    usage: Database, spool: Path, lines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "ROUND_SEGMENTS", 2)
+    for n in range(5):
+        (spool / f"w-{n}.ndjson").write_bytes(lines(f"r{n}"))
+    ingest = Ingest(usage, spool)
+
+    assert [await ingest.ingest() for _ in range(4)] == [2, 2, 1, 0]
+    assert len(await counted(usage)) == 5
+
+    monkeypatch.setattr(segment, "ROUND_BYTES", 1)
+    for n in range(2):
+        (spool / f"v-{n}.ndjson").write_bytes(lines(f"v{n}"))
+    assert await ingest.ingest() == 1
+
+
+async def test_names_are_forgotten_when_their_files_are_long_gone(
+    usage: Database, spool: Path, lines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (spool / "w-0.ndjson").write_bytes(lines("r1"))
+    monkeypatch.setattr(module, "NAMES_KEPT_MS", -1)
+    monkeypatch.setattr(module, "FORGET_EVERY_S", 0.0)
+
+    async def names_left() -> int:
+        return await usage.read(
+            lambda con: len(con.execute("SELECT name FROM segments").fetchall())
+        )
+
+    running = asyncio.create_task(Ingest(usage, spool).run())
+    try:
+        deadline = time.monotonic() + 5
+        while await counted(usage) != ["r1"] or await names_left() > 0:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_what_is_sealed_is_counted_within_half_a_second(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    running = asyncio.create_task(Ingest(usage, spool).run())
+    try:
+        for n in range(3):
+            # As a worker does it: written under another name, then renamed.
+            (spool / f"w-{n}.new").write_bytes(lines(f"r{n}"))
+            (spool / f"w-{n}.new").rename(spool / f"w-{n}.ndjson")
+            sealed_at = time.monotonic()
+            while f"r{n}" not in await counted(usage):
+                assert time.monotonic() - sealed_at < 0.5 + 1.5  # slack for a busy machine
+                await asyncio.sleep(0.01)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

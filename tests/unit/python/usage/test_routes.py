@@ -1,0 +1,151 @@
+"""`/api/usage` from the outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.usage.ingest import Ingest
+from tests.support.management import Management, run_management
+
+pytestmark = pytest.mark.anyio
+
+LOGS = "/api/usage/logs"
+FULL = "/api/usage/request-logs"
+HISTORY = "/api/usage/history"
+
+
+@pytest.fixture
+async def management(tmp_path: Path) -> AsyncIterator[Management]:
+    async with run_management(tmp_path / "data") as running:
+        yield running
+
+
+async def fill(management: Management, segment: bytes) -> None:
+    spool = management.services.data_dir / "spool"
+    spool.mkdir(exist_ok=True)
+    # Not the name of a segment, so that the application's own task leaves it to this round.
+    apart = management.services.data_dir / "apart"
+    apart.mkdir(exist_ok=True)
+    (apart / f"t-{time.monotonic_ns()}.ndjson").write_bytes(segment)
+    await Ingest(management.services.usage, apart).ingest()
+
+
+async def test_logs_are_newest_first_and_paged(management: Management, lines: Any) -> None:
+    await fill(management, b"".join(lines(f"r{n}", ts_ms=1000 + n) for n in range(5)))
+
+    for path in (LOGS, FULL):
+        page = await management.ask("GET", path, limit=2, offset=1)
+        assert [row["requestId"] for row in page["logs"]] == ["r3", "r2"]
+        assert (page["total"], page["limit"], page["offset"]) == (5, 2, 1)
+    for query in (
+        {"limit": 0},
+        {"limit": 501},
+        {"offset": -1},
+        {"status": 1},
+        {"outcome": "so-so"},
+    ):
+        await management.refused("GET", LOGS, **query)
+
+
+async def test_a_row_in_short_and_in_full(management: Management, lines: Any) -> None:
+    await fill(management, lines("r1", ts_ms=1_800_000_000_123, cost_usd_micros=2_500_000))
+
+    (short,) = (await management.ask("GET", LOGS))["logs"]
+    (full,) = (await management.ask("GET", FULL))["logs"]
+
+    assert short["timestamp"] == "2027-01-15T08:00:00.123Z"
+    assert (short["costUsdMicros"], short["costUsd"]) == (2_500_000, 2.5)
+    assert short.items() <= full.items()
+    assert full["tokensReasoning"] == 2
+    assert full["path"] == "/v1/chat/completions"
+
+
+async def test_what_asked_for_no_log_is_counted_and_not_listed(
+    management: Management, lines: Any
+) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    await fill(management, lines("seen", ts_ms=now_ms) + lines("hidden", ts_ms=now_ms, no_log=True))
+
+    for path in (LOGS, FULL):
+        listed = await management.ask("GET", path)
+        assert ([row["requestId"] for row in listed["logs"]], listed["total"]) == (["seen"], 1)
+    (row,) = (await management.ask("GET", HISTORY))["history"]
+    assert row["requests"] == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"keyId": "k2"}, ["b"]),
+        ({"model": "lab/m2"}, ["c"]),
+        ({"model": "m3"}, ["d"]),
+        ({"provider": "p2"}, ["b", "a"]),
+        ({"provider": "p2", "keyId": "k2"}, ["b"]),
+        ({"status": 502}, ["d"]),
+        ({"outcome": "client_gone"}, ["c"]),
+        ({"from": "3000"}, ["d", "c"]),
+        ({"to": "1970-01-01T00:00:02Z"}, ["a"]),
+        ({"from": "1970-01-01T02:00:02+02:00", "to": "3000"}, ["b"]),
+        ({"model": "' OR 1=1 --"}, []),
+    ],
+)
+async def test_filters(
+    management: Management, lines: Any, query: dict[str, Any], expected: list[str]
+) -> None:
+    await fill(
+        management,
+        lines("a", ts_ms=1000, provider="p2")
+        + lines("b", ts_ms=2000, provider="p2", key_id="k2")
+        + lines("c", ts_ms=3000, model="lab/m2", outcome="client_gone")
+        + lines("d", ts_ms=4000, upstream_model="m3", status=502),
+    )
+
+    page = await management.ask("GET", LOGS, **query)
+
+    assert [row["requestId"] for row in page["logs"]] == expected
+    assert page["total"] == len(expected)
+
+
+async def test_history_by_default_and_as_asked(management: Management, lines: Any) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    month_ms = 30 * 86_400_000
+    await fill(management, lines("a", ts_ms=now_ms) + lines("old", ts_ms=now_ms - month_ms))
+
+    answer = await management.ask("GET", HISTORY)
+    assert answer["total"] == 1
+    assert answer["groupBy"] == ["day", "provider", "model"]
+    (row,) = answer["history"]
+    assert (row["provider"], row["model"], row["keyId"]) == ("lab", "m", None)
+    assert (row["costUsdMicros"], row["costUsd"]) == (3, 0.000003)
+    assert row["p50LatencyMs"] == pytest.approx(12.5, rel=0.011)
+
+    query = {"groupBy": "key, endpoint", "from": "0", "to": str(now_ms + 1)}
+    answer = await management.ask("GET", HISTORY, **query)
+    assert [(row["keyId"], row["endpoint"], row["requests"]) for row in answer["history"]] == [
+        ("k", "chat", 2)
+    ]
+    assert answer["history"][0]["bucket"] is None
+    assert answer["from"] == "1970-01-01T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("query", "param"),
+    [
+        ({"groupBy": "colour"}, "groupBy"),
+        ({"groupBy": ","}, "groupBy"),
+        ({"groupBy": "hour,day"}, "groupBy"),
+        ({"from": "yesterday"}, "from"),
+        ({"from": "-1"}, "from"),
+        ({"to": "9" * 30}, "to"),
+        ({"from": "2000", "to": "2000"}, "from"),
+    ],
+)
+async def test_queries_that_are_refused(
+    management: Management, query: dict[str, str], param: str
+) -> None:
+    assert (await management.refused("GET", HISTORY, **query))[1] == param
