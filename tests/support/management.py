@@ -1,0 +1,76 @@
+"""The control plane without processes: its application on real files, asked as the relay asks
+it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fairlead.control.app import build
+from fairlead.settings import ControlConfig
+from fairlead.store.services import Services
+
+LINK_TOKEN = "link-token-of-a-test"
+
+
+@dataclass(frozen=True)
+class Management:
+    """A running application: `client` asks it as the local command line, `services` is behind
+    it.
+    """
+
+    client: httpx.AsyncClient
+    services: Services
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, expect: int = 200, **query: Any
+    ) -> Any:
+        """The answer's JSON; fails unless the answer has the expected status."""
+        answer = await self.client.request(method, path, json=body, params=query)
+        assert answer.status_code == expect, answer.text
+        return answer.json()
+
+    async def refused(
+        self, method: str, path: str, body: Any = None, *, expect: int = 400, **query: Any
+    ) -> tuple[str, str | None]:
+        """The message and field of an error."""
+        error = (await self.ask(method, path, body, expect=expect, **query))["error"]
+        return error["message"], error["param"]
+
+    def snapshot(self) -> Any:
+        """What the relay was last given."""
+        return json.loads((self.services.data_dir / "snapshot.json").read_bytes())
+
+
+@asynccontextmanager
+async def run_management(data_dir: Path) -> AsyncIterator[Management]:
+    """Starts the application on a data directory and stops it."""
+    config = ControlConfig.model_validate(
+        {
+            "data_dir": data_dir,
+            "link_token": LINK_TOKEN,
+            "control_socket": data_dir / "run" / "control.sock",
+        }
+    )
+    app = build(config)
+    headers = {
+        "x-fairlead-link": LINK_TOKEN,
+        "x-fairlead-principal": json.dumps({"kind": "local", "id": None, "scopes": []}),
+        "x-fairlead-peer": "127.0.0.1",
+        "x-fairlead-request-id": "request-of-a-test",
+    }
+    transport = httpx.ASGITransport(app)
+    async with app.router.lifespan_context(app):
+        services: Services = app.state.services
+
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://control", headers=headers
+        ) as client:
+            yield Management(client, services)
