@@ -79,14 +79,6 @@ def normalise_path(text: str) -> str:
     return path
 
 
-def host_and_port(base_url: str) -> tuple[str, int]:
-    """Whom to dial for a normalised URL: a name or a literal address without brackets, and a
-    port.
-    """
-    parts = urlsplit(base_url)
-    return parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
-
-
 def _normalise_path(path: str) -> str:
     if _PATH.fullmatch(path) is None:
         raise AddressRefused("must have a path of plain segments, each separated by one slash")
