@@ -190,6 +190,19 @@ def test_sigterm_ends_everything_with_0_and_gives_the_port_back(gateways: Gatewa
     assert not list((gateway.data_dir / "run").iterdir())
 
 
+def test_connections_that_were_open_at_the_end_do_not_hinder_the_next_start(
+    gateways: Gateways,
+) -> None:
+    """The side that closes first, here the gateway, is left with the port in TIME_WAIT."""
+    gateway = gateways()
+    with RawClient(gateway.port) as idle:
+        idle.request("GET", "/healthz")
+        assert idle.response().status == 200
+        gateway.popen.send_signal(signal.SIGTERM)
+        assert gateway.wait() == 0
+    gateway.start()
+
+
 def test_ctrl_c_is_a_stop_like_sigterm(gateways: Gateways) -> None:
     gateway = gateways()
     gateway.popen.send_signal(signal.SIGINT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -65,8 +64,5 @@ def serve(
     try:
         code = serve(settings, lambda line: print(line, flush=True))
     except StartFailed as failure:
-        tail = b"\n".join(failure.tail).decode(errors="replace")
-        if tail:
-            print(tail, file=sys.stderr)
         raise CommandFailed(failure.sentence) from None
     raise typer.Exit(code)

@@ -31,7 +31,6 @@ class Demo:
     def __init__(self, url: str, local_token: str, settings: ServeSettings, log: LogSink) -> None:
         self._url = url
         self._local_token = local_token
-        self._log = log
         self._asks_for_keys = settings.require_api_key
         self._standin = f"http://127.0.0.1:{(port := free_port())}"
         arguments = ["--host", "127.0.0.1", "--port", str(port)]
@@ -63,7 +62,7 @@ class Demo:
                         return
                 except httpx.TransportError:
                     await asyncio.sleep(0.05)
-        raise StartFailed("the stand-in provider did not come up.", self._log.tail)
+        raise StartFailed("the stand-in provider did not come up.")
 
     async def _register(self, api: httpx.AsyncClient) -> None:
         base_url = f"{self._standin}/v1"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 
 class StartFailed(Exception):
-    """`sentence` says what did not come up, `tail` is the end of the children's log."""
+    """`sentence` says what did not come up; the log on stderr says why."""
 
-    def __init__(self, sentence: str, tail: Iterable[bytes] = ()) -> None:
+    def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
         self.sentence = sentence
-        self.tail = list(tail)

@@ -10,11 +10,9 @@ import asyncio
 import queue
 import sys
 import threading
-from collections import deque
 from typing import BinaryIO, Final
 
 _WAITING_LINES: Final = 10_000
-_TAIL_LINES: Final = 40
 _LINE_BYTES: Final = 65_536
 _CLOSE_S: Final = 2.0
 
@@ -26,13 +24,11 @@ class LogSink:
         self._out = out or sys.stderr.buffer
         self._waiting: queue.Queue[bytes | None] = queue.Queue(_WAITING_LINES)
         self._dropped = 0
-        self.tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
         self._writer = threading.Thread(target=self._write, name="log", daemon=True)
         self._writer.start()
 
     def line(self, text: bytes) -> None:
         """Takes one line without its line feed."""
-        self.tail.append(text)
         try:
             if self._dropped:
                 self._waiting.put_nowait(b"fairlead: %d log lines were dropped" % self._dropped)

@@ -2,7 +2,7 @@
 
 Start: settings, data directory and its lock, port, data files, secrets, control, relay, `/readyz`,
 and only then the line that says ready. What stands in the way is a `Refusal` before anything was
-changed, or a `StartFailed` with the end of the log.
+changed, or a `StartFailed`, with the reason in the log.
 
 Stop, on SIGTERM, SIGINT or SIGHUP: the relay drains, control writes what is left, the stand-in
 ends. A second signal kills every child at once.
@@ -27,6 +27,7 @@ from fairlead.serve.log import LogSink
 from fairlead.serve.planes import CONTROL_STOPS_S, Planes
 from fairlead.serve.port import ClaimedPort
 from fairlead.serve.readiness import is_ready
+from fairlead.serve.tls import check_certificate
 from fairlead.settings import ServeSettings
 from fairlead.store.sealer import load_key
 
@@ -43,6 +44,7 @@ def serve(settings: ServeSettings, say: Callable[[str], None]) -> int:
     """
     # Without a file there is no stored password; with one, it is known only when the file was read.
     settings.check(password_stored=(settings.data_dir / "state.duckdb").exists())
+    check_certificate(settings)
     with (
         DataDirectory(settings.data_dir) as directory,
         ClaimedPort(settings.host, settings.port) as port,
@@ -144,7 +146,9 @@ class _Supervisor:
         if process.returncode == 2:
             raise Refusal(told.decode(errors="replace").strip())
         if process.returncode != 0:
-            raise StartFailed("the data files could not be checked.", told.splitlines()[-20:])
+            for line in told.splitlines():
+                self._log.line(line)
+            raise StartFailed("the data files could not be checked.")
         return bool(json.loads(out)["password_stored"])
 
     async def _run_child(self, child: Child) -> None:
@@ -156,11 +160,9 @@ class _Supervisor:
         while not await is_ready(self._address, tls=self._tls):
             for child in self._children.values():
                 if child.left.is_set():
-                    raise StartFailed(
-                        f"the {child.name} plane ended while starting.", self._log.tail
-                    )
+                    raise StartFailed(f"the {child.name} plane ended while starting.")
             if asyncio.get_running_loop().time() > deadline_s:
-                raise StartFailed(f"not ready after {_READY_WITHIN_S:g} s.", self._log.tail)
+                raise StartFailed(f"not ready after {_READY_WITHIN_S:g} s.")
             await asyncio.sleep(_ASK_EVERY_S)
 
     # --- stopping
