@@ -49,7 +49,8 @@ class Knobs:
     cut_after: int | None = None
     """A stream ends after this many content chunks, without finish, usage or `[DONE]`."""
     stall_after: int | None = None
-    """A stream goes silent after this many content chunks; a unary answer never comes."""
+    """A stream goes silent after this many content chunks, a unary answer does not come: for five and
+    a half minutes."""
     error_after: int | None = None
     """A stream sends an error event after this many content chunks and ends."""
     content_type: str | None = None

@@ -18,7 +18,7 @@ import orjson
 from fairlead.standin import chat, completions, embeddings
 from fairlead.standin.answer import CREATED_S, InvalidAsk, answer_chat, answer_completion
 from fairlead.standin.knobs import Knobs, UnknownKnob, parse_knobs, split_model
-from fairlead.standin.stream import Frames, paced
+from fairlead.standin.stream import STALL_S, Frames, paced
 
 # Robyn parses the command line at import already; ours is not for it.
 _arguments, sys.argv = sys.argv, sys.argv[:1]
@@ -32,7 +32,6 @@ HEADER: Final = "x-standin"
 MODELS: Final = ("standin", "echo", "standin-embedding")
 _MOST_BODY_BYTES: Final = 64 * 1024 * 1024
 _MOST_CHOICES: Final = 8
-_STALL_S: Final = 3600.0
 
 Reply = Response | StreamingResponse
 
@@ -156,7 +155,7 @@ async def _unary(payload: dict[str, Any], knobs: Knobs) -> Reply:
         if getattr(knobs, name) is not None:
             raise InvalidAsk(f"the knob '{name}' needs \"stream\": true.", "stream")
     if knobs.stall_after is not None:
-        await asyncio.sleep(_STALL_S)
+        await asyncio.sleep(STALL_S)
     text = orjson.dumps(payload)
     return _reply(knobs.status, text[: len(text) // 2] if knobs.malformed else text, knobs)
 

@@ -10,7 +10,9 @@ import orjson
 from fairlead.standin.knobs import Knobs
 
 DONE: Final = b"data: [DONE]\n\n"
-_STALL_S: Final = 3600.0
+STALL_S: Final = 330.0
+"""Longer than any caller's patience that is likely; bounded, since Robyn does not tell when the caller
+has gone, and the silent stream would hold its thread for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ async def paced(frames: Frames, knobs: Knobs) -> AsyncGenerator[bytes, None]:
             yield _error_event()
             return
         if sent == knobs.stall_after:
-            await asyncio.sleep(_STALL_S)
+            await asyncio.sleep(STALL_S)
         if sent:
             await _pause(knobs.gap_ms)
         yield content[: len(content) // 2] + b"\n\n" if knobs.malformed and not sent else content
@@ -50,7 +52,7 @@ async def paced(frames: Frames, knobs: Knobs) -> AsyncGenerator[bytes, None]:
         yield _error_event()
         return
     if knobs.stall_after is not None:
-        await asyncio.sleep(_STALL_S)
+        await asyncio.sleep(STALL_S)
     for tail in frames.tail:
         yield tail
 
