@@ -1,0 +1,125 @@
+"""What callers may not send as a body: told what is wrong with it, and never a 5xx; what is JSON passes untouched."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.chat import CHAT, chat_bytes, error_of
+from tests.support.processes import Gateway, Lane
+from tests.support.raw import RawClient
+
+# ------------------------------------------------------------------------------------ H12: JSON
+
+
+def with_model(lane: Lane, text: str) -> bytes:
+    return text.replace("MODEL", lane.model).encode("utf-8", "surrogatepass")
+
+
+MESSAGES = '"messages":[{"role":"user","content":"hi"}]'
+BAD_JSON = {
+    "empty": "",
+    "not JSON": "hello",
+    "an array": "[]",
+    "a string": '"x"',
+    "cut": '{"model":"MODEL",' + MESSAGES,
+    "trailing text": '{"model":"MODEL",' + MESSAGES + "} x",
+    "two documents": '{"model":"MODEL",' + MESSAGES + '}{"model":"MODEL"}',
+    "a trailing comma": '{"model":"MODEL",' + MESSAGES + ",}",
+    "a comment": '{"model":"MODEL",/* x */' + MESSAGES + "}",
+    "single quotes": "{'model':'MODEL'}",
+    "NaN": '{"model":"MODEL","temperature":NaN,' + MESSAGES + "}",
+    "Infinity": '{"model":"MODEL","temperature":Infinity,' + MESSAGES + "}",
+    "a number beyond all": '{"model":"MODEL","x":1e400,' + MESSAGES + "}",
+    "a leading zero": '{"model":"MODEL","seed":01,' + MESSAGES + "}",
+    "the model twice": '{"model":"MODEL","model":"other/m",' + MESSAGES + "}",
+    "the model twice, escaped": '{"model":"MODEL","mod\\u0065l":"other/m",' + MESSAGES + "}",
+    "the messages twice": '{"model":"MODEL",' + MESSAGES + "," + MESSAGES + "}",
+    "stream twice": '{"model":"MODEL","stream":false,"stream":true,' + MESSAGES + "}",
+    "100 000 deep": '{"model":"MODEL","x":' + "[" * 100_000 + "]" * 100_000 + "," + MESSAGES + "}",
+    "300 deep": '{"model":"MODEL","x":' + '{"a":' * 300 + "1" + "}" * 300 + "," + MESSAGES + "}",
+    "no messages": '{"model":"MODEL"}',
+    "messages empty": '{"model":"MODEL","messages":[]}',
+    "messages of the wrong type": '{"model":"MODEL","messages":"hi"}',
+    "a million messages": '{"model":"MODEL","messages":[' + "0," * 999_999 + "0]}",
+    "stream of the wrong type": '{"model":"MODEL","stream":"yes",' + MESSAGES + "}",
+    "a control character in a string": '{"model":"MODEL","x":"\x01",' + MESSAGES + "}",
+    "a control character in the model": '{"model":"MODEL\\n",' + MESSAGES + "}",
+    "a long model": '{"model":"MODEL' + "m" * 400 + '",' + MESSAGES + "}",
+    "a lone surrogate as bytes": '{"model":"MODEL","x":"\ud800",' + MESSAGES + "}",
+    "a lone surrogate in the model": '{"model":"MODEL\\ud800",' + MESSAGES + "}",
+}
+
+
+@pytest.mark.parametrize("text", BAD_JSON.values(), ids=BAD_JSON.keys())
+def test_bad_json_is_refused(gateway: Gateway, lane: Lane, text: str) -> None:
+    """H12: 400 that says what is wrong; never dispatched, never a 5xx."""
+    with RawClient(gateway.port) as client:
+        client.request("POST", CHAT, [gateway.auth], with_model(lane, text))
+        assert error_of(client.response()) == (400, "invalid_request")
+    assert lane.upstream.requests == []
+
+
+def test_invalid_utf8_is_refused(gateway: Gateway, lane: Lane) -> None:
+    """H12: bytes that are no UTF-8 are a 400."""
+    with RawClient(gateway.port) as client:
+        client.request(
+            "POST", CHAT, [gateway.auth], chat_bytes(lane).replace(b'"hi"', b'"\xff\xfe"')
+        )
+        assert error_of(client.response()) == (400, "invalid_request")
+
+
+GOOD_JSON = {
+    "long integers": '{"model":"MODEL","seed":123456789012345678901234567890,' + MESSAGES + "}",
+    "large exponents": '{"model":"MODEL","x":1e300,' + MESSAGES + "}",
+    "200 deep": '{"model":"MODEL","x":' + "[" * 200 + "]" * 200 + "," + MESSAGES + "}",
+    "duplicate keys of no concern": '{"model":"MODEL","x":{"a":1,"b":2},' + MESSAGES + "}",
+    "white space": ' \r\n\t{ "model" : "MODEL" , ' + MESSAGES + " } \n",
+}
+
+
+@pytest.mark.parametrize("text", GOOD_JSON.values(), ids=GOOD_JSON.keys())
+def test_unusual_json_passes_untouched(gateway: Gateway, lane: Lane, text: str) -> None:
+    """H12: what is JSON passes as the bytes it was."""
+    body = with_model(lane, text)
+    with RawClient(gateway.port) as client:
+        client.request("POST", CHAT, [gateway.auth], body)
+        answer = client.response()
+        assert answer.status == 200, answer.body
+    assert lane.upstream.last.body == body.replace(json.dumps(lane.model).encode(), b'"m"')
+
+
+@pytest.mark.parametrize(
+    "kind",
+    (
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonx",
+        "",
+    ),
+)
+def test_only_json_is_taken(gateway: Gateway, lane: Lane, kind: str) -> None:
+    """H12: another content type, or none, is a 415."""
+    with RawClient(gateway.port) as client:
+        client.request("POST", CHAT, [gateway.auth, ("Content-Type", kind)], chat_bytes(lane))
+        assert error_of(client.response()) == (415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize(
+    "kind", ("application/json; charset=utf-8", "Application/JSON", "application/json ;x=y")
+)
+def test_json_may_be_written_in_many_ways(gateway: Gateway, lane: Lane, kind: str) -> None:
+    with RawClient(gateway.port) as client:
+        client.request("POST", CHAT, [gateway.auth, ("Content-Type", kind)], chat_bytes(lane))
+        assert client.response().status == 200
+
+
+def test_a_coded_body_is_refused(gateway: Gateway, lane: Lane) -> None:
+    """H13: request bodies are taken uncoded only."""
+    with RawClient(gateway.port) as client:
+        client.request(
+            "POST", CHAT, [gateway.auth, ("Content-Encoding", "gzip")], b"\x1f\x8b" + b"x" * 100
+        )
+        assert error_of(client.response()) == (415, "unsupported_media_type")

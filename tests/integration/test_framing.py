@@ -1,0 +1,137 @@
+"""Where one request ends and the next begins: nobody gets a second answer for bytes that were part of a body."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.chat import CHAT
+from tests.support.processes import Gateway
+from tests.support.raw import answers_to, request_bytes
+from tests.support.upstream import Upstream
+
+MIB = 1024 * 1024
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+# ---------------------------------------------------------------------------------- H4: framing
+
+
+def post(
+    *lines: str, body: bytes = b"", version: str = "1.1", host: str = "Host: localhost"
+) -> bytes:
+    text = "\r\n".join([f"POST /v1/chat/completions HTTP/{version}", host, *lines, "", ""])
+    return text.encode("latin-1") + body
+
+
+SMUGGLED = b"0\r\n\r\n" + HEALTH
+CHUNKED = "Transfer-Encoding: chunked"
+FRAMING = {
+    "two lengths": post("Content-Length: 6", "Content-Length: 5", body=b"{}{}{}" + HEALTH),
+    "a list of lengths": post("Content-Length: 2, 4", body=b"{}{}" + HEALTH),
+    "a plus": post("Content-Length: +2", body=b"{}" + HEALTH),
+    "negative": post("Content-Length: -1", body=HEALTH),
+    "a length in hex": post("Content-Length: 0x2", body=b"{}" + HEALTH),
+    "a length with text": post("Content-Length: 2 2", body=b"{}" + HEALTH),
+    "a length that overflows": post("Content-Length: 18446744073709551618", body=b"{}" + HEALTH),
+    "an empty length": post("Content-Length:", body=HEALTH),
+    "an unknown coding": post("Transfer-Encoding: cow", body=SMUGGLED),
+    "chunked not last": post("Transfer-Encoding: chunked, identity", body=SMUGGLED),
+    "chunked misspelt": post("Transfer-Encoding: xchunked", body=SMUGGLED),
+    "space before the colon": post("Content-Length : 2", body=b"{}" + HEALTH),
+    "space before TE's colon": post("Transfer-Encoding : chunked", body=SMUGGLED),
+    "a folded line": post("X-A: b", " Content-Length: 2", body=HEALTH),
+    "a folded coding": post("Transfer-Encoding:", " chunked", body=SMUGGLED),
+    "a chunk size with 0x": post(CHUNKED, body=b"0x2\r\n{}\r\n" + SMUGGLED),
+    "a chunk size with a plus": post(CHUNKED, body=b"+2\r\n{}\r\n" + SMUGGLED),
+    "a chunk size that overflows": post(CHUNKED, body=b"10000000000000002\r\n{}\r\n" + SMUGGLED),
+    "an empty chunk size": post(CHUNKED, body=b"\r\n{}\r\n" + SMUGGLED),
+    "a chunk longer than its size": post(CHUNKED, body=b"2\r\n{}{}\r\n" + SMUGGLED),
+    "LF in a chunk extension": post(CHUNKED, body=b"2;a\nb\r\n{}\r\n" + SMUGGLED),
+    "NUL in a name": post("X-\0A: b", "Content-Length: 0", body=HEALTH),
+    "NUL in a value": post("X-A: \0", "Content-Length: 0", body=HEALTH),
+    "CR in a value": post("X-A: b\rContent-Length: 2", body=HEALTH),
+    "a header without a name": post(": b", "Content-Length: 0", body=HEALTH),
+    "a line without a colon": post("nonsense", "Content-Length: 0", body=HEALTH),
+    "no such version": post("Content-Length: 0", version="1.9", body=HEALTH),
+    "version 3": b"POST /v1/chat/completions HTTP/3.0\r\nHost: a\r\n\r\n" + HEALTH,
+    "no version": b"POST /v1/chat/completions\r\nHost: a\r\n\r\n" + HEALTH,
+    "two spaces": b"POST  /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
+    + HEALTH,
+    "a space in the target": b"POST /v1/chat completions HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
+    + HEALTH,
+    "a control character in the target": b"GET /v1/mod\x01els HTTP/1.1\r\nHost: a\r\n\r\n" + HEALTH,
+    "a method that is none": b"P(ST / HTTP/1.1\r\nHost: a\r\n\r\n" + HEALTH,
+    "binary": bytes(range(256)) + b"\r\n\r\n" + HEALTH,
+    "TLS to a plain port": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+    + b"\0" * 64
+    + b"\r\n\r\n"
+    + HEALTH,
+}
+
+
+@pytest.mark.parametrize("data", FRAMING.values(), ids=FRAMING.keys())
+def test_broken_framing_ends_the_connection(
+    gateway: Gateway, upstream: Upstream, data: bytes
+) -> None:
+    """H4: 400 or no answer at all, the connection ends, and the bytes behind are never a request of their own."""
+    found, ended = answers_to(gateway.port, data)
+    assert len(found) <= 1, [answer.status for answer in found]
+    assert all(400 <= answer.status < 500 or answer.status in {501, 505} for answer in found)
+    assert ended, f"the connection stays open after {[answer.status for answer in found]}"
+
+
+AMBIGUOUS = {
+    "length, then chunked": post("Content-Length: 4", CHUNKED, body=SMUGGLED),
+    "chunked, then length": post(CHUNKED, "Content-Length: 4", body=SMUGGLED),
+    "length beyond the chunks": post(f"Content-Length: {len(SMUGGLED)}", CHUNKED, body=SMUGGLED),
+    "chunked on HTTP/1.0": post(CHUNKED, version="1.0", body=SMUGGLED),
+}
+
+
+@pytest.mark.parametrize("data", AMBIGUOUS.values(), ids=AMBIGUOUS.keys())
+def test_ambiguous_framing_ends_the_connection(gateway: Gateway, data: bytes) -> None:
+    """H4: two framings at once: whichever one a proxy before us believed, it gets one answer at most from us."""
+    found, ended = answers_to(gateway.port, data)
+    assert [answer.status for answer in found if answer.status == 200] == []
+    assert len(found) <= 1, [answer.status for answer in found]
+    assert ended
+
+
+def test_chunked_twice_is_refused(gateway: Gateway) -> None:
+    """H4: a body that claims to be chunked two times over is not guessed at."""
+    found, ended = answers_to(
+        gateway.port, post(f"{gateway.auth[0]}: {gateway.auth[1]}", CHUNKED, CHUNKED, body=SMUGGLED)
+    )
+    assert [answer.status for answer in found] == [400]
+    assert ended
+
+
+# ------------------------------------------------------------------- H5: early answers, unread bodies
+
+EARLY = {
+    "401": ("POST", CHAT, [("Authorization", "Bearer sk-fl-wrong")], 401),
+    "404": ("POST", "/v1/nothing", [], 404),
+    "405": ("DELETE", CHAT, [], 405),
+    "415": ("POST", CHAT, [("Content-Type", "text/plain")], 415),
+    "a body where none belongs": ("GET", "/healthz", [], 200),
+}
+
+
+@pytest.mark.parametrize(("method", "path", "headers", "status"), EARLY.values(), ids=EARLY.keys())
+@pytest.mark.parametrize("size", (100, 3 * MIB), ids=("small", "large"))
+def test_an_unread_body_is_never_a_request(
+    gateway: Gateway, method: str, path: str, headers: list[tuple[str, str]], status: int, size: int
+) -> None:
+    """H5: answered before the body was read, the next answer belongs to the next request, or there is none."""
+    poison = (b"GET /api/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * (size // 50 + 1))[
+        :size
+    ]
+    credentials = [] if any(name == "Authorization" for name, _ in headers) else [gateway.auth]
+    data = request_bytes(method, path, [*credentials, *headers], poison) + HEALTH
+    found, ended = answers_to(gateway.port, data, quiet_s=1)
+    statuses = [answer.status for answer in found]
+    assert statuses[:1] == [status] or (not statuses and ended)
+    assert len(found) <= 2
+    if len(found) == 2:
+        assert found[1].json() == {"status": "ok"}
+    else:
+        assert ended, "neither closed nor answered"

@@ -1,0 +1,31 @@
+"""Waiting for something to become true: by asking again until a deadline, never by sleeping and hoping."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def eventually(
+    probe: Callable[[], T], what: str, *, within_s: float = 5.0, every_s: float = 0.01
+) -> T:
+    """The first truthy answer of `probe`. Fails the test, saying `what` did not happen, after `within_s`."""
+    deadline = time.monotonic() + within_s
+    while True:
+        found = probe()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within_s} s: {what} (last seen: {found!r})")
+        time.sleep(every_s)
+
+
+def holds_for(probe: Callable[[], bool], what: str, *, for_s: float, every_s: float = 0.01) -> None:
+    """Asserts that `probe` stays true for `for_s`: the test for things that must not happen."""
+    deadline = time.monotonic() + for_s
+    while time.monotonic() < deadline:
+        assert probe(), what
+        time.sleep(every_s)
