@@ -46,23 +46,22 @@ class Writers:
             turn = 0
             while not self._stop.is_set():
                 turn += 1
-                key = None
                 try:
                     made = client.post("/api/keys", json={"name": f"made {run} {lane} {turn}"})
                     if made.status_code != 201:
                         continue
                     key = made.json()["id"]
                     self.named[key] = made.json()["name"]
-                    self.in_doubt.add(key)
+                    self.in_doubt.add(key)  # until every write that follows is acknowledged
                     renamed = client.patch(
                         f"/api/keys/{key}", json={"name": f"renamed {run} {lane} {turn}"}
                     )
-                    if renamed.status_code == 200:
-                        self.named[key] = renamed.json()["name"]
-                    if turn % 3 == 0 and client.delete(f"/api/keys/{key}").status_code in {
-                        200,
-                        204,
-                    }:
+                    if renamed.status_code != 200:
+                        continue
+                    self.named[key] = renamed.json()["name"]
+                    if turn % 3 == 0:
+                        if client.delete(f"/api/keys/{key}").status_code not in {200, 204}:
+                            continue
                         self.deleted.add(key)
                     self.in_doubt.discard(key)
                 except httpx.HTTPError:

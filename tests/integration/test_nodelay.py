@@ -28,10 +28,11 @@ ROUNDS = 4
 def relay_times_ms(gateway: Gateway, lane: Lane) -> list[float]:
     """How long each of many small pieces took from the provider's hand to the caller's."""
     gates = [Gate() for _ in range(PIECES)]
+    ending = Gate()  # so that the end cannot arrive together with the last piece
     steps: list[Step] = [SSE_HEAD]
     for gate in gates:
         steps += [gate, chunk(delta("a"))]
-    lane.upstream.script(reply(completion()), [*steps, chunk(finish() + DONE), LAST_CHUNK])
+    lane.upstream.script(reply(completion()), [*steps, ending, chunk(finish() + DONE), LAST_CHUNK])
     with RawClient(gateway.port) as client:
         send_chat(client, lane)  # a first exchange, so that both connections are kept ones
         assert client.response().status == 200
@@ -45,6 +46,7 @@ def relay_times_ms(gateway: Gateway, lane: Lane) -> list[float]:
                 client.head()
             client.body_until(delta("a"))
             times.append((time.perf_counter() - started) * 1000)
+        ending.open()
         client.body_until(DONE)
     return times
 

@@ -207,16 +207,17 @@ def read_slowly(client: RawClient, pieces: int, piece_bytes: int, every_s: float
     return taken
 
 
-def answers_to(port: int, data: bytes, *, quiet_s: float = 0.5) -> tuple[list[RawResponse], bool]:
-    """Everything that is answered to these bytes, and whether the connection was ended."""
+def answers_to(port: int, data: bytes, *, quiet_s: float = 0.3) -> tuple[list[RawResponse], bool]:
+    """Everything that is answered to these bytes until `quiet_s` of silence, and whether the connection was ended."""
     found: list[RawResponse] = []
-    with RawClient(port, timeout_s=quiet_s) as client:
+    with RawClient(port, timeout_s=3) as client:
         with contextlib.suppress(ConnectionError):
             client.send(data)
         while True:
             try:
-                found.append(client.response(bodyless=data.startswith(b"HEAD")))
+                found.append(client.response())
             except TimeoutError:
                 return found, False
             except Closed:
                 return found, True
+            client.socket.settimeout(quiet_s)
