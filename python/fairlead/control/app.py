@@ -50,8 +50,9 @@ def create() -> FastAPI:
 def build(config: ControlConfig) -> FastAPI:
     """The application behind its gate, opening its files when it is started."""
     app = routed_app()
-    app.router.lifespan_context = partial(_lifespan, config)
-    app.add_middleware(Gate, link_token=config.link_token.get_secret_value())
+    workers = Workers()
+    app.router.lifespan_context = partial(_lifespan, config, workers)
+    app.add_middleware(Gate, link_token=config.link_token.get_secret_value(), workers=workers)
     return app
 
 
@@ -79,14 +80,13 @@ def routed_app() -> FastAPI:
 
 
 @asynccontextmanager
-async def _lifespan(config: ControlConfig, app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         try:
             services = await _open(config, stack)
         except Refusal as refusal:
             log.error("control does not start", reason=refusal.sentence)
             raise
-        workers = Workers()
         token_hash = await asyncio.to_thread(local_token_hash, config.data_dir)
         compile_ = partial(compile_snapshot, token_hash)
         publisher = Publisher(services.state.database, compile_, config.data_dir, workers)

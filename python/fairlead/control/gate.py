@@ -20,6 +20,7 @@ from fairlead.control.answers import error_response
 from fairlead.control.body import check_json, read_body, replay
 from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
+from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailable
 
 REQUEST_DEADLINE_S = 60.0
@@ -31,9 +32,10 @@ log = structlog.get_logger("fairlead.control")
 class Gate:
     """Stands before the app."""
 
-    def __init__(self, app: ASGIApp, link_token: str) -> None:
+    def __init__(self, app: ASGIApp, link_token: str, workers: Workers) -> None:
         self._app = app
         self._link_token = link_token.encode()
+        self._workers = workers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -64,6 +66,8 @@ class Gate:
             started = True
             await send(message)
 
+        if worker_id := headers.get("x-fairlead-worker", b"").decode("latin-1"):
+            self._workers.forwarded(worker_id)
         try:
             scope[SCOPE_KEY] = _caller(headers, request_id)
             async with asyncio.timeout(REQUEST_DEADLINE_S):

@@ -59,6 +59,15 @@ class Workers:
         worker.answered_at = self._now() if answered else -LIVE_AFTER_ANSWER_S
         self._tell()
 
+    def forwarded(self, worker_id: str) -> None:
+        """A request came through this worker, so it lives, even if this control has just started
+        and has no poll of it yet: a change that it brings waits for it.
+        """
+        self._forget_old()
+        worker = self._workers.setdefault(worker_id, _Worker(heard_at=self._now()))
+        if worker.open_polls == 0:
+            worker.answered_at = self._now()
+
     async def applied(self, version: int, deadline_s: float) -> bool:
         """Waits until every live worker has polled with this version; False when the deadline came
         first.

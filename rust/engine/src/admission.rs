@@ -5,11 +5,13 @@ use crate::answer;
 use crate::clock;
 use crate::exchange::{Exchange, Wake};
 use crate::inbound::{self, Inbound, Sheet};
+use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::principal::Principal;
+use fairlead_core::record::Outcome;
 use fairlead_core::routes::{self, Answer, Match, Route, Surface};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
@@ -103,6 +105,13 @@ pub fn admit(shared: &Arc<Shared>, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -
     }
 }
 
+/// A head that breaks the rules ends its connection: where it ends and what follows it is in doubt.
+fn refuse_head(shared: &Shared, exchange: &Exchange, surface: Surface, request_id: &str, fault: &Error) {
+    let (mut head, body) = answer::error(shared, surface, request_id, fault);
+    head.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+    exchange.answer(head, body);
+}
+
 /// For paths that have no route.
 fn surface_of(path: &str) -> Surface {
     if path.starts_with("/v1/") {
@@ -119,7 +128,13 @@ fn gate(
     request_id: String,
     surface: &mut Surface,
 ) -> Result<Option<Pending>, Error> {
-    let sheet = inbound::read(inbound)?;
+    let sheet = match inbound::read(inbound) {
+        Ok(sheet) => sheet,
+        Err(fault) => {
+            refuse_head(shared, exchange, *surface, &request_id, &fault);
+            return Ok(None);
+        }
+    };
     let (route, tail) = match routes::find(inbound.method, inbound.path) {
         Match::Found { route, tail } => (route, tail),
         Match::OtherMethod(methods) => {
@@ -178,12 +193,7 @@ fn gate(
     let limit =
         if route.answer == Answer::Control { shared.config.max_in_flight + 256 } else { shared.config.max_in_flight };
     let Some(in_flight) = Held::take(shared, Gauge::InFlight, 1, limit) else {
-        shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
-        return Err(Error::gateway(
-            Kind::Overloaded,
-            "The gateway has as many requests open as it takes; try again shortly.",
-        )
-        .after_s(1));
+        return Err(shed(shared, exchange, admission));
     };
     let forward = (route.answer == Answer::Control).then(|| forward(inbound));
     Ok(Some(Pending {
@@ -201,6 +211,19 @@ fn gate(
         expected: if sheet.has_body { sheet.content_length } else { Some(0) },
         surface: route.surface,
     }))
+}
+
+/// No room: said, counted and, for inference, settled.
+fn shed(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission) -> Error {
+    let message = "The gateway has as many requests open as it takes; try again shortly.";
+    let fault = Error::gateway(Kind::Overloaded, message).after_s(1);
+    shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+    if admission.route.answer == Answer::Chat {
+        let mut settlement = Settlement::open(shared, exchange, admission, 0);
+        settlement.status = fault.kind.status();
+        settlement.settle(Outcome::Shed, Some(&fault));
+    }
+    fault
 }
 
 fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {

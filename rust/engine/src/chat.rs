@@ -14,6 +14,7 @@ use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
 use crate::stream::Relay;
 use crate::target::Target;
+use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
 use fairlead_core::record::Outcome;
@@ -21,47 +22,55 @@ use fairlead_core::routes::Surface;
 use fairlead_dialect::openai::request::{self, ChatRequest};
 use fairlead_dialect::shapes;
 use http::{header, StatusCode};
-use std::future::poll_fn;
+use std::future::{poll_fn, Future};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::task::Poll;
 
 /// Serves one chat completion. Dropping the future is cancelling it: the upstream call ends and the request settles.
-pub async fn serve(shared: Arc<Shared>, whole: Box<Whole>) {
+///
+/// The settlement is open before the first poll: work that is dropped before it began is settled too.
+pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
-    let _end = EndGuard(Arc::clone(&exchange));
-    let _counted = (in_flight, buffered);
-    let mut settlement = Settlement::open(&shared, &exchange, admission, body.len() as u64);
-    let parsed = match request::read(&body).and_then(|parsed| admit(&settlement, parsed)) {
+    let settlement = Settlement::open(&shared, &exchange, admission, body.len() as u64);
+    let end = EndGuard(exchange);
+    async move {
+        let _counted = (in_flight, buffered);
+        run(&shared, &end.0, settlement, &body).await;
+    }
+}
+
+async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
+    let parsed = match request::read(body).and_then(|parsed| admit(&settlement, parsed)) {
         Ok(parsed) => parsed,
-        Err(fault) => return refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     settlement.model = Some(parsed.model.clone());
     settlement.stream = parsed.stream;
     let choice = match choose::choose(&shared.live.load(), &parsed.model) {
         Ok(choice) => choice,
-        Err(fault) => return refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     settlement.upstream_model = Some(choice.upstream_model.clone());
     let stream_slot = if parsed.stream {
-        let Some(slot) = Held::take(&shared, Gauge::OpenStreams, 1, shared.config.max_open_streams) else {
+        let Some(slot) = Held::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams) else {
             shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
             let fault = Error::gateway(
                 Kind::Overloaded,
                 "The gateway has as many streams open as it takes; try again shortly.",
             )
             .after_s(1);
-            return refuse(&shared, &exchange, settlement, Outcome::Shed, &fault);
+            return refuse(shared, exchange, settlement, Outcome::Shed, &fault);
         };
         Some(slot)
     } else {
         None
     };
-    let pieces = request::rewrite(&body, &parsed, &choice.upstream_model);
+    let pieces = request::rewrite(body, &parsed, &choice.upstream_model);
     tokio::select! {
         biased;
-        () = gone(&exchange) => {} // the settlement's drop says who left
-        () = work(&shared, &exchange, settlement, &choice, &pieces, &parsed) => {}
+        () = gone(exchange) => {} // the settlement's drop says who left
+        () = work(shared, exchange, settlement, &choice, &pieces, &parsed) => {}
     }
     drop(stream_slot);
 }
@@ -195,8 +204,10 @@ fn fail(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, mut fa
         return exchange.answer(head, body);
     }
     let mut error = last.error;
-    if let Some(hint_ms) = last.hint_ms {
-        error.retry_after_s = Some(hint_ms.div_ceil(1_000));
+    if matches!(error.kind, Kind::UpstreamRateLimited | Kind::UpstreamOverloaded) {
+        // What the provider said, or else how long the connection rests on its own.
+        let rest_ms = target.hot.cooldown.lock().remaining_ms(clock::monotonic_ms());
+        error.retry_after_s = Some(last.hint_ms.unwrap_or(rest_ms).div_ceil(1_000).max(1));
     }
     if !failures.is_empty() {
         let others: Vec<String> = failures

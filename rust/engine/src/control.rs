@@ -24,6 +24,7 @@ pub const LINK: HeaderName = HeaderName::from_static("x-fairlead-link");
 const PRINCIPAL: HeaderName = HeaderName::from_static("x-fairlead-principal");
 const PEER: HeaderName = HeaderName::from_static("x-fairlead-peer");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-fairlead-request-id");
+const WORKER: HeaderName = HeaderName::from_static("x-fairlead-worker");
 const SCHEME: HeaderName = HeaderName::from_static("x-fairlead-scheme");
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 /// The slowest management answer: a provider test with its own deadline inside.
@@ -44,6 +45,7 @@ pub async fn serve(shared: Arc<Shared>, whole: Box<Whole>) {
     headers.insert(LINK, answer::value(shared.config.link_token.as_str()));
     headers.insert(PRINCIPAL, answer::value(admission.principal.to_header()));
     headers.insert(REQUEST_ID, answer::value(admission.request_id.as_str()));
+    headers.insert(WORKER, answer::value(shared.worker_id.as_str()));
     headers.insert(SCHEME, HeaderValue::from_static(if forward.is_tls { "https" } else { "http" }));
     headers.insert(header::HOST, HeaderValue::from_static("control"));
     if let Some(peer) = forward.peer {

@@ -53,15 +53,17 @@ impl Engine {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let own = Arc::clone(&shared);
+        let sealing = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("fairlead-engine".into()).spawn(move || {
             runtime.block_on(async move {
                 let _link = task::spawn(link::run(Arc::clone(&own)));
                 let _keeping = task::spawn(keep_house(Arc::clone(&own)));
                 // Either a request to stop or the engine's own end.
                 drop(stopped.await);
-                own.spool.rotate();
             });
-            runtime.shutdown_background();
+            // What is still open is dropped here, and settles as it goes; the last segment is sealed after it.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            sealing.spool.rotate();
         })?;
         Ok(Self { shared, handle, thread: Mutex::new(Some((stop, thread))) })
     }

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use fairlead_core::error::Kind;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -21,6 +22,8 @@ use std::task::{Poll, Waker};
 pub const HIGH_WATER_BYTES: usize = 256 * 1024;
 /// Below this many it goes on.
 const LOW_WATER_BYTES: usize = 64 * 1024;
+/// What the front gets at once: servers bound what they hold by messages, so a message must be bounded too.
+const MAX_TAKE_BYTES: usize = 32 * 1024;
 
 /// How a front learns that an exchange has something for it. Called from the engine's thread; must not block.
 pub trait Wake: Send + Sync + std::fmt::Debug {
@@ -47,7 +50,7 @@ pub struct Taken {
 struct State {
     head: Option<Head>,
     headed: bool,
-    chunks: Vec<Bytes>,
+    chunks: VecDeque<Bytes>,
     buffered_bytes: usize,
     ended: bool,
     cancelled: bool,
@@ -84,17 +87,28 @@ impl Exchange {
         head
     }
 
-    /// Everything that is ready. `None`: nothing yet; the front will be woken.
+    /// What is ready, up to 32 KiB. `None`: nothing yet; the front will be woken.
     pub fn take(&self) -> Option<Taken> {
         let mut state = self.state.lock();
         if state.chunks.is_empty() && !state.ended {
             state.front_waits = true;
             return None;
         }
-        let taken = Taken { chunks: std::mem::take(&mut state.chunks), ended: state.ended };
         let was_full = state.buffered_bytes > LOW_WATER_BYTES;
-        state.buffered_bytes = 0;
-        if was_full {
+        let mut taken = Taken::default();
+        let mut room = MAX_TAKE_BYTES;
+        while let Some(mut chunk) = state.chunks.pop_front() {
+            if chunk.len() > room {
+                taken.chunks.push(chunk.split_to(room));
+                state.chunks.push_front(chunk);
+                break;
+            }
+            room -= chunk.len();
+            taken.chunks.push(chunk);
+        }
+        state.buffered_bytes = state.chunks.iter().map(Bytes::len).sum();
+        taken.ended = state.ended && state.chunks.is_empty();
+        if was_full && state.buffered_bytes <= LOW_WATER_BYTES {
             if let Some(task) = state.task.take() {
                 task.wake();
             }
@@ -133,7 +147,7 @@ impl Exchange {
         state.head = Some(head);
         if !body.is_empty() {
             state.buffered_bytes += body.len();
-            state.chunks.push(body);
+            state.chunks.push_back(body);
         }
         state.ended = true;
         self.tell(state);
@@ -223,7 +237,7 @@ fn append(state: &mut State, chunks: impl IntoIterator<Item = Bytes>) {
     for chunk in chunks {
         if !chunk.is_empty() {
             state.buffered_bytes += chunk.len();
-            state.chunks.push(chunk);
+            state.chunks.push_back(chunk);
         }
     }
 }
@@ -285,7 +299,9 @@ mod tests {
         let cx = &mut Context::from_waker(Waker::noop());
         exchange.start(head(), [Bytes::from(vec![0; HIGH_WATER_BYTES + 1])]);
         assert!(exchange.poll_room(cx).is_pending());
-        exchange.take();
+        assert_eq!(exchange.take().map(|taken| taken.chunks.concat().len()), Some(MAX_TAKE_BYTES));
+        assert_eq!(exchange.poll_room(cx), Poll::Ready(Room::Free));
+        while exchange.take().is_some() {}
         assert_eq!(exchange.poll_room(cx), Poll::Ready(Room::Free));
     }
 

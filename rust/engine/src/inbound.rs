@@ -84,6 +84,10 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
                 sheet.content_length = text(value).and_then(|digits| digits.parse().ok());
                 sheet.has_body = sheet.content_length != Some(0);
             }
+            b"transfer-encoding" if is_chunked || !value.eq_ignore_ascii_case(b"chunked") => {
+                return Err(Error::client(Kind::InvalidRequest, "The only transfer coding is `chunked`, once.")
+                    .about("Transfer-Encoding"));
+            }
             b"transfer-encoding" => {
                 sheet.has_body = true;
                 is_chunked = true;

@@ -23,7 +23,7 @@ pub const STALE_MS: u64 = 7_000;
 const POLL_DEADLINE: Duration = Duration::from_secs(7);
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 const RETRY_FIRST: Duration = Duration::from_millis(50);
-const RETRY_LAST: Duration = Duration::from_secs(2);
+const RETRY_LAST: Duration = Duration::from_millis(250);
 const MAX_ANSWER_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Serialize)]

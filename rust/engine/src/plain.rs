@@ -100,6 +100,7 @@ pub fn answer(
     settlement.bytes_response = answer.body.len() as u64;
     let mut headers = headers(shared, settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(answer.body.len()));
     headers.insert(answer::TOKENS_IN, answer::number(settlement.usage.input));
     headers.insert(answer::TOKENS_OUT, answer::number(settlement.usage.output));
     headers.insert(answer::RESPONSE_COST, answer::value(settlement.cost().usd_text()));

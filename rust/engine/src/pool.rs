@@ -72,7 +72,7 @@ impl Pool {
     pub async fn fresh(&self, origin: &Arc<Origin>) -> Result<Lease, Error> {
         let io = self.connector.dial(origin).await?;
         let (sender, connection) = http1::Builder::new()
-            .max_buf_size(MAX_HEADER_BYTES * 4)
+            .max_buf_size(MAX_HEADER_BYTES)
             .max_headers(100)
             .preserve_header_case(false)
             .handshake(io)

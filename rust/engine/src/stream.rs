@@ -165,6 +165,7 @@ impl<'a> Relay<'a> {
                         if passed.first_token {
                             settlement.first_byte = Some(now);
                             patience = Duration::from_millis(timeouts.idle_ms);
+                            timer.as_mut().reset((now + every.min(patience)).into());
                         }
                         out.extend(passed.pieces);
                         if passed.done {
@@ -172,6 +173,8 @@ impl<'a> Relay<'a> {
                             break;
                         }
                     }
+                    // A caller that leaves in the middle is settled with what was told until then.
+                    settlement.usage = scan.usage().unwrap_or_default();
                     if done {
                         return self.close(
                             settlement,
@@ -195,12 +198,7 @@ impl<'a> Relay<'a> {
                             self.exchange.cancel();
                         }
                     } else if now - heard >= patience {
-                        let waited_ms = patience.as_millis();
-                        break End::Broken(Error::upstream(
-                            Kind::UpstreamTimeout,
-                            Retry::Never,
-                            format!("The provider was silent for {waited_ms} ms."),
-                        ));
+                        break End::Broken(silent(patience, settlement.first_byte.is_some()));
                     } else if now - said >= every && scan.between_events() {
                         said = now;
                         self.send(settlement, target, fallbacks, [heartbeat()]);
@@ -348,6 +346,17 @@ fn poll_step(
         return Poll::Ready(if has_room { Step::Tick } else { Step::ClientStalls });
     }
     Poll::Pending
+}
+
+/// Which of the two silences inside a stream it was.
+fn silent(patience: Duration, has_begun: bool) -> Error {
+    let waited_ms = patience.as_millis();
+    let message = if has_begun {
+        format!("The provider was silent for {waited_ms} ms inside its stream.")
+    } else {
+        format!("The provider sent no first event within {waited_ms} ms.")
+    };
+    Error::upstream(Kind::UpstreamTimeout, Retry::Never, message)
 }
 
 fn is_event_stream(value: &HeaderValue) -> bool {

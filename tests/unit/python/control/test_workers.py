@@ -23,6 +23,17 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+async def test_a_worker_that_forwards_lives() -> None:
+    """A change waits for the worker through which it came, though it has not polled yet."""
+    clock = Clock()
+    workers = Workers(clock)
+    workers.forwarded("a")
+    assert live(workers) == ["a"]
+    assert not await workers.applied(1, 0.01)
+    clock.s += LIVE_AFTER_ANSWER_S
+    assert live(workers) == []
+
+
 def live(workers: Workers) -> list[str]:
     return [report.worker_id for report in workers.reports() if report.live]
 
