@@ -65,7 +65,10 @@ def test_invalid_utf8_is_refused(gateway: Gateway, lane: Lane) -> None:
     """H12: bytes that are no UTF-8 are a 400."""
     with RawClient(gateway.port) as client:
         client.request(
-            "POST", CHAT, [gateway.auth], chat_bytes(lane).replace(b'"hi"', b'"\xff\xfe"')
+            "POST",
+            CHAT,
+            [gateway.auth],
+            chat_bytes(lane, user="hi").replace(b'"hi"', b'"\xff\xfe"'),
         )
         assert error_of(client.response()) == (400, "invalid_request")
 

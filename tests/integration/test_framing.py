@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.support.chat import CHAT
-from tests.support.processes import Gateway
-from tests.support.raw import answers_to, request_bytes
-from tests.support.upstream import Upstream
+from tests.support.chat import CHAT, chat_bytes
+from tests.support.processes import Gateway, Lane
+from tests.support.raw import RawClient, answers_to, request_bytes
+from tests.support.upstream import (
+    DONE,
+    Upstream,
+    chunk,
+    completion,
+    delta,
+    finish,
+    reply,
+    stream,
+)
 
 MIB = 1024 * 1024
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -135,3 +146,66 @@ def test_an_unread_body_is_never_a_request(
         assert found[1].json() == {"status": "ok"}
     else:
         assert ended, "neither closed nor answered"
+
+
+# ----------------------------------------------------------------- honest framing that is less usual
+
+
+def test_requests_that_are_sent_together_are_answered_in_order(
+    gateway: Gateway, lane: Lane
+) -> None:
+    """Pipelined requests get their own answers, in the order in which they came."""
+    lane.upstream.script(
+        reply(completion("one")), reply(completion("two")), reply(completion("three"))
+    )
+    with RawClient(gateway.port) as client:
+        client.send(request_bytes("POST", CHAT, [gateway.auth], chat_bytes(lane)) * 3)
+        said = [client.response().json()["choices"][0]["message"]["content"] for _ in range(3)]
+    assert said == ["one", "two", "three"]
+
+
+def test_a_chunked_body_reaches_the_provider_whole(gateway: Gateway, lane: Lane) -> None:
+    """A body in chunks, with an extension and a trailer, is the same request as one with a length."""
+    body = chat_bytes(lane)
+    pieces = b"".join(chunk(body[at : at + 7]) for at in range(0, len(body), 7))
+    framed = pieces.replace(b"7\r\n", b"7;name=value\r\n", 1) + b"0\r\nX-Trailer: late\r\n\r\n"
+    with RawClient(gateway.port) as client:
+        client.request("POST", CHAT, [gateway.auth, ("Transfer-Encoding", "chunked")], framed)
+        assert client.response().status == 200
+        client.send(HEALTH)
+        assert client.response().json() == {"status": "ok"}
+    assert lane.upstream.last.body == body.replace(lane.model.encode(), b"m")
+    assert lane.upstream.last.header("x-trailer") is None
+
+
+def test_a_body_that_waits_to_be_asked_for_is_asked_for(gateway: Gateway, lane: Lane) -> None:
+    """`Expect: 100-continue`: a caller that may go on is told so; one that is refused is told that instead."""
+    body = chat_bytes(lane)
+    length = ("Content-Length", str(len(body)))
+    kind = ("Content-Type", "application/json")
+    with RawClient(gateway.port) as client:
+        client.request("POST", CHAT, [gateway.auth, kind, length, ("Expect", "100-continue")])
+        assert client.exactly(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.send(body)
+        assert client.response().status == 200
+    with RawClient(gateway.port) as client:
+        client.request("POST", CHAT, [kind, length, ("Expect", "100-continue")])
+        assert client.exactly(12) == b"HTTP/1.1 401"
+
+
+@pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
+def test_callers_of_http_1_0_are_served(gateway: Gateway, lane: Lane, streamed: bool) -> None:
+    """HTTP/1.0 knows no chunks: the answer has a length or ends with the connection."""
+    if streamed:
+        lane.upstream.script(stream(delta("a"), finish(), DONE))
+    body = chat_bytes(lane, stream=streamed)
+    with RawClient(gateway.port) as client:
+        client.send(
+            request_bytes("POST", CHAT, [gateway.auth], body).replace(b"HTTP/1.1", b"HTTP/1.0", 1)
+        )
+        answer = client.response()
+    assert answer.status == 200
+    assert answer.header("transfer-encoding") is None
+    assert answer.body == (
+        delta("a") + finish() + DONE if streamed else json.dumps(completion()).encode()
+    )

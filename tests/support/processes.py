@@ -29,6 +29,7 @@ from tests.support.records import spooled_records
 from tests.support.upstream import Upstream
 
 READY_WITHIN_S = 30.0
+PROMPT = "a prompt-canary that is for the provider alone"
 
 
 # ------------------------------------------------------------------------------------ the gateway
@@ -52,7 +53,7 @@ class Lane:
 
     def body(self, **fields: Any) -> dict[str, Any]:
         """A chat request on this lane."""
-        return {"model": self.model, "messages": [{"role": "user", "content": "hi"}], **fields}
+        return {"model": self.model, "messages": [{"role": "user", "content": PROMPT}], **fields}
 
 
 class Gateway:
@@ -63,8 +64,8 @@ class Gateway:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
-        self.canaries: list[str] = []
-        """Secrets that must not stand in any log, error or unsealed file."""
+        self.canaries: list[str] = [PROMPT]
+        """Secrets and prompts that must not stand in any log, error or unsealed file."""
         self._environment = environment
         self._flags = flags
         self._popen: subprocess.Popen[bytes] | None = None
