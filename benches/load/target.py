@@ -75,7 +75,7 @@ def start(
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             text=True,
-            start_new_session=True,
+            process_group=0,
             env={**os.environ, **(env or {})},
         )
 

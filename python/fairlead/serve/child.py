@@ -62,7 +62,7 @@ class Child:
         await asyncio.gather(*self._tasks)
 
     def kill(self) -> None:
-        """Kills the process and its whole session at once."""
+        """Kills the process and its whole group at once."""
         self._stopping.set()
         if self._process is not None and self._process.returncode is None:
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -81,7 +81,7 @@ class Child:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
+            process_group=0,
             pass_fds=self._keep_open,
         )
         if self._process.stdout is not None:

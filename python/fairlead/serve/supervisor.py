@@ -135,7 +135,7 @@ class _Supervisor:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
+            process_group=0,
         )  # fmt: skip
         try:
             out, told = await process.communicate()
