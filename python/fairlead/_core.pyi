@@ -19,7 +19,8 @@ __all__ = [
 class Engine:
     """One relay worker's engine; make it after any fork.
 
-    ``config``: the relay configuration as JSON (``docs/explanation/contracts.md``); ``ValueError`` when it cannot be used.
+    ``config``: the relay configuration as JSON (``docs/explanation/contracts.md``). ``ValueError`` when it cannot
+    be used.
     """
 
     def __new__(cls, config: bytes) -> Engine: ...
@@ -46,7 +47,7 @@ class Engine:
 
 @final
 class Exchange:
-    """One request and its answer. What is not there yet is ``None``, and ``id`` will be among the engine's ready ones."""
+    """One request and its answer. What is not there yet is ``None``; ``id`` will be among the engine's ready ones."""
 
     @property
     def id(self) -> int: ...
@@ -68,7 +69,9 @@ class Exchange:
         """The client is gone: the work stops and settles."""
 
 def routes() -> list[dict[str, Any]]:
-    """The route table: ``method``, ``path``, ``tier``, ``answered_by``, ``endpoint``, ``body_limit_bytes``, ``summary``."""
+    """The route table: ``method``, ``path``, ``tier``, ``answered_by``, ``endpoint``, ``body_limit_bytes`` and
+    ``summary`` of each.
+    """
 
 def error_kinds() -> list[dict[str, Any]]:
     """Every error kind: ``kind``, ``status``, ``type``, ``summary``."""

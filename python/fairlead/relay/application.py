@@ -106,7 +106,9 @@ class Relay:
             while (taken := exchange.take()) is None:
                 await self._wait(exchange.id)
             body, more = taken
-            await send({"type": "http.response.body", "body": b"" if is_head else body, "more_body": more})
+            await send(
+                {"type": "http.response.body", "body": b"" if is_head else body, "more_body": more}
+            )
 
     async def _wait(self, identity: int) -> None:
         future = self._waiters[identity] = self._loop.create_future()
