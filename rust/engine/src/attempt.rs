@@ -7,6 +7,7 @@ use crate::pool::{Lease, Pool};
 use crate::target::Target;
 use fairlead_core::cooldown::parse_retry_after;
 use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::secret::Secret;
 use fairlead_dialect::openai::answer::error_fields;
 use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::Pieces;
@@ -197,7 +198,7 @@ async fn read_rejection(response: Response<Incoming>, target: &Target) -> Reject
         Ok(Ok(collected)) => error_fields(&collected.to_bytes()),
         _ => None,
     };
-    let mask = |text: String| mask(&text, target.secret.as_deref());
+    let mask = |text: String| mask(&text, target.secret.as_ref().map(Secret::expose));
     let fallback = format!("The provider rejected the request ({}).", status.as_u16());
     match told {
         Some(told) => Rejection {

@@ -73,3 +73,68 @@ pub fn choose(live: &Live, model: &str) -> Result<Choice, Error> {
 fn not_found(message: String) -> Error {
     Error::client(Kind::ModelNotFound, message).about("model")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairlead_core::secret::Sealer;
+    use fairlead_core::snapshot::Snapshot;
+
+    fn live() -> Live {
+        let connection = |id: &str, priority: u32, dialect: &str| {
+            format!(
+                r#"{{"id":"{id}","provider":"n","prefixes":["{dialect}"],"dialect":"{dialect}","base_url":"http://{id}","auth":"none","priority":{priority}}}"#
+            )
+        };
+        let connections =
+            [connection("b", 2, "openai"), connection("a", 1, "openai"), connection("g", 1, "gemini")].join(",");
+        let json = format!(r#"{{"version":1,"connections":[{connections}]}}"#);
+        let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+        Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+    }
+
+    fn order(live: &Live) -> Vec<String> {
+        let choice = choose(live, "openai/meta/llama").expect("a choice");
+        assert_eq!(choice.upstream_model, "meta/llama");
+        choice.targets.iter().map(|target| target.connection.id.clone()).collect()
+    }
+
+    fn rest(live: &Live, id: &str, hint_ms: Option<u64>) {
+        let target = live.targets.iter().flatten().find(|target| target.connection.id == id).expect("there");
+        target.hot.cooldown.lock().fail(Kind::UpstreamReset, hint_ms, clock::monotonic_ms());
+    }
+
+    #[test]
+    fn priority_decides_and_what_rests_comes_last() {
+        let live = live();
+        assert_eq!(order(&live), ["a", "b"]);
+        rest(&live, "a", None);
+        assert_eq!(order(&live), ["b", "a"]);
+        rest(&live, "b", None);
+        assert_eq!(order(&live).len(), 2, "when all rest, all are tried");
+    }
+
+    #[test]
+    fn what_a_provider_closed_is_left_out_until_its_time() {
+        let live = live();
+        rest(&live, "a", Some(60_000));
+        assert_eq!(order(&live), ["b"]);
+        rest(&live, "b", Some(9_500));
+        let error = choose(&live, "openai/m").expect_err("closed");
+        assert_eq!((error.kind, error.retry_after_s), (Kind::UpstreamRateLimited, Some(10)));
+    }
+
+    #[test]
+    fn a_model_needs_a_prefix_that_somebody_has_and_speaks() {
+        let live = live();
+        for (model, kind) in [
+            ("m", Kind::ModelNotFound),
+            ("/m", Kind::ModelNotFound),
+            ("openai/", Kind::ModelNotFound),
+            ("other/m", Kind::ModelNotFound),
+            ("gemini/m", Kind::InvalidRequest),
+        ] {
+            assert_eq!(choose(&live, model).map(drop).map_err(|error| error.kind), Err(kind), "{model}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_core::secret::Sealer;
+use fairlead_core::secret::{Sealer, Secret};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ fn default_body_idle_ms() -> u64 {
 pub struct Config {
     pub data_dir: PathBuf,
     pub control_socket: PathBuf,
-    pub link_token: String,
+    pub link_token: Secret,
     pub sealer: Sealer,
     pub require_api_key: bool,
     pub max_open_streams: usize,
@@ -74,7 +74,7 @@ impl Config {
         Ok(Self {
             data_dir: document.data_dir,
             control_socket: document.control_socket,
-            link_token: document.link_token,
+            link_token: document.link_token.into(),
             sealer: Sealer::new(&key).ok_or(ConfigError::SecretKey)?,
             require_api_key: document.require_api_key,
             max_open_streams: document.max_open_streams,

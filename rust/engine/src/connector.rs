@@ -99,11 +99,10 @@ impl Connector {
 
 /// Resolves once and dials only addresses that the policy allows, in the resolver's order.
 async fn connect(host: &str, port: u16) -> Result<TcpStream, Error> {
-    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    let addresses: Vec<SocketAddr> = if let Ok(address) = bare.parse::<IpAddr>() {
+    let addresses: Vec<SocketAddr> = if let Ok(address) = host.parse::<IpAddr>() {
         vec![SocketAddr::new(address, port)]
     } else {
-        tokio::net::lookup_host((bare, port)).await.map_err(|_| refused("the name does not resolve"))?.collect()
+        tokio::net::lookup_host((host, port)).await.map_err(|_| refused("the name does not resolve"))?.collect()
     };
     let mut reason = "the name has no address";
     for address in addresses {

@@ -42,7 +42,7 @@ pub async fn serve(shared: Arc<Shared>, whole: Box<Whole>) {
         return answer::refuse(&shared, &exchange, admission.route.surface, &admission.request_id, &fault);
     }
     let headers = &mut forward.headers;
-    headers.insert(LINK, answer::value(shared.config.link_token.as_str()));
+    headers.insert(LINK, answer::value(shared.config.link_token.expose()));
     headers.insert(PRINCIPAL, answer::value(admission.principal.to_header()));
     headers.insert(REQUEST_ID, answer::value(admission.request_id.as_str()));
     headers.insert(WORKER, answer::value(shared.worker_id.as_str()));

@@ -116,7 +116,7 @@ async fn poll(shared: &Shared) -> Result<(), Fault> {
     let headers = request.headers_mut();
     headers.insert(header::HOST, HeaderValue::from_static("control"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(LINK, crate::answer::value(shared.config.link_token.as_str()));
+    headers.insert(LINK, crate::answer::value(shared.config.link_token.expose()));
     // A fresh connection unless one is kept: the poll may wait, so it never shares a pooled one with forwarded requests
     // for longer than its own turn.
     let mut lease = match shared.pool.kept(&shared.control) {

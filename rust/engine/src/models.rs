@@ -104,3 +104,43 @@ fn document<'a>(entries: impl Iterator<Item = &'a (String, Bytes)>) -> Document 
     let etag = format!("\"{}\"", hex(&SecretHash::of(&body).0[..12]));
     Document { body: Bytes::from(body), etag }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn models() -> Vec<Model> {
+        ["b/two", "a/one", "a/one"]
+            .map(|id| serde_json::from_value(serde_json::json!({"id": id, "provider": "p"})).expect("a model"))
+            .to_vec()
+    }
+
+    fn key(fields: serde_json::Value) -> Key {
+        let mut record = serde_json::json!({"id": "k", "hash": "0".repeat(64), "is_active": true});
+        record.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+        serde_json::from_value(record).expect("a key")
+    }
+
+    #[test]
+    fn a_list_is_sorted_and_each_model_stands_once() {
+        let lists = Lists::build(&models());
+        let document: serde_json::Value = serde_json::from_slice(&lists.for_key(None).body).expect("JSON");
+        let ids: Vec<_> =
+            document["data"].as_array().expect("a list").iter().map(|entry| entry["id"].clone()).collect();
+        assert_eq!(ids, ["a/one", "b/two"]);
+    }
+
+    #[test]
+    fn a_key_sees_what_it_may_call_under_a_tag_of_its_own() {
+        let lists = Lists::build(&models());
+        let narrow = key(serde_json::json!({"blocked_models": ["b/*"]}));
+        let own = lists.for_key(Some(&narrow));
+        assert!(!own.body.windows(5).any(|window| window == b"b/two"));
+        assert_ne!(own.etag, lists.for_key(None).etag);
+        assert_eq!(own.etag, lists.for_key(Some(&narrow)).etag);
+        assert!(lists.one("b/two", Some(&narrow)).is_none());
+        assert!(lists.one("b/two", None).is_some());
+        let combos = lists.for_key(Some(&key(serde_json::json!({"id": "c", "catalog_scope": "combos"}))));
+        assert_eq!(combos.body, r#"{"object":"list","data":[]}"#);
+    }
+}

@@ -23,6 +23,7 @@ use crate::target::Target;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::record::Outcome;
+use fairlead_core::secret::Secret;
 use fairlead_dialect::openai::stream::{self, heartbeat, Closing, End, StreamScan};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -246,7 +247,7 @@ impl<'a> Relay<'a> {
             last.push(closing.bytes);
         }
         if closing.upstream_error.is_some() {
-            last = masked(last, target.secret.as_deref());
+            last = masked(last, target.secret.as_ref().map(Secret::expose));
         }
         // The head must be out before the end; without bytes, they follow once the record is written.
         self.send(settlement, target, fallbacks, []);

@@ -5,7 +5,7 @@ use crate::connector::Origin;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::cooldown::Cooldown;
-use fairlead_core::secret::Sealer;
+use fairlead_core::secret::{Sealer, Secret};
 use fairlead_core::snapshot::{Auth, Connection};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Uri;
@@ -25,7 +25,7 @@ pub struct Target {
     /// `host`, the credential, the operator's own headers, and what every call carries.
     pub headers: HeaderMap,
     /// The credential's text, so that it can be found and masked in what the provider says.
-    pub secret: Option<String>,
+    pub secret: Option<Secret>,
     /// Carried over from snapshot to snapshot while the connection's id stays.
     pub hot: Arc<Hot>,
 }
@@ -86,7 +86,10 @@ impl Target {
         };
         let authority = base.authority().ok_or(Unusable::BaseUrl)?;
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
-        let origin = Origin::Tcp { host: authority.host().into(), port, tls };
+        // An IPv6 literal stands in brackets in a URL and nowhere else.
+        let host = authority.host();
+        let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let origin = Origin::Tcp { host: host.into(), port, tls };
         let chat_path = connection.chat_path.as_deref().unwrap_or("/chat/completions");
         let separator = if chat_path.starts_with('/') { "" } else { "/" };
         let chat_uri = format!("{}{separator}{chat_path}", base.path().trim_end_matches('/'))
@@ -119,7 +122,14 @@ impl Target {
                 headers.insert(name, value);
             }
         }
-        Ok(Self { connection, origin: Arc::new(origin), chat_uri, headers, secret: credentials.api_key, hot })
+        Ok(Self {
+            connection,
+            origin: Arc::new(origin),
+            chat_uri,
+            headers,
+            secret: credentials.api_key.map(Secret::from),
+            hot,
+        })
     }
 }
 
@@ -134,4 +144,47 @@ fn open(connection: &Connection, sealer: &Sealer) -> Result<Credentials, Unusabl
     let sealed = STANDARD.decode(sealed).map_err(|_| Unusable::Credential)?;
     let plain = sealer.open(&connection.id, &sealed).map_err(|_| Unusable::Credential)?;
     serde_json::from_slice(&plain).map_err(|_| Unusable::Credential)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection(base_url: &str, extra: &str) -> Arc<Connection> {
+        let json = format!(
+            r#"{{"id":"c","provider":"p","prefixes":["p"],"dialect":"openai","base_url":"{base_url}","auth":"bearer"{extra}}}"#
+        );
+        Arc::new(serde_json::from_str(&json).expect("a connection"))
+    }
+
+    fn build(connection: Arc<Connection>) -> Result<Target, Unusable> {
+        let sealer = Sealer::new(&[1; 32]).expect("a key");
+        Target::build(connection, &sealer, Arc::default(), "0")
+    }
+
+    #[test]
+    fn the_endpoint_follows_the_base_url() {
+        for (base_url, extra, origin, uri) in [
+            ("http://127.0.0.1:8000/v1", "", "http://127.0.0.1:8000", "/v1/chat/completions"),
+            ("https://api.example/v1/", "", "https://api.example:443", "/v1/chat/completions"),
+            ("https://api.example", "", "https://api.example:443", "/chat/completions"),
+            ("http://[::1]:9/x", r#","chat_path":"chat""#, "http://::1:9", "/x/chat"),
+        ] {
+            let target = build(connection(base_url, extra)).expect("usable");
+            assert_eq!((target.origin.to_string().as_str(), target.chat_uri.to_string().as_str()), (origin, uri));
+        }
+        assert!(matches!(build(connection("ftp://x", "")), Err(Unusable::BaseUrl)));
+    }
+
+    #[test]
+    fn the_credential_is_opened_and_stands_in_no_debug_text() {
+        let sealer = Sealer::new(&[1; 32]).expect("a key");
+        let plain = br#"{"api_key":"sk-canary","headers":{"x-org":"acme"}}"#;
+        let sealed = STANDARD.encode(sealer.seal("c", plain).expect("sealed"));
+        let target = build(connection("http://h", &format!(r#","credentials_sealed":"{sealed}""#))).expect("usable");
+        assert_eq!(target.headers["authorization"], "Bearer sk-canary");
+        assert_eq!(target.headers["x-org"], "acme");
+        assert!(!format!("{target:?}").contains("canary"));
+        assert!(matches!(build(connection("http://h", r#","credentials_sealed":"AAAA""#)), Err(Unusable::Credential)));
+    }
 }
