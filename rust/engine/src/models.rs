@@ -115,7 +115,7 @@ mod tests {
             .to_vec()
     }
 
-    fn key(fields: serde_json::Value) -> Key {
+    fn key(fields: &serde_json::Value) -> Key {
         let mut record = serde_json::json!({"id": "k", "hash": "0".repeat(64), "is_active": true});
         record.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
         serde_json::from_value(record).expect("a key")
@@ -133,14 +133,14 @@ mod tests {
     #[test]
     fn a_key_sees_what_it_may_call_under_a_tag_of_its_own() {
         let lists = Lists::build(&models());
-        let narrow = key(serde_json::json!({"blocked_models": ["b/*"]}));
+        let narrow = key(&serde_json::json!({"blocked_models": ["b/*"]}));
         let own = lists.for_key(Some(&narrow));
         assert!(!own.body.windows(5).any(|window| window == b"b/two"));
         assert_ne!(own.etag, lists.for_key(None).etag);
         assert_eq!(own.etag, lists.for_key(Some(&narrow)).etag);
         assert!(lists.one("b/two", Some(&narrow)).is_none());
         assert!(lists.one("b/two", None).is_some());
-        let combos = lists.for_key(Some(&key(serde_json::json!({"id": "c", "catalog_scope": "combos"}))));
+        let combos = lists.for_key(Some(&key(&serde_json::json!({"id": "c", "catalog_scope": "combos"}))));
         assert_eq!(combos.body, r#"{"object":"list","data":[]}"#);
     }
 }
