@@ -2,7 +2,10 @@
 //!
 //! This table is the only one. Routing, authorisation, body limits, the OpenAPI document and the tests are fed from it;
 //! a path that is not in it is refused. Decisions are made on the raw path: it is compared byte for byte, never decoded
-//! or normalised, so no second spelling of a path exists.
+//! or normalised, so no second spelling of a path exists. One exception: what `{*name}` matches is a name to look up and
+//! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
+
+use std::borrow::Cow;
 
 /// Who may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,8 +151,8 @@ pub static ROUTES: &[Route] = &[
 pub enum Match<'p> {
     Found {
         route: &'static Route,
-        /// What the last braces matched, as sent.
-        tail: &'p str,
+        /// What the last braces matched.
+        tail: Cow<'p, str>,
     },
     /// The path exists with these methods only.
     OtherMethod(Vec<&'static str>),
@@ -178,18 +181,35 @@ pub fn find<'p>(method: &str, path: &'p str) -> Match<'p> {
     Match::OtherMethod(others)
 }
 
-fn matches<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
+fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
     let Some(brace) = pattern.find('{') else {
-        return (pattern == path).then_some("");
+        return (pattern == path).then_some(Cow::Borrowed(""));
     };
     let rest = path.strip_prefix(&pattern[..brace])?;
     let (name, after) = pattern[brace + 1..].split_once('}')?;
     if name.starts_with('*') {
-        let whole = !rest.is_empty() && rest.split('/').all(is_plain_segment);
-        return whole.then_some(rest);
+        return decode(rest).filter(|name| name.split('/').all(is_plain_segment));
     }
     let end = rest.find('/').unwrap_or(rest.len());
-    (is_plain_segment(&rest[..end]) && &rest[end..] == after).then_some(&rest[..end])
+    (is_plain_segment(&rest[..end]) && &rest[end..] == after).then_some(Cow::Borrowed(&rest[..end]))
+}
+
+/// Percent-decodes, once; `None` for what is no encoding of a text.
+fn decode(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('%') {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let mut digit = || char::from(rest.next()?).to_digit(16);
+            bytes.push(u8::try_from(digit()? * 16 + digit()?).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 /// A segment that means the same before and after any decoding.
@@ -236,6 +256,11 @@ mod tests {
             "/v1/models/",
             "/v1/models/..",
             "/v1/models/%2e%2e",
+            "/v1/models/a%2F%2e%2e%2fb",
+            "/v1/models/a%2F",
+            "/v1/models/a%252Fb",
+            "/v1/models/a%2",
+            "/v1/models/%ff",
             "/v1/models;x",
             "/v1/models/a%00b",
             "/v1\\models",
@@ -261,6 +286,10 @@ mod tests {
     #[test]
     fn the_tail_of_a_model_keeps_its_slashes() {
         let Match::Found { tail, .. } = find("GET", "/v1/models/openrouter/meta/llama-3:free") else {
+            panic!("not found")
+        };
+        assert_eq!(tail, "openrouter/meta/llama-3:free");
+        let Match::Found { tail, .. } = find("GET", "/v1/models/openrouter%2Fmeta%2fllama-3%3Afree") else {
             panic!("not found")
         };
         assert_eq!(tail, "openrouter/meta/llama-3:free");

@@ -169,7 +169,7 @@ fn gate(
     check_body(route, &sheet)?;
     let admission = Admission {
         route,
-        tail: tail.to_owned(),
+        tail: tail.into_owned(),
         principal,
         request_id,
         session_tag: sheet.session_tag.map(str::to_owned),
