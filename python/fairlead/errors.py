@@ -29,7 +29,9 @@ start.
         +-- UpstreamStatus          502   the provider answered with another error
         +-- UpstreamRateLimited     429   the provider's limits
         +-- UpstreamOverloaded      503   the provider is overloaded
-        +-- UpstreamTimeout         504   the provider was too slow
+        +-- UpstreamTimeout         504   the provider was too slow to answer
+        +-- UpstreamFirstTokenTimeout  504   ... to send the first event of a stream
+        +-- UpstreamIdleTimeout     504   ... to go on in the middle of an answer
         +-- NoRoute                 503   no usable connection for the model
         +-- Overloaded              503   fairlead's own bounds are reached
         +-- Draining                503   fairlead is stopping
@@ -169,6 +171,14 @@ class UpstreamOverloaded(FairleadError):
 
 class UpstreamTimeout(FairleadError):
     kind, status, type = "upstream_timeout", 504, "upstream_error"
+
+
+class UpstreamFirstTokenTimeout(FairleadError):
+    kind, status, type = "upstream_first_token_timeout", 504, "upstream_error"
+
+
+class UpstreamIdleTimeout(FairleadError):
+    kind, status, type = "upstream_idle_timeout", 504, "upstream_error"
 
 
 class NoRoute(FairleadError):

@@ -52,7 +52,9 @@ kinds! {
     UpstreamStatus "upstream_status" 502 "upstream_error" "The provider answered with a failure of its own.";
     UpstreamRateLimited "upstream_rate_limited" 429 "rate_limit_error" "The provider limits this connection and no other is left.";
     UpstreamOverloaded "upstream_overloaded" 503 "upstream_error" "The provider says it is overloaded.";
-    UpstreamTimeout "upstream_timeout" 504 "upstream_error" "The provider was silent for longer than its timer allows.";
+    UpstreamTimeout "upstream_timeout" 504 "upstream_error" "The provider sent no answer within its timer, or says that it timed out.";
+    UpstreamFirstTokenTimeout "upstream_first_token_timeout" 504 "upstream_error" "The provider began a stream and sent no event within its timer.";
+    UpstreamIdleTimeout "upstream_idle_timeout" 504 "upstream_error" "The provider fell silent in the middle of its answer for longer than its timer.";
     NoRoute "no_route" 503 "server_error" "The model's provider has no usable connection.";
     Overloaded "overloaded" 503 "server_error" "The gateway has as many requests open as it takes.";
     Draining "draining" 503 "server_error" "The gateway is shutting down.";

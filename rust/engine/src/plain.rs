@@ -60,7 +60,7 @@ async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
     loop {
         let frame = tokio::time::timeout(idle, body.frame()).await.map_err(|_| {
             Error::upstream(
-                Kind::UpstreamTimeout,
+                Kind::UpstreamIdleTimeout,
                 Retry::Never,
                 format!("The provider was silent for {} ms inside its answer.", idle.as_millis()),
             )

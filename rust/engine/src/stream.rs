@@ -352,12 +352,12 @@ fn poll_step(
 /// Which of the two silences inside a stream it was.
 fn silent(patience: Duration, has_begun: bool) -> Error {
     let waited_ms = patience.as_millis();
-    let message = if has_begun {
-        format!("The provider was silent for {waited_ms} ms inside its stream.")
+    let (kind, message) = if has_begun {
+        (Kind::UpstreamIdleTimeout, format!("The provider was silent for {waited_ms} ms inside its stream."))
     } else {
-        format!("The provider sent no first event within {waited_ms} ms.")
+        (Kind::UpstreamFirstTokenTimeout, format!("The provider sent no first event within {waited_ms} ms."))
     };
-    Error::upstream(Kind::UpstreamTimeout, Retry::Never, message)
+    Error::upstream(kind, Retry::Never, message)
 }
 
 fn is_event_stream(value: &HeaderValue) -> bool {
