@@ -155,7 +155,12 @@ class Relay:
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         self._loop = asyncio.get_running_loop()
-        self._engine = Engine(self._config)
+        try:
+            self._engine = Engine(self._config)
+        except (OSError, ValueError) as error:
+            # Said in ASGI's way: an exception would be taken for an application without a lifespan.
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
         self._loop.add_reader(self._engine.ready_descriptor(), self._on_ready)
         self._loop.add_signal_handler(signal.SIGTERM, self._drain)
         self._sweep()

@@ -55,7 +55,10 @@ pub async fn serve(shared: Arc<Shared>, whole: Box<Whole>) {
     tokio::select! {
         biased;
         () = gone(&exchange) => {}
-        () = shared.drain.expired() => {}
+        () = shared.drain.expired() => {
+            let fault = crate::chat::drained();
+            answer::refuse(&shared, &exchange, admission.route.surface, &admission.request_id, &fault);
+        }
         result = relay(&shared, &exchange, forward, body, &admission.request_id, is_head) => if let Err(fault) = result {
             answer::refuse(&shared, &exchange, admission.route.surface, &admission.request_id, &fault);
         },

@@ -8,7 +8,7 @@ use crate::inbound::Inbound;
 use crate::pool::Pool;
 use crate::shared::Shared;
 use crate::spool::Spool;
-use crate::{chat, control, link, task};
+use crate::{chat, control, link, log, task};
 use fairlead_core::routes::Answer;
 use fairlead_core::secret::{hex, random, NoRandomness};
 use parking_lot::Mutex;
@@ -44,6 +44,7 @@ pub struct Engine {
 impl Engine {
     /// Starts the engine's thread. Call it after any fork: the thread does not come along.
     pub fn start(config_json: &[u8]) -> Result<Self, StartError> {
+        log::start();
         let config = Config::parse(config_json)?;
         let worker_id = hex(&random::<6>()?);
         let spool = Spool::open(&config.data_dir, &worker_id)?;

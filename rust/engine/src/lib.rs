@@ -3,7 +3,7 @@
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
 //! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`pool`], [`target`],
-//! [`live`], [`models`] (what they stand on).
+//! [`live`], [`models`], [`log`] (what they stand on).
 //!
 //! One thread runs everything here; fronts call in from their own threads and never wait for a lock that is held across
 //! an await.
@@ -25,6 +25,7 @@ pub mod exchange;
 pub mod inbound;
 pub mod link;
 pub mod live;
+pub mod log;
 pub mod models;
 pub mod plain;
 pub mod pool;
