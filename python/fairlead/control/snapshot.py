@@ -4,13 +4,12 @@ document.
 
 from __future__ import annotations
 
-import time
-
 import orjson
 
 from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.providers.snapshot import compile_connections
 from fairlead.identity.sessions import compile_sessions
+from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta, write_meta
 
@@ -23,7 +22,7 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
     write_meta(con, VERSION, str(version))
     document = {
         "version": version,
-        "compiled_at_ms": time.time_ns() // 1_000_000,
+        "compiled_at_ms": now_ms(),
         "settings": {"require_login": True},
         "local_token_hash": local_token_hash,
         "keys": compile_keys(con),

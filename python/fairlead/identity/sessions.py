@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import time
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 from fairlead import _core
+from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta, write_meta
 
@@ -32,13 +32,13 @@ def mint_session() -> NewSession:
 
 def open_session(con: Connection, session: NewSession, replaced: str | None) -> None:
     """Stores a session instead of the one whose token the caller brought, in the writer."""
-    now_ms = time.time_ns() // 1_000_000
+    at_ms = now_ms()
     if replaced is not None:
         end_session(con, replaced)
-    sweep_sessions(con, now_ms)
+    sweep_sessions(con, at_ms)
     con.execute(
         "INSERT INTO sessions (hash, user_id, created_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)",
-        [session.hash, operator_id(con), now_ms, now_ms + LIFETIME_S * 1000],
+        [session.hash, operator_id(con), at_ms, at_ms + LIFETIME_S * 1000],
     )
 
 
@@ -47,12 +47,10 @@ def end_session(con: Connection, token: str) -> None:
     con.execute("DELETE FROM sessions WHERE hash = ?", [_core.hash_secret(token)])
 
 
-def sweep_sessions(con: Connection, now_ms: int) -> int:
-    """Deletes sessions that have expired, in the writer; returns how many."""
+def sweep_sessions(con: Connection, at_ms: int) -> int:
+    """Deletes sessions that have expired by then, in the writer; returns how many."""
     return len(
-        con.execute(
-            "DELETE FROM sessions WHERE expires_at_ms <= ? RETURNING 1", [now_ms]
-        ).fetchall()
+        con.execute("DELETE FROM sessions WHERE expires_at_ms <= ? RETURNING 1", [at_ms]).fetchall()
     )
 
 

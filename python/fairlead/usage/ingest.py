@@ -17,6 +17,7 @@ from pathlib import Path
 import polars as pl
 import structlog
 
+from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.usage.record import parse_lines
@@ -93,7 +94,7 @@ class Ingest:
         if time.monotonic() - self._forgot_at < FORGET_EVERY_S:
             return
         self._forgot_at = time.monotonic()
-        before_ms = time.time_ns() // 1_000_000 - NAMES_KEPT_MS
+        before_ms = now_ms() - NAMES_KEPT_MS
         # Called when the spool is empty, so none of these names has a file any more.
         await self._usage.write(
             lambda con: con.execute(
@@ -118,8 +119,7 @@ def _insert(con: Connection, batches: list[_Batch]) -> None:
         con.execute("INSERT INTO requests BY NAME SELECT * FROM settled")
     finally:
         con.unregister("settled")
-    now_ms = time.time_ns() // 1_000_000
-    con.execute("INSERT INTO segments SELECT unnest(?), ?", [list(fresh), now_ms])
+    con.execute("INSERT INTO segments SELECT unnest(?), ?", [list(fresh), now_ms()])
 
 
 def _delete(segments: list[Segment]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import structlog
 
+from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
@@ -26,7 +26,7 @@ async def run_retention(state: State, usage: Database) -> None:
     """Works until it is cancelled, now and then every hour, by the setting `usageRetentionDays`."""
     while True:
         settings = await state.read(read_operator_settings)
-        kept_from_ms = time.time_ns() // 1_000_000 - settings.usage_retention_days * DAY_MS
+        kept_from_ms = now_ms() - settings.usage_retention_days * DAY_MS
         deleted = await delete_before(usage, kept_from_ms)
         if deleted:
             log.info("old usage deleted", requests=deleted, days=settings.usage_retention_days)

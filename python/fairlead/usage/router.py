@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Depends, Query
 
 from fairlead.errors import InvalidRequest
+from fairlead.moment import LATEST_MS, moment_of, ms_of, now_ms
 from fairlead.store.services import ServicesDep
 from fairlead.usage.history import BUCKETS, Dimension, Span, read_history
 from fairlead.usage.log import LogFilter, read_log
@@ -16,7 +16,6 @@ from fairlead.usage.views import (
     History,
     Logs,
     RequestLogs,
-    moment_of,
     show_history_row,
     show_log_row,
     show_request_log_row,
@@ -26,7 +25,6 @@ router = APIRouter(prefix="/api/usage", tags=["usage"])
 
 DAY_MS = 86_400_000
 DEFAULT_DAYS = 7
-LATEST_MS = 253_402_300_799_999  # the end of the year 9999
 DEFAULT_GROUPS = "day,provider,model"
 
 Outcome = Literal["completed", "upstream_failed", "client_gone", "refused", "shed", "drained"]
@@ -59,7 +57,7 @@ async def history(
     offset: Offset = 0,
 ) -> History:
     groups = _dimensions(group_by)
-    until_ms = _moment_ms(to, "to") if to else time.time_ns() // 1_000_000 + 1
+    until_ms = _moment_ms(to, "to") if to else now_ms() + 1
     from_ms = _moment_ms(from_, "from") if from_ else max(until_ms - DEFAULT_DAYS * DAY_MS, 0)
     if from_ms >= until_ms:
         raise InvalidRequest("from must be before to.", param="from")
@@ -140,7 +138,7 @@ def _moment_ms(text: str, param: str) -> int:
             ms = int(text)
         else:
             moment = datetime.fromisoformat(text)
-            ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+            ms = ms_of(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         ms = -1
     if not 0 <= ms <= LATEST_MS:

@@ -5,27 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-USD_MICROS = 1_000_000
-
-
-def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def moment_of(ms: int) -> datetime:
-    """The moment of a count of UTC milliseconds."""
-    return EPOCH + timedelta(milliseconds=ms)
-
-
-Time = Annotated[datetime, PlainSerializer(iso, when_used="json")]
+from fairlead.moment import Time, moment_of
+from fairlead.money import usd_of
 
 
 class _View(BaseModel):
@@ -126,7 +112,7 @@ def show_history_row(row: dict[str, Any]) -> HistoryRow:
     shown: dict[str, Any] = {name: row.get(name) for name in HistoryRow.model_fields}
     bucket_ms = row.get("bucket_ms")
     shown["bucket"] = None if bucket_ms is None else moment_of(bucket_ms)
-    shown["cost_usd"] = row["cost_usd_micros"] / USD_MICROS
+    shown["cost_usd"] = usd_of(row["cost_usd_micros"])
     for share in ("avg", "p50", "p95", "p99"):
         shown[f"{share}_latency_ms"] = round(row[f"{share}_latency_ms"], 3)
     return HistoryRow.model_construct(**shown)
@@ -145,5 +131,5 @@ def show_request_log_row(row: dict[str, Any]) -> RequestLogRow:
 def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
     shown = {name: row[name] for name in view.model_fields if name in row}
     shown["timestamp"] = moment_of(row["ts_ms"])
-    shown["cost_usd"] = row["cost_usd_micros"] / USD_MICROS
+    shown["cost_usd"] = usd_of(row["cost_usd_micros"])
     return shown

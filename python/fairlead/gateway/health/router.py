@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -29,8 +28,8 @@ from fairlead.gateway.health.views import (
     TaskView,
     WorkerView,
 )
-from fairlead.gateway.keys.fields import moment_of
 from fairlead.gateway.providers.catalogue import catalogue
+from fairlead.moment import moment_of, now_ms
 from fairlead.store.services import Services, ServicesDep, WorkerReport
 
 router = APIRouter(prefix="/api/monitoring", tags=["monitoring"])
@@ -53,15 +52,15 @@ async def health(services: ServicesDep) -> HealthView:
     spool = await asyncio.to_thread(measure_spool, services.data_dir / "spool")
     workers = services.workers()
     live = merge_reports(report for report in workers if report.live)
-    now_ms = time.time_ns() // 1_000_000
+    at_ms = now_ms()
     return HealthView.model_construct(
         status=_status(services, workers, spool),
-        timestamp=moment_of(now_ms),
+        timestamp=moment_of(at_ms),
         version=__version__,
         uptime_seconds=round(uptime_s(), 3),
         snapshot_version=services.snapshot_version(),
         provider_summary=_summary(connections, live),
-        credential_health=_credentials(judge_credentials(connections, live, now_ms)),
+        credential_health=_credentials(judge_credentials(connections, live, at_ms)),
         workers=[_worker(report) for report in workers],
         tasks=[
             TaskView.model_construct(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fairlead.gateway.keys.fields import Wire
-from fairlead.gateway.providers.views import Time
+from fairlead.gateway.wire import Wire
+from fairlead.moment import Time
 
 
 class ProviderSummary(Wire):

@@ -4,29 +4,21 @@ them.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, Self, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
-    PlainSerializer,
     StrictBool,
     StrictInt,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from fairlead.errors import InvalidRequest
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MILLISECOND = timedelta(milliseconds=1)
+from fairlead.gateway.wire import Moment, Name, Text, Wire
 
 EndpointCategory = Literal[
     "chat", "search", "embeddings", "images", "audio", "video", "music", "rerank", "models",
@@ -36,23 +28,6 @@ ENDPOINT_CATEGORIES: tuple[str, ...] = get_args(EndpointCategory)
 
 # Scopes that open the management API.
 MANAGING_SCOPES = frozenset({"manage", "admin"})
-
-
-def _parse_moment(value: object) -> object:
-    if isinstance(value, datetime):
-        return value
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise PydanticCustomError(
-            "moment",
-            "must be an ISO 8601 date and time with a time zone, such as 2027-01-31T12:00:00Z",
-        )
-    if moment < EPOCH:
-        raise PydanticCustomError("moment", "must not be before 1970")
-    return moment
 
 
 def _canonical_uuid(text: str) -> str:
@@ -78,42 +53,16 @@ def _distinct(days: list[int]) -> list[int]:
     return days
 
 
-def iso(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds: `2027-01-31T12:00:00.000Z`."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def moment_of(ms: int) -> datetime:
-    """The moment of a count of UTC milliseconds."""
-    return EPOCH + ms * MILLISECOND
-
-
-def ms_of(moment: datetime) -> int:
-    """UTC milliseconds of a moment."""
-    return (moment - EPOCH) // MILLISECOND
-
-
-# A name is shown in tables and logs: no control characters, and something to see.
-_NAME = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0][^\x00-\x1f\x7f-\x9f]*$"
-
-Text = Annotated[str, Field(strict=True)]
-Name = Annotated[Text, Field(min_length=1, max_length=200, pattern=_NAME)]
 ModelPattern = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x20\x7f]+$")]
 ComboName = Annotated[Text, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+ModelOrCombo = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]+$")]
 ConnectionId = Annotated[Text, AfterValidator(_canonical_uuid)]
 Scope = Annotated[Text, Field(max_length=64, pattern=r"^[a-z0-9][a-z0-9:._-]*$")]
 ClockTime = Annotated[Text, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 Zone = Annotated[Text, Field(min_length=1, max_length=64), AfterValidator(_known_zone)]
-Moment = Annotated[datetime, BeforeValidator(_parse_moment), PlainSerializer(iso, when_used="json")]
 PositiveInt = Annotated[StrictInt, Field(ge=1, le=2**53 - 1)]
 # Kept as integer micro-dollars: six decimals count.
 Usd = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
-
-
-class Wire(BaseModel):
-    """A body: camelCase names only, nothing unknown."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
 class RateLimit(Wire):
@@ -153,7 +102,7 @@ class KeyFields(Wire):
     allowed_connections: list[ConnectionId] = Field([], max_length=100)
     allow_auto_combos: StrictBool = True
     catalog_scope: Literal["all", "combos", "models"] = "all"
-    forced_model: Annotated[Text, Field(min_length=1, max_length=300)] | None = None
+    forced_model: ModelOrCombo | None = None
     no_log: StrictBool = False
     auto_resolve: StrictBool = False
     throttle_delay_ms: StrictInt = Field(0, ge=0, le=300_000)

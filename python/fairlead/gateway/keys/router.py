@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from typing import Annotated
+from dataclasses import replace
 from uuid import uuid4
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from pydantic import StrictBool
 
 from fairlead import _core
@@ -16,11 +15,8 @@ from fairlead.gateway.keys.fields import (
     MANAGING_SCOPES,
     KeyChange,
     KeyFields,
-    Moment,
     NewKey,
-    Wire,
     check_rules,
-    moment_of,
 )
 from fairlead.gateway.keys.table import (
     StoredKey,
@@ -31,6 +27,8 @@ from fairlead.gateway.keys.table import (
     list_keys,
     update_key,
 )
+from fairlead.gateway.wire import Limit, Offset, Wire
+from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 
@@ -47,8 +45,8 @@ class KeyView(KeyFields):
     id: str
     name: str
     key_preview: str
-    created_at: Moment
-    updated_at: Moment
+    created_at: Time
+    updated_at: Time
 
 
 class CreatedKey(KeyView):
@@ -71,8 +69,8 @@ class Success(Wire):
 @router.get("", summary="List API keys")
 async def list_all(
     services: ServicesDep,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+    limit: Limit = 50,
+    offset: Offset = 0,
 ) -> KeyList:
     """A page of keys, oldest first."""
 
@@ -91,13 +89,13 @@ async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> Creat
     check_rules(new)
     _refuse_granting(caller.principal, new, before=None)
     text, digest = _core.new_key()
-    now_ms = time.time_ns() // 1_000_000
+    made_at_ms = now_ms()
     key = StoredKey(
         id=str(uuid4()),
         hash=digest,
         preview=f"{text[:PREVIEW_HEAD]}...{text[-PREVIEW_TAIL:]}",
-        created_at_ms=now_ms,
-        updated_at_ms=now_ms,
+        created_at_ms=made_at_ms,
+        updated_at_ms=made_at_ms,
         fields=new,
     )
 
@@ -126,8 +124,8 @@ async def change(
         fields = key.fields.changed(change)
         check_rules(fields)
         _refuse_granting(caller.principal, fields, before=key.fields)
-        now_ms = max(time.time_ns() // 1_000_000, key.created_at_ms)
-        update_key(con, StoredKey(key.id, key.hash, key.preview, key.created_at_ms, now_ms, fields))
+        at_ms = max(now_ms(), key.updated_at_ms)
+        update_key(con, replace(key, updated_at_ms=at_ms, fields=fields))
         return _found(con, key_id)
 
     return _view(await services.state.commit(work))

@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.gateway.keys.fields import NewKey, moment_of, ms_of
+from fairlead.gateway.keys.fields import AccessSchedule, NewKey, RateLimit
+from fairlead.moment import moment_of, ms_of
+from fairlead.money import micros_of, usd_of
 from fairlead.store.file import Connection
-
-USD_MICROS = 1_000_000
 
 # Fields whose column has another form: SQL name, then how the value is written and read.
 _MOMENTS = {"expires_at": "expires_at_ms"}
@@ -88,7 +88,7 @@ def _written(fields: NewKey) -> list[Any]:
         elif name in _MOMENTS:
             values.append(ms_of(value))
         elif name in _MONEY:
-            values.append(round(value * USD_MICROS))
+            values.append(micros_of(value))
         elif name in _JSON:
             values.append(
                 json.dumps(fields.model_dump(include={name}, by_alias=True)[_alias(name)])
@@ -107,14 +107,18 @@ def _read(row: tuple[Any, ...]) -> StoredKey:
         elif name in _MOMENTS:
             fields[name] = moment_of(value)
         elif name in _MONEY:
-            fields[name] = value / USD_MICROS
-        elif name in _JSON:
-            fields[name] = json.loads(value)
+            fields[name] = usd_of(value)
+        elif name == "rate_limits":
+            fields[name] = [RateLimit.model_construct(**rule) for rule in json.loads(value)]
+        elif name == "access_schedule":
+            fields[name] = AccessSchedule.model_construct(**json.loads(value))
         else:
             fields[name] = value
+    # What is stored was checked when it came in. A rule that has changed since, or a time zone that
+    # this machine does not know, is no reason not to show the key.
     record_id, digest, preview, created_at_ms, updated_at_ms = own
-    stored = NewKey.model_validate(fields, by_alias=True, by_name=True)
-    return StoredKey(record_id, digest, preview, created_at_ms, updated_at_ms, stored)
+    shown = NewKey.model_construct(**fields)
+    return StoredKey(record_id, digest, preview, created_at_ms, updated_at_ms, shown)
 
 
 def _alias(name: str) -> str:

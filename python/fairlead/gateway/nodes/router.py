@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
-from fastapi import APIRouter, Query
-from pydantic import PlainSerializer
+from fastapi import APIRouter
 
 from fairlead.errors import Conflict, InvalidRequest, NotFound
-from fairlead.gateway.keys.fields import Wire, iso, moment_of
 from fairlead.gateway.nodes.fields import NewNode, NodeChange
 from fairlead.gateway.nodes.headers import MASK, unmask
 from fairlead.gateway.nodes.table import (
@@ -29,6 +25,8 @@ from fairlead.gateway.nodes.timeouts import Timeouts
 from fairlead.gateway.providers.catalogue import catalogue
 from fairlead.gateway.providers.credentials import open_headers, reseal_connections, seal_headers
 from fairlead.gateway.providers.table import connections_of, forget_tests
+from fairlead.gateway.wire import Limit, Message, Offset, Wire
+from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import ServicesDep
@@ -39,8 +37,6 @@ NAMED_AT_MOST = 10
 
 # Fields of the body that are columns of the same name.
 _PLAIN = ("type", "name", "prefix", "api_type", "base_url", "chat_path", "models_path", "icon_url")
-
-Time = Annotated[datetime, PlainSerializer(iso, when_used="json")]
 
 
 class NodeView(Wire):
@@ -72,15 +68,11 @@ class NodeList(Wire):
     offset: int
 
 
-class Message(Wire):
-    message: str
-
-
 @router.get("", summary="List provider nodes")
 async def list_all(
     services: ServicesDep,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+    limit: Limit = 50,
+    offset: Offset = 0,
 ) -> NodeList:
     def look(con: Connection) -> tuple[list[Node], int]:
         return list_nodes(con, limit, offset), count_nodes(con)
@@ -94,7 +86,7 @@ async def list_all(
 @router.post("", status_code=201, summary="Make a provider node")
 async def create(new: NewNode, services: ServicesDep) -> OneNode:
     node_id = str(uuid4())
-    now_ms = _now_ms()
+    made_at_ms = now_ms()
 
     def work(con: Connection) -> Node:
         _check_prefix(con, new.prefix, node_id)
@@ -103,8 +95,8 @@ async def create(new: NewNode, services: ServicesDep) -> OneNode:
             **{name: getattr(new, name) for name in _PLAIN},
             **_sealed_headers(services.state.sealer, node_id, new.custom_headers, {}),
             timeouts=_stored_timeouts(new.timeouts),
-            created_at_ms=now_ms,
-            updated_at_ms=now_ms,
+            created_at_ms=made_at_ms,
+            updated_at_ms=made_at_ms,
         )
         insert_node(con, node)
         return node
@@ -132,8 +124,8 @@ async def change(node_id: str, change: NodeChange, services: ServicesDep) -> One
         if "custom_headers" in sent:
             stored = open_headers(sealer, before)
             columns |= _sealed_headers(sealer, node_id, change.custom_headers, stored)
-        now_ms = max(_now_ms(), before.updated_at_ms + 1)
-        after = replace(before, **columns, updated_at_ms=now_ms)
+        at_ms = max(now_ms(), before.updated_at_ms + 1)
+        after = replace(before, **columns, updated_at_ms=at_ms)
         update_node(con, after)
         if "custom_headers" in sent:
             reseal_connections(con, sealer, node_id, open_headers(sealer, after))
@@ -217,7 +209,3 @@ def _view(node: Node) -> NodeView:
         created_at=moment_of(node.created_at_ms),
         updated_at=moment_of(node.updated_at_ms),
     )
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

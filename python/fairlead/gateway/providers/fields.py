@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from fairlead.gateway.keys.fields import Name, Text, Wire
 from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.nodes.timeouts import Timeouts
+from fairlead.gateway.wire import Name, Text, Wire
 
 MASK = "***"
 MAX_KEY_CHARS = 100_000

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.gateway.nodes.table import Node
@@ -45,7 +44,6 @@ from fairlead.gateway.providers.table import (
 )
 from fairlead.gateway.providers.views import (
     ConnectionList,
-    Message,
     ModelsView,
     OneConnection,
     TestView,
@@ -54,6 +52,8 @@ from fairlead.gateway.providers.views import (
     show_model,
     show_test,
 )
+from fairlead.gateway.wire import Limit, Message, Offset
+from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import ServicesDep
@@ -67,8 +67,8 @@ _PLAIN = ("name", "display_name", "priority", "is_active", "default_model", "max
 @router.get("", summary="List provider connections")
 async def list_all(
     services: ServicesDep,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+    limit: Limit = 50,
+    offset: Offset = 0,
 ) -> ConnectionList:
     def look(con: Database) -> tuple[list[Connection], int]:
         return list_connections(con, limit, offset), count_connections(con)
@@ -87,7 +87,7 @@ async def list_all(
 )
 async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
     connection_id = str(uuid4())
-    now_ms = _now_ms()
+    made_at_ms = now_ms()
 
     def work(con: Database) -> Connection:
         provider = resolve_provider(con, new.provider)
@@ -107,8 +107,8 @@ async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
             last_error_at_ms=None,
             last_tested_at_ms=None,
             models=None,
-            created_at_ms=now_ms,
-            updated_at_ms=now_ms,
+            created_at_ms=made_at_ms,
+            updated_at_ms=made_at_ms,
         )
         insert_connection(con, connection)
         return connection
@@ -176,7 +176,7 @@ async def test(connection_id: str, services: ServicesDep) -> TestView:
 
     connection, endpoint = await services.state.read(look)
     finding = await probe(endpoint, open_credentials(sealer, connection))
-    tested_at_ms = _now_ms()
+    tested_at_ms = now_ms()
 
     def keep(con: Database) -> None:
         now, endpoint_now = look(con)
@@ -228,7 +228,7 @@ def _changed(
     ):
         # Another key or address: what an earlier test found out is not about it.
         columns.update(test_status=None, last_error=None, last_error_at_ms=None, models=None)
-    updated_at_ms = max(_now_ms(), before.updated_at_ms + 1)
+    updated_at_ms = max(now_ms(), before.updated_at_ms + 1)
     return replace(
         before,
         auth_type=auth_type,
@@ -293,7 +293,3 @@ def _provider_of(con: Database, connection: Connection) -> Provider:
 
 def _shown(connection: Connection) -> OneConnection:
     return OneConnection.model_construct(connection=show_connection(connection))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 from fairlead.gateway.providers.fields import ModelPrice, ProviderSpecific
-
-USD_MICROS = 1_000_000
+from fairlead.money import micros_of, usd_of
 
 
 def merge_specific(stored: dict[str, Any], sent: ProviderSpecific) -> dict[str, Any]:
@@ -35,12 +33,10 @@ def show_specific(stored: dict[str, Any]) -> ProviderSpecific:
 
 
 def _micros(price: ModelPrice) -> dict[str, int | None]:
-    # By way of the shortest decimal form, so that 0.1 is a tenth.
     return {
-        name: None if usd is None else round(Decimal(str(usd)) * USD_MICROS)
-        for name, usd in price.model_dump().items()
+        name: None if usd is None else micros_of(usd) for name, usd in price.model_dump().items()
     }
 
 
 def _usd(price: dict[str, int | None]) -> dict[str, float | None]:
-    return {name: None if micros is None else micros / USD_MICROS for name, micros in price.items()}
+    return {name: None if micros is None else usd_of(micros) for name, micros in price.items()}

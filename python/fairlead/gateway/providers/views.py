@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import PlainSerializer
-
-from fairlead.gateway.keys.fields import Wire, iso, moment_of
 from fairlead.gateway.providers.fields import MASK, ProviderSpecific
 from fairlead.gateway.providers.probe import Finding
 from fairlead.gateway.providers.specific import show_specific
 from fairlead.gateway.providers.table import Connection
-
-Time = Annotated[datetime, PlainSerializer(iso, when_used="json")]
+from fairlead.gateway.wire import Wire
+from fairlead.moment import Time, moment_of
 
 
 class ModelView(Wire):
@@ -98,10 +95,6 @@ class ModelsView(Wire):
     connection_id: str
     models: list[ModelView]
     source: Literal["upstream", "local_catalog"]
-
-
-class Message(Wire):
-    message: str
 
 
 def show_connection(connection: Connection) -> ConnectionView:

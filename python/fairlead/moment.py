@@ -1,0 +1,43 @@
+"""Moments: UTC milliseconds at rest, ISO 8601 in UTC with milliseconds where people and programs
+read them.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+
+from pydantic import PlainSerializer
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND: Final = timedelta(milliseconds=1)
+LATEST: Final = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+"""No later moment has a date in UTC."""
+
+
+def now_ms() -> int:
+    """UTC milliseconds by the wall clock."""
+    return time.time_ns() // 1_000_000
+
+
+def moment_of(ms: int) -> datetime:
+    """The moment of a count of UTC milliseconds."""
+    return EPOCH + ms * MILLISECOND
+
+
+def ms_of(moment: datetime) -> int:
+    """UTC milliseconds of a moment, rounded down."""
+    return (moment - EPOCH) // MILLISECOND
+
+
+LATEST_MS: Final = ms_of(LATEST)
+
+
+def iso(moment: datetime) -> str:
+    """`2027-01-31T12:00:00.000Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# A moment in an answer.
+Time = Annotated[datetime, PlainSerializer(iso, when_used="json")]
