@@ -75,8 +75,8 @@ bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways 
 	$(BIN)/pytest benches/micro --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 	PEERS_DIR=$(PEERS_DIR) $(BIN)/python benches/load/run.py $(BENCH_FLAGS)
 
-.PHONY: openapi
-openapi: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes and settings.
+.PHONY: reference
+reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes and settings.
 	$(BIN)/python -m fairlead.control.openapi docs/reference/openapi.json
 	$(BIN)/python -m fairlead.control.settings_reference docs/reference/settings.md
 

@@ -61,7 +61,7 @@ def test_every_reference_in_the_document_leads_somewhere() -> None:
 
 
 def test_the_committed_copies_are_fresh() -> None:
-    """`make openapi` and `python -m fairlead.control.settings_reference` write them."""
+    """`make reference` writes them."""
     openapi = (REFERENCE / "openapi.json").read_text(encoding="utf-8")
     assert openapi == openapi_text(routed_app())
     settings = (REFERENCE / "settings.md").read_text(encoding="utf-8")

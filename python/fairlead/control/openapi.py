@@ -1,8 +1,7 @@
 """The API as an OpenAPI document: generated from the routers and the route table, served and
 committed.
 
-`python -m fairlead.control.openapi` writes `docs/reference/openapi.json`; a test holds the copy to
-what the code says.
+`make reference` writes `docs/reference/openapi.json`; a test holds the copy to what the code says.
 """
 
 from __future__ import annotations

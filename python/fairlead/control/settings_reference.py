@@ -1,7 +1,6 @@
 """`docs/reference/settings.md`, written from the two lists of settings that the code reads.
 
-`python -m fairlead.control.settings_reference` writes it; a test holds the copy to what the code
-says.
+`make reference` writes it; a test holds the copy to what the code says.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from fairlead.store.operator_settings import OperatorSettings
 HEAD = """\
 # Settings
 
-Written from the code by `python -m fairlead.control.settings_reference`.
+Written from the code by `make reference`.
 
 ## At start
 
