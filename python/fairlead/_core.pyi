@@ -39,6 +39,9 @@ class Engine:
     def in_flight(self) -> int:
         """Requests that are not finished."""
 
+    def drain_ms(self) -> int:
+        """How long open requests may go on after ``begin_drain``, milliseconds."""
+
     def body_idle_ms(self) -> int:
         """How long a body may be silent, milliseconds."""
 
@@ -63,7 +66,10 @@ class Exchange:
         """Status and headers of the answer, once."""
 
     def take(self) -> tuple[bytes, bool] | None:
-        """All of the answer's body that is there, and whether more will come."""
+        """What is there of the answer's body, and whether more will come.
+
+        ``ConnectionAbortedError`` when the answer stops short: the connection must be broken.
+        """
 
     def cancel(self) -> None:
         """The client is gone: the work stops and settles."""

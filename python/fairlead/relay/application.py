@@ -1,10 +1,8 @@
 """ASGI in, engine out.
 
-A request takes this way: ``admit`` the head (no await), feed the body as it is received, wait until the engine has an
-answer, send it. One future per wait; the engine rings one descriptor for any number of them.
-
-A sweep every quarter second does what would otherwise cost a task or a timer per request: it starts watching for the
-client's departure where an answer takes long, and ends bodies that come too slowly.
+A request takes this way: ``admit`` the head (no await), feed the body as it is received, wait until
+the engine has an answer, send it. One future per wait; the engine rings one descriptor for any
+number of them.
 """
 
 from __future__ import annotations
@@ -13,36 +11,12 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
 
-from fairlead._core import Engine, Exchange
+from fairlead._core import Engine
+from fairlead.relay.flight import SWEEP_S, ClientGone, Flight, Message, Receive, Send
 
-Message: TypeAlias = dict[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-
-SWEEP_S = 0.25
-# A body may be silent for its idle time; over its whole length it must also come at this rate.
-MIN_BODY_BYTES_PER_S = 1024
-
-
-class ClientGone(Exception):
-    """The caller left; there is nobody to answer."""
-
-
-class Flight:
-    """A request under way."""
-
-    __slots__ = ("exchange", "fed_bytes", "heard_s", "reader", "receive", "started_s", "watcher")
-
-    def __init__(self, exchange: Exchange, receive: Receive, now_s: float) -> None:
-        self.exchange = exchange
-        self.receive = receive
-        self.started_s = self.heard_s = now_s
-        self.fed_bytes = 0
-        self.reader: asyncio.Task[Any] | None = None
-        self.watcher: asyncio.Task[None] | None = None
+# How long after the drain's deadline a caller that still holds its request up is waited for.
+DRAIN_GRACE_S = 0.5
 
 
 class Relay:
@@ -51,8 +25,7 @@ class Relay:
     def __init__(self, config: bytes) -> None:
         self._config = config
         self._flights: dict[int, Flight] = {}
-        self._waiters: dict[int, asyncio.Future[None]] = {}
-        self._is_draining = False
+        self._drained_at_s: float | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -62,7 +35,7 @@ class Relay:
             try:
                 if exchange.wants_body:
                     await self._feed(flight)
-                await self._answer(exchange, scope["method"] == "HEAD", send)
+                await self._answer(flight, scope["method"] == "HEAD", send)
             except ClientGone:
                 exchange.cancel()
             except BaseException:
@@ -79,78 +52,68 @@ class Relay:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _feed(self, flight: Flight) -> None:
-        flight.reader = asyncio.current_task()
+        more = True
         try:
-            while True:
+            while more:
+                flight.reading_since_s = self._loop.time()
                 message = await flight.receive()
                 if message["type"] != "http.request":
                     raise ClientGone
                 piece = message.get("body", b"")
-                flight.heard_s = self._loop.time()
                 flight.fed_bytes += len(piece)
-                if not flight.exchange.feed(piece, message.get("more_body", False)):
-                    return
+                more = flight.exchange.feed(piece, message.get("more_body", False))
         except asyncio.CancelledError:
-            if flight.reader is not None:
+            if not flight.is_late:
                 raise
             flight.exchange.time_out()
-        finally:
-            flight.reader = None
+        flight.reading_since_s = None
 
-    async def _answer(self, exchange: Exchange, is_head: bool, send: Send) -> None:
+    async def _answer(self, flight: Flight, is_head: bool, send: Send) -> None:
+        exchange = flight.exchange
         while (head := exchange.head()) is None:
-            await self._wait(exchange.id)
+            await self._wait(flight)
         await send({"type": "http.response.start", "status": head[0], "headers": head[1]})
         more = True
         while more:
             while (taken := exchange.take()) is None:
-                await self._wait(exchange.id)
+                await self._wait(flight)
             body, more = taken
-            await send(
-                {"type": "http.response.body", "body": b"" if is_head else body, "more_body": more}
-            )
+            flight.sending_since_s = self._loop.time()
+            body = b"" if is_head else body
+            await send({"type": "http.response.body", "body": body, "more_body": more})
+            flight.sending_since_s = None
 
-    async def _wait(self, identity: int) -> None:
-        future = self._waiters[identity] = self._loop.create_future()
-        try:
-            await future
-        finally:
-            self._waiters.pop(identity, None)
+    async def _wait(self, flight: Flight) -> None:
+        flight.waiter = self._loop.create_future()
+        await flight.waiter
 
     def _on_ready(self) -> None:
         for identity in self._engine.ready():
-            waiter = self._waiters.get(identity)
-            if waiter is not None and not waiter.done():
-                waiter.set_result(None)
-
-    async def _watch(self, flight: Flight) -> None:
-        while (await flight.receive())["type"] != "http.disconnect":
-            pass
-        waiter = self._waiters.get(flight.exchange.id)
-        if waiter is not None and not waiter.done():
-            waiter.set_exception(ClientGone())
-        flight.exchange.cancel()
+            flight = self._flights.get(identity)
+            if flight is not None:
+                flight.wake()
 
     def _sweep(self) -> None:
         self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
         now_s = self._loop.time()
-        body_idle_s = self._engine.body_idle_ms() / 1000
         for flight in self._flights.values():
-            age_s = now_s - flight.started_s
-            if flight.reader is not None:
-                slowest_s = body_idle_s + flight.fed_bytes / MIN_BODY_BYTES_PER_S
-                if now_s - flight.heard_s > body_idle_s or age_s > slowest_s:
-                    reader, flight.reader = flight.reader, None
-                    reader.cancel()
-            elif flight.watcher is None and age_s > SWEEP_S:
-                flight.watcher = self._loop.create_task(self._watch(flight))
-        if self._is_draining and not self._flights:
-            # granian's own handler for this signal ends the worker.
-            signal.raise_signal(signal.SIGINT)
+            flight.judge(now_s, self._body_idle_s)
+        if self._drained_at_s is not None:
+            if not self._flights:
+                # granian's own handler for this signal ends the worker.
+                signal.raise_signal(signal.SIGINT)
+            elif now_s > self._drained_at_s + DRAIN_GRACE_S:
+                for flight in self._flights.values():
+                    flight.end()
+            if now_s > self._drained_at_s + 2 * DRAIN_GRACE_S:
+                # A connection whose caller takes nothing would hold granian for as long.
+                self._engine.stop()
+                os._exit(0)
 
     def _drain(self) -> None:
-        self._is_draining = True
-        self._engine.begin_drain()
+        if self._drained_at_s is None:
+            self._drained_at_s = self._loop.time() + self._engine.drain_ms() / 1000
+            self._engine.begin_drain()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -158,9 +121,10 @@ class Relay:
         try:
             self._engine = Engine(self._config)
         except (OSError, ValueError) as error:
-            # Said in ASGI's way: an exception would be taken for an application without a lifespan.
+            # Said in ASGI's way: an exception is taken for an application without a lifespan.
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
+        self._body_idle_s = self._engine.body_idle_ms() / 1000
         self._loop.add_reader(self._engine.ready_descriptor(), self._on_ready)
         self._loop.add_signal_handler(signal.SIGTERM, self._drain)
         self._sweep()

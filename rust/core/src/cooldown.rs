@@ -19,6 +19,7 @@ pub const MAX_HINT_MS: u64 = 24 * 3_600_000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cooldown {
     until_ms: u64,
+    failed_at_ms: u64,
     level: u32,
     /// The provider itself said when to come back.
     is_binding: bool,
@@ -38,15 +39,19 @@ impl Cooldown {
         self.until_ms.saturating_sub(now_ms)
     }
 
-    /// A success ends the rest and forgets the past.
-    pub fn succeed(&mut self) {
-        *self = Self::default();
+    /// A success ends the rest and forgets the past, unless its attempt began before the last failure: then it says
+    /// nothing of how the connection is now.
+    pub fn succeed(&mut self, started_ms: u64) {
+        if self.level == 0 || started_ms > self.failed_at_ms {
+            *self = Self::default();
+        }
     }
 
     /// Records a failure. Failures that arrive while the connection already rests belong to the same event and do not
     /// raise the level, so ten concurrent requests that fail together count once.
     pub fn fail(&mut self, kind: Kind, hint_ms: Option<u64>, now_ms: u64) {
         let was_cooling = self.is_cooling(now_ms);
+        self.failed_at_ms = now_ms;
         if was_cooling && hint_ms.is_none() && kind != Kind::UpstreamRateLimited {
             return;
         }
@@ -122,7 +127,7 @@ mod tests {
             now_ms += rests[rests.len() - 1];
         }
         assert_eq!(rests, [3_000, 6_000, 12_000, 24_000, 48_000, 96_000, 96_000]);
-        state.succeed();
+        state.succeed(now_ms + 1);
         assert!(!state.is_cooling(now_ms));
     }
 
@@ -133,6 +138,16 @@ mod tests {
             state.fail(Kind::UpstreamReset, None, 1_000);
         }
         assert_eq!(state.remaining_ms(1_000), BASE_MS);
+    }
+
+    #[test]
+    fn an_attempt_from_before_the_failure_ends_no_rest() {
+        let mut state = Cooldown::default();
+        state.fail(Kind::UpstreamRateLimited, Some(60_000), 5_000);
+        state.succeed(4_000);
+        assert!(state.is_closed(6_000));
+        state.succeed(5_001);
+        assert!(!state.is_cooling(6_000));
     }
 
     #[test]

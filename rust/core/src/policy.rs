@@ -20,9 +20,21 @@ pub fn admit_model(key: &Key, model: &str) -> Result<(), Error> {
     Err(Error::client(Kind::Forbidden, format!("This API key may not use the model `{model}`.")).about("model"))
 }
 
+/// Whether no block of the key speaks of this name.
+pub fn admit_unblocked(key: &Key, model: &str) -> Result<(), Error> {
+    if is_blocked(key, model) {
+        return Err(Error::client(Kind::Forbidden, "This API key may not use this model.").about("model"));
+    }
+    Ok(())
+}
+
+fn is_blocked(key: &Key, model: &str) -> bool {
+    key.blocked_models.iter().any(|pattern| matches_pattern(pattern, model))
+}
+
 /// Whether the model exists for this key.
 pub fn sees_model(key: &Key, model: &str) -> bool {
-    if key.blocked_models.iter().any(|pattern| matches_pattern(pattern, model)) {
+    if is_blocked(key, model) {
         return false;
     }
     key.model_access_mode == AccessMode::All || key.allowed_models.iter().any(|pattern| matches_pattern(pattern, model))

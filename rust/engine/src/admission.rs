@@ -19,6 +19,8 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// What is set aside for a body on the word of its announced length.
+const MAX_RESERVED_BYTES: u64 = 256 * 1024;
 /// Bodies that are buffered at once, over all requests; beyond it new ones are refused.
 const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
 
@@ -55,7 +57,9 @@ pub struct Pending {
     body: BytesMut,
     limit: usize,
     expected: Option<u64>,
-    surface: Surface,
+    /// Why a body that is not empty is refused.
+    objection: Option<Error>,
+    shared: Arc<Shared>,
 }
 
 /// A whole request, ready to be worked on.
@@ -208,8 +212,10 @@ fn gate(
         })),
         body: BytesMut::new(),
         limit: route.body_limit_bytes,
-        expected: if sheet.has_body { sheet.content_length } else { Some(0) },
-        surface: route.surface,
+        expected: if sheet.has_body || sheet.may_have_body { sheet.content_length } else { Some(0) },
+        // Without an announced body its type matters once there is one.
+        objection: if sheet.may_have_body { inbound::check_json(sheet.content_type).err() } else { None },
+        shared: Arc::clone(shared),
     }))
 }
 
@@ -218,11 +224,7 @@ fn shed(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission) ->
     let message = "The gateway has as many requests open as it takes; try again shortly.";
     let fault = Error::gateway(Kind::Overloaded, message).after_s(1);
     shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
-    if admission.route.answer == Answer::Chat {
-        let mut settlement = Settlement::open(shared, exchange, admission, 0);
-        settlement.status = fault.kind.status();
-        settlement.settle(Outcome::Shed, Some(&fault));
-    }
+    settle(shared, exchange, admission, Outcome::Shed, &fault);
     fault
 }
 
@@ -247,19 +249,24 @@ impl Pending {
     }
 
     /// Takes a piece of the body; `more` is false for the last.
-    pub fn feed(&mut self, shared: &Arc<Shared>, piece: &[u8], more: bool) -> Fed {
-        if self.body.len() + piece.len() > self.limit {
-            return self.refuse(shared, &too_large(self.limit));
+    pub fn feed(&mut self, piece: &[u8], more: bool) -> Fed {
+        if let Some(fault) = self.objection.take_if(|_| !piece.is_empty()) {
+            return self.refuse(Outcome::Refused, &fault);
         }
-        if !piece.is_empty() && !self.count(shared, piece.len()) {
+        if self.body.len() + piece.len() > self.limit {
+            return self.refuse(Outcome::Refused, &too_large(self.limit));
+        }
+        if !piece.is_empty() && !self.count(piece.len()) {
             let fault =
                 Error::gateway(Kind::Overloaded, "Too many request bodies are being read at once; try again shortly.")
                     .after_s(1);
-            return self.refuse(shared, &fault);
+            return self.refuse(Outcome::Shed, &fault);
         }
         if more {
             if self.body.is_empty() {
-                self.body.reserve(self.expected.map_or(piece.len(), |length| length.min(self.limit as u64) as usize));
+                // What is announced is not yet counted, so only so much of it is believed.
+                let announced = self.expected.unwrap_or(0).min(MAX_RESERVED_BYTES) as usize;
+                self.body.reserve(announced.max(piece.len()));
             }
             self.body.extend_from_slice(piece);
             return Fed::More;
@@ -275,24 +282,47 @@ impl Pending {
     }
 
     /// The body did not come in time.
-    pub fn time_out(&mut self, shared: &Arc<Shared>) {
-        self.refuse(shared, &Error::client(Kind::RequestTimeout, "The request's body did not arrive in time."));
+    pub fn time_out(&mut self) {
+        let fault = Error::client(Kind::RequestTimeout, "The request's body did not arrive in time.");
+        self.refuse(Outcome::Refused, &fault);
     }
 
-    fn refuse(&mut self, shared: &Arc<Shared>, fault: &Error) -> Fed {
+    fn refuse(&mut self, outcome: Outcome, fault: &Error) -> Fed {
         if let Some(whole) = self.whole.take() {
-            answer::refuse(shared, &self.exchange, self.surface, &whole.admission.request_id, fault);
+            let Whole { exchange, admission, .. } = *whole;
+            answer::refuse(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
+            settle(&self.shared, &exchange, admission, outcome, fault);
         }
         Fed::Refused
     }
 
-    fn count(&mut self, shared: &Arc<Shared>, amount: usize) -> bool {
+    fn count(&mut self, amount: usize) -> bool {
         let Some(whole) = &mut self.whole else { return true };
         if let Some(held) = &mut whole.buffered {
             return held.grow(amount, MAX_BUFFERED_BYTES);
         }
-        whole.buffered = Held::take(shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
+        whole.buffered = Held::take(&self.shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
         whole.buffered.is_some()
+    }
+}
+
+impl Drop for Pending {
+    /// The caller left inside its body.
+    fn drop(&mut self) {
+        if let Some(whole) = self.whole.take() {
+            let Whole { exchange, admission, .. } = *whole;
+            let fault = Error::client(Kind::ClientGone, "The caller left.");
+            settle(&self.shared, &exchange, admission, Outcome::ClientGone, &fault);
+        }
+    }
+}
+
+/// Records an inference request that ended before any work began.
+fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, outcome: Outcome, fault: &Error) {
+    if admission.route.answer == Answer::Chat {
+        let mut settlement = Settlement::open(shared, exchange, admission, 0);
+        settlement.status = fault.kind.status();
+        settlement.settle(outcome, Some(fault));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Answers that the engine makes itself: errors in the caller's shape, health, readiness, model lists. Every answer of the
 //! gateway carries its version and the request's id.
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Whole};
 use crate::exchange::{Exchange, Head};
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use fairlead_dialect::shapes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::StatusCode;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 pub const VERSION: HeaderName = HeaderName::from_static("x-gateway-version");
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-gateway-request-id");
@@ -96,6 +97,38 @@ pub fn other_method(shared: &Shared, exchange: &Exchange, surface: Surface, requ
     let (mut head, body) = error(shared, surface, request_id, &fault);
     head.headers.insert(header::ALLOW, value(allow));
     exchange.answer(head, body);
+}
+
+/// Held by the task that works for a request: one that it leaves without an end (a panic, a runtime that goes) is ended
+/// with a failure, so no client waits for ever and none takes half an answer for a whole one.
+#[derive(Debug)]
+pub struct EndGuard {
+    shared: Arc<Shared>,
+    exchange: Arc<Exchange>,
+    surface: Surface,
+    request_id: String,
+}
+
+impl EndGuard {
+    pub fn new(shared: &Arc<Shared>, whole: &Whole) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            exchange: Arc::clone(&whole.exchange),
+            surface: whole.admission.route.surface,
+            request_id: whole.admission.request_id.clone(),
+        }
+    }
+}
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        if self.exchange.is_ended() {
+            return;
+        }
+        let fault = Error::gateway(Kind::Internal, "This is a defect of the gateway; its log has more.");
+        refuse(&self.shared, &self.exchange, self.surface, &self.request_id, &fault);
+        self.exchange.abort();
+    }
 }
 
 fn json(shared: &Shared, exchange: &Exchange, status: StatusCode, request_id: &str, body: String) {

@@ -7,18 +7,19 @@ use crate::pool::{Lease, Pool};
 use crate::target::Target;
 use fairlead_core::cooldown::parse_retry_after;
 use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::secret::Secret;
-use fairlead_dialect::openai::answer::error_fields;
+use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
 use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::Pieces;
 use http::{header, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is read of a provider's error answer.
 const MAX_ERROR_BYTES: usize = 256 * 1024;
 const ERROR_BODY_DEADLINE: Duration = Duration::from_secs(5);
+/// A close that comes later is no idle timer: the provider may have worked, and its work costs money.
+const IDLE_CLOSE_WINDOW: Duration = Duration::from_secs(1);
 
 /// A provider that answered 2xx.
 #[derive(Debug)]
@@ -50,6 +51,17 @@ pub struct Rejection {
 }
 
 impl Rejection {
+    /// In the provider's words, without what is secret of the connection.
+    pub fn told(status: StatusCode, told: UpstreamError, target: &Target) -> Self {
+        let message = if told.message.is_empty() {
+            format!("The provider rejected the request ({}).", status.as_u16())
+        } else {
+            target.mask(&told.message)
+        };
+        let mask = |text: Option<String>| text.map(|text| target.mask(&text));
+        Self { status, message, kind: mask(told.kind), code: mask(told.code), param: mask(told.param) }
+    }
+
     pub fn text(&self) -> ErrorText<'_> {
         ErrorText {
             status: self.status.as_u16(),
@@ -99,13 +111,14 @@ async fn send_over(mut lease: Lease, target: &Target, body: &Pieces, is_stream: 
     if is_stream {
         request.headers_mut().insert(header::ACCEPT, header::HeaderValue::from_static("text/event-stream"));
     }
+    let sent_at = Instant::now();
     let exchange = async {
         if let Err(error) = lease.sender.ready().await {
-            return Err(broken(&error, true, is_reused));
+            return Err(broken(&error, true, false));
         }
         lease.sender.try_send_request(request).await.map_err(|mut failure| {
             let nothing_sent = failure.take_message().is_some();
-            broken(failure.error(), nothing_sent, is_reused)
+            broken(failure.error(), nothing_sent, is_reused && sent_at.elapsed() < IDLE_CLOSE_WINDOW)
         })
     };
     let response = tokio::time::timeout(Duration::from_millis(head_ms), exchange).await.map_err(|_| {
@@ -114,33 +127,28 @@ async fn send_over(mut lease: Lease, target: &Target, body: &Pieces, is_stream: 
     judge(response, lease, target).await
 }
 
-fn broken(error: &hyper::Error, nothing_sent: bool, is_reused: bool) -> Error {
+/// `may_be_idle_close`: a kept connection, and so soon after the request that the provider's idle timer may have met it.
+fn broken(error: &hyper::Error, nothing_sent: bool, may_be_idle_close: bool) -> Error {
     if nothing_sent {
         return upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.");
     }
     if error.is_parse() {
         return upstream(Kind::UpstreamInvalid, Retry::Never, "The provider's answer is not HTTP.");
     }
-    // A clean close before any byte on a kept connection is the provider's idle timer meeting our request.
-    let retry = if is_reused && error.is_incomplete_message() { Retry::ReusedConnection } else { Retry::Never };
+    // An orderly close before the head was complete.
+    let retry = if may_be_idle_close && error.is_incomplete_message() { Retry::ReusedConnection } else { Retry::Never };
     upstream(Kind::UpstreamReset, retry, "The provider closed the connection before it answered.")
 }
 
 /// 2xx goes on; everything else becomes a failure with its class.
 async fn judge(response: Response<Incoming>, lease: Lease, target: &Target) -> Result<Answered, Failed> {
     let status = response.status();
-    if let Some(coding) = response.headers().get(header::CONTENT_ENCODING) {
-        if !coding.as_bytes().eq_ignore_ascii_case(b"identity") {
-            // We ask for none; decoding what we did not ask for is how small answers become large ones.
-            return Err(upstream(
-                Kind::UpstreamInvalid,
-                Retry::Elsewhere,
-                "The provider sent a coded answer that was not asked for.",
-            )
-            .into());
-        }
-    }
     if status.is_success() {
+        if is_coded(&response) {
+            // We ask for none; decoding what we did not ask for is how small answers become large ones.
+            let message = "The provider sent a coded answer that was not asked for.";
+            return Err(upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message).into());
+        }
         return Ok(Answered { response, lease });
     }
     let hint_ms = retry_hint(&response);
@@ -182,6 +190,11 @@ async fn judge(response: Response<Incoming>, lease: Lease, target: &Target) -> R
     })
 }
 
+fn is_coded(response: &Response<Incoming>) -> bool {
+    let coding = response.headers().get(header::CONTENT_ENCODING);
+    coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
 /// `retry-after-ms` is more exact than `Retry-After`, so it wins.
 fn retry_hint(response: &Response<Incoming>) -> Option<u64> {
     let text = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
@@ -193,31 +206,15 @@ fn retry_hint(response: &Response<Incoming>) -> Option<u64> {
 
 async fn read_rejection(response: Response<Incoming>, target: &Target) -> Rejection {
     let status = response.status();
+    if is_coded(&response) {
+        return Rejection::told(status, UpstreamError::default(), target);
+    }
     let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect();
     let told = match tokio::time::timeout(ERROR_BODY_DEADLINE, body).await {
         Ok(Ok(collected)) => error_fields(&collected.to_bytes()),
         _ => None,
     };
-    let mask = |text: String| mask(&text, target.secret.as_ref().map(Secret::expose));
-    let fallback = format!("The provider rejected the request ({}).", status.as_u16());
-    match told {
-        Some(told) => Rejection {
-            status,
-            message: if told.message.is_empty() { fallback } else { mask(told.message) },
-            kind: told.kind.map(mask),
-            code: told.code.map(mask),
-            param: told.param.map(mask),
-        },
-        None => Rejection { status, message: fallback, kind: None, code: None, param: None },
-    }
-}
-
-/// Replaces the connection's credential, should a provider echo it.
-pub fn mask(text: &str, secret: Option<&str>) -> String {
-    match secret {
-        Some(secret) if secret.len() >= 4 && text.contains(secret) => text.replace(secret, "***"),
-        _ => text.to_owned(),
-    }
+    Rejection::told(status, told.unwrap_or_default(), target)
 }
 
 fn upstream(kind: Kind, retry: Retry, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

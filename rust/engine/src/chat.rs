@@ -1,14 +1,15 @@
 //! A chat completion from its body to its record: read, choose, attempt, relay, settle.
 //!
-//! Another connection is tried only while the caller has been sent nothing but comments, and only after failures whose
-//! class says that it is safe.
+//! Another connection is tried only until the answer's head has gone to the caller, and only after failures whose class says
+//! that it is safe.
 
 use crate::admission::Whole;
 use crate::answer;
+use crate::answer::EndGuard;
 use crate::attempt::{self, Answered, Failed};
 use crate::choose::{self, Choice};
 use crate::clock;
-use crate::exchange::{EndGuard, Exchange, Room};
+use crate::exchange::{Exchange, Room};
 use crate::plain;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
@@ -21,7 +22,7 @@ use fairlead_core::record::Outcome;
 use fairlead_core::routes::Surface;
 use fairlead_dialect::openai::request::{self, ChatRequest};
 use fairlead_dialect::shapes;
-use http::{header, StatusCode};
+use http::StatusCode;
 use std::future::{poll_fn, Future};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -31,12 +32,13 @@ use std::task::Poll;
 ///
 /// The settlement is open before the first poll: work that is dropped before it began is settled too.
 pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &whole);
     let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
     let settlement = Settlement::open(&shared, &exchange, admission, body.len() as u64);
-    let end = EndGuard(exchange);
     async move {
         let _counted = (in_flight, buffered);
-        run(&shared, &end.0, settlement, &body).await;
+        run(&shared, &exchange, settlement, &body).await;
+        drop(end);
     }
 }
 
@@ -51,6 +53,9 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
+    if let Err(fault) = admit_aliases(&settlement, &choice) {
+        return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
+    }
     settlement.upstream_model = Some(choice.upstream_model.clone());
     let stream_slot = if parsed.stream {
         let Some(slot) = Held::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams) else {
@@ -80,6 +85,17 @@ fn admit(settlement: &Settlement, parsed: ChatRequest) -> Result<ChatRequest, Er
         policy::admit_model(key, &parsed.model)?;
     }
     Ok(parsed)
+}
+
+/// A connection answers to several prefixes: what is blocked under one of them is blocked under all.
+fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> {
+    let Some(key) = settlement.admission.principal.key().filter(|key| !key.blocked_models.is_empty()) else {
+        return Ok(());
+    };
+    for prefix in choice.targets.iter().flat_map(|target| &target.connection.prefixes) {
+        policy::admit_unblocked(key, &format!("{prefix}/{}", choice.upstream_model))?;
+    }
+    Ok(())
 }
 
 /// Ends when the client has left.
@@ -163,7 +179,9 @@ pub fn drained() -> Error {
 fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
     match error {
         None => {
-            target.hot.cooldown.lock().succeed();
+            let now_ms = clock::monotonic_ms();
+            let started_ms = now_ms.saturating_sub(settlement.elapsed().as_millis() as u64);
+            target.hot.cooldown.lock().succeed(started_ms);
             *target.hot.last_error.lock() = None;
             target.hot.successes.fetch_add(1, Ordering::Relaxed);
             let sample =
@@ -193,16 +211,6 @@ fn fail(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, mut fa
         return;
     };
     let outcome = if last.error.kind == Kind::Draining { Outcome::Drained } else { Outcome::UpstreamFailed };
-    if let Some(rejection) = &last.rejection {
-        settlement.status = rejection.status.as_u16();
-        let body = shapes::error_body(shapes::Surface::OpenAi, &rejection.text(), &settlement.admission.request_id);
-        let mut headers = plain::headers(shared, &settlement, &target, failures.len());
-        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-        settlement.bytes_response = body.len() as u64;
-        let head = crate::exchange::Head { status: rejection.status, headers };
-        settlement.settle(outcome, Some(&last.error));
-        return exchange.answer(head, body);
-    }
     let mut error = last.error;
     if matches!(error.kind, Kind::UpstreamRateLimited | Kind::UpstreamOverloaded) {
         // What the provider said, or else how long the connection rests on its own.
@@ -210,24 +218,24 @@ fn fail(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, mut fa
         error.retry_after_s = Some(last.hint_ms.unwrap_or(rest_ms).div_ceil(1_000).max(1));
     }
     if !failures.is_empty() {
-        let others: Vec<String> = failures
-            .iter()
-            .map(|(target, failed)| format!("{}: {}", target.connection.name, failed.error.kind.code()))
-            .collect();
-        error.message = format!("{} Tried before: {}.", error.message, others.join(", ")).into();
+        let others: Vec<&str> = failures.iter().map(|(_, failed)| failed.error.kind.code()).collect();
+        error.message = format!("{} Other connections failed before: {}.", error.message, others.join(", ")).into();
     }
+    // The provider's own words where the request is what is wrong with it; ours otherwise.
+    let text = last.rejection.as_ref().map_or_else(|| shapes::ErrorText::from(&error), |rejection| rejection.text());
     if exchange.is_headed() {
         // Only comments went out so far; the failure is told in the stream.
-        let bytes = fairlead_dialect::openai::stream::terminal_error(&shapes::ErrorText::from(&error));
+        let bytes = fairlead_dialect::openai::stream::terminal_error(&text);
         settlement.bytes_response += bytes.len() as u64;
         settlement.settle(outcome, Some(&error));
         return exchange.end([bytes]);
     }
-    settlement.status = error.kind.status();
-    let (mut head, body) = answer::error(shared, Surface::OpenAi, &settlement.admission.request_id, &error);
-    let telling = plain::headers(shared, &settlement, &target, failures.len());
-    head.headers.extend(telling);
-    head.status = StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::BAD_GATEWAY);
+    let request_id = &settlement.admission.request_id;
+    let body = shapes::error_body(shapes::Surface::OpenAi, &text, request_id);
+    let (mut head, _) = answer::error(shared, Surface::OpenAi, request_id, &error);
+    head.headers.extend(plain::headers(shared, &settlement, &target, failures.len()));
+    head.status = StatusCode::from_u16(text.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    settlement.status = text.status;
     settlement.bytes_response = body.len() as u64;
     settlement.settle(outcome, Some(&error));
     exchange.answer(head, body);

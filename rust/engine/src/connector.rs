@@ -1,21 +1,26 @@
 //! Dials a provider: resolve, hold every address against the egress policy, connect to the address that was checked,
 //! TLS by the name. The one way out of the relay.
 
+use crate::resolver::Resolver;
 use fairlead_core::egress::Policy;
 use fairlead_core::error::{Error, Kind, Retry};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::TlsConnector;
+
+/// How long one of several addresses may take.
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_secs(1);
 
 /// Where a connection goes: what a pool is keyed by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,6 +49,7 @@ pub enum Socket {
 /// Dials; shared by all pools.
 pub struct Connector {
     tls: TlsConnector,
+    resolver: Resolver,
 }
 
 impl std::fmt::Debug for Connector {
@@ -69,7 +75,7 @@ impl Default for Connector {
             Err(error) => unreachable!("the TLS provider lacks the default versions: {error}"),
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Self { tls: TlsConnector::from(Arc::new(config)) }
+        Self { tls: TlsConnector::from(Arc::new(config)), resolver: Resolver::default() }
     }
 }
 
@@ -81,7 +87,7 @@ impl Connector {
                 Error::gateway(Kind::ControlUnavailable, "The control plane is not running; inference goes on.")
             })?),
             Origin::Tcp { host, port, tls } => {
-                let stream = connect(host, *port).await?;
+                let stream = self.connect(host, *port).await?;
                 stream.set_nodelay(true).map_err(|_| refused("the connection broke at once"))?;
                 if *tls {
                     let name = ServerName::try_from(host.to_string())
@@ -95,27 +101,31 @@ impl Connector {
         };
         Ok(TokioIo::new(socket))
     }
-}
 
-/// Resolves once and dials only addresses that the policy allows, in the resolver's order.
-async fn connect(host: &str, port: u16) -> Result<TcpStream, Error> {
-    let addresses: Vec<SocketAddr> = if let Ok(address) = host.parse::<IpAddr>() {
-        vec![SocketAddr::new(address, port)]
-    } else {
-        tokio::net::lookup_host((host, port)).await.map_err(|_| refused("the name does not resolve"))?.collect()
-    };
-    let mut reason = "the name has no address";
-    for address in addresses {
-        if !Policy::Operator.allows(address.ip()) {
-            reason = "the address is one that the gateway never dials (link-local, metadata, multicast)";
-            continue;
+    /// Resolves once and dials only addresses that the policy allows, in the resolver's order.
+    async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Error> {
+        let addresses = match host.parse::<IpAddr>() {
+            Ok(address) => vec![address],
+            Err(_) => self.resolver.resolve(host).await.map_err(|_| refused("the name does not resolve"))?,
+        };
+        let mut reason = "the name has no address";
+        let mut left = addresses.len();
+        for address in addresses {
+            left -= 1;
+            if !Policy::Operator.allows(address) {
+                reason = "the address is one that the gateway never dials (link-local, metadata, multicast)";
+                continue;
+            }
+            // A dead address must not use up the time of those behind it; the last one has all that is left.
+            let patience = if left > 0 { NEXT_ADDRESS_AFTER } else { Duration::MAX };
+            match tokio::time::timeout(patience, TcpStream::connect((address, port))).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => reason = connect_reason(&error),
+                Err(_) => reason = "the connection timed out",
+            }
         }
-        match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => reason = connect_reason(&error),
-        }
+        Err(refused(reason))
     }
-    Err(refused(reason))
 }
 
 fn refused(reason: &'static str) -> Error {

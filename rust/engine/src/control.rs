@@ -3,8 +3,9 @@
 
 use crate::admission::{Forward, Whole};
 use crate::answer;
+use crate::answer::EndGuard;
 use crate::body::Sliced;
-use crate::exchange::{EndGuard, Exchange, Head, Room};
+use crate::exchange::{Exchange, Head, Room};
 use crate::pool::Lease;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
 use hyper::body::{Body as _, Incoming};
-use std::future::poll_fn;
+use std::future::{poll_fn, Future};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -33,13 +34,20 @@ const HEAD_DEADLINE: Duration = Duration::from_secs(60);
 const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Serves one forwarded request. Dropping the future ends the call.
-pub async fn serve(shared: Arc<Shared>, whole: Box<Whole>) {
+pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &whole);
+    async move {
+        run(&shared, whole).await;
+        drop(end);
+    }
+}
+
+async fn run(shared: &Shared, whole: Box<Whole>) {
     let Whole { exchange, admission, forward, body, in_flight, buffered } = *whole;
-    let _end = EndGuard(Arc::clone(&exchange));
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
     if let Err(fault) = check_body(&body) {
-        return answer::refuse(&shared, &exchange, admission.route.surface, &admission.request_id, &fault);
+        return answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
     }
     let headers = &mut forward.headers;
     headers.insert(LINK, answer::value(shared.config.link_token.expose()));
@@ -51,16 +59,21 @@ pub async fn serve(shared: Arc<Shared>, whole: Box<Whole>) {
     if let Some(peer) = forward.peer {
         headers.insert(PEER, answer::value(peer.to_string()));
     }
+    // Control has no HEAD of its own: it is a GET whose body stays here.
     let is_head = forward.method == http::Method::HEAD;
+    if is_head {
+        forward.method = http::Method::GET;
+    }
     tokio::select! {
         biased;
         () = gone(&exchange) => {}
         () = shared.drain.expired() => {
             let fault = crate::chat::drained();
-            answer::refuse(&shared, &exchange, admission.route.surface, &admission.request_id, &fault);
+            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
+            exchange.abort();
         }
-        result = relay(&shared, &exchange, forward, body, &admission.request_id, is_head) => if let Err(fault) = result {
-            answer::refuse(&shared, &exchange, admission.route.surface, &admission.request_id, &fault);
+        result = relay(shared, &exchange, forward, body, &admission.request_id, is_head) => if let Err(fault) = result {
+            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
         },
     }
 }
@@ -108,13 +121,14 @@ async fn relay(
     let mut headers = answer::base_headers(shared, request_id);
     pass_headers(&parts.headers, &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
-    if is_head || copy(exchange, &mut body).await {
+    if is_head {
+        exchange.end([]);
+    } else if copy(exchange, &mut body).await {
         exchange.end([]);
         shared.pool.give_back(lease);
-        return Ok(());
+    } else {
+        exchange.abort();
     }
-    // The head is out, so all that is left is to stop short.
-    exchange.end([]);
     Ok(())
 }
 
@@ -140,7 +154,7 @@ async fn send(
     lease: &mut Lease,
     request: Request<Sliced>,
 ) -> Result<Response<Incoming>, (Error, Option<Box<Request<Sliced>>>)> {
-    if lease.sender.ready().await.is_err() {
+    if !matches!(tokio::time::timeout(CONNECT_DEADLINE, lease.sender.ready()).await, Ok(Ok(()))) {
         return Err((absent(), Some(Box::new(request))));
     }
     match tokio::time::timeout(HEAD_DEADLINE, lease.sender.try_send_request(request)).await {

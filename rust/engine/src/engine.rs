@@ -50,7 +50,7 @@ impl Engine {
         let spool = Spool::open(&config.data_dir, &worker_id)?;
         let shared = Arc::new(Shared::new(config, worker_id, Pool::new(Connector::default()), spool));
         link::load_kept(&shared);
-        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
+        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(64).build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let own = Arc::clone(&shared);
@@ -76,7 +76,7 @@ impl Engine {
 
     /// Feeds a piece of a body; when it is whole the work begins. `true`: more is wanted.
     pub fn feed(&self, pending: &mut Pending, piece: &[u8], more: bool) -> bool {
-        match pending.feed(&self.shared, piece, more) {
+        match pending.feed(piece, more) {
             Fed::More => true,
             Fed::Refused => false,
             Fed::Whole(whole) => {
@@ -84,11 +84,6 @@ impl Engine {
                 false
             }
         }
-    }
-
-    /// The body did not come in time: the caller is told so.
-    pub fn time_out(&self, pending: &mut Pending) {
-        pending.time_out(&self.shared);
     }
 
     fn dispatch(&self, whole: Box<Whole>) {
@@ -113,6 +108,10 @@ impl Engine {
     /// Requests that are not finished.
     pub fn in_flight(&self) -> usize {
         self.shared.counts.in_flight.load(Ordering::Acquire)
+    }
+
+    pub fn drain_ms(&self) -> u64 {
+        self.shared.config.drain_ms
     }
 
     pub fn body_idle_ms(&self) -> u64 {

@@ -5,13 +5,12 @@
 //! under granian or anything else: all it needs is [`Wake`].
 //!
 //! ```text
-//! open -> headed -> (bytes)* -> ended          the task's side, in this order, each at most once
+//! open -> headed -> (bytes)* -> ended|aborted  the task's side, in this order, each at most once
 //!   \________________________/
 //!            cancelled                         the front's side, at any time: the client is gone
 //! ```
 
 use bytes::Bytes;
-use fairlead_core::error::Kind;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -43,6 +42,8 @@ pub struct Taken {
     pub chunks: Vec<Bytes>,
     /// Nothing comes after these chunks.
     pub ended: bool,
+    /// The answer stops short: the front must break the connection, so that nobody takes it for whole.
+    pub aborted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +54,7 @@ struct State {
     chunks: VecDeque<Bytes>,
     buffered_bytes: usize,
     ended: bool,
+    aborted: bool,
     cancelled: bool,
     /// The front looked, found nothing and wants to be woken.
     front_waits: bool,
@@ -95,6 +97,9 @@ impl Exchange {
             return None;
         }
         let was_full = state.buffered_bytes > LOW_WATER_BYTES;
+        if state.aborted {
+            return Some(Taken { aborted: true, ended: true, chunks: Vec::new() });
+        }
         let mut taken = Taken::default();
         let mut room = MAX_TAKE_BYTES;
         while let Some(mut chunk) = state.chunks.pop_front() {
@@ -130,6 +135,10 @@ impl Exchange {
 
     pub fn is_cancelled(&self) -> bool {
         self.state.lock().cancelled
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.state.lock().ended
     }
 
     /// Whether a head went to the front: from here on a failure is told in the body.
@@ -188,6 +197,18 @@ impl Exchange {
         self.tell(state);
     }
 
+    /// Stops short: what was sent is not whole and nothing more can be said. Without effect after the end.
+    pub fn abort(&self) {
+        let mut state = self.state.lock();
+        if state.ended {
+            return;
+        }
+        state.headed = true;
+        state.ended = true;
+        state.aborted = true;
+        self.tell(state);
+    }
+
     /// Ready when the client is gone, or when there is room again. Registers the caller for both, so the caller may poll
     /// other things beside it.
     pub fn poll_room(&self, cx: &std::task::Context<'_>) -> Poll<Room> {
@@ -239,22 +260,6 @@ fn append(state: &mut State, chunks: impl IntoIterator<Item = Bytes>) {
             state.buffered_bytes += chunk.len();
             state.chunks.push_back(chunk);
         }
-    }
-}
-
-/// Held by the task: an exchange that the task leaves without an end (a panic, a bug) is ended with a failure, so no
-/// client waits forever.
-#[derive(Debug)]
-pub struct EndGuard(pub Arc<Exchange>);
-
-impl Drop for EndGuard {
-    fn drop(&mut self) {
-        if self.0.state.lock().ended {
-            return;
-        }
-        let status = StatusCode::from_u16(Kind::Internal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        self.0.answer(Head { status, headers: HeaderMap::new() }, Bytes::new());
-        self.0.end([]);
     }
 }
 
@@ -316,10 +321,15 @@ mod tests {
     }
 
     #[test]
-    fn an_abandoned_exchange_ends_with_a_failure() {
+    fn an_aborted_answer_is_told_from_a_whole_one() {
         let exchange = Exchange::new(1, Arc::new(Count::default()));
-        drop(EndGuard(exchange.clone()));
-        assert_eq!(exchange.take_head().map(|head| head.status), Some(StatusCode::INTERNAL_SERVER_ERROR));
-        assert!(exchange.take().is_some_and(|taken| taken.ended));
+        exchange.start(head(), [Bytes::from_static(b"half")]);
+        exchange.abort();
+        assert!(exchange.take_head().is_some());
+        assert!(exchange.take().is_some_and(|taken| taken.aborted));
+        let whole = Exchange::new(2, Arc::new(Count::default()));
+        whole.answer(head(), Bytes::new());
+        whole.abort();
+        assert!(whole.take().is_some_and(|taken| taken.ended && !taken.aborted));
     }
 }

@@ -26,6 +26,8 @@ pub struct Inbound<'a> {
     /// The other end of the socket; `None` on a Unix socket.
     pub peer: Option<IpAddr>,
     pub is_tls: bool,
+    /// A body may come without any header that announces it.
+    pub is_http2: bool,
 }
 
 /// The headers that the engine itself reads.
@@ -34,7 +36,10 @@ pub struct Sheet<'a> {
     pub credentials: Credentials<'a>,
     pub content_type: Option<&'a [u8]>,
     pub content_length: Option<u64>,
+    /// A body is announced.
     pub has_body: bool,
+    /// None is, and one may come all the same.
+    pub may_have_body: bool,
     pub if_none_match: Option<&'a [u8]>,
     pub session_tag: Option<&'a str>,
     pub session_id: Option<&'a str>,
@@ -69,9 +74,9 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
                 }
             }
             b"x-api-key" | b"x-goog-api-key" => {
-                if let Some(token) = text(value) {
-                    show(&mut sheet.credentials, token);
-                }
+                let message = "A key is visible ASCII.";
+                let token = text(value).ok_or_else(|| Error::client(Kind::Unauthenticated, message))?;
+                show(&mut sheet.credentials, token);
             }
             b"cookie" => {
                 if let Some(found) = cookie(value) {
@@ -110,6 +115,9 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             _ if name.starts_with(b"x-forwarded-") => is_forwarded = true,
             _ => {}
         }
+    }
+    if inbound.is_http2 && sheet.content_length.is_none() && !matches!(inbound.method, "GET" | "HEAD") {
+        sheet.may_have_body = true;
     }
     if total_bytes > MAX_HEADER_BYTES {
         return Err(Error::client(Kind::HeadersTooLarge, "The headers are larger than 32 KiB."));
@@ -220,6 +228,7 @@ mod tests {
             headers,
             peer: "127.0.0.1".parse().ok(),
             is_tls: false,
+            is_http2: false,
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
-//! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`pool`], [`target`],
+//! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
 //! One thread runs everything here; fronts call in from their own threads and never wait for a lock that is held across
@@ -29,6 +29,7 @@ pub mod log;
 pub mod models;
 pub mod plain;
 pub mod pool;
+pub mod resolver;
 pub mod settle;
 pub mod shared;
 pub mod spool;

@@ -3,7 +3,7 @@
 use crate::models::Lists;
 use crate::target::{Hot, Target};
 use fairlead_core::secret::Sealer;
-use fairlead_core::snapshot::Snapshot;
+use fairlead_core::snapshot::{Connection, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,15 +17,16 @@ pub struct Live {
 }
 
 impl Live {
-    /// Prepares a snapshot. What was learnt about a connection stays with it.
+    /// Prepares a snapshot. What was learnt about a connection stays with it while its address and credential do.
     pub fn build(snapshot: Snapshot, before: &Live, sealer: &Sealer, version: &str) -> Self {
-        let known: HashMap<&str, &Arc<Hot>> =
-            before.targets.iter().flatten().map(|target| (target.connection.id.as_str(), &target.hot)).collect();
+        let known: HashMap<&str, &Arc<Target>> =
+            before.targets.iter().flatten().map(|target| (target.connection.id.as_str(), target)).collect();
         let targets = snapshot
             .connections
             .iter()
             .map(|connection| {
-                let hot = known.get(connection.id.as_str()).map_or_else(Arc::default, |hot| Arc::clone(hot));
+                let kept = known.get(connection.id.as_str()).filter(|target| is_same(&target.connection, connection));
+                let hot: Arc<Hot> = kept.map_or_else(Arc::default, |target| Arc::clone(&target.hot));
                 match Target::build(Arc::clone(connection), sealer, hot, version) {
                     Ok(target) => Some(Arc::new(target)),
                     Err(reason) => {
@@ -38,4 +39,8 @@ impl Live {
         let lists = Lists::build(&snapshot.models);
         Self { snapshot, targets, lists }
     }
+}
+
+fn is_same(before: &Connection, now: &Connection) -> bool {
+    before.credentials_sealed == now.credentials_sealed && before.base_url == now.base_url && before.auth == now.auth
 }

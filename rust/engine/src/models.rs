@@ -9,6 +9,9 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use std::collections::HashMap;
 
+/// Documents of single keys that are kept; a large list is half a megabyte.
+const MAX_KEPT: usize = 128;
+
 /// One prepared answer.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
@@ -67,7 +70,11 @@ impl Lists {
             return known.clone();
         }
         let own = document(self.entries.iter().filter(|(id, _)| lists(key, id)));
-        self.per_key.lock().insert(key.id.clone(), own.clone());
+        let mut per_key = self.per_key.lock();
+        if per_key.len() >= MAX_KEPT {
+            per_key.clear();
+        }
+        per_key.insert(key.id.clone(), own.clone());
         own
     }
 

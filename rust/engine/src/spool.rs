@@ -112,12 +112,20 @@ impl Spool {
 
     fn start(&self, state: &mut State) -> io::Result<Segment> {
         let path = self.dir.join(format!("{}-{:08}.open", self.worker_id, state.next_seq));
+        state.next_seq += 1;
         // Locked before it is visible as an open segment: control adopts open segments whose lock is free.
         let unlocked = path.with_extension("new");
         let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&unlocked)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        fs::rename(&unlocked, &path)?;
-        state.next_seq += 1;
+        let shown = flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(io::Error::from)
+            .and_then(|()| fs::rename(&unlocked, &path));
+        if let Err(error) = shown {
+            // A file that stays would be in the way of the next try.
+            if let Err(error) = fs::remove_file(&unlocked) {
+                tracing::error!(%error, "an unused segment stays in the spool");
+            }
+            return Err(error);
+        }
         Ok(Segment { file, path, bytes: 0 })
     }
 

@@ -5,14 +5,14 @@
 //! asking ----------> waiting ----------> passing ----------> ended
 //!   |  head timer       |  first-token      |  idle timer       completed, upstream_failed, drained
 //!   |                   |  timer            |
-//!   +--- another connection may be tried ---+   (until something other than a comment was sent)
+//!   +--- another connection may be tried ---+   (until the head was sent)
 //! ```
 //!
 //! The head is held until the first event, so a provider that fails at once can be replaced; after one heartbeat of
 //! waiting it is sent all the same, because proxies cut silent connections.
 
 use crate::answer;
-use crate::attempt::{self, Answered, Failed};
+use crate::attempt::{self, Answered, Failed, Rejection};
 use crate::chat::drained;
 use crate::exchange::{Exchange, Head, Room};
 use crate::plain;
@@ -23,7 +23,7 @@ use crate::target::Target;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::record::Outcome;
-use fairlead_core::secret::Secret;
+use fairlead_dialect::openai::answer::UpstreamError;
 use fairlead_dialect::openai::stream::{self, heartbeat, Closing, End, StreamScan};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -240,6 +240,11 @@ impl<'a> Relay<'a> {
             _ => Outcome::UpstreamFailed,
         };
         if let (Outcome::UpstreamFailed, false, Some(error)) = (outcome, self.exchange.is_headed(), &closing.error) {
+            if let Some(told) = closing.upstream_error.filter(is_the_callers) {
+                let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "The provider rejected the request.");
+                let rejection = Some(Box::new(Rejection::told(StatusCode::BAD_REQUEST, told, target)));
+                return Err(Failed { error, hint_ms: None, rejection, blames_connection: false });
+            }
             let retry = Retry::Elsewhere;
             return Err(Error { retry, ..error.clone() }.into());
         }
@@ -247,7 +252,7 @@ impl<'a> Relay<'a> {
             last.push(closing.bytes);
         }
         if closing.upstream_error.is_some() {
-            last = masked(last, target.secret.as_ref().map(Secret::expose));
+            last = masked(last, target);
         }
         // The head must be out before the end; without bytes, they follow once the record is written.
         self.send(settlement, target, fallbacks, []);
@@ -370,13 +375,18 @@ fn is_event_stream(value: &HeaderValue) -> bool {
         .eq_ignore_ascii_case(b"text/event-stream")
 }
 
-/// A provider's own error event, without the credential should it echo it.
-fn masked(pieces: Pieces, secret: Option<&str>) -> Pieces {
-    let Some(secret) = secret.filter(|secret| secret.len() >= 4) else { return pieces };
+/// Whether an error object blames the request rather than the provider.
+fn is_the_callers(told: &UpstreamError) -> bool {
+    let is_invalid = told.kind.as_deref() == Some("invalid_request_error");
+    let code = told.code.as_deref().unwrap_or("");
+    is_invalid || matches!(code, "context_length_exceeded" | "400" | "404" | "413" | "422")
+}
+
+/// A provider's own error event, without the connection's secrets should it echo them.
+fn masked(pieces: Pieces, target: &Target) -> Pieces {
     let whole = pieces.concat();
-    if memchr::memmem::find(&whole, secret.as_bytes()).is_none() {
+    if !target.is_told_in(&whole) {
         return pieces;
     }
-    let text = String::from_utf8_lossy(&whole).replace(secret, "***");
-    Pieces::from_iter([Bytes::from(text)])
+    Pieces::from_iter([Bytes::from(target.mask(&String::from_utf8_lossy(&whole)))])
 }

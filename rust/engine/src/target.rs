@@ -24,11 +24,14 @@ pub struct Target {
     pub chat_uri: Uri,
     /// `host`, the credential, the operator's own headers, and what every call carries.
     pub headers: HeaderMap,
-    /// The credential's text, so that it can be found and masked in what the provider says.
-    pub secret: Option<Secret>,
+    /// The credential and the operator's header values, so that they are found and masked in what the provider says.
+    secrets: Vec<Secret>,
     /// Carried over from snapshot to snapshot while the connection's id stays.
     pub hot: Arc<Hot>,
 }
+
+/// Shorter texts stand by chance in what a provider says.
+const MIN_MASKED_CHARS: usize = 6;
 
 /// What is learnt about a connection while it is used.
 #[derive(Debug, Default)]
@@ -122,14 +125,20 @@ impl Target {
                 headers.insert(name, value);
             }
         }
-        Ok(Self {
-            connection,
-            origin: Arc::new(origin),
-            chat_uri,
-            headers,
-            secret: credentials.api_key.map(Secret::from),
-            hot,
-        })
+        let texts = credentials.api_key.into_iter().chain(credentials.headers.into_values());
+        let secrets = texts.filter(|text| text.len() >= MIN_MASKED_CHARS).map(Secret::from).collect();
+        Ok(Self { connection, origin: Arc::new(origin), chat_uri, headers, secrets, hot })
+    }
+}
+
+impl Target {
+    /// The text without the connection's secrets, should a provider echo them.
+    pub fn mask(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "***"))
+    }
+
+    pub fn is_told_in(&self, bytes: &[u8]) -> bool {
+        self.secrets.iter().any(|secret| memchr::memmem::find(bytes, secret.expose().as_bytes()).is_some())
     }
 }
 

@@ -49,6 +49,7 @@ impl PyEngine {
         let method = item(scope, intern!(py, "method"))?.cast_into::<PyString>()?;
         let raw_path = item(scope, intern!(py, "raw_path"))?.cast_into::<PyBytes>()?;
         let query = item(scope, intern!(py, "query_string"))?.cast_into::<PyBytes>()?;
+        let version = item(scope, intern!(py, "http_version"))?.cast_into::<PyString>()?;
         let scheme = item(scope, intern!(py, "scheme"))?.cast_into::<PyString>()?;
         let pairs = header_pairs(&item(scope, intern!(py, "headers"))?)?;
         let headers: Vec<(&[u8], &[u8])> =
@@ -63,6 +64,7 @@ impl PyEngine {
             headers: &headers,
             peer: peer(scope)?,
             is_tls: scheme.to_str()? == "https",
+            is_http2: version.to_str()?.starts_with('2'),
         };
         let admitted = self.engine.admit(&inbound, Arc::clone(&self.wake));
         Ok(PyExchange::new(Arc::clone(&self.engine), admitted))
@@ -76,6 +78,11 @@ impl PyEngine {
     /// Requests that are not finished.
     fn in_flight(&self) -> usize {
         self.engine.in_flight()
+    }
+
+    /// How long open requests may go on after `begin_drain`, milliseconds.
+    fn drain_ms(&self) -> u64 {
+        self.engine.drain_ms()
     }
 
     /// How long a body may be silent, milliseconds.

@@ -4,6 +4,7 @@ use fairlead_engine::admission::{Admitted, Pending};
 use fairlead_engine::engine::Engine;
 use fairlead_engine::exchange::Exchange;
 use parking_lot::Mutex;
+use pyo3::exceptions::PyConnectionAbortedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ impl PyExchange {
     /// The body did not come in time: the answer says so.
     fn time_out(&self) {
         if let Some(pending) = self.pending.lock().as_mut() {
-            self.engine.time_out(pending);
+            pending.time_out();
         }
     }
 
@@ -65,9 +66,13 @@ impl PyExchange {
         Ok(Some((head.status.as_u16(), headers)))
     }
 
-    /// All of the answer's body that is there, and whether more will come.
+    /// What is there of the answer's body, and whether more will come. `ConnectionAbortedError` when the answer stops short:
+    /// the connection must be broken, so that nobody takes what was sent for whole.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyBytes>, bool)>> {
         let Some(taken) = self.exchange.take() else { return Ok(None) };
+        if taken.aborted {
+            return Err(PyConnectionAbortedError::new_err("the answer stops short"));
+        }
         let body = match taken.chunks.as_slice() {
             [one] => PyBytes::new(py, one),
             chunks => PyBytes::new_with(py, chunks.iter().map(bytes::Bytes::len).sum(), |mut out| {
@@ -84,7 +89,7 @@ impl PyExchange {
 
     /// The client is gone: the work stops and settles.
     fn cancel(&self) {
-        self.pending.lock().take();
         self.exchange.cancel();
+        self.pending.lock().take();
     }
 }

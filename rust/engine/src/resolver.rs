@@ -1,0 +1,69 @@
+//! Names to addresses by the system's resolver, which blocks a thread for as long as it likes.
+//!
+//! One name that hangs must not take the threads that other names need: each has at most two look-ups under way, and a
+//! caller that gives up leaves its look-up's place taken until the system answers.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+const LOOKUPS_PER_NAME: usize = 2;
+/// Names whose places are remembered; more than this many providers by name start over.
+const MAX_NAMES: usize = 4_096;
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub struct Resolver {
+    places: Mutex<HashMap<Box<str>, Arc<Semaphore>>>,
+}
+
+impl Resolver {
+    /// Every address of the name, in the system's order. The caller sets the deadline.
+    pub async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        let place = self.place(host).acquire_owned().await.map_err(io::Error::other)?;
+        let host = host.to_owned();
+        let found = spawn_blocking(move || {
+            let addresses = (host.as_str(), 0).to_socket_addrs().map(|all| all.map(|address| address.ip()).collect());
+            drop(place);
+            addresses
+        });
+        found.await.map_err(io::Error::other)?
+    }
+
+    fn place(&self, host: &str) -> Arc<Semaphore> {
+        let mut places = self.places.lock();
+        if let Some(place) = places.get(host) {
+            return Arc::clone(place);
+        }
+        if places.len() >= MAX_NAMES {
+            places.clear();
+        }
+        let place = Arc::new(Semaphore::new(LOOKUPS_PER_NAME));
+        places.insert(host.into(), Arc::clone(&place));
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_name_on_this_machine_resolves_to_it() {
+        let found = Resolver::default().resolve("localhost").await.expect("resolved");
+        assert!(found.iter().all(IpAddr::is_loopback) && !found.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_name_that_hangs_has_two_places_and_others_have_their_own() {
+        let resolver = Resolver::default();
+        let slow = resolver.place("slow");
+        let _held = slow.acquire_many(LOOKUPS_PER_NAME as u32).await.expect("free");
+        assert_eq!(resolver.place("slow").available_permits(), 0);
+        assert_eq!(resolver.place("other").available_permits(), LOOKUPS_PER_NAME);
+    }
+}
