@@ -67,6 +67,9 @@ PLACEHOLDERS = frozenset(
     ]
 )
 
+# What signing in takes.
+PASSWORD_MAX_CHARS = 200
+
 # Fields that are flags too. Secrets are not: a command line is in every process list.
 FLAGS = frozenset(
     (
@@ -145,6 +148,15 @@ class ServeFields(BaseModel):
     def _empty_is_none(cls, secret: SecretStr | None) -> SecretStr | None:
         return secret if secret is not None and secret.get_secret_value() else None
 
+    @field_validator("initial_password")
+    @classmethod
+    def _can_be_typed(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None:
+            text = secret.get_secret_value()
+            if len(text) > PASSWORD_MAX_CHARS or any("\ud800" <= each <= "\udfff" for each in text):
+                raise ValueError(f"must be UTF-8 of at most {PASSWORD_MAX_CHARS} characters")
+        return secret
+
     @field_validator("secret_key")
     @classmethod
     def _is_key(cls, secret: SecretStr | None) -> SecretStr | None:
@@ -193,7 +205,8 @@ class ServeSettings(ServeFields, BaseSettings):
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             name = str(first["loc"][0])
-            rule = first["msg"].removeprefix("Value error, ")
+            rule = first["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
+            rule = rule.removesuffix(", unable to parse string as an integer")
             raise Refusal(f"{flag_and_variable(name)}: {rule[:1].lower()}{rule[1:]}.") from None
 
     def check(self, *, password_stored: bool = False) -> None:

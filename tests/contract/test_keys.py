@@ -71,6 +71,8 @@ BAD = [
     ({"expiresAt": 1_800_000_000}, "expiresAt"),
     ({"expiresAt": "1969-12-31T23:59:59Z"}, "expiresAt"),
     ({"expiresAt": "0001-01-01T00:00:00+14:00"}, "expiresAt"),
+    ({"expiresAt": "9999-12-31T23:59:59-12:00"}, "expiresAt"),
+    ({"forcedModel": "a\r\nb"}, "forcedModel"),
     ({"modelAccessMode": "none"}, "modelAccessMode"),
     ({"allowedModels": ["m"]}, "allowedModels"),
     ({"modelAccessMode": "restricted", "allowedModels": ["m"] * 1001}, "allowedModels"),

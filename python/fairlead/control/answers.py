@@ -25,6 +25,8 @@ from fairlead.errors import (
 )
 
 _SHOULD = re.compile(r"^\w+ should ")
+# What pydantic says of its own doings.
+_ASIDE = re.compile(r" after validation|, unable to parse string as an? \w+")
 
 
 def error_response(error: FairleadError, request_id: str | None) -> Response:
@@ -71,7 +73,8 @@ def invalid_request(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
         return InvalidRequest(
             f"{param} is not a field of this {source}: remove it or correct its name.", param=param
         )
-    return InvalidRequest(f"{param} {_SHOULD.sub('must ', message)}.", param=param)
+    rule = _ASIDE.sub("", _SHOULD.sub("must ", message))
+    return InvalidRequest(f"{param} {rule}.", param=param)
 
 
 def install_handlers(app: FastAPI) -> None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+)
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from fairlead.moment import EPOCH, LATEST, iso
 
@@ -42,11 +53,46 @@ def _parse_moment(value: object) -> object:
     return moment
 
 
-# Something to see in tables and logs: no control characters, and not blanks alone.
-_NAME = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0][^\x00-\x1f\x7f-\x9f]*$"
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """Holds a whole text to a pattern; programs are shown the pattern, people `rule`."""
+
+    pattern: str
+    rule: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        compiled = re.compile(self.pattern)
+
+        def check(text: str) -> str:
+            if compiled.fullmatch(text) is None:
+                raise PydanticCustomError("spelled", "{rule}", {"rule": self.rule})
+            return text
+
+        return core_schema.no_info_after_validator_function(check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(schema), "pattern": f"^{self.pattern}$"}
+
+
+# Something to see in tables and logs.
+_NAME = r"[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0][^\x00-\x1f\x7f-\x9f]*"
 
 Text = Annotated[str, Field(strict=True)]
-Name = Annotated[Text, Field(min_length=1, max_length=200, pattern=_NAME)]
+Name = Annotated[
+    Text,
+    Field(min_length=1, max_length=200),
+    Spelled(_NAME, "must have a character other than blanks, and no control characters"),
+]
+# A model as a provider names it, or with a prefix, or a pattern of such names.
+ModelId = Annotated[
+    Text,
+    Field(min_length=1, max_length=300),
+    Spelled(r"[^\x00-\x20\x7f]+", "must be without blanks and control characters"),
+]
 # A moment that a caller sends.
 Moment = Annotated[datetime, BeforeValidator(_parse_moment), PlainSerializer(iso, when_used="json")]
 

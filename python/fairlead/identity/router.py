@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import APIRouter, Cookie, Depends, Request, Response
-from pydantic import BaseModel, Field, SecretStr, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StrictBool
 
 from fairlead.caller import CallerDep
 from fairlead.errors import FairleadError, Forbidden, Unauthenticated
 from fairlead.identity.guess_limit import GuessLimit
 from fairlead.identity.password import PasswordChecker, read_password_hash, same_text
 from fairlead.identity.sessions import COOKIE, LIFETIME_S, end_session, mint_session, open_session
+from fairlead.settings import PASSWORD_MAX_CHARS
 from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/auth", tags=["auth"])
@@ -35,7 +36,9 @@ async def sign_in_of(request: Request) -> SignIn:
 
 
 class Login(BaseModel):
-    password: Annotated[SecretStr, Field(strict=True, min_length=1, max_length=200)]
+    model_config = ConfigDict(extra="forbid")
+
+    password: Annotated[SecretStr, Field(strict=True, min_length=1, max_length=PASSWORD_MAX_CHARS)]
 
 
 class Success(BaseModel):

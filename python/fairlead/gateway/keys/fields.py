@@ -18,13 +18,16 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.wire import Moment, Name, Text, Wire
+from fairlead.gateway.wire import ModelId, Moment, Name, Spelled, Text, Wire
 
 EndpointCategory = Literal[
     "chat", "search", "embeddings", "images", "audio", "video", "music", "rerank", "models",
     "moderations", "ocr", "batches", "files", "web-fetch", "agents",
 ]  # fmt: skip
 ENDPOINT_CATEGORIES: tuple[str, ...] = get_args(EndpointCategory)
+
+# Files beside the zones that mean another zone on another machine.
+_NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 
 # Scopes that open the management API.
 MANAGING_SCOPES = frozenset({"manage", "admin"})
@@ -39,6 +42,8 @@ def _canonical_uuid(text: str) -> str:
 
 def _known_zone(name: str) -> str:
     try:
+        if name in _NO_ZONES:
+            raise ValueError
         ZoneInfo(name)
     except (ValueError, KeyError, OSError):
         raise PydanticCustomError(
@@ -53,12 +58,18 @@ def _distinct(days: list[int]) -> list[int]:
     return days
 
 
-ModelPattern = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x20\x7f]+$")]
-ComboName = Annotated[Text, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-ModelOrCombo = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f\x7f]+$")]
+_NO_CONTROLS = Spelled(r"[^\x00-\x1f\x7f]+", "must be without control characters")
+ComboName = Annotated[Text, Field(min_length=1, max_length=200), _NO_CONTROLS]
+ModelOrCombo = Annotated[Text, Field(min_length=1, max_length=300), _NO_CONTROLS]
 ConnectionId = Annotated[Text, AfterValidator(_canonical_uuid)]
-Scope = Annotated[Text, Field(max_length=64, pattern=r"^[a-z0-9][a-z0-9:._-]*$")]
-ClockTime = Annotated[Text, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+Scope = Annotated[
+    Text,
+    Field(min_length=1, max_length=64),
+    Spelled(r"[a-z0-9][a-z0-9:._-]*", "must be small letters, digits and :._- after the first"),
+]
+ClockTime = Annotated[
+    Text, Spelled(r"([01][0-9]|2[0-3]):[0-5][0-9]", "must be a time from 00:00 to 23:59")
+]
 Zone = Annotated[Text, Field(min_length=1, max_length=64), AfterValidator(_known_zone)]
 PositiveInt = Annotated[StrictInt, Field(ge=1, le=2**53 - 1)]
 # Kept as integer micro-dollars: six decimals count.
@@ -95,8 +106,8 @@ class KeyFields(Wire):
     is_banned: StrictBool = False
     expires_at: Moment | None = None
     model_access_mode: Literal["all", "restricted"] = "all"
-    allowed_models: list[ModelPattern] = Field([], max_length=1000)
-    blocked_models: list[ModelPattern] = Field([], max_length=1000)
+    allowed_models: list[ModelId] = Field([], max_length=1000)
+    blocked_models: list[ModelId] = Field([], max_length=1000)
     allowed_combos: list[ComboName] = Field([], max_length=500)
     connection_access_mode: Literal["all", "restricted"] = "all"
     allowed_connections: list[ConnectionId] = Field([], max_length=100)

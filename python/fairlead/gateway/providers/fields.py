@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.nodes.timeouts import Timeouts
-from fairlead.gateway.wire import Name, Text, Wire
+from fairlead.gateway.wire import ModelId, Name, Text, Wire
 
 MASK = "***"
 MAX_KEY_CHARS = 100_000
@@ -28,7 +28,6 @@ def _credential(text: str) -> str:
 
 
 ApiKey = Annotated[Text, AfterValidator(_credential)]
-ModelId = Annotated[Text, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x20\x7f]+$")]
 UsdPerMillion = Annotated[float, Field(strict=True, ge=0, le=100_000, allow_inf_nan=False)]
 
 

@@ -65,3 +65,18 @@ def test_a_record_comes_back_as_it_went_in(con: Connection, first: dict, second:
     [compiled] = compile_keys(con)
     assert compiled["name"] == second["name"]
     assert compiled["blocked_models"] == second.get("blockedModels", [])
+
+
+def test_a_key_is_shown_though_its_time_zone_is_unknown_here(con: Connection) -> None:
+    con.execute("DELETE FROM keys")
+    schedule = {"enabled": True, "from": "08:00", "until": "17:00", "days": [1], "tz": "UTC"}
+    fields = NewKey.model_validate({"name": "k", "accessSchedule": schedule})
+    insert_key(con, StoredKey("k", "h" * 64, "sk-fl-x...y", 1, 1, fields))
+    con.execute("UPDATE keys SET access_schedule = replace(access_schedule, 'UTC', 'Mars/Base')")
+
+    found = find_key(con, "k")
+
+    assert found is not None
+    assert found.fields.model_dump(by_alias=True)["accessSchedule"] == schedule | {
+        "tz": "Mars/Base"
+    }

@@ -118,3 +118,9 @@ def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
     assert control.initial_password is not None
     assert control.initial_password.get_secret_value() == "words"
     assert control.control_socket == socket
+
+
+def test_a_password_that_nobody_could_sign_in_with_is_refused() -> None:
+    assert "200 characters" in refusal(initial_password="x" * 201)
+    assert "UTF-8" in refusal(initial_password="caf\udce9 and more")
+    ServeSettings.load(initial_password="\N{SNOWMAN}" * 200).check()
