@@ -6,8 +6,11 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 import orjson
+import structlog
 
 from fairlead.store.file import Connection
+
+log = structlog.get_logger("fairlead.gateway")
 
 _COLUMNS = (
     "id", "type", "name", "prefix", "api_type", "base_url", "chat_path", "models_path", "icon_url",
@@ -80,8 +83,14 @@ def list_nodes(con: Connection, limit: int, offset: int) -> list[Node]:
 
 
 def all_nodes(con: Connection) -> dict[str, Node]:
-    """Every node by its id."""
-    return {node.id: node for node in map(_read, con.execute(_SELECT).fetchall())}
+    """Every node that can be read, by its id; one that cannot is told of in the log."""
+    nodes: dict[str, Node] = {}
+    for row in con.execute(_SELECT).fetchall():
+        try:
+            nodes[row[0]] = _read(row)
+        except (ValueError, TypeError) as error:
+            log.error("a provider node cannot be read", id=row[0], error=type(error).__name__)
+    return nodes
 
 
 def count_nodes(con: Connection) -> int:

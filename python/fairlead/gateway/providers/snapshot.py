@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
+
+import structlog
 
 from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
@@ -14,6 +17,8 @@ from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
 from fairlead.gateway.providers.models import known_models
 from fairlead.gateway.providers.table import Connection, active_connections
 from fairlead.store.file import Connection as Database
+
+log = structlog.get_logger("fairlead.gateway")
 
 
 def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
@@ -32,19 +37,43 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
         if provider is None:
             # Its provider left the catalogue with an upgrade: nothing says any more where to dial.
             continue
-        endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
-        connections.append(_connection(connection, endpoint))
-        for model in known_models(provider, connection):
-            listed = f"{endpoint.prefixes[0]}/{model['id']}"
-            models.setdefault(listed, _model(listed, connection.provider, endpoint, model))
-        for model_id, price in _prices(provider, connection):
-            for prefix in endpoint.prefixes:
-                prices.setdefault(f"{prefix}/{model_id}", price)
+        try:
+            one = _compile(provider, connection)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            # One record that is not what it should be must not keep every later change back.
+            log.error("a connection is left out", id=connection.id, error=type(error).__name__)
+            continue
+        connections.append(one.connection)
+        for name, model in one.models.items():
+            models.setdefault(name, model)
+        for name, price in one.prices.items():
+            prices.setdefault(name, price)
     return {
         "connections": connections,
         "models": [models[name] for name in sorted(models)],
         "prices": [{"model": name, **prices[name]} for name in sorted(prices)],
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """What one connection adds: itself, models and prices by name."""
+
+    connection: dict[str, Any]
+    models: dict[str, dict[str, Any]]
+    prices: dict[str, dict[str, Any]]
+
+
+def _compile(provider: Provider, connection: Connection) -> _Compiled:
+    endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
+    compiled = _Compiled(_connection(connection, endpoint), {}, {})
+    for model in known_models(provider, connection):
+        listed = f"{endpoint.prefixes[0]}/{model['id']}"
+        compiled.models.setdefault(listed, _model(listed, connection.provider, endpoint, model))
+    for model_id, price in _prices(provider, connection):
+        for prefix in endpoint.prefixes:
+            compiled.prices.setdefault(f"{prefix}/{model_id}", price)
+    return compiled
 
 
 def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:

@@ -6,8 +6,11 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 import orjson
+import structlog
 
 from fairlead.store.file import Connection as Database
+
+log = structlog.get_logger("fairlead.gateway")
 
 _COLUMNS = (
     "id", "provider", "auth_type", "name", "display_name", "priority", "is_active", "default_model",
@@ -92,9 +95,16 @@ def connections_of(con: Database, provider: str) -> list[Connection]:
 
 
 def active_connections(con: Database) -> list[Connection]:
-    """Active connections, the most preferred first."""
-    rows = con.execute(f"{_SELECT} WHERE is_active ORDER BY priority, id").fetchall()
-    return [_read(row) for row in rows]
+    """Active connections that can be read, the most preferred first; one that cannot is told of in
+    the log.
+    """
+    connections: list[Connection] = []
+    for row in con.execute(f"{_SELECT} WHERE is_active ORDER BY priority, id").fetchall():
+        try:
+            connections.append(_read(row))
+        except (ValueError, TypeError) as error:
+            log.error("a connection cannot be read", id=row[0], error=type(error).__name__)
+    return connections
 
 
 def forget_tests(con: Database, provider: str) -> None:

@@ -190,3 +190,24 @@ async def test_a_tested_connection_serves_what_its_provider_lists(
     assert models["openai/gpt-4o"]["context_length"] == 128_000
     prices = {price["model"]: price for price in snapshot["prices"]}
     assert prices["openai/new"]["output"] == 2_000_000
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE provider_connections SET provider_specific = '{' WHERE name = 'bad'",
+        "UPDATE provider_connections SET models = '[7]' WHERE name = 'bad'",
+        "UPDATE provider_nodes SET type = 'unheard-of'",
+        "UPDATE provider_nodes SET timeouts = ''",
+    ],
+)
+async def test_a_record_that_cannot_be_read_holds_no_other_back(
+    management: Management, damage: str
+) -> None:
+    node = await make_node(management, "http://127.0.0.1:9/v1")
+    await make(management, node["id"], name="bad")
+    await management.services.state.database.write(lambda con: con.execute(damage).fetchall())
+
+    good = await make(management, "openai", name="good", apiKey=KEY)
+
+    assert [each["id"] for each in management.snapshot()["connections"]] == [good["id"]]
