@@ -37,6 +37,10 @@ from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.services import Services
 from fairlead.store.state import State, check_key
 
+# Whoever waits is still told that the database does not answer.
+LEAVE_AFTER_S = 0.5
+EXIT_STORAGE_LOST = 74
+
 log = structlog.get_logger("fairlead.control")
 
 
@@ -92,6 +96,8 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         publisher = Publisher(services.state.database, compile_, config.data_dir, workers)
         background = Background()
         services.state.on_commit(publisher.publish)
+        for database in (services.state.database, services.usage):
+            database.on_fatal = leave
         services.workers = workers.reports
         services.tasks = background.reports
         services.snapshot_version = lambda: publisher.current.version
@@ -112,6 +118,16 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
             await background.stop()
             sign_in.checker.close()
     log.info("control stopped")
+
+
+def leave() -> None:
+    """Ends this process soon, as a crash does, so that its main process starts it anew.
+
+    The database engine has given up for good: nothing that was acknowledged is lost by leaving, and
+    staying would answer nothing. Relays go on from their snapshot, usage waits in the spool.
+    """
+    log.error("the database engine gave up: control is started anew")
+    asyncio.get_running_loop().call_later(LEAVE_AFTER_S, os._exit, EXIT_STORAGE_LOST)
 
 
 async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:

@@ -22,7 +22,7 @@ import duckdb
 import structlog
 
 from fairlead.errors import Overloaded, StorageUnavailable
-from fairlead.store.file import Connection, open_file
+from fairlead.store.file import Connection, damaged, open_file
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -62,11 +62,17 @@ class _Job:
 class Database:
     """An open DuckDB file. Make it with `Database.open`; `write`, `read` and `close` belong to an
     event loop.
+
+    `fault` names the last failure of the engine until a write succeeds. A file in which a damaged
+    block was met takes no more writes, so that it stays as it is: `fault` stays too. After a fatal one the engine
+    refuses everything until the file is opened anew by another process: `on_fatal` is called then.
     """
 
     def __init__(self, path: Path, connection: Connection) -> None:
         self.path = path
         self.fault: str | None = None
+        self._is_damaged = False
+        self.on_fatal: Callable[[], None] | None = None
         self._connection = connection
         self._jobs: queue.Queue[_Job | None] = queue.Queue(maxsize=WRITES_WAITING_MAX)
         self._closing = False
@@ -97,6 +103,8 @@ class Database:
         """
         if self._closing:
             raise StorageUnavailable("The database is closed.")
+        if self._is_damaged:
+            raise StorageUnavailable(f"{self.path.name} is damaged and takes no more changes.")
         job = _Job(work)
         try:
             self._jobs.put_nowait(job)
@@ -110,7 +118,9 @@ class Database:
             raise StorageUnavailable(
                 f"The write was not finished within {deadline_s:g} s.", retry_after_s=1
             ) from None
-        except ENGINE_ERRORS as error:
+        except duckdb.Error as error:
+            if not _is_of_engine(error):
+                raise
             raise self._unavailable(error) from error
 
     async def read(self, work: Work[T], *, deadline_s: float = READ_DEADLINE_S) -> T:
@@ -137,7 +147,9 @@ class Database:
             raise StorageUnavailable(
                 f"The read was not finished within {deadline_s:g} s.", retry_after_s=1
             ) from None
-        except ENGINE_ERRORS as error:
+        except duckdb.Error as error:
+            if not _is_of_engine(error):
+                raise
             raise self._unavailable(error) from error
         finally:
             self._reads_waiting -= 1
@@ -152,6 +164,11 @@ class Database:
     def _unavailable(self, error: duckdb.Error) -> StorageUnavailable:
         self.fault = f"{self.path.name}: {type(error).__name__}"
         log.error("storage failed", file=self.path.name, error=type(error).__name__)
+        if _is_damage(error) and not self._is_damaged:
+            self._is_damaged = True
+            log.error("storage is damaged", advice=damaged(self.path, "is damaged").sentence)
+        if isinstance(error, duckdb.FatalException) and self.on_fatal is not None:
+            self.on_fatal()
         return StorageUnavailable("The database does not answer.", retry_after_s=5)
 
     def _read(self, work: Work[T], running: list[Connection]) -> T:
@@ -199,7 +216,7 @@ class Database:
             return
         for job, result in zip(group, results, strict=True):
             job.done.set_result(result)
-        if group:
+        if group and not self._is_damaged:
             self.fault = None
 
     def _transact(self, group: list[_Job]) -> list[Any]:
@@ -222,6 +239,8 @@ class Database:
     def _commit(self) -> None:
         try:
             self._connection.commit()
+        except duckdb.FatalException:
+            raise
         except duckdb.Error as error:
             raise CommitFailed(str(error)) from error
 
@@ -234,3 +253,12 @@ class Database:
         except duckdb.Error as error:
             log.warning("not checkpointed", file=self.path.name, error=type(error).__name__)
         self._connection.close()
+
+
+def _is_damage(error: duckdb.Error) -> bool:
+    # A block that does not match its checksum has no class of its own.
+    return type(error) is duckdb.Error and str(error).startswith("Corrupt")
+
+
+def _is_of_engine(error: duckdb.Error) -> bool:
+    return isinstance(error, ENGINE_ERRORS) or _is_damage(error)

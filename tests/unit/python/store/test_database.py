@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from fairlead.errors import Conflict, Overloaded, StorageUnavailable
@@ -240,3 +241,41 @@ async def test_a_write_without_space_is_refused_and_space_is_all_it_takes(
     )
     lines = [line for line in done.stdout.splitlines() if not line.startswith("20")]
     assert lines == ["refused 0 True", "taken 100000 False"], done.stderr
+
+
+async def test_a_damaged_block_is_told_of_and_the_file_is_left_alone(
+    tmp_path: Path, migrations: Path
+) -> None:
+    path = tmp_path / "d.duckdb"
+    filled = Database.open(path, migrations)
+    await filled.write(
+        lambda con: con.execute("INSERT INTO numbers SELECT hash(i) % 1e9 FROM range(200000) t(i)")
+    )
+    await filled.close()
+
+    database = Database.open(path, migrations)
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"\xaa" * (path.stat().st_size // 4))
+    with pytest.raises(StorageUnavailable):
+        await database.read(lambda con: con.execute("SELECT sum(n) FROM numbers").fetchall())
+    with pytest.raises(StorageUnavailable, match="damaged"):
+        await database.write(insert(7))
+
+    assert database.fault is not None
+    await database.close()
+
+
+async def test_an_engine_that_gave_up_is_left(database: Database) -> None:
+    left: list[bool] = []
+    database.on_fatal = lambda: left.append(True)
+
+    def fatal(con: Connection) -> None:
+        raise duckdb.FatalException("the database has been invalidated")
+
+    with pytest.raises(StorageUnavailable):
+        await database.write(fatal)
+    with pytest.raises(StorageUnavailable):
+        await database.read(fatal)
+
+    assert left == [True, True]
