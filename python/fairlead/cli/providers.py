@@ -18,7 +18,9 @@ def add(
     provider: Annotated[
         str, typer.Argument(help="A provider of the catalogue, or a node's prefix.")
     ],
-    name: Annotated[str, typer.Option(help="For people.")] = "main",
+    name: Annotated[
+        str | None, typer.Option(help="For people; the provider's if left out.")
+    ] = None,
     api_key_file: Annotated[
         Path | None,
         typer.Option(
@@ -37,6 +39,7 @@ def add(
     from fairlead.cli.instance import Instance
     from fairlead.cli.output import show_json
 
+    name = name or provider
     body: dict[str, Any] = {"provider": provider, "name": name, "priority": priority}
     if not no_key:
         body["apiKey"] = _credential(api_key_file)
@@ -56,9 +59,14 @@ def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) 
 
     with Instance(url, data_dir) as instance:
         connections = instance.every("/api/providers", "connections")
+        nodes = [] if as_json else instance.every("/api/provider-nodes", "nodes")
     if as_json:
         show_json({"connections": connections, "total": len(connections)})
         return
+    # People know a node by its prefix.
+    prefixes = {node["id"]: node["prefix"] for node in nodes}
+    for connection in connections:
+        connection["provider"] = prefixes.get(connection["provider"], connection["provider"])
     names = ("id", "name", "provider", "apiKey", "priority", "isActive", "testStatus")
     show_table(
         ["id", "name", "provider", "key", "priority", "active", "last test"],
@@ -100,4 +108,5 @@ def _credential(path: Path | None) -> str:
     try:
         return path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{path} cannot be read: {error}.") from None
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise typer.BadParameter(f"{path} cannot be read: {reason}.") from None

@@ -20,7 +20,6 @@ from typing import Final
 from fairlead.errors import Refusal
 from fairlead.identity.local_token import make_local_token
 from fairlead.serve.child import Child
-from fairlead.serve.demo import Demo
 from fairlead.serve.directory import DataDirectory
 from fairlead.serve.failure import StartFailed
 from fairlead.serve.log import LogSink
@@ -115,6 +114,9 @@ class _Supervisor:
         url = f"{scheme}://{self._shown_host()}"
         lines = [f"fairlead ready {url}"]
         if self._settings.demo:
+            # It alone needs an HTTP client: megabytes that a supervisor keeps for good.
+            from fairlead.serve.demo import Demo
+
             demo = Demo(url, local_token, self._settings, self._log)
             await self._run_child(demo.child)
             lines.append(await demo.set_up())
