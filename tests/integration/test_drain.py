@@ -154,6 +154,42 @@ def test_a_plain_request_that_is_left_is_told_too(
     assert outcomes(gateway, lane) == {"drained": 1}
 
 
+# What a caller that holds its request up may cost beyond the drain's deadline.
+GRACE_S = 2.5
+
+
+def test_a_caller_that_does_not_read_holds_nothing_up(
+    gateways: Callable[..., Gateway], upstream: Upstream
+) -> None:
+    """D8: an answer of 20 MB that nobody takes is let go soon after the deadline, and it is on record."""
+    gateway = gateways(FAIRLEAD_DRAIN_MS="1000")
+    lane = gateway.add_lane(upstream)
+    upstream.script(reply(completion("x" * 20_000_000)))
+    with RawClient(gateway.port, timeout_s=20, receive_buffer_bytes=4096) as client:
+        send_chat(client, lane)
+        assert client.head().status == 200
+        started = time.monotonic()
+        gateway.popen.send_signal(signal.SIGTERM)
+        assert gateway.wait(14) == 0
+        assert time.monotonic() - started < 1.0 + GRACE_S
+    assert outcomes(gateway, lane) == {"completed": 1}
+
+
+def test_a_caller_that_sends_slowly_holds_nothing_up(gateways: Callable[..., Gateway]) -> None:
+    """D8: a body of which only a byte has come is not waited for beyond the deadline."""
+    gateway = gateways(FAIRLEAD_DRAIN_MS="1000")
+    kind, length = ("Content-Type", "application/json"), ("Content-Length", "1000")
+    with RawClient(gateway.port, timeout_s=20) as client:
+        client.request("POST", CHAT, [gateway.auth, kind, length, ("Expect", "100-continue")])
+        # The body is asked for, so the request is admitted and waits for it.
+        assert client.some(25).startswith(b"HTTP/1.1 100 ")
+        client.send(b"{")
+        started = time.monotonic()
+        gateway.popen.send_signal(signal.SIGTERM)
+        assert gateway.wait(14) == 0
+        assert time.monotonic() - started < 1.0 + GRACE_S
+
+
 def test_an_idle_gateway_stops_at_once(gateways: Callable[..., Gateway]) -> None:
     """With nothing open there is nothing to wait for, whatever the deadline; idle kept connections do not count."""
     gateway = gateways(FAIRLEAD_DRAIN_MS="30000")
