@@ -7,6 +7,7 @@ import pytest
 from tests.support.chat import (
     ask,
     assert_failed,
+    error_of,
     events_of,
     failure_code,
     request_id,
@@ -186,6 +187,23 @@ def test_an_error_object_in_a_stream_is_final(gateway: Gateway, lane: Lane) -> N
     assert terminal_error(answer.body)
     assert len(events_of(answer.body)) == 3
     assert gateway.record(request_id(answer))["outcome"] == "upstream_failed"
+
+
+def test_a_rejection_as_the_first_event_is_a_400(gateway: Gateway, upstream: Upstream) -> None:
+    """S6: the request is what is wrong: told in the provider's words, tried nowhere else, and nobody rests for it."""
+    lane = gateway.add_lane(upstream, connections=2)
+    told = {
+        "message": "context too long",
+        "type": "invalid_request_error",
+        "code": "context_length_exceeded",
+    }
+    upstream.script(stream(event({"error": told})), reply(completion("next")))
+    answer = ask(lane, stream=True)
+    assert error_of(answer) == (400, "context_length_exceeded")
+    assert {name: answer.json()["error"][name] for name in told} == told
+    assert len(upstream.requests) == 1
+    assert ask(lane).status == 200
+    assert [seen.bearer for seen in upstream.requests] == [lane.secrets[0]] * 2
 
 
 def test_an_error_as_the_first_event_never_echoes_a_key(gateway: Gateway, lane: Lane) -> None:

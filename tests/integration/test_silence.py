@@ -13,6 +13,7 @@ from tests.support.chat import (
     events_of,
     failure_code,
     read_stream,
+    request_id,
     send_chat,
     terminal_error,
 )
@@ -31,6 +32,7 @@ from tests.support.upstream import (
     delta,
     finish,
     head,
+    reply,
 )
 
 LONG_MS = 20_000
@@ -185,6 +187,29 @@ def test_a_silent_stream_is_kept_alive(
         gate.open()
         got += client.body_until(DONE)
     assert events_of(got) == events_of(content + delta("b") + finish() + DONE)
+
+
+def test_a_rejection_after_a_comment_is_told_in_the_stream(
+    hasty_gateway: Gateway, upstream: Upstream
+) -> None:
+    """S9: with the head out the status is spent: the provider's words come as the stream's one terminal error."""
+    lane = hasty_gateway.add_lane(upstream, connections=2)
+    gate = Gate()
+    told = {"message": "too long", "type": "invalid_request_error", "code": "the_code"}
+    upstream.script([gate, *reply({"error": told}, 400)])
+    with RawClient(hasty_gateway.port) as client:
+        send_chat(client, lane, stream=True)
+        answer = client.head()
+        assert answer.status == 200
+        answer.body = read_stream(client, lambda text: text.startswith(b":"))
+        gate.open()
+        answer.body += b"".join(iter(client.chunk, None))
+    error = terminal_error(answer.body)
+    assert len(events_of(answer.body)) == 2, "something stands beside the error and [DONE]"
+    assert {name: error[name] for name in told} == told
+    assert len(upstream.requests) == 1
+    record = hasty_gateway.record(request_id(answer))
+    assert (record["status"], record["outcome"]) == (200, "upstream_failed")
 
 
 def test_a_comment_never_splits_an_event(hasty_gateway: Gateway, upstream: Upstream) -> None:
