@@ -15,17 +15,20 @@ import pytest
 
 from tests.support.chat import CHAT, ask, assert_failed, error_of, request_id, send_chat
 from tests.support.polling import eventually
-from tests.support.processes import Gateway, Lane
+from tests.support.processes import Gateway, Lane, expect
 from tests.support.raw import RawClient
 from tests.support.upstream import (
     CLOSE,
     DONE,
+    LAST_CHUNK,
     RESET,
     SSE_HEAD,
     STALL,
     ClosedPort,
+    Gate,
     Step,
     Upstream,
+    Wait,
     chunk,
     completion,
     delta,
@@ -83,6 +86,14 @@ def test_a_kept_connection_that_was_closed_meanwhile_is_no_failure(lane: Lane) -
     assert [seen.connection for seen in lane.upstream.requests] == [1, 1, 2]
 
 
+def test_a_kept_connection_that_is_closed_late_is_a_failure(lane: Lane) -> None:
+    """Two seconds are no idle timer: the provider may have worked, so the request is not sent a second time."""
+    lane.upstream.script(reply(completion("first")), [Wait(2), CLOSE], reply(completion("again")))
+    assert ask(lane).status == 200
+    assert error_of(ask(lane)) == (502, "upstream_reset")
+    assert [seen.connection for seen in lane.upstream.requests] == [1, 1]
+
+
 # ------------------------------------------------------------------------- S6: 200 that is no success
 
 NOT_AN_ANSWER = {
@@ -138,6 +149,25 @@ def test_a_key_that_a_provider_echoes_goes_nowhere(
         f"/api/providers/{lane.connections[0]['id']}",
     ):
         assert secret not in gateway.admin.get(path).text
+
+
+@pytest.mark.parametrize("status", (400, 500))
+def test_a_header_that_a_provider_echoes_is_masked(
+    gateway: Gateway, lane: Lane, status: int
+) -> None:
+    """G3: the values of an operator's own headers are as secret as the credential."""
+    secret = "header-value-canary"
+    gateway.canaries.append(secret)
+    path = f"/api/provider-nodes/{lane.node['id']}"
+    expect(gateway.admin.put(path, json={"customHeaders": {"x-secret": secret}}), 200)
+    echo = {"error": {"message": f"bad header {secret}", "code": secret, "param": secret}}
+    lane.upstream.script(reply(echo, status))
+    answer = ask(lane)
+    assert dict(lane.upstream.last.headers)["x-secret"] == secret
+    assert answer.status >= 400
+    assert secret not in f"{answer.headers}{answer.body.decode()}"
+    if status == 400:
+        assert answer.json()["error"]["message"] == "bad header ***"
 
 
 # ------------------------------------------------------------------------------- S7: rate limits
@@ -211,6 +241,37 @@ def test_a_rejected_request_is_not_tried_elsewhere(gateway: Gateway, upstream: U
     upstream.script(reply({"error": {"message": "no such tool"}}, 400))
     assert ask(lane).status == 400
     assert len(upstream.requests) == 1
+
+
+def test_a_limit_in_a_coded_body_is_a_limit(lane: Lane) -> None:
+    """S7: the status and its wait count, whatever coding the provider gave a body that nobody needs."""
+    coded = [("Retry-After", "60"), ("Content-Encoding", "gzip")]
+    lane.upstream.script(reply(b"\x1f\x8bzz", 429, coded))
+    answer = ask(lane)
+    assert error_of(answer) == (429, "upstream_rate_limited")
+    assert 58 <= int(answer.header("retry-after") or "-1") <= 60
+    assert ask(lane).status == 429
+    assert len(lane.upstream.requests) == 1
+
+
+def test_an_older_success_does_not_end_a_rest(gateway: Gateway, lane: Lane) -> None:
+    """S7: a stream that began before the provider said to wait says nothing about now when it ends well."""
+    gate = Gate()
+    lane.upstream.script(
+        [SSE_HEAD, chunk(delta("a")), gate, chunk(finish() + DONE), LAST_CHUNK],
+        reply({"error": {"message": "slow down"}}, 429, [("Retry-After", "60")]),
+        reply(completion("too soon")),
+    )
+    with RawClient(gateway.port) as client:
+        send_chat(client, lane, stream=True)
+        head_of_stream = client.head()
+        client.body_until(delta("a"))
+        assert ask(lane).status == 429
+        gate.open()
+        client.body_until(DONE)
+    assert gateway.record(request_id(head_of_stream))["outcome"] == "completed"
+    assert ask(lane).status == 429
+    assert len(lane.upstream.requests) == 2
 
 
 # --------------------------------------------------------------------------- S8: statuses and dialling
