@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.chat import CHAT, chat_bytes, error_of
+from tests.support.chat import CHAT, ask, chat_bytes, error_of
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect
 from tests.support.raw import RawClient
@@ -99,6 +99,24 @@ def test_a_provider_s_new_credential_is_used_at_once(gateway: Gateway, lane: Lan
     assert len(lane.upstream.requests) == seen + 1
 
 
+def test_a_new_credential_ends_the_rest_of_the_old_one(gateway: Gateway, lane: Lane) -> None:
+    """The provider told the old key to wait an hour; the new one is asked at once."""
+    lane.upstream.script(
+        reply({"error": {"message": "slow down"}}, 429, [("Retry-After", "3600")]),
+        reply(completion("served")),
+    )
+    assert ask(lane).status == 429
+    assert ask(lane).status == 429
+    assert len(lane.upstream.requests) == 1
+    secret = "sk-upstream-canary-rested-0001"
+    gateway.canaries.append(secret)
+    path = f"/api/providers/{lane.connections[0]['id']}"
+    expect(gateway.admin.put(path, json={"apiKey": secret}), 200)
+    answer = ask(lane)
+    assert answer.status == 200, answer.body
+    assert lane.upstream.last.bearer == secret
+
+
 def test_a_new_address_is_used_at_once(gateway: Gateway, lane: Lane) -> None:
     """A node that is pointed elsewhere sends the next request there."""
     with Upstream() as other:
@@ -175,6 +193,21 @@ def test_a_key_may_do_what_its_record_says(
             assert answer.status_code == status
             assert answer.json()["error"]["code"] == "forbidden"
     assert bool(lane.upstream.requests) == (status == 200)
+
+
+@pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
+@pytest.mark.parametrize("blocked", ("prefix", "id"))
+@pytest.mark.parametrize("asked", ("prefix", "id"))
+def test_a_block_holds_under_every_name(
+    gateway: Gateway, lane: Lane, blocked: str, asked: str, streamed: bool
+) -> None:
+    """A node has two names, its prefix and its id: what is blocked under one is blocked under both."""
+    names = {"prefix": lane.prefix, "id": lane.node["id"]}
+    key = gateway.create_key(name="blocked", blockedModels=[f"{names[blocked]}/*"])
+    answer = call(gateway, lane, key["key"], model=f"{names[asked]}/m", stream=streamed)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "forbidden"
+    assert lane.upstream.requests == []
 
 
 def test_a_key_expires_by_itself(gateway: Gateway, lane: Lane) -> None:
