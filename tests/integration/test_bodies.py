@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import shutil
+import subprocess
+from typing import Any
 
 import pytest
 
@@ -126,3 +130,46 @@ def test_a_coded_body_is_refused(gateway: Gateway, lane: Lane) -> None:
             "POST", CHAT, [gateway.auth, ("Content-Encoding", "gzip")], b"\x1f\x8b" + b"x" * 100
         )
         assert error_of(client.response()) == (415, "unsupported_media_type")
+
+
+# --------------------------------------------------------------- H12: HTTP/2, without a length
+
+
+@functools.cache
+def curl_speaks_http2() -> bool:
+    curl = shutil.which("curl")
+    if curl is None:
+        return False
+    told = subprocess.run([curl, "--version"], capture_output=True, text=True, check=True)
+    return "HTTP2" in told.stdout
+
+
+def post_of_unknown_length(gateway: Gateway, body: bytes, kind: str) -> tuple[int, Any]:
+    """Status and JSON of a chat request over HTTP/2 whose body has no announced length."""
+    name, value = gateway.auth
+    command = ["curl", "-sS", "--noproxy", "*", "--max-time", "20", "--http2-prior-knowledge"]
+    command += ["-X", "POST", "-T", "-", "-H", f"{name}: {value}", "-H", f"Content-Type: {kind}"]
+    command += ["-w", "\n%{http_version} %{http_code}", gateway.url + CHAT]
+    told = subprocess.run(command, input=body, capture_output=True, check=True)
+    text, _, end = told.stdout.rpartition(b"\n")
+    version, status = end.split()
+    assert version == b"2"
+    return int(status), json.loads(text)
+
+
+@pytest.mark.skipif(not curl_speaks_http2(), reason="needs a curl that speaks HTTP/2")
+def test_http2_needs_no_length(gateway: Gateway, lane: Lane) -> None:
+    """H12: in HTTP/2 a body's end is in its frames: it is read whole without an announced length."""
+    body = chat_bytes(lane, padding="x" * 100_000)
+    status, answer = post_of_unknown_length(gateway, body, "application/json")
+    assert (status, answer["object"]) == (200, "chat.completion")
+    assert lane.upstream.last.body == body.replace(json.dumps(lane.model).encode(), b'"m"')
+
+
+@pytest.mark.skipif(not curl_speaks_http2(), reason="needs a curl that speaks HTTP/2")
+@pytest.mark.parametrize("kind", ("text/plain", ""))
+def test_http2_without_a_length_must_be_json(gateway: Gateway, lane: Lane, kind: str) -> None:
+    """H12: a body that nobody announced is held to its type all the same."""
+    status, answer = post_of_unknown_length(gateway, chat_bytes(lane), kind)
+    assert (status, answer["error"]["code"]) == (415, "unsupported_media_type")
+    assert lane.upstream.requests == []

@@ -56,12 +56,21 @@ def test_leaving_before_the_request_is_whole(
     """S10: a request that was never whole is never dispatched, and what it held is given back."""
     body = chat_bytes(lane)
     client = RawClient(gateway.port)
-    client.send(request_bytes("POST", CHAT, [gateway.auth], body)[: -len(body) // 2])
+    tag = f"left-{lane.prefix}"
+    headers = [gateway.auth, ("X-Gateway-Session-Id", tag)]
+    client.send(request_bytes("POST", CHAT, headers, body)[: -len(body) // 2])
     leave(client)
     assert gateway.caller.post(CHAT, json=lane.body()).status_code == 200
     holds_for(
         lambda: len(lane.upstream.requests) == 1, "only the whole request was dispatched", for_s=0.3
     )
+
+    def found() -> list[dict[str, object]]:
+        return [one for one in gateway.records() if one["sessionTag"] == tag]
+
+    (record,) = eventually(found, "the request is settled", within_s=8, every_s=0.1)
+    assert (record["outcome"], record["errorKind"]) == ("client_gone", "client_gone")
+    assert record["attempts"] == 0
 
 
 @LEAVING

@@ -10,13 +10,20 @@ import pytest
 from tests.support.chat import CHAT, ask, chat_bytes, error_of, request_id
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane
-from tests.support.raw import Closed, RawClient, answers_to, request_bytes
+from tests.support.raw import Closed, RawClient, RawResponse, answers_to, request_bytes
 from tests.support.upstream import Upstream
 
 KIB = 1024
 MIB = 1024 * KIB
 HEADER_TIMEOUT_S = 10.0
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def assert_refused(gateway: Gateway, answer: RawResponse, kind: str) -> None:
+    """There is one record of the request, as refused."""
+    record = gateway.record(request_id(answer))
+    found = (record["status"], record["outcome"], record["errorKind"])
+    assert found == (answer.status, "refused", kind)
 
 
 # -------------------------------------------------------------------------------- H1, H2: slowness
@@ -62,6 +69,8 @@ def test_a_body_that_stops_is_cut_off(hasty_gateway: Gateway, path: str, framing
         assert error_of(answer) == (408, "request_timeout")
         assert 0.9 < time.monotonic() - started < 5
         client.until_closed()
+    if path == CHAT:
+        assert_refused(hasty_gateway, answer, "request_timeout")
 
 
 def test_a_body_that_keeps_coming_is_read(hasty_gateway: Gateway, upstream: Upstream) -> None:
@@ -141,8 +150,11 @@ def test_big_bodies_are_refused(gateway: Gateway, lane: Lane, framing: str) -> N
             with contextlib.suppress(ConnectionError):
                 for _ in range(33):
                     client.send(b"100000\r\n" + b"x" * MIB + b"\r\n")
-        assert error_of(client.response()) == (413, "too_large")
+        answer = client.response()
+        assert error_of(answer) == (413, "too_large")
     assert lane.upstream.requests == []
+    if framing == "chunked":  # a body that is refused by its announced length was never admitted
+        assert_refused(gateway, answer, "too_large")
     eventually(
         lambda: gateway.relay_worker.rss_bytes - before < 100 * MIB,
         "the body's memory is given back",
@@ -202,6 +214,18 @@ def test_nothing_is_tunnelled(gateway: Gateway, data: bytes) -> None:
             return  # closed, or an HTTP/2 settings frame: a protocol we serve, with its own door
         assert 400 <= answer.status < 500, answer.status
         assert answer.header("upgrade") is None
+
+
+def test_head_is_a_get_without_its_body(gateway: Gateway) -> None:
+    """H6: a page of the management answers HEAD, and the connection serves on behind it."""
+    admin = [("X-Gateway-Cli-Token", gateway.cli_token)]
+    with RawClient(gateway.port) as client:
+        client.request("HEAD", "/api/keys", admin)
+        answer = client.response(bodyless=True)
+        assert answer.status == 200
+        assert answer.header("content-type") == "application/json"
+        client.request("GET", "/api/keys", admin)
+        assert client.response().json()["keys"]
 
 
 HOSTS = {
