@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 import polars as pl
 
+from fairlead.moment import LATEST_MS
+
 # The columns of the table `requests`, in its order.
 SCHEMA: dict[str, type[pl.DataType]] = {
     "request_id": pl.String,
@@ -90,6 +92,8 @@ def parse_lines(data: bytes) -> Parsed:
         return _parse_each(data)
     if sum(rows.select(pl.col(_REQUIRED).null_count()).row(0)):
         return _parse_each(data)
+    if not rows["ts_ms"].is_between(0, LATEST_MS).all():
+        return _parse_each(data)
     return Parsed(rows, [])
 
 
@@ -114,6 +118,9 @@ def _parse_line(line: bytes) -> dict[str, Any] | None:
     except orjson.JSONDecodeError:
         return None
     if not isinstance(row, dict) or not all(_fits(row.get(name), name) for name in SCHEMA):
+        return None
+    # A time without a date could not be shown, and no other in the list with it.
+    if not 0 <= row["ts_ms"] <= LATEST_MS:
         return None
     return {name: row.get(name) for name in SCHEMA}
 

@@ -48,6 +48,14 @@ def test_blank_lines_are_nothing(record: Any) -> None:
     assert parse_lines(b"\n" + line(record("r1")) + b"\n\n").rows.height == 1
 
 
+@pytest.mark.parametrize("ts_ms", [-1, 253_402_300_800_000, 2**62])
+def test_a_time_without_a_date_is_rejected(record: Any, ts_ms: int) -> None:
+    parsed = parse_lines(line(record("r1", ts_ms=ts_ms)) + line(record("r2")))
+
+    assert parsed.rows.to_dicts() == [record("r2")]
+    assert len(parsed.rejected) == 1
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
