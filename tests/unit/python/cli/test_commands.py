@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -129,6 +130,14 @@ def test_an_endpoint_and_its_connection(run: Run, gateway: Gateway, upstream: Up
 
     upstream.script(reply({"error": {"message": "no"}}, status=401))
     assert run("providers", "test", "lane").returncode == 1
+
+
+def test_a_connection_without_a_name_is_called_as_its_provider(run: Run) -> None:
+    run("nodes", "add", "nameless", "http://127.0.0.1:9/v1")
+    run("providers", "add", "nameless", "--no-key")
+
+    # The list names the node by its prefix, not by its id.
+    assert re.search(r" nameless +nameless ", run("providers", "list").stdout)
 
 
 def test_the_sentence_of_the_api_is_passed_on(run: Run) -> None:
