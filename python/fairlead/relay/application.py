@@ -45,11 +45,8 @@ class Relay:
                 del self._flights[exchange.id]
                 if flight.watcher is not None:
                     flight.watcher.cancel()
-        elif scope["type"] == "lifespan":
+        else:  # Upgrades are switched off, so what is not a request is the lifespan.
             await self._live(receive, send)
-        else:  # No route upgrades.
-            await receive()
-            await send({"type": "websocket.close", "code": 1008})
 
     async def _feed(self, flight: Flight) -> None:
         more = True

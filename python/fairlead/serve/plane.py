@@ -27,7 +27,7 @@ RELAY: Final = "fairlead.relay:create"
 CONTROL: Final = "fairlead.control.app:create"
 
 _BACKLOG: Final = 2048
-CONTROL_NICENESS: Final = 5
+CONTROL_NICENESS: Final = 10
 _STREAMS_ABOVE_OURS: Final = 2000
 _HEADER_READ_TIMEOUT_MS: Final = 10_000
 
@@ -54,7 +54,7 @@ def serve_relay(
         # than the default for ASGI, which is made for several threads.
         runtime_mode=RuntimeModes.st,
         http=HTTPModes.auto,
-        websockets=True,
+        websockets=False,  # No route upgrades, and looking for one costs every request.
         backlog=_BACKLOG,
         backpressure=max_open_streams + _STREAMS_ABOVE_OURS,
         http1_settings=HTTP1Settings(header_read_timeout=_HEADER_READ_TIMEOUT_MS),

@@ -125,6 +125,10 @@ impl Drop for EndGuard {
         if self.exchange.is_ended() {
             return;
         }
+        if self.exchange.is_cancelled() {
+            // Nobody is there to be told.
+            return self.exchange.end([]);
+        }
         let fault = Error::gateway(Kind::Internal, "This is a defect of the gateway; its log has more.");
         refuse(&self.shared, &self.exchange, self.surface, &self.request_id, &fault);
         self.exchange.abort();
