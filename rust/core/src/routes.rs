@@ -41,6 +41,8 @@ pub enum Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surface {
     OpenAi,
+    Anthropic,
+    Gemini,
     Management,
 }
 

@@ -2,16 +2,8 @@
 
 use bytes::Bytes;
 use fairlead_core::error::Error;
+pub use fairlead_core::routes::Surface;
 use serde_json::{json, Value};
-
-/// Whose clients read the body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Surface {
-    OpenAi,
-    Anthropic,
-    Gemini,
-    Management,
-}
 
 /// What an error body says, before it has a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

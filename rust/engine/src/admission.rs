@@ -160,7 +160,7 @@ fn gate(
         _ => {}
     }
     if shared.drain.is_draining() {
-        return Err(Error::gateway(Kind::Draining, "The gateway is shutting down.").after_s(1));
+        return Err(crate::chat::drained());
     }
     let ts_ms = clock::unix_ms();
     let live = shared.live.load();

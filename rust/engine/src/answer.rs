@@ -60,7 +60,7 @@ pub fn encoded(text: &str) -> HeaderValue {
 /// The headers that every answer carries.
 pub fn base_headers(shared: &Shared, request_id: &str) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
-    headers.insert(VERSION, value(shared.config.version.as_str()));
+    headers.insert(VERSION, shared.version.clone());
     if !request_id.is_empty() {
         headers.insert(REQUEST_ID, value(request_id));
     }
@@ -69,11 +69,7 @@ pub fn base_headers(shared: &Shared, request_id: &str) -> HeaderMap {
 
 /// An error in the shape of a surface.
 pub fn error(shared: &Shared, surface: Surface, request_id: &str, error: &Error) -> (Head, Bytes) {
-    let shape = match surface {
-        Surface::OpenAi => shapes::Surface::OpenAi,
-        Surface::Management => shapes::Surface::Management,
-    };
-    let body = shapes::error_body(shape, &shapes::ErrorText::from(error), request_id);
+    let body = shapes::error_body(surface, &shapes::ErrorText::from(error), request_id);
     let mut headers = base_headers(shared, request_id);
     headers.insert(header::CONTENT_TYPE, JSON);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

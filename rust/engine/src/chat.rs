@@ -9,7 +9,7 @@ use crate::answer::EndGuard;
 use crate::attempt::{self, Answered, Failed};
 use crate::choose::{self, Choice};
 use crate::clock;
-use crate::exchange::{Exchange, Room};
+use crate::exchange::Exchange;
 use crate::plain;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
@@ -23,10 +23,9 @@ use fairlead_core::routes::Surface;
 use fairlead_dialect::openai::request::{self, ChatRequest};
 use fairlead_dialect::shapes;
 use http::StatusCode;
-use std::future::{poll_fn, Future};
+use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// Serves one chat completion. Dropping the future is cancelling it: the upstream call ends and the request settles.
 ///
@@ -74,7 +73,7 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     let pieces = request::rewrite(body, &parsed, &choice.upstream_model);
     tokio::select! {
         biased;
-        () = gone(exchange) => {} // the settlement's drop says who left
+        () = exchange.gone() => {} // the settlement's drop says who left
         () = work(shared, exchange, settlement, &choice, &pieces, &parsed) => {}
     }
     drop(stream_slot);
@@ -96,15 +95,6 @@ fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> 
         policy::admit_unblocked(key, &format!("{prefix}/{}", choice.upstream_model))?;
     }
     Ok(())
-}
-
-/// Ends when the client has left.
-async fn gone(exchange: &Exchange) {
-    poll_fn(|cx| match exchange.poll_gone(cx) {
-        Room::ClientGone => Poll::Ready(()),
-        Room::Free => Poll::Pending,
-    })
-    .await;
 }
 
 async fn work(
@@ -142,7 +132,7 @@ async fn work(
             }
         };
         if failed.blames_connection {
-            observe_failure(target, &failed);
+            blame(target, failed.error.kind, failed.hint_ms);
         }
         let may_go_on = failed.error.retry != Retry::Never && !exchange.is_headed();
         failures.push((Arc::clone(target), failed));
@@ -188,18 +178,15 @@ fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
                 settlement.first_byte.map_or_else(|| settlement.elapsed(), |at| at - settlement.admission.started);
             target.hot.observe_latency(sample.as_micros() as u64);
         }
-        Some(error) if error.kind != Kind::Draining => blame(target, error.kind, None),
-        Some(_) => {}
+        Some(error) => blame(target, error.kind, None),
     }
 }
 
-fn observe_failure(target: &Target, failed: &Failed) {
-    if failed.error.kind != Kind::Draining {
-        blame(target, failed.error.kind, failed.hint_ms);
-    }
-}
-
+/// The gateway's own end blames nobody.
 fn blame(target: &Target, kind: Kind, hint_ms: Option<u64>) {
+    if kind == Kind::Draining {
+        return;
+    }
     target.hot.cooldown.lock().fail(kind, hint_ms, clock::monotonic_ms());
     *target.hot.last_error.lock() = Some(kind.code());
     target.hot.failures.fetch_add(1, Ordering::Relaxed);

@@ -66,7 +66,7 @@ async fn run(shared: &Shared, whole: Box<Whole>) {
     }
     tokio::select! {
         biased;
-        () = gone(&exchange) => {}
+        () = exchange.gone() => {}
         () = shared.drain.expired() => {
             let fault = crate::chat::drained();
             answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
@@ -91,14 +91,6 @@ fn check_body(body: &[u8]) -> Result<(), Error> {
             field => error.about(field),
         }
     })
-}
-
-async fn gone(exchange: &Exchange) {
-    poll_fn(|cx| match exchange.poll_gone(cx) {
-        Room::ClientGone => Poll::Ready(()),
-        Room::Free => Poll::Pending,
-    })
-    .await;
 }
 
 async fn relay(

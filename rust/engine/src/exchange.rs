@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -226,13 +227,13 @@ impl Exchange {
         }
     }
 
-    /// Whether the client is gone. Registers the caller for it; shares its place with [`Exchange::poll_room`], so both are for
-    /// one task.
-    pub fn poll_gone(&self, cx: &std::task::Context<'_>) -> Room {
-        match self.poll_room(cx) {
-            Poll::Ready(room) => room,
-            Poll::Pending => Room::Free,
-        }
+    /// Ends when the client has left. Shares its place with [`Exchange::poll_room`], so both are for one task.
+    pub async fn gone(&self) {
+        poll_fn(|cx| match self.poll_room(cx) {
+            Poll::Ready(Room::ClientGone) => Poll::Ready(()),
+            _ => Poll::Pending,
+        })
+        .await;
     }
 
     fn tell(&self, mut state: parking_lot::MutexGuard<'_, State>) {

@@ -29,6 +29,7 @@ pub struct Settlement {
     pub usage: Usage,
     pub bytes_request: u64,
     pub bytes_response: u64,
+    cost: Option<Cost>,
     is_settled: bool,
 }
 
@@ -48,18 +49,19 @@ impl Settlement {
             usage: Usage::default(),
             bytes_request,
             bytes_response: 0,
+            cost: None,
             is_settled: false,
         }
     }
 
-    /// What the usage costs at the snapshot's price; zero for a model without one.
-    pub fn cost(&self) -> Cost {
-        let live = self.shared.live.load();
-        self.model
-            .as_deref()
-            .and_then(|model| live.snapshot.price(model))
-            .map(|price| price.cost(&self.usage))
-            .unwrap_or_default()
+    /// What the usage costs at the snapshot's price; zero for a model without one. Asked once the usage is whole: what it
+    /// said first holds, so that the header and the record agree.
+    pub fn cost(&mut self) -> Cost {
+        let (shared, model, usage) = (&self.shared, self.model.as_deref(), &self.usage);
+        *self.cost.get_or_insert_with(|| {
+            let live = shared.live.load();
+            model.and_then(|model| live.snapshot.price(model)).map(|price| price.cost(usage)).unwrap_or_default()
+        })
     }
 
     pub fn elapsed(&self) -> Duration {

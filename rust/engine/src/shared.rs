@@ -6,6 +6,7 @@ use crate::live::Live;
 use crate::pool::Pool;
 use crate::spool::Spool;
 use arc_swap::ArcSwap;
+use http::HeaderValue;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -15,6 +16,8 @@ use tokio::sync::Notify;
 pub struct Shared {
     pub config: Config,
     pub worker_id: String,
+    /// The configured version as every answer carries it.
+    pub version: HeaderValue,
     pub live: ArcSwap<Live>,
     pub pool: Pool,
     pub spool: Spool,
@@ -71,8 +74,10 @@ impl Drain {
 impl Shared {
     pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool) -> Self {
         let control = Arc::new(crate::connector::Origin::Unix(config.control_socket.clone()));
+        let version = crate::answer::value(config.version.as_str());
         Self {
             config,
+            version,
             worker_id,
             live: ArcSwap::default(),
             pool,
