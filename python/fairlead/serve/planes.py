@@ -14,7 +14,7 @@ from fairlead.serve.directory import DataDirectory
 from fairlead.serve.environment import child_environment
 from fairlead.serve.log import LogSink
 from fairlead.serve.port import Address
-from fairlead.settings import ServeSettings
+from fairlead.settings import CONTROL_THREADS, ServeSettings
 
 CONTROL_STOPS_S: Final = 10
 _RELAY_STOPS_AFTER_DRAIN_S: Final = 5
@@ -39,7 +39,10 @@ class Planes:
         config = self._settings.control_config(
             link_token=self._link_token, control_socket=self._socket
         )
-        return child_environment(FAIRLEAD_CONTROL_CONFIG=json.dumps(config))
+        # Read by polars when it is first imported.
+        return child_environment(
+            FAIRLEAD_CONTROL_CONFIG=json.dumps(config), POLARS_MAX_THREADS=str(CONTROL_THREADS)
+        )
 
     def control(self) -> Child:
         arguments = ["--socket", str(self._socket), "--kill-timeout-s", str(CONTROL_STOPS_S - 1)]

@@ -19,12 +19,15 @@ from typing import TypeVar
 import duckdb
 
 from fairlead.errors import Refusal
+from fairlead.settings import CONTROL_THREADS
 
 Connection = duckdb.DuckDBPyConnection
 T = TypeVar("T")
 
-THREADS = 2
 MEMORY_LIMIT = "512MB"
+# The log is folded into the file when it has grown to this. Folding rewrites what is not full, so a small log makes a
+# busy file work for nothing; reading 64 MB back after a crash takes well under a second.
+CHECKPOINT_THRESHOLD = "64MB"
 
 _VERSION_TABLE = """
 CREATE TABLE IF NOT EXISTS schema_version (
@@ -155,8 +158,9 @@ def _config(path: Path) -> dict[str, str | bool | int | float | list[str]]:
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "allow_community_extensions": "false",
-        "threads": str(THREADS),
+        "threads": str(CONTROL_THREADS),
         "memory_limit": MEMORY_LIMIT,
+        "checkpoint_threshold": CHECKPOINT_THRESHOLD,
         "temp_directory": str(path.with_name(path.stem + ".spill")),
     }
 
