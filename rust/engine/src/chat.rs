@@ -10,6 +10,7 @@ use crate::attempt::{self, Answered, Failed};
 use crate::choose::{self, Choice};
 use crate::clock;
 use crate::exchange::Exchange;
+use crate::limits;
 use crate::plain;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
@@ -20,6 +21,7 @@ use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
 use fairlead_core::record::Outcome;
 use fairlead_core::routes::Surface;
+use fairlead_core::snapshot::Snapshot;
 use fairlead_dialect::openai::request::{self, ChatRequest};
 use fairlead_dialect::shapes;
 use http::StatusCode;
@@ -42,19 +44,24 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 }
 
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
-    let parsed = match request::read(body).and_then(|parsed| admit(&settlement, parsed)) {
+    let live = shared.live.load_full();
+    let parsed = match request::read(body).and_then(|parsed| admit(&live.snapshot, &settlement, parsed)) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     settlement.model = Some(parsed.model.clone());
     settlement.stream = parsed.stream;
-    let choice = match choose::choose(&shared.live.load(), &parsed.model) {
+    let key = settlement.admission.principal.key().map(Arc::as_ref);
+    let choice = match choose::choose(&live, &parsed.model, key) {
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
-    if let Err(fault) = admit_aliases(&settlement, &choice) {
+    let admitted = admit_aliases(&settlement, &choice)
+        .and_then(|()| limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &choice));
+    if let Err(fault) = admitted {
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
+    drop(live);
     settlement.upstream_model = Some(choice.upstream_model.clone());
     let stream_slot = if parsed.stream {
         let Some(slot) = Held::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams) else {
@@ -79,9 +86,17 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     drop(stream_slot);
 }
 
-fn admit(settlement: &Settlement, parsed: ChatRequest) -> Result<ChatRequest, Error> {
-    if let Some(key) = settlement.admission.principal.key() {
+/// The key's forced model goes before the header's, and that before the body's; whichever it is, the key must be allowed
+/// to call it.
+fn admit(snapshot: &Snapshot, settlement: &Settlement, mut parsed: ChatRequest) -> Result<ChatRequest, Error> {
+    let key = settlement.admission.principal.key();
+    let forced = key.and_then(|key| key.forced_model.as_ref());
+    if let Some(model) = forced.or(settlement.admission.route_model.as_ref()) {
+        parsed.model.clone_from(model);
+    }
+    if let Some(key) = key {
         policy::admit_model(key, &parsed.model)?;
+        policy::admit_listed(key, snapshot, &parsed.model)?;
     }
     Ok(parsed)
 }
@@ -105,6 +120,7 @@ async fn work(
     pieces: &fairlead_dialect::Pieces,
     parsed: &ChatRequest,
 ) {
+    limits::throttle(shared, &settlement).await;
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
     for target in &choice.targets {
         settlement.attempts += 1;

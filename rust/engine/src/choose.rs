@@ -4,7 +4,8 @@ use crate::clock;
 use crate::live::Live;
 use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
-use fairlead_core::snapshot::Dialect;
+use fairlead_core::policy;
+use fairlead_core::snapshot::{Dialect, Key};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -19,9 +20,9 @@ pub struct Choice {
     pub upstream_model: String,
 }
 
-/// Chooses for `<prefix>/<model>`: connections of the prefix by priority; those that rest come last, and those that a
-/// provider has told to wait are left out.
-pub fn choose(live: &Live, model: &str) -> Result<Choice, Error> {
+/// Chooses for `<prefix>/<model>`: connections of the prefix that the key may use, by priority; those that rest come last,
+/// and those that a provider has told to wait are left out.
+pub fn choose(live: &Live, model: &str, key: Option<&Key>) -> Result<Choice, Error> {
     let Some((prefix, upstream_model)) =
         model.split_once('/').filter(|(prefix, rest)| !prefix.is_empty() && !rest.is_empty())
     else {
@@ -38,7 +39,12 @@ pub fn choose(live: &Live, model: &str) -> Result<Choice, Error> {
     let mut resting: SmallVec<[Arc<Target>; 4]> = SmallVec::new();
     let mut soonest_ms = u64::MAX;
     let mut speaks_other = false;
+    let mut is_barred = false;
     for target in candidates.iter().filter_map(|&index| live.targets.get(index)?.as_ref()) {
+        if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
+            is_barred = true;
+            continue;
+        }
         if target.connection.dialect != Dialect::Openai {
             speaks_other = true;
             continue;
@@ -61,6 +67,10 @@ pub fn choose(live: &Live, model: &str) -> Result<Choice, Error> {
     if soonest_ms < u64::MAX {
         let message = format!("Every connection of `{prefix}` was told by its provider to wait.");
         return Err(Error::gateway(Kind::UpstreamRateLimited, message).after_s(soonest_ms.div_ceil(1_000)));
+    }
+    if is_barred && !speaks_other {
+        let message = format!("This API key may use no connection of the provider `{prefix}` (`allowedConnections`).");
+        return Err(Error::client(Kind::Forbidden, message).about("model"));
     }
     if speaks_other {
         let message =
@@ -94,7 +104,7 @@ mod tests {
     }
 
     fn order(live: &Live) -> Vec<String> {
-        let choice = choose(live, "openai/meta/llama").expect("a choice");
+        let choice = choose(live, "openai/meta/llama", None).expect("a choice");
         assert_eq!(choice.upstream_model, "meta/llama");
         choice.targets.iter().map(|target| target.connection.id.clone()).collect()
     }
@@ -120,7 +130,7 @@ mod tests {
         rest(&live, "a", Some(60_000));
         assert_eq!(order(&live), ["b"]);
         rest(&live, "b", Some(9_500));
-        let error = choose(&live, "openai/m").expect_err("closed");
+        let error = choose(&live, "openai/m", None).expect_err("closed");
         assert_eq!((error.kind, error.retry_after_s), (Kind::UpstreamRateLimited, Some(10)));
     }
 
@@ -134,7 +144,7 @@ mod tests {
             ("other/m", Kind::ModelNotFound),
             ("gemini/m", Kind::InvalidRequest),
         ] {
-            assert_eq!(choose(&live, model).map(drop).map_err(|error| error.kind), Err(kind), "{model}");
+            assert_eq!(choose(&live, model, None).map(drop).map_err(|error| error.kind), Err(kind), "{model}");
         }
     }
 }

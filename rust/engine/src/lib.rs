@@ -23,6 +23,7 @@ pub mod control;
 pub mod engine;
 pub mod exchange;
 pub mod inbound;
+pub mod limits;
 pub mod link;
 pub mod live;
 pub mod log;
