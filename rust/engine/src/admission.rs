@@ -36,6 +36,7 @@ pub struct Admission {
     pub session_id: Option<String>,
     /// `X-Route-Model`: the model that takes the place of the body's.
     pub route_model: Option<String>,
+    pub idempotency_key: Option<String>,
     pub started: Instant,
     pub ts_ms: u64,
 }
@@ -181,7 +182,8 @@ fn gate(
         request_id,
         session_tag: sheet.session_tag.map(str::to_owned),
         session_id: sheet.session_id.map(str::to_owned),
-        route_model: sheet.route_model.map(str::to_owned),
+        route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
+        idempotency_key: sheet.idempotency_key.map(str::to_owned),
         started: Instant::now(),
         ts_ms,
     };

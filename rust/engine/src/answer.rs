@@ -1,7 +1,7 @@
 //! Answers that the engine makes itself: errors in the caller's shape, health, readiness, model lists. Every answer of the
 //! gateway carries its version and the request's id.
 
-use crate::admission::{Admission, Whole};
+use crate::admission::Admission;
 use crate::exchange::{Exchange, Head};
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -24,6 +24,7 @@ pub const TOKENS_OUT: HeaderName = HeaderName::from_static("x-gateway-tokens-out
 pub const RESPONSE_COST: HeaderName = HeaderName::from_static("x-gateway-response-cost");
 pub const LATENCY_MS: HeaderName = HeaderName::from_static("x-gateway-latency-ms");
 pub const RESPONSE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-response-latency");
+pub const IDEMPOTENT: HeaderName = HeaderName::from_static("x-gateway-idempotent");
 pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -106,12 +107,12 @@ pub struct EndGuard {
 }
 
 impl EndGuard {
-    pub fn new(shared: &Arc<Shared>, whole: &Whole) -> Self {
+    pub fn new(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: &Admission) -> Self {
         Self {
             shared: Arc::clone(shared),
-            exchange: Arc::clone(&whole.exchange),
-            surface: whole.admission.route.surface,
-            request_id: whole.admission.request_id.clone(),
+            exchange: Arc::clone(exchange),
+            surface: admission.route.surface,
+            request_id: admission.request_id.clone(),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Another connection is tried only until the answer's head has gone to the caller, and only after failures whose class says
 //! that it is safe.
 
-use crate::admission::Whole;
+use crate::admission::{Admission, Whole};
 use crate::answer;
 use crate::answer::EndGuard;
 use crate::attempt::{self, Answered, Failed};
@@ -16,6 +16,7 @@ use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
 use crate::stream::Relay;
 use crate::target::Target;
+use crate::twins::{self, Leader, Name, Recording, Role};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
@@ -24,7 +25,7 @@ use fairlead_core::routes::Surface;
 use fairlead_core::snapshot::Snapshot;
 use fairlead_dialect::openai::request::{self, ChatRequest};
 use fairlead_dialect::shapes;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -33,13 +34,80 @@ use std::sync::Arc;
 ///
 /// The settlement is open before the first poll: work that is dropped before it began is settled too.
 pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    let end = EndGuard::new(&shared, &whole);
     let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
-    let settlement = Settlement::open(&shared, &exchange, admission, body.len() as u64);
+    let end = EndGuard::new(&shared, &exchange, &admission);
+    let part = Part::of(&shared, &exchange, &admission, &body);
+    // The leader's work answers to its twins as well, so it does not end with the leader's caller.
+    let source = if let Part::Leader(leader) = &part { &leader.source } else { &exchange };
+    let settlement = Settlement::open(&shared, source, admission, body.len() as u64);
     async move {
-        let _counted = (in_flight, buffered);
-        run(&shared, &exchange, settlement, &body).await;
+        let counted = (in_flight, buffered);
+        match part {
+            Part::Alone => run(&shared, &exchange, settlement, &body).await,
+            Part::Refused(fault) => refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
+            Part::Twin(recording) => repeat(&shared, &exchange, settlement, recording, &body).await,
+            Part::Leader(leader) => {
+                let source = Arc::clone(&leader.source);
+                let end = EndGuard::new(&shared, &source, &settlement.admission);
+                let work = async move {
+                    run(&shared, &source, settlement, &body).await;
+                    drop((end, counted));
+                };
+                leader.lead(&exchange, work).await;
+            }
+        }
         drop(end);
+    }
+}
+
+/// What a request is to others of its idempotency key.
+enum Part {
+    Alone,
+    Leader(Leader),
+    Twin(Arc<Recording>),
+    Refused(Error),
+}
+
+impl Part {
+    fn of(shared: &Shared, exchange: &Exchange, admission: &Admission, body: &[u8]) -> Self {
+        let Some(key) = &admission.idempotency_key else { return Self::Alone };
+        let name = Name { principal: admission.principal.to_header(), key: key.clone() };
+        let model = admission.route_model.as_deref().unwrap_or_default();
+        let digest = twins::digest(&[admission.route.path.as_bytes(), model.as_bytes(), body]);
+        match shared.twins.enter(name, digest, clock::monotonic_ms()) {
+            Ok(Role::Leader(recording)) => Self::Leader(Leader::new(recording, exchange.id())),
+            Ok(Role::Twin(recording)) => Self::Twin(recording),
+            Err(fault) => Self::Refused(fault),
+        }
+    }
+}
+
+/// Gives the answer of the request that this one repeats.
+async fn repeat(
+    shared: &Shared,
+    exchange: &Exchange,
+    mut settlement: Settlement,
+    recording: Arc<Recording>,
+    body: &[u8],
+) {
+    if let Ok(parsed) = request::read(body) {
+        settlement.model = Some(parsed.model);
+        settlement.stream = parsed.stream;
+    }
+    let own = answer::base_headers(shared, &settlement.admission.request_id);
+    let mut status = StatusCode::OK;
+    let is_whole = twins::follow(recording, exchange, |head| {
+        status = head.status;
+        head.headers.extend(own);
+        head.headers.insert(answer::IDEMPOTENT, HeaderValue::from_static("true"));
+    })
+    .await;
+    settlement.status = status.as_u16();
+    if is_whole && status.is_success() {
+        settlement.settle(Outcome::Completed, None);
+    } else if !exchange.is_cancelled() {
+        let error = Error::gateway(Kind::UpstreamStatus, "The call that this request repeats failed.");
+        settlement.settle(Outcome::UpstreamFailed, Some(&error));
     }
 }
 

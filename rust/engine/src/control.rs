@@ -35,7 +35,7 @@ const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Serves one forwarded request. Dropping the future ends the call.
 pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    let end = EndGuard::new(&shared, &whole);
+    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
     async move {
         run(&shared, whole).await;
         drop(end);

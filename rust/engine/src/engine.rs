@@ -145,6 +145,8 @@ async fn keep_house(shared: Arc<Shared>) {
         every.tick().await;
         shared.spool.rotate();
         shared.pool.sweep();
-        shared.sessions.sweep(crate::clock::monotonic_ms());
+        let now_ms = crate::clock::monotonic_ms();
+        shared.sessions.sweep(now_ms);
+        shared.twins.sweep(now_ms);
     }
 }

@@ -57,6 +57,8 @@ struct State {
     ended: bool,
     aborted: bool,
     cancelled: bool,
+    /// The answer, whole as it may look, tells of a failure.
+    failed: bool,
     /// The front looked, found nothing and wants to be woken.
     front_waits: bool,
     /// The task waits for room or is watching for the client's going away.
@@ -208,6 +210,15 @@ impl Exchange {
         state.ended = true;
         state.aborted = true;
         self.tell(state);
+    }
+
+    /// Notes that the request did not end well, before its answer ends.
+    pub fn mark_failed(&self) {
+        self.state.lock().failed = true;
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.state.lock().failed
     }
 
     /// Ready when the client is gone, or when there is room again. Registers the caller for both, so the caller may poll

@@ -44,6 +44,8 @@ pub struct Sheet<'a> {
     pub session_tag: Option<&'a str>,
     pub session_id: Option<&'a str>,
     pub route_model: Option<&'a str>,
+    /// `Idempotency-Key`, or else `X-Request-Id`.
+    pub idempotency_key: Option<&'a str>,
 }
 
 /// Holds the head to the rules and reads what the engine needs of it.
@@ -61,6 +63,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     let mut fetch_site = None;
     let mut is_forwarded = false;
     let mut is_chunked = false;
+    let mut request_id = None;
     for &(name, value) in inbound.headers {
         total_bytes += name.len() + value.len();
         match name {
@@ -111,6 +114,9 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             b"x-session-id" => sheet.session_id = Some(tag(value, "X-Session-Id")?),
             b"x_session_id" if sheet.session_id.is_none() => sheet.session_id = Some(tag(value, "x_session_id")?),
             b"x-route-model" => sheet.route_model = Some(tag(value, "X-Route-Model")?),
+            b"idempotency-key" => sheet.idempotency_key = Some(tag(value, "Idempotency-Key")?),
+            // Proxies send what they like under this name: only what can be a key is one.
+            b"x-request-id" => request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
             b"origin" => origin = Some(value),
             b"sec-fetch-site" => fetch_site = Some(value),
             b"forwarded" | b"via" | b"x-real-ip" => is_forwarded = true,
@@ -118,6 +124,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             _ => {}
         }
     }
+    sheet.idempotency_key = sheet.idempotency_key.or(request_id).filter(|key| !key.is_empty());
     if inbound.is_http2 && sheet.content_length.is_none() && !matches!(inbound.method, "GET" | "HEAD") {
         sheet.may_have_body = true;
     }

@@ -37,3 +37,4 @@ pub mod spool;
 pub mod stream;
 pub mod target;
 pub mod task;
+pub mod twins;

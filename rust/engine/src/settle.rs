@@ -81,6 +81,9 @@ impl Settlement {
         if std::mem::replace(&mut self.is_settled, true) {
             return;
         }
+        if outcome != Outcome::Completed {
+            self.exchange.mark_failed();
+        }
         let cost_usd_micros = self.cost().usd_micros();
         let key = self.admission.principal.key();
         let no_log = key.is_some_and(|key| key.no_log);

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::live::Live;
 use crate::pool::Pool;
 use crate::spool::Spool;
+use crate::twins::Twins;
 use arc_swap::ArcSwap;
 use fairlead_core::ledger::Ledger;
 use fairlead_core::sessions::Sessions;
@@ -28,6 +29,7 @@ pub struct Shared {
     /// What keys have used of their limits.
     pub ledger: Ledger,
     pub sessions: Sessions,
+    pub twins: Twins,
     pub drain: Drain,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
     pub link_seen_ms: AtomicU64,
@@ -91,6 +93,7 @@ impl Shared {
             counts: Counts::default(),
             ledger: Ledger::default(),
             sessions: Sessions::default(),
+            twins: Twins::default(),
             drain: Drain::default(),
             link_seen_ms: AtomicU64::new(0),
             next_id: AtomicU64::new(1),

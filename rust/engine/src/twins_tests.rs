@@ -1,0 +1,184 @@
+//! Tests of the idempotency window: who joins whom, what a late reader gets, who holds the provider back.
+
+use super::*;
+use crate::task;
+use std::time::Duration;
+
+#[derive(Debug)]
+struct Deaf;
+
+impl Wake for Deaf {
+    fn wake(&self, _: u64) {}
+}
+
+fn name(principal: &str) -> Name {
+    Name { principal: principal.into(), key: "once".into() }
+}
+
+fn caller() -> Arc<Exchange> {
+    Exchange::new(1, Arc::new(Deaf))
+}
+
+fn head(status: StatusCode) -> Head {
+    Head { status, headers: HeaderMap::new() }
+}
+
+fn leader(twins: &Twins, now_ms: u64) -> Arc<Recording> {
+    match twins.enter(name("a"), [1; 32], now_ms) {
+        Ok(Role::Leader(recording)) => recording,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Everything that a caller is given, once it is ended.
+async fn whole(exchange: &Exchange) -> (Vec<u8>, bool) {
+    let mut bytes = Vec::new();
+    tokio::time::timeout(Duration::from_secs(5), async {
+        while exchange.take_head().is_none() {
+            tokio::task::yield_now().await;
+        }
+        loop {
+            match exchange.take() {
+                Some(taken) => {
+                    bytes.extend(taken.chunks.concat());
+                    if taken.ended {
+                        return taken.aborted;
+                    }
+                }
+                None => tokio::task::yield_now().await,
+            }
+        }
+    })
+    .await
+    .map(|aborted| (bytes, aborted))
+    .expect("an end")
+}
+
+async fn settle_down() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_twin_that_comes_in_the_middle_gets_all_and_the_leader_may_leave() {
+    let twins = Twins::default();
+    let (first, second) = (caller(), caller());
+    let leading = Leader::new(leader(&twins, 0), 1);
+    let source = Arc::clone(&leading.source);
+    let own = Arc::clone(&first);
+    let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
+    source.start(head(StatusCode::OK), [Bytes::from_static(b"one ")]);
+    settle_down().await;
+
+    let Ok(Role::Twin(recording)) = twins.enter(name("a"), [1; 32], 1_000) else { panic!("a twin") };
+    let own = Arc::clone(&second);
+    let follow = task::spawn(async move { follow(recording, &own, |head| head.status = StatusCode::ACCEPTED).await });
+    settle_down().await;
+    first.cancel();
+    lead.await.expect("left");
+    assert!(!source.is_cancelled(), "the twin still listens");
+    source.push([Bytes::from_static(b"two ")]);
+    source.end([Bytes::from_static(b"three")]);
+    assert_eq!(whole(&second).await, (b"one two three".to_vec(), false));
+    assert!(follow.await.expect("no panic"));
+}
+
+#[tokio::test]
+async fn a_key_is_its_callers_and_its_requests() {
+    let twins = Twins::default();
+    let _first = leader(&twins, 0);
+    assert!(matches!(twins.enter(name("b"), [1; 32], 0), Ok(Role::Leader(_))), "another caller");
+    let refused = twins.enter(name("a"), [2; 32], 0).expect_err("another body");
+    assert_eq!(refused.kind, Kind::Conflict);
+    assert_ne!(digest(&[b"a", b"bc"]), digest(&[b"ab", b"c"]));
+}
+
+#[tokio::test]
+async fn what_ended_well_is_given_for_five_seconds_and_a_failure_never() {
+    let twins = Twins::default();
+    let recording = leader(&twins, 0);
+    recording.begin(head(StatusCode::OK));
+    recording.add(vec![Bytes::from_static(b"x")]);
+    recording.end(false, false, 1_000);
+    assert!(matches!(twins.enter(name("a"), [1; 32], 1_000 + WINDOW_MS - 1), Ok(Role::Twin(_))));
+    twins.sweep(1_000 + WINDOW_MS);
+    assert!(twins.is_empty());
+    drop(recording);
+    assert_eq!(twins.total_bytes.load(Ordering::Relaxed), 0);
+
+    for (status, failed) in [(StatusCode::BAD_GATEWAY, false), (StatusCode::OK, true)] {
+        let recording = leader(&twins, 0);
+        recording.begin(head(status));
+        recording.end(false, failed, 1_000);
+        drop(leader(&twins, 1_001));
+        twins.sweep(u64::MAX);
+        twins.entries.lock().clear();
+    }
+}
+
+#[tokio::test]
+async fn when_all_have_left_the_work_ends() {
+    let twins = Twins::default();
+    let first = caller();
+    let leading = Leader::new(leader(&twins, 0), 1);
+    let source = Arc::clone(&leading.source);
+    let own = Arc::clone(&first);
+    let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
+    settle_down().await;
+    first.cancel();
+    lead.await.expect("left");
+    settle_down().await;
+    assert!(source.is_cancelled());
+    assert_eq!(twins.len(), 1);
+    assert!(
+        matches!(twins.enter(name("a"), [1; 32], u64::MAX), Ok(Role::Leader(_))),
+        "nobody waits for what was cut off"
+    );
+}
+
+#[tokio::test]
+async fn the_slowest_reader_holds_the_provider_back() {
+    let twins = Twins::default();
+    let first = caller();
+    let recording = leader(&twins, 0);
+    let leading = Leader::new(Arc::clone(&recording), 1);
+    let source = Arc::clone(&leading.source);
+    let own = Arc::clone(&first);
+    let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
+    source.start(head(StatusCode::OK), []);
+    let piece = Bytes::from(vec![b'x'; 64 * 1024]);
+    for _ in 0..64 {
+        source.push([piece.clone()]);
+        settle_down().await;
+    }
+    // The caller took nothing: its own buffer, one step of the recording and the source's hold what came.
+    assert!(recording.state.lock().bytes <= 3 * HIGH_WATER_BYTES, "{}", recording.state.lock().bytes);
+    source.end([]);
+    assert_eq!(whole(&first).await.0.len(), 64 * 64 * 1024);
+    lead.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn a_long_answer_is_not_kept_but_reaches_its_caller() {
+    let twins = Twins::default();
+    let first = caller();
+    let leading = Leader::new(leader(&twins, 0), 1);
+    let source = Arc::clone(&leading.source);
+    let own = Arc::clone(&first);
+    let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
+    let count = MAX_RECORDING_BYTES / (64 * 1024) + 20;
+    let feed = task::spawn(async move {
+        source.start(head(StatusCode::OK), []);
+        for _ in 0..count {
+            source.push([Bytes::from(vec![b'x'; 64 * 1024])]);
+            settle_down().await;
+        }
+        source.end([]);
+    });
+    assert_eq!(whole(&first).await.0.len(), count * 64 * 1024);
+    feed.await.expect("no panic");
+    lead.await.expect("no panic");
+    assert!(matches!(twins.enter(name("a"), [1; 32], 0), Ok(Role::Leader(_))));
+    assert!(twins.total_bytes.load(Ordering::Relaxed) < 2 * HIGH_WATER_BYTES);
+}

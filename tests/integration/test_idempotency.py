@@ -1,0 +1,124 @@
+"""A request that is sent twice under one key is done once: joined while under way, repeated for five seconds after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.chat import CHAT
+from tests.support.polling import eventually
+from tests.support.processes import Gateway, Lane
+from tests.support.upstream import (
+    DONE,
+    LAST_CHUNK,
+    SSE_HEAD,
+    Gate,
+    chunk,
+    completion,
+    delta,
+    finish,
+    reply,
+)
+
+TWINS = 12
+
+
+def call(
+    gateway: Gateway, lane: Lane, key: str, headers: dict[str, str] | None = None, **fields: Any
+) -> httpx.Response:
+    sent = {"Idempotency-Key": key, **(headers or {})}
+    return gateway.caller.post(CHAT, json=lane.body(**fields), headers=sent)
+
+
+@pytest.mark.parametrize("header", ["Idempotency-Key", "X-Request-Id"])
+def test_a_repeated_request_is_answered_from_the_first(
+    gateway: Gateway, lane: Lane, header: str
+) -> None:
+    lane.upstream.script(reply(completion("first")), reply(completion("second")))
+    first, again = (
+        gateway.caller.post(CHAT, json=lane.body(), headers={header: f"k1-{header}"})
+        for _ in range(2)
+    )
+    assert first.json() == again.json()
+    assert len(lane.upstream.requests) == 1
+    assert "x-gateway-idempotent" not in first.headers
+    assert again.headers["x-gateway-idempotent"] == "true"
+    ids = [answer.headers["x-gateway-request-id"] for answer in (first, again)]
+    assert ids[0] != ids[1]
+    records = [gateway.record(one) for one in ids]
+    assert [one["outcome"] for one in records] == ["completed", "completed"]
+    assert [one["attempts"] for one in records] == [1, 0]
+    assert [one["tokensOutput"] for one in records] == [3, 0], "it is paid once"
+
+
+def test_another_request_under_the_same_key_is_a_conflict(gateway: Gateway, lane: Lane) -> None:
+    assert call(gateway, lane, "k2").status_code == 200
+    refused = call(gateway, lane, "k2", temperature=0.5)
+    assert refused.status_code == 409
+    assert refused.json()["error"]["code"] == "conflict"
+    assert refused.json()["error"]["param"] == "Idempotency-Key"
+    other = {"Authorization": f"Bearer {gateway.create_key()['key']}"}
+    assert call(gateway, lane, "k2", other, temperature=0.5).status_code == 200, "another caller"
+    assert call(gateway, lane, "k2b", temperature=0.5).status_code == 200
+
+
+def test_twins_join_the_call_under_way(gateway: Gateway, lane: Lane) -> None:
+    gate = Gate()
+    lane.upstream.script([gate, *reply(completion("once"))])
+    with ThreadPoolExecutor(TWINS) as pool:
+        answers = [pool.submit(call, gateway, lane, "k3") for _ in range(TWINS)]
+        eventually(lambda: lane.upstream.requests, "the call is under way", within_s=5)
+        gate.open()
+        done = [answer.result(20) for answer in answers]
+    assert {answer.json()["choices"][0]["message"]["content"] for answer in done} == {"once"}
+    marked = Counter(answer.headers.get("x-gateway-idempotent") for answer in done)
+    assert marked == {None: 1, "true": TWINS - 1}
+    assert len(lane.upstream.requests) == 1
+
+
+def test_a_stream_is_joined_in_its_middle_and_outlives_its_first_caller(
+    gateway: Gateway, lane: Lane
+) -> None:
+    gate = Gate()
+    whole = [delta("a"), delta("b"), finish(), DONE]
+    begin, rest = whole[:1], whole[1:]
+    lane.upstream.script([SSE_HEAD, *map(chunk, begin), gate, *map(chunk, rest), LAST_CHUNK])
+    body = lane.body(stream=True, stream_options={"include_usage": True})
+    headers = {"Idempotency-Key": "k4"}
+    with ThreadPoolExecutor(1) as pool:
+        with gateway.caller.stream("POST", CHAT, json=body, headers=headers) as first:
+            assert next(first.iter_bytes()) == begin[0]
+            twin = pool.submit(
+                gateway.client().post, CHAT, json=body, headers=dict([gateway.auth]) | headers
+            )
+            with gateway.caller.stream("POST", CHAT, json=body, headers=headers) as second:
+                assert next(second.iter_bytes()) == begin[0], "what was missed comes first"
+        gate.open()
+        answer = twin.result(20)
+    assert answer.content == b"".join(whole)
+    assert len(lane.upstream.requests) == 1
+    assert not lane.upstream.last.aborted
+
+
+def test_a_failure_is_not_repeated(gateway: Gateway, lane: Lane) -> None:
+    bad = {"error": {"message": "bad", "type": "invalid_request_error"}}
+    lane.upstream.script(reply(bad, 400), reply(completion("good")))
+    assert call(gateway, lane, "k5").status_code == 400
+    again = call(gateway, lane, "k5")
+    assert again.status_code == 200
+    assert "x-gateway-idempotent" not in again.headers
+    assert len(lane.upstream.requests) == 2
+
+
+def test_when_all_callers_leave_the_call_is_stopped(gateway: Gateway, lane: Lane) -> None:
+    lane.upstream.script([SSE_HEAD, chunk(delta("a")), Gate()])
+    headers = {"Idempotency-Key": "k6"}
+    with gateway.caller.stream("POST", CHAT, json=lane.body(stream=True), headers=headers) as one:
+        next(one.iter_bytes())
+    eventually(lambda: lane.upstream.last.aborted, "the provider is let go", within_s=3)
+    records = eventually(lambda: gateway.records_of(lane), "it is settled", within_s=8)
+    assert [one["outcome"] for one in records] == ["client_gone"]
