@@ -19,6 +19,8 @@ start.
         +-- UriTooLong              414
         +-- UnsupportedMediaType    415
         +-- RateLimited             429   the caller's own limits
+        +-- BudgetExceeded          429   what the key may spend
+        +-- TokenLimitExceeded      429   the tokens that the key may use
         +-- HeadersTooLarge         431
         +-- ClientGone              499   nobody is left to answer; seen in records only
         +-- Internal                500   a defect of fairlead
@@ -33,6 +35,7 @@ start.
         +-- UpstreamFirstTokenTimeout  504   ... to send the first event of a stream
         +-- UpstreamIdleTimeout     504   ... to go on in the middle of an answer
         +-- NoRoute                 503   no usable connection for the model
+        +-- LimitsUnknown           503   what the key has used is being looked up
         +-- Overloaded              503   fairlead's own bounds are reached
         +-- Draining                503   fairlead is stopping
         +-- ControlUnavailable      503   the control plane does not answer
@@ -129,6 +132,14 @@ class RateLimited(FairleadError):
     kind, status, type = "rate_limited", 429, "rate_limit_error"
 
 
+class BudgetExceeded(FairleadError):
+    kind, status, type = "budget_exceeded", 429, "rate_limit_error"
+
+
+class TokenLimitExceeded(FairleadError):
+    kind, status, type = "token_limit_exceeded", 429, "rate_limit_error"
+
+
 class HeadersTooLarge(FairleadError):
     kind, status, type = "headers_too_large", 431, "invalid_request_error"
 
@@ -183,6 +194,10 @@ class UpstreamIdleTimeout(FairleadError):
 
 class NoRoute(FairleadError):
     kind, status, type = "no_route", 503, "server_error"
+
+
+class LimitsUnknown(FairleadError):
+    kind, status, type = "limits_unknown", 503, "server_error"
 
 
 class Overloaded(FairleadError):

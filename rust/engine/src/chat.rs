@@ -75,7 +75,7 @@ impl Part {
         let model = admission.route_model.as_deref().unwrap_or_default();
         let digest = twins::digest(&[admission.route.path.as_bytes(), model.as_bytes(), body]);
         match shared.twins.enter(name, digest, clock::monotonic_ms()) {
-            Ok(Role::Leader(recording)) => Self::Leader(Leader::new(recording, exchange.id())),
+            Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id())),
             Ok(Role::Twin(recording)) => Self::Twin(recording),
             Err(fault) => Self::Refused(fault),
         }

@@ -347,7 +347,7 @@ pub struct Leader {
 }
 
 impl Leader {
-    pub fn new(recording: Arc<Recording>, id: u64) -> Self {
+    pub fn new(recording: &Arc<Recording>, id: u64) -> Self {
         let bell = Arc::new(Bell(Notify::new()));
         let source = Exchange::new(id, Arc::clone(&bell) as Arc<dyn Wake>);
         Self { source, bell, reader: recording.open() }

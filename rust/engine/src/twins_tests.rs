@@ -64,7 +64,7 @@ async fn settle_down() {
 async fn a_twin_that_comes_in_the_middle_gets_all_and_the_leader_may_leave() {
     let twins = Twins::default();
     let (first, second) = (caller(), caller());
-    let leading = Leader::new(leader(&twins, 0), 1);
+    let leading = Leader::new(&leader(&twins, 0), 1);
     let source = Arc::clone(&leading.source);
     let own = Arc::clone(&first);
     let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
@@ -121,7 +121,7 @@ async fn what_ended_well_is_given_for_five_seconds_and_a_failure_never() {
 async fn when_all_have_left_the_work_ends() {
     let twins = Twins::default();
     let first = caller();
-    let leading = Leader::new(leader(&twins, 0), 1);
+    let leading = Leader::new(&leader(&twins, 0), 1);
     let source = Arc::clone(&leading.source);
     let own = Arc::clone(&first);
     let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
@@ -142,7 +142,7 @@ async fn the_slowest_reader_holds_the_provider_back() {
     let twins = Twins::default();
     let first = caller();
     let recording = leader(&twins, 0);
-    let leading = Leader::new(Arc::clone(&recording), 1);
+    let leading = Leader::new(&recording, 1);
     let source = Arc::clone(&leading.source);
     let own = Arc::clone(&first);
     let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
@@ -163,7 +163,7 @@ async fn the_slowest_reader_holds_the_provider_back() {
 async fn a_long_answer_is_not_kept_but_reaches_its_caller() {
     let twins = Twins::default();
     let first = caller();
-    let leading = Leader::new(leader(&twins, 0), 1);
+    let leading = Leader::new(&leader(&twins, 0), 1);
     let source = Arc::clone(&leading.source);
     let own = Arc::clone(&first);
     let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
