@@ -9,9 +9,12 @@ __all__ = [
     "error_kinds",
     "hash_secret",
     "new_key",
+    "new_webhook_secret",
     "routes",
     "seal",
+    "sign_webhook",
     "unseal",
+    "verify_webhook",
     "version",
 ]
 
@@ -94,8 +97,29 @@ def new_key() -> tuple[str, str]:
 def hash_secret(text: str) -> str:
     """Lower-case hex of the SHA-256 of a random secret."""
 
-def address_allowed(address: str, policy: str) -> bool:
-    """Whether the gateway may dial an IP address; ``policy`` is ``operator`` or ``public``."""
+def address_allowed(address: str, policy: str, networks: str = "") -> bool:
+    """Whether the gateway may dial an IP address; ``policy`` is ``operator`` or ``public``.
+
+    ``networks``: a comma list of CIDRs that ``public`` may reach too. Link-local, metadata and multicast addresses are
+    never allowed. ``ValueError`` when a text is not what it should be.
+    """
+
+def new_webhook_secret() -> str:
+    """A fresh ``whsec_...`` of 256 random bits."""
+
+def sign_webhook(secrets: list[str], message_id: str, timestamp_s: int, body: bytes) -> str:
+    """The value of ``webhook-signature``, one signature for each secret; ``ValueError`` for what is no secret or id."""
+
+def verify_webhook(
+    secrets: list[str],
+    message_id: str,
+    timestamp: str,
+    signature: str,
+    body: bytes,
+    now_s: int,
+    tolerance_s: int = 300,
+) -> None:
+    """Returns when a delivery is genuine and of this time; ``ValueError`` says why it is not."""
 
 def version() -> str:
     """The package's version."""
