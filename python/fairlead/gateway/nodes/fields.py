@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictStr, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from fairlead.gateway.nodes.address import AddressRefused, normalise_base_url, normalise_path
+from fairlead.gateway.nodes.address import normalise_base_url, normalise_path
 from fairlead.gateway.nodes.headers import check_headers
 from fairlead.gateway.nodes.timeouts import Timeouts
 from fairlead.gateway.wire import Name, Text, Wire
