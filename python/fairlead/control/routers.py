@@ -14,6 +14,8 @@ from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
 from fairlead.store.services import BackgroundTask
 from fairlead.usage.router import router as usage
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
+from fairlead.webhooks.router import router as webhooks
+from fairlead.webhooks.tasks import TASKS as WEBHOOK_TASKS
 
-ROUTERS: tuple[APIRouter, ...] = (auth, keys, nodes, providers, settings, usage, health)
-TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS)
+ROUTERS: tuple[APIRouter, ...] = (auth, keys, nodes, providers, settings, usage, health, webhooks)
+TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS, *WEBHOOK_TASKS)
