@@ -97,7 +97,7 @@ def delete(
 
 
 @app.command("test")
-def test_(
+def ping(
     webhook: Webhook, data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False
 ) -> None:
     """Send `test.ping` now and say how it went."""
