@@ -10,9 +10,12 @@ __all__ = [
     "hash_secret",
     "limit_window",
     "new_key",
+    "new_webhook_secret",
     "routes",
     "seal",
+    "sign_webhook",
     "unseal",
+    "verify_webhook",
     "version",
 ]
 
@@ -101,8 +104,29 @@ def limit_window(period: str, reset_minute: int, now_ms: int) -> tuple[int, int]
     Each begins at ``reset_minute`` of its first day, UTC. ``ValueError`` for another period.
     """
 
-def address_allowed(address: str, policy: str) -> bool:
-    """Whether the gateway may dial an IP address; ``policy`` is ``operator`` or ``public``."""
+def address_allowed(address: str, policy: str, networks: str = "") -> bool:
+    """Whether the gateway may dial an IP address; ``policy`` is ``operator`` or ``public``.
+
+    ``networks``: a comma list of CIDRs that ``public`` may reach too. Link-local, metadata and multicast addresses are
+    never allowed. ``ValueError`` when a text is not what it should be.
+    """
+
+def new_webhook_secret() -> str:
+    """A fresh ``whsec_...`` of 256 random bits."""
+
+def sign_webhook(secrets: list[str], message_id: str, timestamp_s: int, body: bytes) -> str:
+    """The value of ``webhook-signature``, one signature for each secret; ``ValueError`` for what is no secret or id."""
+
+def verify_webhook(
+    secrets: list[str],
+    message_id: str,
+    timestamp: str,
+    signature: str,
+    body: bytes,
+    now_s: int,
+    tolerance_s: int = 300,
+) -> None:
+    """Returns when a delivery is genuine and of this time; ``ValueError`` says why it is not."""
 
 def version() -> str:
     """The package's version."""

@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from fairlead import _core
 from fairlead.errors import Refusal
 
 # What control computes with at once. Half of the cores, because the relay needs the others; measured on two, a second
@@ -142,11 +143,24 @@ class ServeFields(BaseModel):
     body_idle_ms: int = Field(
         30_000, ge=100, le=600_000, description="How long a caller may pause in a body."
     )
+    allow_private_fetch: str = Field(
+        "",
+        max_length=4096,
+        description="Private networks, as CIDRs with commas between, in which pages may be fetched "
+        "and webhooks delivered; metadata addresses never.",
+    )
 
     @field_validator("data_dir", "tls_certificate", "tls_key")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return path.expanduser().absolute() if path is not None else None
+
+    @field_validator("allow_private_fetch")
+    @classmethod
+    def _are_networks(cls, networks: str) -> str:
+        # The address is any: it is the list that is judged.
+        _core.address_allowed("127.0.0.1", "public", networks)
+        return networks
 
     @field_validator("initial_password", "secret_key")
     @classmethod

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from fairlead.cli import keys, nodes, providers, serve, standin, status, version
+from fairlead.cli import keys, nodes, providers, serve, standin, status, version, webhooks
 from fairlead.cli.failure import CommandFailed
 from fairlead.errors import Refusal
 
@@ -25,6 +25,8 @@ app.command("version")(version.version)
 app.add_typer(keys.app, name="keys")
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(providers.app, name="providers")
+app.add_typer(webhooks.app, name="webhooks")
+app.add_typer(webhooks.app, name="webhook", hidden=True)
 
 
 def run() -> int:

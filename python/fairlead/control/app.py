@@ -27,6 +27,7 @@ from fairlead.control.publisher import Publisher
 from fairlead.control.routers import ROUTERS, TASKS
 from fairlead.control.snapshot import compile_snapshot
 from fairlead.control.workers import Workers
+from fairlead.egress import Egress
 from fairlead.errors import Refusal
 from fairlead.identity.local_token import local_token_hash
 from fairlead.identity.router import SignIn
@@ -143,6 +144,12 @@ async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:
     )
     stack.push_async_callback(usage.close)
     await state.write(lambda con: check_key(con, sealer))
+    egress = Egress(config.allow_private_fetch)
+    stack.callback(egress.close)
     return Services(
-        config=config, data_dir=config.data_dir, state=State(state, sealer), usage=usage
+        config=config,
+        data_dir=config.data_dir,
+        state=State(state, sealer),
+        usage=usage,
+        egress=egress,
     )

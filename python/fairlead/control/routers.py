@@ -15,6 +15,8 @@ from fairlead.store.services import BackgroundTask
 from fairlead.usage.router import router as usage
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
 from fairlead.usage.token_limits.router import router as token_limits
+from fairlead.webhooks.router import router as webhooks
+from fairlead.webhooks.tasks import TASKS as WEBHOOK_TASKS
 
 ROUTERS: tuple[APIRouter, ...] = (
     auth,
@@ -24,6 +26,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     settings,
     usage,
     token_limits,
+    webhooks,
     health,
 )
-TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS)
+TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS, *WEBHOOK_TASKS)

@@ -30,6 +30,11 @@ class Wire(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
+def changed_names(change: Wire) -> list[str]:
+    """The fields that a body was sent with, as they are spelled in JSON, in order."""
+    return sorted(to_camel(name) for name in change.model_fields_set)
+
+
 class Message(Wire):
     """An answer that has nothing to show."""
 

@@ -26,6 +26,12 @@ class OperatorSettings(BaseModel):
         le=3650,
         description="Days after which usage records and request logs are deleted.",
     )
+    webhook_history_days: StrictInt = Field(
+        7,
+        ge=1,
+        le=90,
+        description="Days after which finished webhook deliveries are deleted.",
+    )
 
 
 def read_operator_settings(con: Connection) -> OperatorSettings:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
+from fairlead.egress import Egress
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
 from fairlead.store.state import State
@@ -53,6 +54,7 @@ class Services:
     data_dir: Path
     state: State
     usage: Database
+    egress: Egress = field(default_factory=Egress)
     workers: Callable[[], list[WorkerReport]] = field(default=list)
     tasks: Callable[[], list[TaskReport]] = field(default=list)
     snapshot_version: Callable[[], int] = field(default=int)

@@ -18,6 +18,7 @@ so nothing comes between. Rows carry no secondary index and no UNIQUE.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -39,6 +40,7 @@ class State:
         self.database = database
         self.sealer = sealer
         self._publish: Callable[[], Awaitable[None]] | None = None
+        self._watchers: list[asyncio.Event] = []
 
     def on_commit(self, publish: Callable[[], Awaitable[None]]) -> None:
         """What a commit awaits after the write: control's publisher."""
@@ -46,10 +48,29 @@ class State:
 
     async def commit(self, work: Work[T]) -> T:
         """Runs `work` in the writer and returns its result once it is stored and in force."""
-        result = await self.database.write(work)
+        result = await self.record(work)
         if self._publish is not None:
             await self._publish()
         return result
+
+    async def record(self, work: Work[T]) -> T:
+        """Runs `work` in the writer and returns its result once it is stored: for what the relay
+        does not need to know.
+        """
+        result = await self.database.write(work)
+        for watcher in self._watchers:
+            watcher.set()
+        return result
+
+    def watch(self) -> asyncio.Event:
+        """An event that is set after each change; whoever waits for it clears it."""
+        watcher = asyncio.Event()
+        self._watchers.append(watcher)
+        return watcher
+
+    def unwatch(self, watcher: asyncio.Event) -> None:
+        """Ends a `watch`."""
+        self._watchers.remove(watcher)
 
     async def read(self, work: Work[T]) -> T:
         """Runs `work` on a reader: one consistent moment, nothing it does is kept."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,10 @@ REJECTED_BYTES_MAX = 64 * 1024 * 1024
 
 log = structlog.get_logger("fairlead.usage")
 
+# Tells of a round's rows. Called after they are stored and before their files are deleted, so more
+# than once if it fails or control dies.
+Announce = Callable[[Sequence[pl.DataFrame]], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
@@ -45,9 +50,10 @@ class _Batch:
 class Ingest:
     """Moves settled requests from `<data dir>/spool` into the usage database."""
 
-    def __init__(self, usage: Database, spool_dir: Path) -> None:
+    def __init__(self, usage: Database, spool_dir: Path, announce: Announce | None = None) -> None:
         self._usage = usage
         self._spool_dir = spool_dir
+        self._announce = announce
         self._forgot_at = time.monotonic()
 
     async def run(self) -> None:
@@ -66,6 +72,8 @@ class Ingest:
             return 0
         batches = await asyncio.to_thread(self._parse, segments)
         await self._usage.write(lambda con: _insert(con, batches), deadline_s=WRITE_DEADLINE_S)
+        if self._announce is not None:
+            await self._announce([batch.rows for batch in batches])
         await asyncio.to_thread(_delete, segments)
         return len(segments)
 

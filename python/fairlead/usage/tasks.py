@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fairlead.store.services import BackgroundTask, Services
+from fairlead.usage.announce import announce
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.retention import run_retention
 
 
 async def _ingest(services: Services) -> None:
-    await Ingest(services.usage, services.data_dir / "spool").run()
+    tell = partial(announce, services.state)
+    await Ingest(services.usage, services.data_dir / "spool", tell).run()
 
 
 async def _retention(services: Services) -> None:

@@ -29,6 +29,63 @@ impl Policy {
         }
         self == Self::Operator || !is_internal(address)
     }
+
+    /// As `allows`, and an address in one of the networks that the operator named is as good as a public one. What is
+    /// never allowed stays so.
+    pub fn allows_with(self, address: IpAddr, networks: &Networks) -> bool {
+        self.allows(address) || (Self::Operator.allows(address) && networks.contains(address))
+    }
+}
+
+/// Private networks that an operator opened: a comma list of CIDRs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Networks(Vec<(IpAddr, u8)>);
+
+/// The part of a list that is no network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a network such as 10.1.0.0/16 or fd00::/8, without bits behind its prefix")]
+pub struct NotANetwork(String);
+
+impl Networks {
+    /// Reads `10.0.0.0/8, 127.0.0.1/32`; an empty text names none.
+    pub fn parse(list: &str) -> Result<Self, NotANetwork> {
+        let parts = list.split(',').map(str::trim);
+        if list.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        parts.map(|part| network(part).ok_or_else(|| NotANetwork(part.to_owned()))).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn contains(&self, address: IpAddr) -> bool {
+        let address = unmapped(address);
+        self.0.iter().any(|(base, prefix)| base.is_ipv4() == address.is_ipv4() && masked(address, *prefix) == *base)
+    }
+}
+
+fn network(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, prefix) = text.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    if !prefix.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let prefix: u8 = prefix.parse().ok()?;
+    let bits = if address.is_ipv4() { 32 } else { 128 };
+    // An IPv6 spelling of an IPv4 address would never match: the address is judged as the IPv4 one.
+    (prefix <= bits && masked(address, prefix) == address && unmapped(address) == address).then_some((address, prefix))
+}
+
+fn masked(address: IpAddr, prefix: u8) -> IpAddr {
+    let prefix = u32::from(prefix);
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32_u32.saturating_sub(prefix)).unwrap_or(0);
+            IpAddr::V4(Ipv4Addr::from(u32::from(v4) & mask))
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128_u32.saturating_sub(prefix)).unwrap_or(0);
+            IpAddr::V6(Ipv6Addr::from(u128::from(v6) & mask))
+        }
+    }
 }
 
 /// The IPv4 address inside the IPv6 forms that routers treat as IPv4 (mapped, compatible, NAT64, 6to4), so that no
@@ -131,6 +188,43 @@ mod tests {
     fn the_internet_is_for_all() {
         for text in ["1.1.1.1", "2606:4700::1111", "8.8.8.8"] {
             assert!(allows(Policy::Public, text) && allows(Policy::Operator, text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_named_network_is_reached_and_nothing_beside_it() {
+        let networks = Networks::parse("127.0.0.0/8, 10.1.2.0/24,fd12::/16 , ::1/128").expect("networks");
+        for (text, allowed) in [
+            ("127.0.0.1", true),
+            ("::ffff:127.0.0.1", true),
+            ("10.1.2.255", true),
+            ("10.1.3.0", false),
+            ("192.168.0.1", false),
+            ("::1", true),
+            ("fd12::7", true),
+            ("fd13::7", false),
+            ("1.1.1.1", true),
+        ] {
+            assert_eq!(Policy::Public.allows_with(text.parse().expect("an address"), &networks), allowed, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_network_opens_what_is_never_reached() {
+        let networks = Networks::parse("0.0.0.0/0,::/0").expect("networks");
+        for text in ["169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254", "0.0.0.0", "224.0.0.1", "fe80::1"] {
+            assert!(!Policy::Public.allows_with(text.parse().expect("an address"), &networks), "{text}");
+        }
+        assert!(Policy::Public.allows_with("10.0.0.1".parse().expect("an address"), &networks));
+    }
+
+    #[test]
+    fn a_list_of_networks_has_a_form() {
+        assert_eq!(Networks::parse(" "), Ok(Networks::default()));
+        for list in
+            ["10.0.0.1", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/+8", "10.0.0.0/8,", "x/8", "::ffff:10.0.0.0/104"]
+        {
+            assert!(Networks::parse(list).is_err(), "{list}");
         }
     }
 }

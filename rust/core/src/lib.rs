@@ -2,8 +2,8 @@
 //!
 //! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] (every door and who may pass),
 //! [`snapshot`] (the configuration a decision is made from), [`principal`] and [`policy`] (who is calling, and may they),
-//! [`usage`], [`price`] and [`record`] (what a request came to), [`secret`] (keys, hashes, sealing), [`egress`] (where a
-//! connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
+//! [`usage`], [`price`] and [`record`] (what a request came to), [`secret`] (keys, hashes, sealing), [`signature`] (how
+//! webhooks are signed), [`egress`] (where a connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
 
 #![forbid(unsafe_code)]
 
@@ -21,5 +21,6 @@ pub mod routes;
 pub mod schedule;
 pub mod secret;
 pub mod sessions;
+pub mod signature;
 pub mod snapshot;
 pub mod usage;

@@ -111,6 +111,10 @@ const fn management(method: &'static str, path: &'static str, body_limit_bytes: 
     }
 }
 
+const fn session(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
+    Route { tier: Tier::Session, ..management(method, path, body_limit_bytes, summary) }
+}
+
 /// The table.
 pub static ROUTES: &[Route] = &[
     public("GET", "/healthz", Answer::Health, NO_BODY, "Whether the relay is alive."),
@@ -149,6 +153,17 @@ pub static ROUTES: &[Route] = &[
     management("POST", "/api/usage/token-limits", RECORD, "Set a token limit; with an id, change it."),
     management("DELETE", "/api/usage/token-limits", NO_BODY, "Lift a token limit."),
     management("GET", "/api/monitoring/health", NO_BODY, "Health of the gateway and its providers."),
+    // Webhooks.
+    session("GET", "/api/webhooks", NO_BODY, "List webhook subscriptions."),
+    session("POST", "/api/webhooks", RECORD, "Create a webhook subscription; its secret is shown once."),
+    session("GET", "/api/webhooks/events", NO_BODY, "The events that can be subscribed to."),
+    session("GET", "/api/webhooks/{id}", NO_BODY, "One webhook subscription."),
+    session("PUT", "/api/webhooks/{id}", RECORD, "Change a webhook subscription."),
+    session("DELETE", "/api/webhooks/{id}", NO_BODY, "Delete a webhook subscription with its history."),
+    session("GET", "/api/webhooks/{id}/deliveries", NO_BODY, "Deliveries of a webhook, newest first."),
+    session("POST", "/api/webhooks/{id}/redeliver", RECORD, "Deliver one or a range of messages again."),
+    session("POST", "/api/webhooks/{id}/rotate-secret", RECORD, "Make a new signing secret; it is shown once."),
+    session("POST", "/api/webhooks/{id}/test", RECORD, "Send a test event now."),
 ];
 
 /// What a method and a raw path come to.

@@ -1,10 +1,11 @@
 //! Plain functions: tables for the other plane, secrets, the egress policy.
 
-use fairlead_core::egress::Policy;
+use fairlead_core::egress::{Networks, Policy};
 use fairlead_core::error::Kind;
 use fairlead_core::limit::Period;
 use fairlead_core::routes::{Answer, Tier, ROUTES};
 use fairlead_core::secret::{self, Sealer, SecretHash};
+use fairlead_core::signature::{self, SigningSecret};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -110,13 +111,51 @@ pub(crate) fn hash_secret(text: &str) -> String {
     SecretHash::of(text.as_bytes()).to_hex()
 }
 
-/// Whether the gateway may dial an address. `policy`: `operator` or `public`.
+/// Whether the gateway may dial an address. `policy`: `operator` or `public`; `networks`: private ones that are open.
 #[pyfunction]
-pub(crate) fn address_allowed(address: &str, policy: &str) -> PyResult<bool> {
+#[pyo3(signature = (address, policy, networks = ""))]
+pub(crate) fn address_allowed(address: &str, policy: &str, networks: &str) -> PyResult<bool> {
     let policy =
         Policy::from_name(policy).ok_or_else(|| PyValueError::new_err("policy must be 'operator' or 'public'"))?;
     let address: IpAddr = address.parse().map_err(|_| PyValueError::new_err("not an IP address"))?;
-    Ok(policy.allows(address))
+    let networks = Networks::parse(networks).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(policy.allows_with(address, &networks))
+}
+
+/// A fresh secret for signing webhooks.
+#[pyfunction]
+pub(crate) fn new_webhook_secret() -> PyResult<String> {
+    signature::new_secret().map_err(|error| PyOSError::new_err(error.to_string()))
+}
+
+/// The value of `webhook-signature`: one signature for each secret.
+#[pyfunction]
+pub(crate) fn sign_webhook(secrets: Vec<String>, message_id: &str, timestamp_s: i64, body: &[u8]) -> PyResult<String> {
+    signature::sign(&signing(&secrets)?, message_id, timestamp_s, body)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Returns when one of the signatures is of one of the secrets; `ValueError` says why not.
+#[pyfunction]
+#[pyo3(signature = (secrets, message_id, timestamp, signature, body, now_s, tolerance_s = signature::TOLERANCE_S))]
+pub(crate) fn verify_webhook(
+    secrets: Vec<String>,
+    message_id: &str,
+    timestamp: &str,
+    signature: &str,
+    body: &[u8],
+    now_s: i64,
+    tolerance_s: i64,
+) -> PyResult<()> {
+    signature::verify(&signing(&secrets)?, message_id, timestamp, signature, body, now_s, tolerance_s)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+fn signing(secrets: &[String]) -> PyResult<Vec<SigningSecret>> {
+    secrets
+        .iter()
+        .map(|text| SigningSecret::parse(text).map_err(|error| PyValueError::new_err(error.to_string())))
+        .collect()
 }
 
 /// The package's version.

@@ -24,4 +24,6 @@ mod _core {
     use crate::functions::{
         address_allowed, error_kinds, hash_secret, limit_window, new_key, routes, seal, unseal, version,
     };
+    #[pymodule_export]
+    use crate::functions::{new_webhook_secret, sign_webhook, verify_webhook};
 }

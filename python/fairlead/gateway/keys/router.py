@@ -27,9 +27,10 @@ from fairlead.gateway.keys.table import (
     list_keys,
     update_key,
 )
-from fairlead.gateway.wire import Limit, Offset, Wire
+from fairlead.gateway.wire import Limit, Offset, Wire, changed_names
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.store.outbox import Event, emit
 from fairlead.store.services import ServicesDep
 
 router = APIRouter(prefix="/api/keys", tags=["keys"])
@@ -101,6 +102,7 @@ async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> Creat
 
     def work(con: Connection) -> StoredKey:
         insert_key(con, key)
+        emit(con, Event("key.created", {"id": key.id, "name": new.name}))
         return _found(con, key.id)
 
     stored = await services.state.commit(work)
@@ -126,6 +128,11 @@ async def change(
         _refuse_granting(caller.principal, fields, before=key.fields)
         at_ms = max(now_ms(), key.updated_at_ms)
         update_key(con, replace(key, updated_at_ms=at_ms, fields=fields))
+        changed = changed_names(change)
+        emit(
+            con,
+            Event("key.updated", {"id": key_id, "name": fields.name, "changed": changed}),
+        )
         return _found(con, key_id)
 
     return _view(await services.state.commit(work))
@@ -136,21 +143,18 @@ async def delete(key_id: str, services: ServicesDep) -> Success:
     """Deletes the key; it is refused everywhere when this returns."""
 
     def work(con: Connection) -> None:
-        if not delete_key(con, key_id):
-            raise _no_such_key()
+        key = _found(con, key_id)
+        delete_key(con, key_id)
+        emit(con, Event("key.deleted", {"id": key_id, "name": key.fields.name}))
 
     await services.state.commit(work)
     return Success()
 
 
-def _no_such_key() -> NotFound:
-    return NotFound("There is no API key with this id.", param="id")
-
-
 def _found(con: Connection, key_id: str) -> StoredKey:
     key = find_key(con, key_id)
     if key is None:
-        raise _no_such_key()
+        raise NotFound("There is no API key with this id.", param="id")
     return key
 
 

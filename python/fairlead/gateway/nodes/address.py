@@ -9,12 +9,11 @@ are resolved.
 
 from __future__ import annotations
 
-import ipaddress
 import re
-import socket
 from urllib.parse import urlsplit
 
 from fairlead import _core
+from fairlead.host import NOT_HTTP_PORTS, AddressRefused, normalise_host
 
 MAX_URL_CHARS = 2048
 MAX_PATH_CHARS = 256
@@ -23,22 +22,9 @@ MAX_PATH_CHARS = 256
 # name.
 POLICY = "operator"
 
-# Services that speak before they listen, or act upon lines of text: an HTTP request must not be
-# smuggled to them.
-NOT_HTTP_PORTS = frozenset(
-    {21, 22, 23, 25, 53, 110, 119, 143, 389, 465, 587, 993, 995, 6379, 11211}
-)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)*/*")
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-
-
-class AddressRefused(ValueError):
-    """Why a URL or path is not taken, as the end of a sentence that begins with the field's
-    name.
-    """
 
 
 def normalise_base_url(text: str) -> str:
@@ -62,7 +48,9 @@ def normalise_base_url(text: str) -> str:
         raise AddressRefused("must hold no user name or password; send the key as apiKey")
     if port in NOT_HTTP_PORTS or port == 0:
         raise AddressRefused(f"must not have the port {port}, which is no HTTP service's")
-    host = _normalise_host(parts.netloc.rpartition(":")[0] if port is not None else parts.netloc)
+    host = normalise_host(
+        parts.netloc.rpartition(":")[0] if port is not None else parts.netloc, _allowed
+    )
     shown_port = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
     return f"{parts.scheme}://{host}{shown_port}{_normalise_path(parts.path)}"
 
@@ -88,38 +76,6 @@ def _normalise_path(path: str) -> str:
     ):
         raise AddressRefused("must have a path without `.` and `..`")
     return path.rstrip("/")
-
-
-def _normalise_host(host: str) -> str:
-    if host.startswith("["):
-        return f"[{_allowed(_ipv6(host))}]"
-    name = host.lower().removesuffix(".")
-    last_label = name.rpartition(".")[2]
-    if _NUMBER.fullmatch(last_label):
-        # Resolvers read such a host as an address, however it is spelled; so do we, or not at all.
-        return _allowed(_ipv4(name))
-    if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in name.split(".")):
-        raise AddressRefused(
-            "must have a host that is a DNS name (ASCII form), an IPv4 or a bracketed IPv6 address"
-        )
-    return name
-
-
-def _ipv4(text: str) -> str:
-    try:
-        return socket.inet_ntoa(socket.inet_aton(text))
-    except OSError:
-        raise AddressRefused("must have a host that is not a malformed IPv4 address") from None
-
-
-def _ipv6(text: str) -> str:
-    try:
-        address = ipaddress.IPv6Address(text[1:].removesuffix("]"))
-    except ValueError:
-        raise AddressRefused("must have a host that is not a malformed IPv6 address") from None
-    if not text.endswith("]") or address.scope_id is not None:
-        raise AddressRefused("must have an IPv6 address in brackets and without a zone")
-    return str(address)
 
 
 def _allowed(address: str) -> str:

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictStr, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from fairlead.gateway.nodes.address import AddressRefused, normalise_base_url, normalise_path
+from fairlead.gateway.nodes.address import normalise_base_url, normalise_path
 from fairlead.gateway.nodes.headers import check_headers
 from fairlead.gateway.nodes.timeouts import Timeouts
 from fairlead.gateway.wire import Name, Text, Wire
+from fairlead.host import AddressRefused
 
 NodeType = Literal["openai-compatible", "anthropic-compatible", "gemini-compatible"]
 ApiType = Literal[

@@ -25,9 +25,10 @@ from fairlead.gateway.nodes.timeouts import Timeouts
 from fairlead.gateway.providers.catalogue import catalogue
 from fairlead.gateway.providers.credentials import open_headers, reseal_connections, seal_headers
 from fairlead.gateway.providers.table import connections_of, forget_tests
-from fairlead.gateway.wire import Limit, Message, Offset, Wire
+from fairlead.gateway.wire import Limit, Message, Offset, Wire, changed_names
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import ServicesDep
 
@@ -99,6 +100,7 @@ async def create(new: NewNode, services: ServicesDep) -> OneNode:
             updated_at_ms=made_at_ms,
         )
         insert_node(con, node)
+        emit(con, Event("node.created", _told(node)))
         return node
 
     return _shown(await services.state.commit(work))
@@ -135,6 +137,7 @@ async def change(node_id: str, change: NodeChange, services: ServicesDep) -> One
             before.models_path,
         ):
             forget_tests(con, node_id)
+        emit(con, Event("node.updated", {**_told(after), "changed": changed_names(change)}))
         return after
 
     return _shown(await services.state.commit(work))
@@ -143,16 +146,21 @@ async def change(node_id: str, change: NodeChange, services: ServicesDep) -> One
 @router.delete("/{node_id}", summary="Delete a node that has no connections")
 async def delete(node_id: str, services: ServicesDep) -> Message:
     def work(con: Connection) -> None:
-        _found(con, node_id)
+        node = _found(con, node_id)
         users = connections_of(con, node_id)
         if users:
             names = ", ".join(f"`{each.name}` ({each.id})" for each in users[:NAMED_AT_MOST])
             more = f" and {len(users) - NAMED_AT_MOST} more" if len(users) > NAMED_AT_MOST else ""
             raise Conflict(f"The node has connections; delete them first: {names}{more}.")
         delete_node(con, node_id)
+        emit(con, Event("node.deleted", _told(node)))
 
     await services.state.commit(work)
     return Message(message="The node is deleted.")
+
+
+def _told(node: Node) -> dict[str, Any]:
+    return {"id": node.id, "name": node.name, "prefix": node.prefix}
 
 
 def _check_prefix(con: Connection, prefix: str, node_id: str) -> None:

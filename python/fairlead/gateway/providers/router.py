@@ -52,9 +52,10 @@ from fairlead.gateway.providers.views import (
     show_model,
     show_test,
 )
-from fairlead.gateway.wire import Limit, Message, Offset
+from fairlead.gateway.wire import Limit, Message, Offset, changed_names
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
+from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import ServicesDep
 
@@ -111,6 +112,7 @@ async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
             updated_at_ms=made_at_ms,
         )
         insert_connection(con, connection)
+        emit(con, Event("provider.created", _told(connection)))
         return connection
 
     return _shown(await services.state.commit(work))
@@ -147,6 +149,8 @@ async def change(
         provider = _provider_of(con, before)
         after = _changed(services.state.sealer, provider, before, change)
         update_connection(con, after)
+        changed = changed_names(change)
+        emit(con, Event("provider.updated", {**_told(after), "changed": changed}))
         return after
 
     return _shown(await services.state.commit(work))
@@ -155,8 +159,9 @@ async def change(
 @router.delete("/{connection_id}", summary="Delete a connection and its credential")
 async def delete(connection_id: str, services: ServicesDep) -> Message:
     def work(con: Database) -> None:
-        if not delete_connection(con, connection_id):
-            raise _no_such_connection()
+        connection = _found(con, connection_id)
+        delete_connection(con, connection_id)
+        emit(con, Event("provider.deleted", _told(connection)))
 
     await services.state.commit(work)
     return Message(message="The connection is deleted.")
@@ -183,6 +188,7 @@ async def test(connection_id: str, services: ServicesDep) -> TestView:
         # Changed meanwhile: what was found is not about what is stored.
         if (now.credentials_sealed, endpoint_now) == (connection.credentials_sealed, endpoint):
             update_connection(con, _tested(now, finding, tested_at_ms))
+            emit(con, Event("provider.tested", _told(now) | _found_out(finding)))
 
     await services.state.commit(keep)
     return show_test(finding, tested_at_ms)
@@ -203,6 +209,19 @@ async def models(connection_id: str, services: ServicesDep) -> ModelsView:
         models=[show_model(model) for model in known],
         source="local_catalog" if listed is None else "upstream",
     )
+
+
+def _told(connection: Connection) -> dict[str, Any]:
+    return {"id": connection.id, "name": connection.name, "provider": connection.provider}
+
+
+def _found_out(finding: Finding) -> dict[str, Any]:
+    return {
+        "valid": finding.valid,
+        "diagnosis": finding.diagnosis,
+        "statusCode": finding.status_code,
+        "latencyMs": finding.latency_ms,
+    }
 
 
 def _changed(
@@ -270,14 +289,10 @@ def _credentials(sealer: Sealer, provider: Provider, api_key: str | None) -> Cre
     return Credentials(api_key=api_key, headers=headers)
 
 
-def _no_such_connection() -> NotFound:
-    return NotFound("There is no provider connection with this id.", param="id")
-
-
 def _found(con: Database, connection_id: str) -> Connection:
     connection = find_connection(con, connection_id)
     if connection is None:
-        raise _no_such_connection()
+        raise NotFound("There is no provider connection with this id.", param="id")
     return connection
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import APIRouter
 from pydantic import Field, StrictInt, model_validator
+from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from fairlead.errors import Conflict
@@ -20,6 +21,7 @@ from fairlead.store.operator_settings import (
     read_operator_settings,
     write_operator_settings,
 )
+from fairlead.store.outbox import Event, emit
 from fairlead.store.services import ServicesDep
 
 router = APIRouter(prefix="/api/settings", tags=["settings"])
@@ -81,7 +83,9 @@ def _store(con: Connection, body: SettingsChange, *, keep: bool) -> SettingsView
     sent = body.model_dump(exclude={"settings_revision"}, exclude_unset=True)
     before = read_operator_settings(con) if keep else OperatorSettings()
     write_operator_settings(con, before.model_copy(update=sent))
-    count_up(con, REVISION)
+    changed = sorted(to_camel(name) for name in sent)
+    told = {"settingsRevision": count_up(con, REVISION), "changed": changed}
+    emit(con, Event("settings.updated", told))
     return _view(con)
 
 

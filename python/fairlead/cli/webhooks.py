@@ -1,0 +1,181 @@
+"""`fairlead webhooks`: who is told of events, and how that goes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fairlead.cli.failure import CommandFailed
+from fairlead.cli.options import DATA_DIR, DataDir, Json, Url
+
+app = typer.Typer(help="Listeners that are told of events.", no_args_is_help=True)
+
+Webhook = Annotated[str, typer.Argument(help="The webhook's id, name or URL.")]
+Secret = Annotated[
+    str | None,
+    typer.Option(
+        envvar="FAIRLEAD_WEBHOOK_SECRET",
+        hidden=True,
+        help="A command line is in every process list: use the variable.",
+    ),
+]
+
+
+@app.command("list")
+def list_(data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False) -> None:
+    """List the webhooks."""
+    from fairlead.cli.instance import Instance
+    from fairlead.cli.output import pick, show_json, show_table
+
+    with Instance(url, data_dir) as instance:
+        webhooks = instance.every("/api/webhooks", "webhooks")
+    if as_json:
+        show_json({"webhooks": webhooks, "total": len(webhooks)})
+        return
+    show_table(
+        ["id", "name", "url", "events", "state", "reason"],
+        [
+            [
+                *pick(one, "id", "name", "url"),
+                ", ".join(one["events"]),
+                *pick(one, "state", "disabledReason"),
+            ]
+            for one in webhooks
+        ],
+        empty="There are no webhooks: make one with `fairlead webhooks create <url>`.",
+    )
+
+
+@app.command()
+def create(
+    target: Annotated[str, typer.Argument(metavar="URL", help="The listener.")],
+    event: Annotated[
+        list[str] | None, typer.Option(help="An event; repeatable. All, if none is named.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="What for, for people.")] = None,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Make a webhook and print its secret: this once, it is not shown again."""
+    from fairlead.cli.instance import Instance
+    from fairlead.cli.output import show_json
+
+    body: dict[str, Any] = {"url": target, "events": event or ["*"]}
+    if name:
+        body["name"] = name
+    with Instance(url, data_dir) as instance:
+        created = instance.post("/api/webhooks", body)
+    if as_json:
+        show_json(created)
+        return
+    print(created["secret"])
+    print(
+        f"Keep it: it cannot be shown again. The webhook's id is {created['webhook']['id']}.",
+        file=sys.stderr,
+    )
+
+
+@app.command()
+def delete(
+    webhook: Webhook, data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False
+) -> None:
+    """Delete a webhook, what waits for it, and its history."""
+    from fairlead.cli.instance import Instance
+    from fairlead.cli.output import show_json
+
+    with Instance(url, data_dir) as instance:
+        found = _found(instance.every("/api/webhooks", "webhooks"), webhook)
+        answer = instance.delete(f"/api/webhooks/{found['id']}")
+    if as_json:
+        show_json({"id": found["id"], "url": found["url"], **answer})
+    else:
+        print(f"Deleted {found['url']} ({found['id']}).")
+
+
+@app.command("test")
+def ping(
+    webhook: Webhook, data_dir: DataDir = DATA_DIR, url: Url = None, as_json: Json = False
+) -> None:
+    """Send `test.ping` now and say how it went."""
+    from fairlead.cli.instance import Instance
+    from fairlead.cli.output import show_json
+
+    with Instance(url, data_dir) as instance:
+        found = _found(instance.every("/api/webhooks", "webhooks"), webhook)
+        answer = instance.post(f"/api/webhooks/{found['id']}/test", {})
+    if as_json:
+        show_json(answer)
+    if not answer["delivered"]:
+        status = f" with {answer['status']}" if answer["status"] else ""
+        raise CommandFailed(f"the test was not delivered{status}: {answer['errorKind']}.")
+    if not as_json:
+        print(f"Delivered: {answer['status']} after {answer['latencyMs']:.0f} ms.")
+
+
+@app.command()
+def deliveries(
+    webhook: Webhook,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many, the newest first.")] = 50,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """List what was sent to a webhook, the newest first."""
+    from fairlead.cli.instance import Instance
+    from fairlead.cli.output import pick, show_json, show_table
+
+    with Instance(url, data_dir) as instance:
+        found = _found(instance.every("/api/webhooks", "webhooks"), webhook)
+        answer = instance.get(f"/api/webhooks/{found['id']}/deliveries", limit=limit)
+    if as_json:
+        show_json(answer)
+        return
+    names = ("id", "event", "state", "status", "errorKind")
+    show_table(
+        ["id", "event", "state", "status", "error", "attempts", "created", "next attempt"],
+        [
+            [*pick(one, *names), len(one["attempts"]), *pick(one, "createdAt", "nextAttemptAt")]
+            for one in answer["deliveries"]
+        ],
+        empty="Nothing was sent to it yet.",
+    )
+
+
+@app.command()
+def verify(
+    message_id: Annotated[str, typer.Option("--id", help="Header `webhook-id`.")],
+    timestamp: Annotated[str, typer.Option(help="Header `webhook-timestamp`.")],
+    signature: Annotated[str, typer.Option(help="Header `webhook-signature`.")],
+    body: Annotated[Path, typer.Option(help="File with the body's exact bytes, `-` for stdin.")],
+    tolerance_s: Annotated[int, typer.Option(min=0, help="How old it may be, seconds.")] = 300,
+    secret: Secret = None,
+) -> None:
+    """Check a delivery that was received; the secret is in FAIRLEAD_WEBHOOK_SECRET."""
+    from fairlead import _core
+    from fairlead.moment import now_ms
+
+    if not secret:
+        raise CommandFailed("there is no secret: set FAIRLEAD_WEBHOOK_SECRET to it.")
+    try:
+        content = sys.stdin.buffer.read() if str(body) == "-" else body.read_bytes()
+    except OSError as error:
+        raise CommandFailed(f"{body} cannot be read: {error.strerror}.") from None
+    try:
+        _core.verify_webhook(
+            [secret], message_id, timestamp, signature, content, now_ms() // 1000, tolerance_s
+        )
+    except ValueError as error:
+        raise CommandFailed(f"the delivery is not genuine: {error}.") from None
+    print("The delivery is genuine.")
+
+
+def _found(webhooks: list[dict[str, Any]], wanted: str) -> dict[str, Any]:
+    from fairlead.cli.selection import one_of
+
+    # A URL that only one webhook has is as good as a name.
+    by_url = [one for one in webhooks if one["url"] == wanted]
+    return by_url[0] if len(by_url) == 1 else one_of(webhooks, wanted, "webhook")

@@ -1,0 +1,122 @@
+"""What fairlead tells listeners of: a closed list of events for each kind of webhook.
+
+Rooms raise an event with `fairlead.store.outbox.emit`, in the transaction of what happened. A
+delivery's body is `{"type", "timestamp", "data"}`; `data` has the members that stand here. A thin
+payload: it says what happened to which record, never a secret, a prompt or an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+Surface = Literal["gateway", "crawl", "service"]
+"""Whose webhook: a subscription at `/api/webhooks`, one crawl's hook, the generative service's."""
+
+SURFACES: tuple[str, ...] = get_args(Surface)
+
+EVERY: Final = "*"
+"""Subscribes to every event of a surface, those of later versions too."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """`data` names each member of the payload and says what it is."""
+
+    name: str
+    summary: str
+    data: Mapping[str, str]
+
+
+_CHANGED = "names of the fields that were sent"
+_KEY = {"id": "the key's id", "name": "its name"}
+_CONNECTION = {
+    "id": "the connection's id",
+    "name": "its name",
+    "provider": "catalogue id or node id",
+}
+_NODE = {"id": "the node's id", "name": "its name", "prefix": "its prefix"}
+_REQUEST = {
+    "requestId": "as in `X-Gateway-Request-Id`",
+    "timestamp": "when the request was admitted",
+    "keyId": "the caller's key, or null",
+    "endpoint": "endpoint category",
+    "model": "as the caller named it, or null",
+    "provider": "who served it, or null",
+    "connectionId": "over which connection, or null",
+    "status": "HTTP status that the caller got",
+    "outcome": "as in the request log",
+    "errorKind": "kind of the error, or null",
+    "tokensInput": "from the provider's usage",
+    "tokensOutput": "from the provider's usage",
+    "costUsdMicros": "integer micro-dollars",
+    "latencyMs": "admission to last byte",
+}
+
+
+def _table(*types: EventType) -> Mapping[str, EventType]:
+    return {each.name: each for each in types}
+
+
+CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
+    "gateway": _table(
+        EventType("key.created", "An API key was made.", _KEY),
+        EventType("key.updated", "An API key was changed.", {**_KEY, "changed": _CHANGED}),
+        EventType("key.deleted", "An API key was revoked.", _KEY),
+        EventType("provider.created", "A provider connection was made.", _CONNECTION),
+        EventType(
+            "provider.updated",
+            "A provider connection was changed.",
+            {**_CONNECTION, "changed": _CHANGED},
+        ),
+        EventType("provider.deleted", "A provider connection was deleted.", _CONNECTION),
+        EventType(
+            "provider.tested",
+            "A provider connection was tested, and the finding kept.",
+            {
+                **_CONNECTION,
+                "valid": "whether it can be used",
+                "diagnosis": "what was found",
+                "statusCode": "of the provider's answer, or null",
+                "latencyMs": "how long it took",
+            },
+        ),
+        EventType("node.created", "A provider node was made.", _NODE),
+        EventType("node.updated", "A provider node was changed.", {**_NODE, "changed": _CHANGED}),
+        EventType("node.deleted", "A provider node was deleted.", _NODE),
+        EventType(
+            "settings.updated",
+            "Settings were changed.",
+            {"settingsRevision": "the new revision", "changed": _CHANGED},
+        ),
+        EventType("request.completed", "A model call was answered in full.", _REQUEST),
+        EventType("request.failed", "A model call came to anything else.", _REQUEST),
+        EventType(
+            "webhook.disabled",
+            "A webhook was disabled because its listener is gone or failed too long.",
+            {"id": "the webhook's id", "url": "its listener", "reason": "why"},
+        ),
+        EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"}),
+    ),
+    "crawl": _table(
+        EventType("crawl.started", "The crawl began.", {"id": "the crawl's id"}),
+        EventType("crawl.page", "A page was read, or failed.", {"id": "the crawl's id"}),
+        EventType("crawl.completed", "The crawl is done.", {"id": "the crawl's id"}),
+        EventType("crawl.failed", "The crawl cannot go on.", {"id": "the crawl's id"}),
+        EventType("crawl.cancelled", "The crawl was cancelled.", {"id": "the crawl's id"}),
+        EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"}),
+    ),
+    "service": _table(
+        EventType("batch.succeeded", "A batch is done.", {"id": "the batch's id"}),
+        EventType("batch.cancelled", "A batch was cancelled.", {"id": "the batch's id"}),
+        EventType("batch.expired", "A batch ran out of time.", {"id": "the batch's id"}),
+        EventType("batch.failed", "A batch failed.", {"id": "the batch's id"}),
+        EventType("interaction.requires_action", "A call waits.", {"id": "the interaction's id"}),
+        EventType("interaction.completed", "It is done.", {"id": "the interaction's id"}),
+        EventType("interaction.failed", "It failed.", {"id": "the interaction's id"}),
+        EventType("interaction.cancelled", "It was cancelled.", {"id": "the interaction's id"}),
+        EventType("video.generated", "A video is ready.", {"id": "the operation's id"}),
+        EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"}),
+    ),
+}

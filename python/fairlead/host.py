@@ -1,0 +1,63 @@
+"""Hosts of URLs that somebody gave: one spelling per address, so that what is judged is what is
+dialled.
+
+Every form of an IPv4 address that C libraries understand becomes a dotted quad, and is judged as
+such. Names are judged when they are resolved.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable
+
+# Services that speak before they listen, or act upon lines of text: an HTTP request must not be
+# smuggled to them.
+NOT_HTTP_PORTS = frozenset(
+    {21, 22, 23, 25, 53, 110, 119, 143, 389, 465, 587, 993, 995, 6379, 11211}
+)
+
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+
+class AddressRefused(ValueError):
+    """Why a URL or path is not taken, as the end of a sentence that begins with the field's
+    name.
+    """
+
+
+def normalise_host(host: str, allowed: Callable[[str], str]) -> str:
+    """A DNS name in small letters, a dotted quad or a bracketed IPv6 address; `AddressRefused` for
+    anything else. `allowed` returns the address that it is given, or raises `AddressRefused`.
+    """
+    if host.startswith("["):
+        return f"[{allowed(_ipv6(host))}]"
+    name = host.lower().removesuffix(".")
+    last_label = name.rpartition(".")[2]
+    if _NUMBER.fullmatch(last_label):
+        # Resolvers read such a host as an address, however it is spelled; so do we, or not at all.
+        return allowed(_ipv4(name))
+    if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in name.split(".")):
+        raise AddressRefused(
+            "must have a host that is a DNS name (ASCII form), an IPv4 or a bracketed IPv6 address"
+        )
+    return name
+
+
+def _ipv4(text: str) -> str:
+    try:
+        return socket.inet_ntoa(socket.inet_aton(text))
+    except OSError:
+        raise AddressRefused("must have a host that is not a malformed IPv4 address") from None
+
+
+def _ipv6(text: str) -> str:
+    try:
+        address = ipaddress.IPv6Address(text[1:].removesuffix("]"))
+    except ValueError:
+        raise AddressRefused("must have a host that is not a malformed IPv6 address") from None
+    if not text.endswith("]") or address.scope_id is not None:
+        raise AddressRefused("must have an IPv6 address in brackets and without a zone")
+    return str(address)

@@ -1,0 +1,221 @@
+"""Whom to tell: endpoints of webhooks, and the secrets that their deliveries are signed with.
+
+It stands here and not in `fairlead.webhooks` because every room that lets a caller name a listener
+makes endpoints of its own surface and owner (a crawl, a batch) in the transaction of its own
+record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, Final, Literal
+from uuid import uuid4
+
+import structlog
+
+from fairlead.errors import Internal
+from fairlead.events import Surface
+from fairlead.store.file import Connection
+from fairlead.store.sealer import Sealer
+
+EndpointState = Literal["enabled", "disabled", "disabled_due_to_failed_deliveries"]
+"""Disabled by its owner, or by the engine: then `reason` says why."""
+
+# During a rotation; the oldest goes when there would be more.
+SECRETS_MAX: Final = 5
+TAIL_CHARS: Final = 4
+
+log = structlog.get_logger("fairlead.webhooks")
+
+_COLUMNS = (
+    "id", "surface", "owner", "name", "url", "events", "state", "reason", "failing_since_ms",
+    "not_before_ms", "created_at_ms", "updated_at_ms",
+)  # fmt: skip
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM webhook_endpoints"
+_MINE = "surface = ? AND owner IS NOT DISTINCT FROM ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A listener. `failing_since_ms` is when its first failure after the last success was,
+    `not_before_ms` what it asked for with `Retry-After`.
+    """
+
+    id: str
+    surface: Surface
+    owner: str | None
+    name: str | None
+    url: str
+    events: list[str]
+    state: EndpointState
+    reason: str | None
+    failing_since_ms: int | None
+    not_before_ms: int
+    created_at_ms: int
+    updated_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SecretPreview:
+    """What may be shown of a secret; it counts until `expires_at_ms`, or for good."""
+
+    endpoint_id: str
+    tail: str
+    created_at_ms: int
+    expires_at_ms: int | None
+
+
+def new_endpoint(
+    surface: Surface,
+    url: str,
+    events: Sequence[str],
+    at_ms: int,
+    *,
+    owner: str | None = None,
+    name: str | None = None,
+    enabled: bool = True,
+) -> Endpoint:
+    """A listener that is not stored yet; `url` comes from `Egress.check_target`."""
+    state: EndpointState = "enabled" if enabled else "disabled"
+    return Endpoint(
+        str(uuid4()), surface, owner, name, url, list(events), state, None, None, 0, at_ms, at_ms
+    )
+
+
+def insert_endpoint(con: Connection, sealer: Sealer, endpoint: Endpoint, secret: str) -> None:
+    """Adds a listener with its first secret (`whsec_...`), in the writer."""
+    marks = ", ".join("?" * len(_COLUMNS))
+    con.execute(
+        f"INSERT INTO webhook_endpoints ({', '.join(_COLUMNS)}) VALUES ({marks})",
+        list(astuple(endpoint)),
+    )
+    _insert_secret(con, sealer, endpoint.id, secret, endpoint.created_at_ms)
+
+
+def update_endpoint(con: Connection, endpoint: Endpoint) -> None:
+    """Replaces a listener's row, in the writer."""
+    con.execute(
+        f"UPDATE webhook_endpoints SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHERE id = ?",
+        [*astuple(endpoint)[1:], endpoint.id],
+    )
+
+
+def delete_endpoint(con: Connection, endpoint_id: str) -> None:
+    """Removes a listener with its secrets, what waits for it and its history, in the writer."""
+    con.execute("DELETE FROM webhook_endpoints WHERE id = ?", [endpoint_id])
+    con.execute("DELETE FROM webhook_secrets WHERE endpoint_id = ?", [endpoint_id])
+    con.execute("DELETE FROM webhook_deliveries WHERE endpoint_id = ?", [endpoint_id])
+    con.execute("DELETE FROM webhook_attempts WHERE endpoint_id = ?", [endpoint_id])
+
+
+def find_endpoint(
+    con: Connection, surface: Surface, endpoint_id: str, owner: str | None = None
+) -> Endpoint | None:
+    """The listener with this id, if it is of this surface and owner."""
+    row = con.execute(
+        f"{_SELECT} WHERE id = ? AND {_MINE}", [endpoint_id, surface, owner]
+    ).fetchone()
+    return None if row is None else Endpoint(*row)
+
+
+def endpoints_by_id(con: Connection, endpoint_ids: Sequence[str]) -> dict[str, Endpoint]:
+    """The listeners with these ids, of whatever surface."""
+    rows = con.execute(
+        f"{_SELECT} WHERE id IN (SELECT unnest(?::VARCHAR[]))", [list(endpoint_ids)]
+    ).fetchall()
+    return {row[0]: Endpoint(*row) for row in rows}
+
+
+def list_endpoints(
+    con: Connection, surface: Surface, limit: int, offset: int, owner: str | None = None
+) -> list[Endpoint]:
+    """Listeners of a surface and owner in the order of their making."""
+    rows = con.execute(
+        f"{_SELECT} WHERE {_MINE} ORDER BY created_at_ms, id LIMIT ? OFFSET ?",
+        [surface, owner, limit, offset],
+    ).fetchall()
+    return [Endpoint(*row) for row in rows]
+
+
+def count_endpoints(con: Connection, surface: Surface, owner: str | None = None) -> int:
+    """How many listeners a surface and owner have."""
+    row = con.execute(
+        f"SELECT count(*) FROM webhook_endpoints WHERE {_MINE}", [surface, owner]
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def rotate_secret(
+    con: Connection, sealer: Sealer, endpoint_id: str, secret: str, *, keep_ms: int, at_ms: int
+) -> None:
+    """Adds a secret, in the writer; those before it count for `keep_ms` more, at the longest."""
+    con.execute(
+        "DELETE FROM webhook_secrets WHERE endpoint_id = ? AND expires_at_ms <= ?",
+        [endpoint_id, at_ms],
+    )
+    if keep_ms == 0:
+        con.execute("DELETE FROM webhook_secrets WHERE endpoint_id = ?", [endpoint_id])
+    con.execute(
+        "UPDATE webhook_secrets SET expires_at_ms = least(coalesce(expires_at_ms, ?), ?) "
+        "WHERE endpoint_id = ?",
+        [at_ms + keep_ms, at_ms + keep_ms, endpoint_id],
+    )
+    con.execute(
+        "DELETE FROM webhook_secrets WHERE id IN (SELECT id FROM webhook_secrets "
+        "WHERE endpoint_id = ? ORDER BY created_at_ms DESC, id OFFSET ?)",
+        [endpoint_id, SECRETS_MAX - 1],
+    )
+    _insert_secret(con, sealer, endpoint_id, secret, at_ms)
+
+
+def live_secrets(
+    con: Connection, sealer: Sealer, endpoint_ids: Sequence[str], at_ms: int
+) -> dict[str, list[str]]:
+    """The secrets that count now, opened, the newest first: for the one place that signs. One that
+    does not open is told of in the log and left out.
+    """
+    rows = con.execute(
+        "SELECT endpoint_id, id, sealed FROM webhook_secrets "
+        "WHERE endpoint_id IN (SELECT unnest(?::VARCHAR[])) "
+        "AND (expires_at_ms IS NULL OR expires_at_ms > ?) ORDER BY created_at_ms DESC, id",
+        [list(endpoint_ids), at_ms],
+    ).fetchall()
+    opened: dict[str, list[str]] = {}
+    for endpoint_id, secret_id, sealed in rows:
+        try:
+            opened.setdefault(endpoint_id, []).append(sealer.unseal(secret_id, sealed).decode())
+        except Internal:
+            log.error("a webhook's secret does not open", endpoint=endpoint_id)
+    return opened
+
+
+def secret_previews(
+    con: Connection, endpoint_ids: Sequence[str], at_ms: int
+) -> dict[str, list[SecretPreview]]:
+    """What may be shown of the secrets that count now, the newest first."""
+    rows = con.execute(
+        "SELECT endpoint_id, tail, created_at_ms, expires_at_ms FROM webhook_secrets "
+        "WHERE endpoint_id IN (SELECT unnest(?::VARCHAR[])) "
+        "AND (expires_at_ms IS NULL OR expires_at_ms > ?) ORDER BY created_at_ms DESC, id",
+        [list(endpoint_ids), at_ms],
+    ).fetchall()
+    previews: dict[str, list[SecretPreview]] = {}
+    for row in rows:
+        previews.setdefault(row[0], []).append(SecretPreview(*row))
+    return previews
+
+
+def _insert_secret(
+    con: Connection, sealer: Sealer, endpoint_id: str, secret: str, at_ms: int
+) -> None:
+    secret_id = str(uuid4())
+    values: list[Any] = [
+        secret_id,
+        endpoint_id,
+        sealer.seal(secret_id, secret.encode()),
+        secret[-TAIL_CHARS:],
+        at_ms,
+        None,
+    ]
+    con.execute("INSERT INTO webhook_secrets VALUES (?, ?, ?, ?, ?, ?)", values)

@@ -1,0 +1,67 @@
+"""Settled model calls as events, for webhooks that subscribe to them.
+
+Usage and outbox are two databases, so there is no one transaction. A segment's file is deleted when
+both have taken it in; whatever dies before that, its calls are raised again under the same ids,
+and the outbox takes each id once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+import polars as pl
+
+from fairlead import _core
+from fairlead.moment import iso, moment_of
+from fairlead.store.file import Connection
+from fairlead.store.outbox import Event, emit, has_listener
+from fairlead.store.state import State
+
+EVENTS: Final = ("request.completed", "request.failed")
+# What is answered without a provider is no model call.
+_NOT_CALLS: Final = ("models", "management", "public")
+# In one transaction, so that other writes need not wait long.
+AT_ONCE: Final = 2000
+
+
+async def announce(state: State, batches: Sequence[pl.DataFrame]) -> None:
+    """Raises an event for each model call. A call whose key asked for no log is not told of."""
+    if not await state.read(lambda con: has_listener(con, *EVENTS)):
+        return
+    events = _events(pl.concat(batches))
+    while chunk := list(islice(events, AT_ONCE)):
+        await state.record(partial(_emit, chunk))
+
+
+def _emit(events: Sequence[Event], con: Connection) -> None:
+    emit(con, *events)
+
+
+def _events(rows: pl.DataFrame) -> Iterator[Event]:
+    told = rows.filter(~pl.col("no_log") & ~pl.col("endpoint").is_in(_NOT_CALLS))
+    for row in told.iter_rows(named=True):
+        name = "request.completed" if row["outcome"] == "completed" else "request.failed"
+        message_id = f"msg_{_core.hash_secret(row['request_id'])[:40]}"
+        yield Event(name, _data(row), id=message_id)
+
+
+def _data(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "requestId": row["request_id"],
+        "timestamp": iso(moment_of(row["ts_ms"])),
+        "keyId": row["key_id"],
+        "endpoint": row["endpoint"],
+        "model": row["model"],
+        "provider": row["provider"],
+        "connectionId": row["connection_id"],
+        "status": row["status"],
+        "outcome": row["outcome"],
+        "errorKind": row["error_kind"],
+        "tokensInput": row["tokens_input"],
+        "tokensOutput": row["tokens_output"],
+        "costUsdMicros": row["cost_usd_micros"],
+        "latencyMs": row["latency_ms"],
+    }

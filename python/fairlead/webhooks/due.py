@@ -1,0 +1,89 @@
+"""What is to be delivered now: a few of each endpoint, so that no queue stands before another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.store.file import Connection
+from fairlead.store.sealer import Sealer
+from fairlead.store.webhook_endpoints import live_secrets
+from fairlead.webhooks.attempt import Parcel
+
+IN_FLIGHT_MAX: Final = 256
+PER_ENDPOINT_MAX: Final = 8
+# Above this, an endpoint that has something in flight gets no more: many that begin to stall at once
+# must not fill the room before they are known to fail.
+CROWDED: Final = 128
+# An endpoint whose last attempt failed gets one at a time, and all such endpoints together leave
+# most of the room to those that answer.
+FAILING_MAX: Final = 64
+
+_DUE = """
+WITH due AS (
+    SELECT
+        d.id, d.endpoint_id, d.message_id, d.tries, d.expires_at_ms, d.next_attempt_at_ms,
+        e.url, e.failing_since_ms IS NOT NULL AS failing,
+        row_number() OVER (PARTITION BY d.endpoint_id ORDER BY d.next_attempt_at_ms, d.id) AS place
+    FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+    WHERE d.state = 'pending' AND d.next_attempt_at_ms <= $now
+        AND e.state = 'enabled' AND e.not_before_ms <= $now
+        AND d.id NOT IN (SELECT unnest($in_flight::VARCHAR[]))
+)
+SELECT due.id, due.endpoint_id, due.message_id, due.tries, due.expires_at_ms, due.url, due.failing,
+    m.body
+FROM due JOIN webhook_messages m ON m.id = due.message_id
+WHERE due.place <= $per_endpoint
+ORDER BY due.place, due.next_attempt_at_ms
+"""
+
+_NEXT = """
+SELECT min(greatest(d.next_attempt_at_ms, e.not_before_ms))
+FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
+WHERE d.state = 'pending' AND e.state = 'enabled'
+    AND greatest(d.next_attempt_at_ms, e.not_before_ms) > ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A delivery to be tried now, after `tries` failed ones since it was put into the queue."""
+
+    id: str
+    endpoint_id: str
+    tries: int
+    expires_at_ms: int
+    failing: bool
+    parcel: Parcel
+
+
+def find_due(
+    con: Connection, sealer: Sealer, now_ms: int, in_flight: Mapping[str, Due]
+) -> tuple[list[Due], int | None]:
+    """Deliveries for which there is room beside those in flight, and when the next one after now
+    is due.
+    """
+    rows = con.execute(
+        _DUE, {"now": now_ms, "in_flight": list(in_flight), "per_endpoint": PER_ENDPOINT_MAX}
+    ).fetchall()
+    secrets = live_secrets(con, sealer, list({row[1] for row in rows}), now_ms)
+    busy = Counter(each.endpoint_id for each in in_flight.values())
+    failing_busy = sum(each.failing for each in in_flight.values())
+    room = IN_FLIGHT_MAX - len(in_flight)
+    chosen: list[Due] = []
+    for delivery_id, endpoint_id, message_id, tries, expires_at_ms, url, failing, body in rows:
+        if len(chosen) >= room:
+            break
+        is_crowded = len(in_flight) + len(chosen) >= CROWDED
+        if busy[endpoint_id] >= (1 if failing or is_crowded else PER_ENDPOINT_MAX):
+            continue
+        if failing and failing_busy >= FAILING_MAX:
+            continue
+        busy[endpoint_id] += 1
+        failing_busy += failing
+        parcel = Parcel(message_id, body.encode(), url, tuple(secrets.get(endpoint_id, ())))
+        chosen.append(Due(delivery_id, endpoint_id, tries, expires_at_ms, failing, parcel))
+    following = con.execute(_NEXT, [now_ms]).fetchone()
+    return chosen, following[0] if following else None

@@ -1,0 +1,161 @@
+"""Deliveries as they are shown and sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.store.file import Connection
+from fairlead.store.outbox import DELIVERY_WINDOW_MS, PENDING_MAX, ordered_id
+from fairlead.webhooks.attempt import Answer
+
+REDELIVERED_AT_MOST: Final = 10_000
+
+_COLUMNS = (
+    "id", "message_id", "event", "state", "attempts", "created_at_ms", "next_attempt_at_ms",
+    "finished_at_ms", "status", "error", "latency_ms",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message on its way to one endpoint; `status`, `error` and `latency_ms` are of the last
+    attempt.
+    """
+
+    id: str
+    message_id: str
+    event: str
+    state: str
+    attempts: int
+    created_at_ms: int
+    next_attempt_at_ms: int
+    finished_at_ms: int | None
+    status: int | None
+    error: str | None
+    latency_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try of a delivery."""
+
+    delivery_id: str
+    number: int
+    at_ms: int
+    latency_ms: float
+    status: int | None
+    error: str | None
+
+
+def list_deliveries(
+    con: Connection, endpoint_id: str, state: str | None, limit: int, offset: int
+) -> tuple[list[Delivery], int]:
+    """Deliveries of an endpoint, the newest first, and how many there are."""
+    condition = "endpoint_id = $endpoint AND ($state IS NULL OR state = $state)"
+    values = {"endpoint": endpoint_id, "state": state}
+    rows = con.execute(
+        f"SELECT {', '.join(_COLUMNS)} FROM webhook_deliveries WHERE {condition} "
+        "ORDER BY created_at_ms DESC, id DESC LIMIT $limit OFFSET $offset",
+        {**values, "limit": limit, "offset": offset},
+    ).fetchall()
+    total = con.execute(
+        f"SELECT count(*) FROM webhook_deliveries WHERE {condition}", values
+    ).fetchone()
+    return [Delivery(*row) for row in rows], int(total[0]) if total else 0
+
+
+def attempts_of(con: Connection, delivery_ids: Sequence[str]) -> dict[str, list[Attempt]]:
+    """Attempts of deliveries, in their order."""
+    rows = con.execute(
+        "SELECT delivery_id, number, at_ms, latency_ms, status, error FROM webhook_attempts "
+        "WHERE delivery_id IN (SELECT unnest(?::VARCHAR[])) ORDER BY delivery_id, at_ms, number",
+        [list(delivery_ids)],
+    ).fetchall()
+    found: dict[str, list[Attempt]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(Attempt(*row))
+    return found
+
+
+def find_delivery(con: Connection, endpoint_id: str, delivery_id: str) -> Delivery | None:
+    """The delivery of an endpoint with this id."""
+    row = con.execute(
+        f"SELECT {', '.join(_COLUMNS)} FROM webhook_deliveries WHERE endpoint_id = ? AND id = ?",
+        [endpoint_id, delivery_id],
+    ).fetchone()
+    return None if row is None else Delivery(*row)
+
+
+def requeue(con: Connection, endpoint_id: str, delivery_ids: Sequence[str], at_ms: int) -> None:
+    """Puts deliveries into the queue anew, in the writer: the same message, the same id, another
+    24 hours.
+    """
+    con.execute(
+        "UPDATE webhook_deliveries SET state = 'pending', tries = 0, next_attempt_at_ms = ?, "
+        "expires_at_ms = ?, finished_at_ms = NULL "
+        "WHERE endpoint_id = ? AND id IN (SELECT unnest(?::VARCHAR[]))",
+        [at_ms, at_ms + DELIVERY_WINDOW_MS, endpoint_id, list(delivery_ids)],
+    )
+
+
+def deliveries_between(
+    con: Connection, endpoint_id: str, state: str, from_ms: int, until_ms: int
+) -> list[str]:
+    """Ids of finished deliveries that were queued in a range, the oldest first, one more than may
+    be sent again at once.
+    """
+    rows = con.execute(
+        "SELECT id FROM webhook_deliveries WHERE endpoint_id = ? AND state <> 'pending' "
+        "AND (? = 'any' OR state = ?) AND created_at_ms >= ? AND created_at_ms < ? "
+        "ORDER BY created_at_ms, id LIMIT ?",
+        [endpoint_id, state, state, from_ms, until_ms, REDELIVERED_AT_MOST + 1],
+    ).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def room_for(con: Connection, endpoint_id: str) -> int:
+    """How many more deliveries may wait for an endpoint."""
+    row = con.execute(
+        "SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = ? AND state = 'pending'",
+        [endpoint_id],
+    ).fetchone()
+    return PENDING_MAX - int(row[0] if row else 0)
+
+
+def insert_tested(
+    con: Connection,
+    endpoint_id: str,
+    message: tuple[str, str, str],
+    answer: Answer,
+    ended_at_ms: int,
+) -> str:
+    """Keeps a test that is over, in the writer: it has one attempt. `message` is id, event and
+    body. The delivery's id.
+    """
+    message_id, event, body = message
+    delivery_id = ordered_id(answer.at_ms)
+    state = "delivered" if answer.error is None else "failed"
+    con.execute(
+        "INSERT INTO webhook_messages VALUES (?, ?, ?, ?)", [message_id, event, body, answer.at_ms]
+    )
+    con.execute(
+        "INSERT INTO webhook_deliveries VALUES (?, ?, ?, ?, ?, 1, 1, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            delivery_id, endpoint_id, message_id, event, state, answer.at_ms, ended_at_ms,
+            ended_at_ms, ended_at_ms, answer.status, answer.error, answer.latency_ms,
+        ],
+    )  # fmt: skip
+    con.execute(
+        "INSERT INTO webhook_attempts VALUES (?, ?, 1, ?, ?, ?, ?)",
+        [
+            delivery_id,
+            endpoint_id,
+            answer.at_ms,
+            answer.latency_ms,
+            answer.status,
+            answer.error,
+        ],
+    )
+    return delivery_id

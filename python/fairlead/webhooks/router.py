@@ -1,0 +1,311 @@
+"""`/api/webhooks`: subscriptions to the gateway's events, their deliveries, tests and secrets."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal
+
+import orjson
+from fastapi import APIRouter, Query
+
+from fairlead import _core
+from fairlead.egress import Egress
+from fairlead.errors import Conflict, InvalidRequest, NotFound, Overloaded
+from fairlead.host import AddressRefused
+from fairlead.moment import iso, moment_of, ms_of, now_ms
+from fairlead.store.file import Connection
+from fairlead.store.outbox import ordered_id
+from fairlead.store.services import Services, ServicesDep
+from fairlead.store.webhook_endpoints import (
+    Endpoint,
+    count_endpoints,
+    delete_endpoint,
+    find_endpoint,
+    insert_endpoint,
+    list_endpoints,
+    live_secrets,
+    new_endpoint,
+    rotate_secret,
+    secret_previews,
+    update_endpoint,
+)
+from fairlead.webhooks.attempt import Parcel, attempt
+from fairlead.webhooks.fields import (
+    Limit,
+    NewWebhook,
+    Offset,
+    Redelivery,
+    Rotation,
+    WebhookChange,
+    Wire,
+)
+from fairlead.webhooks.history import (
+    REDELIVERED_AT_MOST,
+    attempts_of,
+    deliveries_between,
+    find_delivery,
+    insert_tested,
+    list_deliveries,
+    requeue,
+    room_for,
+)
+from fairlead.webhooks.views import (
+    DeliveryList,
+    EventList,
+    NewSecret,
+    OneWebhook,
+    Requeued,
+    TestView,
+    WebhookList,
+    WebhookView,
+    show_delivery,
+    show_events,
+    show_webhook,
+)
+
+router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])
+
+ENDPOINTS_MAX: Final = 500
+TESTS_AT_ONCE: Final = 8
+HOUR_MS: Final = 3_600_000
+
+_tests = asyncio.Semaphore(TESTS_AT_ONCE)
+
+
+class Success(Wire):
+    success: bool = True
+
+
+@router.get("", summary="List webhook subscriptions")
+async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> WebhookList:
+    """A page of subscriptions, oldest first."""
+
+    def look(con: Connection) -> tuple[list[WebhookView], int]:
+        found = list_endpoints(con, "gateway", limit, offset)
+        secrets = secret_previews(con, [each.id for each in found], now_ms())
+        views = [show_webhook(each, secrets.get(each.id, ())) for each in found]
+        return views, count_endpoints(con, "gateway")
+
+    webhooks, total = await services.state.read(look)
+    return WebhookList.model_construct(webhooks=webhooks, total=total, limit=limit, offset=offset)
+
+
+@router.post(
+    "", status_code=201, summary="Make a webhook subscription; its secret is in this answer only"
+)
+async def create(new: NewWebhook, services: ServicesDep) -> NewSecret:
+    """Makes a subscription; its secret is sealed."""
+    url = await _checked_url(services.egress, new.url)
+    secret = new.secret or _core.new_webhook_secret()
+    endpoint = new_endpoint("gateway", url, new.events, now_ms(), name=new.name, enabled=new.active)
+
+    def work(con: Connection) -> WebhookView:
+        if count_endpoints(con, "gateway") >= ENDPOINTS_MAX:
+            raise Conflict(f"There are {ENDPOINTS_MAX} webhooks, the most: delete one first.")
+        insert_endpoint(con, services.state.sealer, endpoint, secret)
+        return _view(con, endpoint)
+
+    return NewSecret.model_construct(webhook=await services.state.record(work), secret=secret)
+
+
+@router.get("/events", summary="The events that can be subscribed to, with their payloads")
+async def events() -> EventList:
+    """The catalogue."""
+    return show_events()
+
+
+@router.get("/{webhook_id}", summary="One webhook subscription")
+async def read(webhook_id: str, services: ServicesDep) -> OneWebhook:
+    """The subscription's record."""
+    view = await services.state.read(lambda con: _view(con, _found(con, webhook_id)))
+    return OneWebhook.model_construct(webhook=view)
+
+
+@router.put("/{webhook_id}", summary="Change a webhook; fields that are not sent stay")
+async def change(webhook_id: str, change: WebhookChange, services: ServicesDep) -> OneWebhook:
+    """Changes what was sent. Switched off, what waits for it stays, and goes out if it is switched
+    on within a day.
+    """
+    sent = change.model_fields_set
+    columns: dict[str, Any] = {name: getattr(change, name) for name in sent & {"events", "name"}}
+    if "url" in sent:
+        columns["url"] = await _checked_url(services.egress, change.url)
+
+    def work(con: Connection) -> WebhookView:
+        before = _found(con, webhook_id)
+        at_ms = max(now_ms(), before.updated_at_ms + 1)
+        after = replace(before, **columns, updated_at_ms=at_ms)
+        if "active" in sent:
+            after = _switched(after, enabled=change.active)
+        elif "url" in sent:
+            # What was found out of the old listener is not about the new one.
+            after = replace(after, failing_since_ms=None, not_before_ms=0)
+        update_endpoint(con, after)
+        if "secret" in sent:
+            sealer = services.state.sealer
+            rotate_secret(con, sealer, after.id, change.secret, keep_ms=0, at_ms=at_ms)
+        return _view(con, after)
+
+    return OneWebhook.model_construct(webhook=await services.state.record(work))
+
+
+@router.delete("/{webhook_id}", summary="Delete a webhook, what waits for it, and its history")
+async def delete(webhook_id: str, services: ServicesDep) -> Success:
+    """Deletes the subscription; nothing more is sent to it once this returns, but what is on its
+    way.
+    """
+
+    def work(con: Connection) -> None:
+        delete_endpoint(con, _found(con, webhook_id).id)
+
+    await services.state.record(work)
+    return Success()
+
+
+@router.get("/{webhook_id}/deliveries", summary="Deliveries with their attempts, newest first")
+async def deliveries(
+    webhook_id: str,
+    services: ServicesDep,
+    state: Annotated[Literal["pending", "delivered", "failed"] | None, Query()] = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> DeliveryList:
+    """A page of the history."""
+
+    def look(con: Connection) -> DeliveryList:
+        found, total = list_deliveries(con, _found(con, webhook_id).id, state, limit, offset)
+        attempts = attempts_of(con, [each.id for each in found])
+        return DeliveryList.model_construct(
+            deliveries=[show_delivery(each, attempts.get(each.id, ())) for each in found],
+            total=total,
+            limit=limit,
+            offset=offset,
+        )
+
+    return await services.state.read(look)
+
+
+@router.post("/{webhook_id}/test", summary="Send `test.ping` now, once, and say how it went")
+async def test(webhook_id: str, services: ServicesDep) -> TestView:
+    """Sends a test, also to a webhook that is switched off. It is in the history, and is not
+    repeated.
+    """
+    if _tests.locked():
+        raise Overloaded("Too many tests are running; try again.", retry_after_s=5)
+    async with _tests:
+        return await _test(webhook_id, services)
+
+
+@router.post("/{webhook_id}/rotate-secret", summary="Make a new secret; the old ones fade out")
+async def rotate(webhook_id: str, rotation: Rotation, services: ServicesDep) -> NewSecret:
+    """Deliveries carry a signature of each secret that counts; `keepPreviousHours` 0 ends the old
+    ones at once.
+    """
+    secret = rotation.secret or _core.new_webhook_secret()
+    sealer = services.state.sealer
+
+    def work(con: Connection) -> WebhookView:
+        endpoint = _found(con, webhook_id)
+        at_ms = max(now_ms(), endpoint.updated_at_ms + 1)
+        keep_ms = rotation.keep_previous_hours * HOUR_MS
+        rotate_secret(con, sealer, endpoint.id, secret, keep_ms=keep_ms, at_ms=at_ms)
+        after = replace(endpoint, updated_at_ms=at_ms)
+        update_endpoint(con, after)
+        return _view(con, after)
+
+    return NewSecret.model_construct(webhook=await services.state.record(work), secret=secret)
+
+
+@router.post("/{webhook_id}/redeliver", summary="Send one delivery, or a range of them, again")
+async def redeliver(webhook_id: str, which: Redelivery, services: ServicesDep) -> Requeued:
+    """The same messages with the same ids and bodies, newly signed, with another day of tries."""
+
+    def work(con: Connection) -> int:
+        endpoint = _found(con, webhook_id)
+        if endpoint.state != "enabled":
+            raise Conflict("The webhook is switched off: send active true first.")
+        at_ms = now_ms()
+        chosen = _chosen(con, endpoint.id, which, at_ms)
+        if len(chosen) > room_for(con, endpoint.id):
+            raise Conflict("Too many deliveries wait for this webhook: try again when fewer do.")
+        requeue(con, endpoint.id, chosen, at_ms)
+        return len(chosen)
+
+    return Requeued(requeued=await services.state.record(work))
+
+
+async def _test(webhook_id: str, services: Services) -> TestView:
+    state = services.state
+    at_ms = now_ms()
+
+    def look(con: Connection) -> tuple[Endpoint, list[str]]:
+        endpoint = _found(con, webhook_id)
+        return endpoint, live_secrets(con, state.sealer, [endpoint.id], at_ms).get(endpoint.id, [])
+
+    endpoint, secrets = await state.read(look)
+    message_id = f"msg_{ordered_id(at_ms)}"
+    data = {"message": "This is a test of fairlead's webhooks."}
+    body = orjson.dumps({"type": "test.ping", "timestamp": iso(moment_of(at_ms)), "data": data})
+    parcel = Parcel(message_id, body, endpoint.url, tuple(secrets))
+    answer = await attempt(parcel, services.egress, at_ms)
+    message = (message_id, "test.ping", body.decode())
+
+    def keep(con: Connection) -> str:
+        # Deleted meanwhile: there is no history to keep it in.
+        return insert_tested(con, _found(con, webhook_id).id, message, answer, now_ms())
+
+    delivery_id = await state.record(keep)
+    return TestView.model_construct(
+        delivered=answer.error is None,
+        status=answer.status,
+        error_kind=answer.error,
+        latency_ms=answer.latency_ms,
+        delivery_id=delivery_id,
+        message_id=message_id,
+    )
+
+
+def _chosen(con: Connection, endpoint_id: str, which: Redelivery, at_ms: int) -> list[str]:
+    if which.delivery_id is not None:
+        if find_delivery(con, endpoint_id, which.delivery_id) is None:
+            raise NotFound(
+                "There is no delivery with this id in the webhook's history.", param="deliveryId"
+            )
+        return [which.delivery_id]
+    from_ms = ms_of(which.from_) if which.from_ else 0
+    until_ms = ms_of(which.to) if which.to else at_ms
+    if from_ms >= until_ms:
+        raise InvalidRequest("from must be before to.", param="from")
+    found = deliveries_between(con, endpoint_id, which.state, from_ms, until_ms)
+    if len(found) > REDELIVERED_AT_MOST:
+        raise InvalidRequest(
+            f"The range has more than {REDELIVERED_AT_MOST} deliveries: name a shorter one.",
+            param="from",
+        )
+    return found
+
+
+async def _checked_url(egress: Egress, url: str) -> str:
+    try:
+        return await egress.check_target(url)
+    except AddressRefused as error:
+        raise InvalidRequest(f"url {error}.", param="url") from None
+
+
+def _switched(endpoint: Endpoint, *, enabled: bool) -> Endpoint:
+    if not enabled:
+        return replace(endpoint, state="disabled", reason=None)
+    return replace(endpoint, state="enabled", reason=None, failing_since_ms=None, not_before_ms=0)
+
+
+def _found(con: Connection, webhook_id: str) -> Endpoint:
+    endpoint = find_endpoint(con, "gateway", webhook_id)
+    if endpoint is None:
+        raise NotFound("There is no webhook with this id.", param="id")
+    return endpoint
+
+
+def _view(con: Connection, endpoint: Endpoint) -> WebhookView:
+    secrets = secret_previews(con, [endpoint.id], now_ms())
+    return show_webhook(endpoint, secrets.get(endpoint.id, ()))

@@ -1,0 +1,113 @@
+"""Delivering: takes up what is due, as much as there is room for, and writes down what became of
+it.
+
+Control is the only process with the database, so what is in flight needs no lease in it: a delivery
+stays `pending` until its outcome is committed. If control dies before that, it is due again when
+control is back, under the same id. If storing an outcome fails, the worker ends with that error,
+and its owner starts it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from fairlead.egress import Egress
+from fairlead.moment import now_ms
+from fairlead.store.state import State
+from fairlead.webhooks.attempt import attempt
+from fairlead.webhooks.due import Due, find_due
+from fairlead.webhooks.settle import Ended, settle
+
+# What ends within this is written down together.
+GATHER_S: Final = 0.02
+# Changes are told; this is for those that nobody told of.
+LOOK_AGAIN_S: Final = 5.0
+FAREWELL_S: Final = 2.0
+
+log = structlog.get_logger("fairlead.webhooks")
+
+
+class Worker:
+    """The one deliverer. `clock` gives UTC milliseconds, `spread` is what jitter is drawn with."""
+
+    def __init__(
+        self,
+        state: State,
+        egress: Egress,
+        *,
+        clock: Callable[[], int] = now_ms,
+        spread: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._state = state
+        self._egress = egress
+        self._clock = clock
+        self._spread = spread
+        self._in_flight: dict[str, Due] = {}
+        self._ended: list[Ended] = []
+        self._woken = asyncio.Event()
+
+    async def run(self) -> None:
+        """Delivers until it is cancelled. Raises when the database does not answer; nothing is lost
+        by that.
+        """
+        self._woken = self._state.watch()
+        try:
+            async with asyncio.TaskGroup() as attempts:
+                while True:
+                    self._woken.clear()
+                    await self._settle()
+                    wait_s = await self._take_up(attempts)
+                    await self._rest(wait_s)
+        finally:
+            self._state.unwatch(self._woken)
+            self._in_flight.clear()
+            await self._take_leave()
+
+    async def _take_up(self, attempts: asyncio.TaskGroup) -> float:
+        now = self._clock()
+        sealer = self._state.sealer
+        in_flight = dict(self._in_flight)
+        due, next_ms = await self._state.read(lambda con: find_due(con, sealer, now, in_flight))
+        for each in due:
+            self._in_flight[each.id] = each
+            attempts.create_task(self._deliver(each))
+        return LOOK_AGAIN_S if next_ms is None else (next_ms - now) / 1000
+
+    async def _deliver(self, due: Due) -> None:
+        answer = await attempt(due.parcel, self._egress, self._clock())
+        self._ended.append(Ended(due, answer, self._clock()))
+        self._woken.set()
+
+    async def _settle(self) -> None:
+        if not self._ended:
+            return
+        ended = list(self._ended)
+        disabled = await self._state.database.write(lambda con: settle(con, ended, self._spread))
+        del self._ended[: len(ended)]
+        for each in ended:
+            self._in_flight.pop(each.due.id, None)
+        for endpoint in disabled:
+            log.warning("a webhook was disabled", id=endpoint.id, reason=endpoint.reason)
+
+    async def _rest(self, wait_s: float) -> None:
+        try:
+            async with asyncio.timeout(min(max(wait_s, 0), LOOK_AGAIN_S)):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(GATHER_S)
+
+    async def _take_leave(self) -> None:
+        # Those that were done are not sent again for a stop in good order.
+        try:
+            async with asyncio.timeout(FAREWELL_S):
+                await self._settle()
+        except Exception as error:  # noqa: BLE001 - it was already ending, and they are sent again
+            log.error("outcomes are not kept", count=len(self._ended), error=type(error).__name__)
+        finally:
+            self._ended.clear()
