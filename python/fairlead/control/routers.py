@@ -9,11 +9,11 @@ from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.nodes.router import router as nodes
 from fairlead.gateway.providers.router import router as providers
 from fairlead.gateway.settings.router import router as settings
-from fairlead.identity.router import router as auth
+from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
 from fairlead.store.services import BackgroundTask
 from fairlead.usage.router import router as usage
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
 
-ROUTERS: tuple[APIRouter, ...] = (auth, keys, nodes, providers, settings, usage, health)
+ROUTERS: tuple[APIRouter, ...] = (*IDENTITY, keys, nodes, providers, settings, usage, health)
 TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS)

@@ -216,6 +216,12 @@ pub fn check_json(content_type: Option<&[u8]>) -> Result<(), Error> {
     }
 }
 
+/// Whether the body is what a page's form sends.
+pub fn is_form(content_type: Option<&[u8]>) -> bool {
+    let essence = content_type.and_then(text).map_or("", |value| value.split(';').next().unwrap_or("").trim());
+    essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
