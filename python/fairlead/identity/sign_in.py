@@ -219,7 +219,8 @@ class Attempt:
 
     async def confirm(self, current_password: SecretStr | None, *, operator: bool = True) -> None:
         """That a person asks who knows their password: for security settings, where the person must
-        also be one who may manage.
+        also be one who may manage. What people do with their own account spends an attempt of the
+        minute; wrong passwords count either way.
 
         `Forbidden` for keys and access tokens, `InvalidRequest` when the password is not there,
         `Unauthenticated` when it is wrong.
@@ -239,7 +240,8 @@ class Attempt:
             raise InvalidRequest(
                 "currentPassword is required: add it to the body.", param="currentPassword"
             )
-        self.spend()
+        if not operator:
+            self.spend()
         marks = await self._begin(self.address)
         try:
             right = await self.is_password_of(user, current_password.get_secret_value())
