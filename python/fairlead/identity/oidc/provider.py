@@ -27,8 +27,8 @@ ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 ANSWER_MAX_BYTES = 1024 * 1024
 REQUEST_DEADLINE_S = 10.0
 DOCUMENT_FRESH_S = 600.0
-# A token with an unknown key id must not make us ask for keys each time.
-KEYS_ASKED_AT_MOST_EVERY_S = 10.0
+# A token with an unknown key must not make us ask for keys each time.
+KEYS_ASKED_AGAIN_EVERY_S = 10.0
 CLOCK_LEEWAY_S = 60
 
 
@@ -77,6 +77,7 @@ class Provider:
         )
         self._endpoints: tuple[float, Endpoints] | None = None
         self._keys: tuple[float, KeySet] | None = None
+        self._asked_again_at_s = -KEYS_ASKED_AGAIN_EVERY_S
         self._fetching = asyncio.Lock()
 
     @classmethod
@@ -179,10 +180,11 @@ class Provider:
 
     async def _key_set(self, endpoints: Endpoints, *, again: bool) -> KeySet:
         async with self._fetching:
-            age_s = time.monotonic() - self._keys[0] if self._keys else DOCUMENT_FRESH_S
-            fresh_s = KEYS_ASKED_AT_MOST_EVERY_S if again else DOCUMENT_FRESH_S
-            if self._keys and age_s < fresh_s:
-                return self._keys[1]
+            now_s = time.monotonic()
+            if self._keys and now_s - self._keys[0] < DOCUMENT_FRESH_S:
+                if not again or now_s - self._asked_again_at_s < KEYS_ASKED_AGAIN_EVERY_S:
+                    return self._keys[1]
+                self._asked_again_at_s = now_s
             document = await self._json("GET", endpoints.jwks)
             entries = document.get("keys")
             usable = [
