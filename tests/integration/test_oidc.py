@@ -226,7 +226,7 @@ def cut(claims: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(
-    "sign", [unsigned, with_our_own_secret, with_a_strange_key, cut, lambda claims: "a.b.c"]
+    "sign", [unsigned, with_our_own_secret, with_a_strange_key, cut, lambda _: "a.b.c"]
 )
 def test_a_wrong_signature_signs_nobody_in(
     provider: OidcProvider, browser: httpx.Client, sign: Callable[[dict[str, Any]], str]
