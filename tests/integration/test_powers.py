@@ -5,7 +5,7 @@ What gets past the gate is told by a body that no handler will act on, so nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -179,6 +179,8 @@ SECURITY = [
     ("PATCH", "/api/settings", {"newPassword": "words that never come to be"}),
     ("PUT", "/api/settings/require-login", {"requireLogin": True}),
 ]
+# Names of the family that this version does not have are refused to programs all the same.
+ABSENT = [{"oidcIssuer": "https://x.example"}, {"oidcAnything": 1}, {"corsOrigins": ["*"]}]
 
 
 @pytest.mark.parametrize(("method", "path", "body"), SECURITY)
@@ -204,6 +206,16 @@ def test_security_settings_are_for_operators_who_know_their_password(
     if "newPassword" not in body:
         for who in ("owner's session", "local token"):
             expect(client.request(method, path, json=right, headers=credentials[who]), 200)
+
+
+@pytest.mark.parametrize("body", ABSENT)
+def test_programs_are_refused_the_whole_family(
+    gateway: Gateway, credentials: dict[str, dict[str, str]], body: Any
+) -> None:
+    for who, status in {"key with manage": 403, "admin token": 403, "owner's session": 400}.items():
+        client = gateway.client(headers=credentials[who])
+        for method in ("PATCH", "PUT"):
+            expect(client.request(method, "/api/settings", json=body), status)
 
 
 def test_a_wrong_current_password_changes_nothing(
@@ -268,3 +280,30 @@ def test_a_cookie_counts_for_changes_from_our_own_pages_only(
     # A form of another site cannot sign anybody in.
     form = client.post("/login", data={"password": ""}, headers=sent)
     assert form.status_code == (400 if counts else 403)
+
+
+FOREIGN = [
+    {"Origin": "https://evil.example"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Host": "rebound.example"},
+    {"Host": "rebound.example", "Origin": "http://rebound.example"},
+]
+
+
+def test_without_login_programs_manage_and_foreign_pages_do_not(
+    gateways: Callable[..., Gateway],
+) -> None:
+    gateway = gateways(INITIAL_PASSWORD=PASSWORD)
+    off = {"requireLogin": False, "currentPassword": PASSWORD}
+    expect(gateway.admin.put("/api/settings/require-login", json=off), 200)
+    client = gateway.client()
+    expect(client.patch("/api/settings", json={"usageRetentionDays": 9}), 200)
+    expect(client.get("/api/keys", headers={"Origin": gateway.url}), 200)
+    for headers in FOREIGN:
+        for method, path in (("GET", "/api/keys"), ("POST", "/api/providers/none/test")):
+            expect(client.request(method, path, headers=headers), 403)
+    # Nobody is still no operator.
+    for body in (off, {"newPassword": "words of a stranger", "currentPassword": PASSWORD}):
+        expect(client.patch("/api/settings", json=body), 401)
+    expect(client.post("/api/auth/tokens", json={"name": "t", "scope": "read"}), 401)
+    expect(client.get("/api/auth/sessions"), 401)

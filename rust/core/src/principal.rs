@@ -47,6 +47,8 @@ pub struct Credentials<'a> {
     pub is_local_peer: bool,
     /// The request may have been made by a page of another origin.
     pub is_cross_site: bool,
+    /// A browser says that it was, or the gateway is called by a name that such a page may have made its own.
+    pub is_of_foreign_page: bool,
 }
 
 impl Principal {
@@ -134,6 +136,18 @@ impl Principal {
             // An expired cookie is sent by browsers for weeks; it makes the caller nobody, not a failure.
         }
         Ok(Self::Anonymous)
+    }
+
+    /// Where no login is asked for, being nobody is a credential, which every page that a browser has open could use. So
+    /// what manages must not come from a foreign page.
+    pub fn admit_page(&self, tier: Tier, shown: &Credentials<'_>) -> Result<(), Error> {
+        let is_open = matches!(self, Self::Anonymous) && !matches!(tier, Tier::Public | Tier::Inference);
+        if is_open && shown.is_of_foreign_page {
+            return Err(forbidden(
+                "Without a login, management is for the gateway's own pages and programs, called by `localhost` or an IP address.",
+            ));
+        }
+        Ok(())
     }
 
     /// Whether the caller may pass a door of this tier. `is_read` says that the method changes nothing.
@@ -281,6 +295,17 @@ mod tests {
             assert_eq!(Principal::Anonymous.admit(tier, false, &snapshot, true).is_ok(), passes, "{tier:?}");
         }
         assert!(token(TokenScope::Read).admit(Tier::Management, false, &snapshot, true).is_err());
+    }
+
+    #[test]
+    fn nobody_from_a_foreign_page_does_not_manage() {
+        let foreign = Credentials { is_of_foreign_page: true, ..Credentials::default() };
+        for tier in [Tier::Management, Tier::Admin, Tier::Session] {
+            assert!(Principal::Anonymous.admit_page(tier, &foreign).is_err());
+            assert!(Principal::Anonymous.admit_page(tier, &Credentials::default()).is_ok());
+            assert!(Principal::Local.admit_page(tier, &foreign).is_ok());
+        }
+        assert!(Principal::Anonymous.admit_page(Tier::Public, &foreign).is_ok());
     }
 
     #[test]

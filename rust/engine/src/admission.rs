@@ -172,6 +172,7 @@ fn gate(
     let principal = Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms)?;
     let is_read = matches!(inbound.method, "GET" | "HEAD");
     principal.admit(route.tier, is_read, &live.snapshot, require_api_key)?;
+    principal.admit_page(route.tier, &sheet.credentials)?;
     if let Some(key) = principal.key() {
         policy::admit_endpoint(key, route.endpoint)?;
     }

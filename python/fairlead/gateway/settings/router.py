@@ -9,15 +9,17 @@ no access token of any scope; `newPassword` is the caller's own.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from fastapi import APIRouter, Request
+import orjson
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, StrictBool, StrictInt, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from fairlead.caller import Caller, CallerDep
-from fairlead.errors import Conflict, Internal, InvalidRequest
+from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
 from fairlead.settings import PASSWORD_MAX_CHARS, is_placeholder
 from fairlead.store.database import Work
 from fairlead.store.file import Connection
@@ -30,7 +32,30 @@ from fairlead.store.operator_settings import (
 )
 from fairlead.store.services import Operator, Services, ServicesDep
 
-router = APIRouter(prefix="/api/settings", tags=["settings"])
+_SECURITY_NAME = re.compile(
+    "requireLogin|newPassword|currentPassword|oidc.*|corsOrigins|bruteForceProtection"
+)
+
+
+async def _refuse_programs(request: Request, caller: CallerDep) -> None:
+    """`Forbidden` for a key or an access token that names a security setting, known here or not."""
+    if caller.principal.kind not in ("key", "token") or request.method == "GET":
+        return
+    body = await request.body()
+    try:
+        sent = orjson.loads(body) if body else {}
+    except orjson.JSONDecodeError:
+        return  # told as such by whoever reads it
+    if isinstance(sent, dict) and any(_SECURITY_NAME.fullmatch(name) for name in sent):
+        raise Forbidden(
+            "Security settings are for signed-in operators and the local command line; "
+            "no key or access token of any scope may change them."
+        )
+
+
+router = APIRouter(
+    prefix="/api/settings", tags=["settings"], dependencies=[Depends(_refuse_programs)]
+)
 
 REVISION = "settings_revision"
 NEW_PASSWORD_MIN_CHARS = 8
