@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 
 from fairlead.errors import Internal
 
-PrincipalKind = Literal["anonymous", "key", "session", "local"]
+PrincipalKind = Literal["anonymous", "key", "token", "session", "local"]
 PRINCIPAL_KINDS: tuple[str, ...] = get_args(PrincipalKind)
 
 SCOPE_KEY = "fairlead.caller"
@@ -22,8 +22,9 @@ SCOPE_KEY = "fairlead.caller"
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who acts: a key (`id` is the key's id), a session (`id` is the user's id), the local command
-    line, or nobody.
+    """Who acts: a key (`id` is the key's id), a management access token (the token's id), a session
+    (the user's id; the scope `manage` if the user may manage the gateway), the local command line,
+    or nobody.
     """
 
     kind: PrincipalKind
@@ -36,13 +37,14 @@ class Caller:
     """One forwarded request's origin.
 
     `peer` is the address as the relay's socket saw it, `scheme` is `http` or `https` as the caller
-    used it.
+    used it, `host` what the caller sent as `Host`.
     """
 
     principal: Principal
     peer: str
     request_id: str
     scheme: str
+    host: str | None = None
 
 
 def caller_of(request: HTTPConnection) -> Caller:

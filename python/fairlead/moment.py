@@ -8,7 +8,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
-from pydantic import PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer
+from pydantic_core import PydanticCustomError
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND: Final = timedelta(milliseconds=1)
@@ -41,3 +42,24 @@ def iso(moment: datetime) -> str:
 
 # A moment in an answer.
 Time = Annotated[datetime, PlainSerializer(iso, when_used="json")]
+
+
+def _parse_moment(value: object) -> object:
+    if isinstance(value, datetime):
+        return value
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise PydanticCustomError(
+            "moment",
+            "must be an ISO 8601 date and time with a time zone, such as 2027-01-31T12:00:00Z",
+        )
+    if not EPOCH <= moment <= LATEST:
+        raise PydanticCustomError("moment", "must be between the years 1970 and 9999, in UTC")
+    return moment
+
+
+# A moment that a caller sends.
+Moment = Annotated[datetime, BeforeValidator(_parse_moment), PlainSerializer(iso, when_used="json")]

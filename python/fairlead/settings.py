@@ -13,6 +13,7 @@ import ipaddress
 import os
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     AliasChoices,
@@ -150,6 +151,69 @@ class ServeFields(BaseModel):
         "and webhooks delivered; metadata addresses never.",
     )
 
+    service_oidc_issuer: str | None = Field(
+        None,
+        max_length=2048,
+        validation_alias=AliasChoices("SERVICE_OIDC_ISSUER"),
+        description="Identity provider that people sign in at: its issuer, an https address.",
+    )
+    service_oidc_client_id: str | None = Field(
+        None,
+        max_length=1024,
+        validation_alias=AliasChoices("SERVICE_OIDC_CLIENT_ID"),
+        description="What the identity provider calls this gateway.",
+    )
+    service_oidc_client_secret: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("SERVICE_OIDC_CLIENT_SECRET"),
+        description="The gateway's secret at the identity provider; none for a public client.",
+    )
+    service_oidc_local_auth_disabled: bool = Field(
+        False,
+        validation_alias=AliasChoices("SERVICE_OIDC_LOCAL_AUTH_DISABLED"),
+        description="Whether people sign in at the identity provider only.",
+    )
+    service_trust_proxy: bool = Field(
+        False,
+        validation_alias=AliasChoices("SERVICE_TRUST_PROXY"),
+        description="Whether `X-Forwarded-*` is believed: a proxy of yours must set it.",
+    )
+    service_public_base_url: str | None = Field(
+        None,
+        max_length=2048,
+        validation_alias=AliasChoices("SERVICE_PUBLIC_BASE_URL"),
+        description="The address under which people reach the gateway.",
+    )
+
+    @field_validator("service_oidc_issuer", "service_public_base_url")
+    @classmethod
+    def _is_web_address(cls, text: str | None) -> str | None:
+        if not text:
+            return None
+        try:
+            parts = urlsplit(text)
+            is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+            is_right = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        except ValueError:
+            is_right = is_local = False
+        if (
+            not is_right
+            or not (parts.scheme == "https" or (parts.scheme == "http" and is_local))
+            or parts.username is not None
+            or any(each in text for each in "?#\\")
+            or not text.isprintable()
+            or " " in text
+        ):
+            raise ValueError(
+                "must be an https address without query and fragment (http on this machine only)"
+            )
+        return text
+
+    @field_validator("service_oidc_client_id")
+    @classmethod
+    def _empty_text_is_none(cls, text: str | None) -> str | None:
+        return text or None
+
     @field_validator("data_dir", "tls_certificate", "tls_key")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
@@ -162,7 +226,7 @@ class ServeFields(BaseModel):
         _core.address_allowed("127.0.0.1", "public", networks)
         return networks
 
-    @field_validator("initial_password", "secret_key")
+    @field_validator("initial_password", "secret_key", "service_oidc_client_secret")
     @classmethod
     def _empty_is_none(cls, secret: SecretStr | None) -> SecretStr | None:
         return secret if secret is not None and secret.get_secret_value() else None
@@ -237,6 +301,7 @@ class ServeSettings(ServeFields, BaseSettings):
                 "leave it at 1."
             )
         self._check_tls()
+        self._check_oidc()
         if not self.is_loopback and not self.allow_unauthenticated_bind:
             self._check_public(password_stored)
 
@@ -262,6 +327,18 @@ class ServeSettings(ServeFields, BaseSettings):
                     f"{flag_and_variable(name)}: {path} cannot be read ({error.strerror}): "
                     "name a readable PEM file."
                 ) from None
+
+    def _check_oidc(self) -> None:
+        if (self.service_oidc_issuer is None) != (self.service_oidc_client_id is None):
+            raise Refusal(
+                "SERVICE_OIDC_ISSUER and SERVICE_OIDC_CLIENT_ID need each other: "
+                "give both or neither."
+            )
+        if self.service_oidc_local_auth_disabled and self.service_oidc_issuer is None:
+            raise Refusal(
+                "SERVICE_OIDC_LOCAL_AUTH_DISABLED without SERVICE_OIDC_ISSUER leaves no way to "
+                "sign in: name the identity provider, or leave passwords on."
+            )
 
     def _check_public(self, password_stored: bool) -> None:
         way_out = "or bind 127.0.0.1, or allow it with --allow-unauthenticated-bind"
@@ -306,7 +383,7 @@ class ServeSettings(ServeFields, BaseSettings):
         environment only.
         """
         document = self.model_dump(mode="json")
-        for name in ("secret_key", "initial_password"):
+        for name in ("secret_key", "initial_password", "service_oidc_client_secret"):
             secret: SecretStr | None = getattr(self, name)
             document[name] = secret.get_secret_value() if secret else None
         return {**document, "link_token": link_token, "control_socket": str(control_socket)}
@@ -327,7 +404,9 @@ def is_placeholder(password: str) -> bool:
 def variable_of(name: str) -> str:
     """The environment variable of a field."""
     bare = name.upper()
-    return bare if bare in ("REQUIRE_API_KEY", "INITIAL_PASSWORD") else f"FAIRLEAD_{bare}"
+    if bare in ("REQUIRE_API_KEY", "INITIAL_PASSWORD") or bare.startswith("SERVICE_"):
+        return bare
+    return f"FAIRLEAD_{bare}"
 
 
 def flag_of(name: str) -> str | None:

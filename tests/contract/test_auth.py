@@ -9,8 +9,7 @@ from http.cookies import SimpleCookie
 import pytest
 from argon2 import PasswordHasher
 
-from fairlead.identity.password import META_NAME
-from fairlead.store.meta import write_meta
+from fairlead.identity.users import ensure_owner, set_password_hash
 
 from .conftest import PASSWORD
 
@@ -22,6 +21,13 @@ LOGIN = "/api/auth/login"
 async def login(control, password: str = PASSWORD, **headers: str):
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     return await control.client.post(LOGIN, json={"password": password}, headers=sent)
+
+
+async def store(control, digest: str) -> None:
+    def work(con) -> None:
+        set_password_hash(con, ensure_owner(con).id, digest)
+
+    await control.app.state.services.state.commit(work)
 
 
 def morsel(answer):
@@ -76,7 +82,7 @@ async def test_signing_out_ends_the_session_and_clears_the_cookie(control) -> No
 
 async def test_a_stored_password_counts_and_the_initial_one_no_longer(control) -> None:
     stored = PasswordHasher(time_cost=1, memory_cost=1024).hash("stored password")
-    await control.app.state.services.state.commit(lambda con: write_meta(con, META_NAME, stored))
+    await store(control, stored)
     assert (await login(control)).status_code == 401
     assert (await login(control, "stored password")).status_code == 200
 
@@ -111,7 +117,7 @@ async def test_five_failures_lock_the_address_even_for_the_right_password(contro
 
 async def test_guesses_at_the_same_time_do_not_slip_past_the_limit(control) -> None:
     stored = PasswordHasher(time_cost=1, memory_cost=1024).hash("stored password")
-    await control.app.state.services.state.commit(lambda con: write_meta(con, META_NAME, stored))
+    await store(control, stored)
     answers = await asyncio.gather(*(login(control, f"guess {n}") for n in range(15)))
     statuses = sorted(answer.status_code for answer in answers)
     assert statuses == [401] * 5 + [429] * 10

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from fairlead.cli import keys, nodes, providers, serve, standin, status, version, webhooks
+from fairlead.cli import keys, nodes, owner, providers, serve, standin, status, version, webhooks
 from fairlead.cli.failure import CommandFailed
 from fairlead.errors import Refusal
 
@@ -24,6 +24,7 @@ app.command("status")(status.status)
 app.command("version")(version.version)
 app.add_typer(keys.app, name="keys")
 app.add_typer(nodes.app, name="nodes")
+app.add_typer(owner.app, name="owner")
 app.add_typer(providers.app, name="providers")
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(webhooks.app, name="webhook", hidden=True)

@@ -30,7 +30,10 @@ from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
 from fairlead.identity.local_token import local_token_hash
-from fairlead.identity.router import SignIn
+from fairlead.identity.oidc.provider import Provider
+from fairlead.identity.operator import SignedInOperator
+from fairlead.identity.sign_in import SignIn
+from fairlead.identity.users import ensure_owner
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS, make_data_dir, state_path, usage_path
@@ -103,7 +106,10 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         services.workers = workers.reports
         services.tasks = background.reports
         services.snapshot_version = lambda: publisher.current.version
-        sign_in = SignIn()
+        sign_in = SignIn(provider=Provider.of(config))
+        services.operator = SignedInOperator(services, sign_in)
+        if config.initial_password is not None:
+            await services.state.database.write(ensure_owner)
         app.state.services = services
         app.state.sign_in = sign_in
         link = Link(publisher, workers, Spending(services.usage, config.data_dir / "spool"))
@@ -118,6 +124,8 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
             publisher.close()
             await background.stop()
             sign_in.checker.close()
+            if sign_in.provider is not None:
+                await sign_in.provider.close()
     log.info("control stopped")
 
 

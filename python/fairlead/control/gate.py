@@ -15,6 +15,7 @@ import orjson
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fairlead import _core
 from fairlead.caller import PRINCIPAL_KINDS, SCOPE_KEY, Caller, Principal
 from fairlead.control.answers import error_response
 from fairlead.control.body import check_json, read_body, replay
@@ -25,6 +26,9 @@ from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailab
 
 REQUEST_DEADLINE_S = 60.0
 WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+FORMS = frozenset(
+    (route["method"], route["path"]) for route in _core.routes() if route["takes_form"]
+)
 
 log = structlog.get_logger("fairlead.control")
 
@@ -73,7 +77,7 @@ class Gate:
             async with asyncio.timeout(REQUEST_DEADLINE_S):
                 if scope["method"] in WITH_BODY:
                     body = await read_body(receive)
-                    if body:
+                    if body and not is_form(scope["method"], scope["path"], headers):
                         check_json(body, headers.get("content-type", b"").decode("latin-1"))
                     receive = replay(body, receive)
                 await self._app(scope, receive, send_on)
@@ -102,6 +106,12 @@ class Gate:
         await _refuse(answer, request_id, scope, receive, send)
 
 
+def is_form(method: str, path: str, headers: dict[str, bytes]) -> bool:
+    """Whether the body is a form that this page takes; the relay held it to the page's origin."""
+    kind = headers.get("content-type", b"").partition(b";")[0].strip().lower()
+    return kind == b"application/x-www-form-urlencoded" and (method, path) in FORMS
+
+
 def _own_headers(scope: Scope) -> dict[str, bytes]:
     # The relay strips what a caller sends under these names, so each is there once at most.
     return {
@@ -125,6 +135,7 @@ def _caller(headers: dict[str, bytes], request_id: str | None) -> Caller:
         peer=headers.get("x-fairlead-peer", b"unknown").decode("latin-1"),
         request_id=request_id or "unknown",
         scheme=headers.get("x-fairlead-scheme", b"http").decode("latin-1"),
+        host=headers.get("x-fairlead-host", b"").decode("latin-1") or None,
     )
 
 

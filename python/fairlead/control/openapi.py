@@ -30,6 +30,12 @@ SCHEMES: dict[str, Any] = {
         "name": "auth_token",
         "description": "Set by signing in.",
     },
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A management access token, `flm_...`: `read` reads, `write` changes, "
+        "`admin` changes settings too.",
+    },
     "local": {
         "type": "apiKey",
         "in": "header",
@@ -42,8 +48,10 @@ SCHEMES: dict[str, Any] = {
 TIERS: dict[str, list[dict[str, list[str]]]] = {
     "public": [],
     "inference": [{"key": []}, {}],
-    "management": [{"session": []}, {"local": []}, {"key": ["manage"]}],
+    "management": [{"session": []}, {"local": []}, {"token": []}, {"key": ["manage"]}],
+    "admin": [{"session": []}, {"local": []}, {"token": ["admin"]}, {"key": ["manage"]}],
     "session": [{"session": []}, {"local": []}],
+    "account": [{"session": []}, {"local": []}],
 }
 
 ERROR_SCHEMA: dict[str, Any] = {

@@ -9,7 +9,7 @@ from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.nodes.router import router as nodes
 from fairlead.gateway.providers.router import router as providers
 from fairlead.gateway.settings.router import router as settings
-from fairlead.identity.router import router as auth
+from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
 from fairlead.store.services import BackgroundTask
 from fairlead.usage.router import router as usage
@@ -19,7 +19,7 @@ from fairlead.webhooks.router import router as webhooks
 from fairlead.webhooks.tasks import TASKS as WEBHOOK_TASKS
 
 ROUTERS: tuple[APIRouter, ...] = (
-    auth,
+    *IDENTITY,
     keys,
     nodes,
     providers,

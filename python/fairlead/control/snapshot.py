@@ -11,9 +11,11 @@ import orjson
 from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.providers.snapshot import compile_connections
 from fairlead.identity.sessions import compile_sessions
+from fairlead.identity.tokens import compile_tokens
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta, write_meta
+from fairlead.store.operator_settings import read_operator_settings
 from fairlead.usage.token_limits.table import compile_token_limits
 
 VERSION = "snapshot_version"
@@ -26,10 +28,11 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
     document = {
         "version": version,
         "compiled_at_ms": now_ms(),
-        "settings": {"require_login": True},
+        "settings": {"require_login": read_operator_settings(con).require_login},
         "local_token_hash": local_token_hash,
         "keys": _keys(con),
         "sessions": compile_sessions(con),
+        "tokens": compile_tokens(con),
         **compile_connections(con),
     }
     return version, orjson.dumps(document)

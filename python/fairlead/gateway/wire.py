@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
-    PlainSerializer,
 )
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
-
-from fairlead.moment import EPOCH, LATEST, iso
 
 
 class Wire(BaseModel):
@@ -39,23 +34,6 @@ class Message(Wire):
     """An answer that has nothing to show."""
 
     message: str
-
-
-def _parse_moment(value: object) -> object:
-    if isinstance(value, datetime):
-        return value
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise PydanticCustomError(
-            "moment",
-            "must be an ISO 8601 date and time with a time zone, such as 2027-01-31T12:00:00Z",
-        )
-    if not EPOCH <= moment <= LATEST:
-        raise PydanticCustomError("moment", "must be between the years 1970 and 9999, in UTC")
-    return moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +76,6 @@ ModelId = Annotated[
     Field(min_length=1, max_length=300),
     Spelled(r"[^\x00-\x20\x7f]+", "must be without blanks and control characters"),
 ]
-# A moment that a caller sends.
-Moment = Annotated[datetime, BeforeValidator(_parse_moment), PlainSerializer(iso, when_used="json")]
 
 # Which part of a list is asked for.
 Limit = Annotated[int, Query(ge=1, le=500)]

@@ -42,7 +42,7 @@ class GuessLimit:
         locked.
         """
         now = self._now()
-        address = _network(peer)
+        address = network_of(peer)
         record = self._records.setdefault(address, _Record())
         self._records.move_to_end(address)
         if len(self._records) > ADDRESSES_MAX:
@@ -61,13 +61,13 @@ class GuessLimit:
 
     def forgive(self, peer: str) -> None:
         """The password was right: the address starts afresh."""
-        self._records.pop(_network(peer), None)
+        self._records.pop(network_of(peer), None)
 
     def withdraw(self, peer: str, mark: float) -> None:
         """The attempt came to nothing through no fault of the caller (overload, storage): it does
         not count.
         """
-        record = self._records.get(_network(peer))
+        record = self._records.get(network_of(peer))
         if record is None:
             return
         if record.locked_until == mark + LOCK_S:
@@ -77,7 +77,7 @@ class GuessLimit:
             record.attempts.remove(mark)
 
 
-def _network(peer: str) -> str:
+def network_of(peer: str) -> str:
     """IPv4 as it is, however it is written; IPv6 by its /64, which one caller has whole."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])

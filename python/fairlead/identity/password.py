@@ -8,24 +8,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import secrets
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from fairlead.errors import Overloaded
-from fairlead.store.file import Connection
-from fairlead.store.meta import read_meta
 
 CHECKS_AT_ONCE = 2
 CHECKS_WAITING_MAX = 16
 CHECK_DEADLINE_S = 10.0
-META_NAME = "password_hash"
 
-
-def read_password_hash(con: Connection) -> str | None:
-    """The stored hash, or None while no password was ever set."""
-    return read_meta(con, META_NAME)
+T = TypeVar("T")
 
 
 class PasswordChecker:
@@ -35,17 +32,29 @@ class PasswordChecker:
         self._hasher = PasswordHasher()
         self._threads = ThreadPoolExecutor(CHECKS_AT_ONCE, thread_name_prefix="password")
         self._pending = 0
+        self._nobody: str | None = None
 
     async def matches(self, password: str, password_hash: str) -> bool:
         """Whether the password made this hash. `Overloaded` when too many checks wait."""
+        return await self._run(lambda: self._verify(password, password_hash))
+
+    async def hash(self, password: str) -> str:
+        """A fresh hash of the password. `Overloaded` when too many checks wait."""
+        return await self._run(lambda: self._hasher.hash(password))
+
+    async def waste(self, password: str) -> None:
+        """Takes the time of a check that fails, so that nobody learns by the clock who exists."""
+        if self._nobody is None:
+            self._nobody = await self.hash(secrets.token_urlsafe(16))
+        await self.matches(password, self._nobody)
+
+    async def _run(self, work: Callable[[], T]) -> T:
         if self._pending >= CHECKS_AT_ONCE + CHECKS_WAITING_MAX:
             raise Overloaded("Too many sign-ins are being checked; try again.", retry_after_s=2)
         self._pending += 1
         try:
             async with asyncio.timeout(CHECK_DEADLINE_S):
-                return await asyncio.get_running_loop().run_in_executor(
-                    self._threads, self._verify, password, password_hash
-                )
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except TimeoutError:
             raise Overloaded(
                 "The password could not be checked in time; try again.", retry_after_s=2

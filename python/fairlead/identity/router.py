@@ -1,102 +1,107 @@
-"""`/api/auth`: sign in with the operator's password, sign out."""
+"""`/api/auth`: sign in, give the second factor, sign out, and say which ways there are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Literal
 
-from fastapi import APIRouter, Cookie, Depends, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StrictBool
+from fastapi import APIRouter, Response
+from pydantic import Field, StrictBool
 
-from fairlead.caller import CallerDep
-from fairlead.errors import FairleadError, Forbidden, Unauthenticated
-from fairlead.identity.guess_limit import GuessLimit
-from fairlead.identity.password import PasswordChecker, read_password_hash, same_text
-from fairlead.identity.sessions import COOKIE, LIFETIME_S, end_session, mint_session, open_session
-from fairlead.settings import PASSWORD_MAX_CHARS
-from fairlead.store.services import Services, ServicesDep
+from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.sessions import end_session
+from fairlead.identity.sign_in import Attempt, Pending
+from fairlead.identity.users import User
+from fairlead.identity.wire import Code, Password, Success, Wire
 
 router = APIRouter(prefix="/api/auth", tags=["auth"])
 
-TokenCookie = Annotated[str | None, Cookie(alias=COOKIE, include_in_schema=False)]
+
+class Login(Wire):
+    """`email` may be left out for the owner."""
+
+    email: str | None = None
+    password: Password
 
 
-@dataclass(slots=True)
-class SignIn:
-    """What signing in keeps in memory; one per process, made by control."""
+class Person(Wire):
+    """Who somebody is, for those who may know."""
 
-    limit: GuessLimit = field(default_factory=GuessLimit)
-    checker: PasswordChecker = field(default_factory=PasswordChecker)
-
-
-async def sign_in_of(request: Request) -> SignIn:
-    """The app's."""
-    sign_in: SignIn = request.app.state.sign_in
-    return sign_in
+    id: str
+    email: str
+    name: str
 
 
-class Login(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class SecondFactorWanted(Wire):
+    """The password was right; `tempToken` and a code finish the sign-in within ten minutes."""
 
-    password: Annotated[SecretStr, Field(strict=True, min_length=1, max_length=PASSWORD_MAX_CHARS)]
+    requires2fa: Literal[True] = Field(True, alias="requires2fa")
+    temp_token: str
+    user: Person
 
 
-class Success(BaseModel):
-    success: StrictBool = True
+class LoginCode(Wire):
+    temp_token: Code
+    code: Code
+
+
+class Status(Wire):
+    oidc_enabled: StrictBool
+    local_auth_enabled: StrictBool
+    mobile_oidc_enabled: StrictBool = False
+    self_service_password_reset_enabled: StrictBool = False
+    needs_setup: StrictBool
 
 
 @router.post("/login", summary="Sign in; the answer sets the cookie `auth_token`")
 async def login(
-    body: Login,
-    response: Response,
-    services: ServicesDep,
-    caller: CallerDep,
-    sign_in: Annotated[SignIn, Depends(sign_in_of)],
-    cookie: TokenCookie = None,
-) -> Success:
-    """Checks the password and opens a session in place of the one the caller had."""
-    mark = sign_in.limit.begin(caller.peer)
-    try:
-        right = await _is_right(body.password.get_secret_value(), services, sign_in.checker)
-    except FairleadError:
-        sign_in.limit.withdraw(caller.peer, mark)
-        raise
-    if not right:
-        raise Unauthenticated("Invalid password", param="password")
-    sign_in.limit.forgive(caller.peer)
-    session = mint_session()
-    await services.state.commit(lambda con: open_session(con, session, replaced=cookie))
-    _set_cookie(response, session.token, LIFETIME_S, secure=caller.scheme == "https")
+    body: Login, attempt: AttemptDep, response: Response
+) -> Success | SecondFactorWanted:
+    """Checks the password and opens a session in place of the one the caller had, or asks for the
+    second factor.
+    """
+    pending = await attempt.with_password(body.email, body.password, response)
+    return Success() if pending is None else wanted(pending)
+
+
+@router.post("/login/2fa", summary="Finish signing in with a code of the second factor")
+async def login_second_factor(body: LoginCode, attempt: AttemptDep, response: Response) -> Success:
+    """Takes a code of the authenticator or a recovery code."""
+    await attempt.with_code(body.temp_token, body.code, response)
     return Success()
 
 
 @router.post("/logout", summary="Sign out: the session ends at once, everywhere")
-async def logout(
-    response: Response, services: ServicesDep, caller: CallerDep, cookie: TokenCookie = None
-) -> Success:
+async def logout(attempt: AttemptDep, response: Response) -> Success:
     """Ends the caller's session and clears the cookie."""
-    if cookie:
-        await services.state.commit(lambda con: end_session(con, cookie))
-    _set_cookie(response, "", 0, secure=caller.scheme == "https")
+    await leave(attempt, response)
     return Success()
 
 
-async def _is_right(password: str, services: Services, checker: PasswordChecker) -> bool:
-    stored = await services.state.read(read_password_hash)
-    if stored is not None:
-        return await checker.matches(password, stored)
-    initial = services.config.initial_password
-    if initial is None:
-        raise Forbidden(
-            "No password is set: start fairlead with INITIAL_PASSWORD, "
-            "or use the local command line.",
-            extra={"needsSetup": True},
-        )
-    return same_text(password, initial.get_secret_value())
-
-
-def _set_cookie(response: Response, value: str, max_age_s: int, *, secure: bool) -> None:
-    response.set_cookie(
-        COOKIE, value, max_age=max_age_s, path="/", httponly=True, samesite="lax", secure=secure
+@router.get("/status", summary="Which ways to sign in there are")
+async def status(attempt: AttemptDep) -> Status:
+    """For pages that offer them."""
+    return Status.model_construct(
+        oidc_enabled=attempt.sign_in.provider is not None,
+        local_auth_enabled=not attempt.config.service_oidc_local_auth_disabled,
+        needs_setup=not await attempt.has_owner_password(),
     )
-    response.headers["cache-control"] = "no-store"
+
+
+async def leave(attempt: Attempt, response: Response) -> None:
+    """Ends the session that was brought and clears its cookie."""
+    cookie = attempt.cookie
+    if cookie:
+        await attempt.services.state.commit(lambda con: end_session(con, cookie))
+    attempt.set_cookie(response, "", 0)
+
+
+def wanted(pending: Pending) -> SecondFactorWanted:
+    """The answer that asks for the second factor."""
+    return SecondFactorWanted.model_construct(
+        requires2fa=True, temp_token=pending.token, user=person(pending.user)
+    )
+
+
+def person(user: User) -> Person:
+    """What may be shown of a user to themselves."""
+    return Person.model_construct(id=user.id, email=user.email, name=user.name)

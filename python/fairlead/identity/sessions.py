@@ -4,47 +4,112 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from fairlead import _core
+from fairlead.identity.users import MANAGING_ROLES
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.store.meta import read_meta, write_meta
 
 COOKIE = "auth_token"
 LIFETIME_S = 30 * 24 * 3600
+# The oldest of a user's sessions make room for a new one.
+PER_USER_MAX = 100
+USER_AGENT_MAX_CHARS = 200
+
+Way = Literal["password", "oidc", "setup"]
+
+_COLUMNS = (
+    "id", "hash", "user_id", "way", "peer", "user_agent", "created_at_ms", "expires_at_ms",
+)  # fmt: skip
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM sessions"
+_INSERT = f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """`token` goes into the cookie and is kept nowhere else."""
+    """`token` goes into the cookie and is kept nowhere else; the rest is for the list."""
 
     token: str
     hash: str
+    way: Way = "password"
+    peer: str = ""
+    user_agent: str = ""
 
 
-def mint_session() -> NewSession:
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session at rest."""
+
+    id: str
+    hash: str
+    user_id: str
+    way: Way
+    peer: str
+    user_agent: str
+    created_at_ms: int
+    expires_at_ms: int
+
+
+def mint_session(way: Way = "password", peer: str = "", user_agent: str = "") -> NewSession:
     """A fresh token and its hash."""
     token = secrets.token_urlsafe(32)
-    return NewSession(token, _core.hash_secret(token))
+    shown = "".join(each for each in user_agent if each.isprintable())[:USER_AGENT_MAX_CHARS]
+    return NewSession(token, _core.hash_secret(token), way, peer, shown)
 
 
-def open_session(con: Connection, session: NewSession, replaced: str | None) -> None:
+def open_session(con: Connection, session: NewSession, user_id: str, replaced: str | None) -> None:
     """Stores a session instead of the one whose token the caller brought, in the writer."""
     at_ms = now_ms()
     if replaced is not None:
         end_session(con, replaced)
     sweep_sessions(con, at_ms)
+    for old in list_sessions(con, user_id)[PER_USER_MAX - 1 :]:
+        con.execute("DELETE FROM sessions WHERE id = ?", [old.id])
     con.execute(
-        "INSERT INTO sessions (hash, user_id, created_at_ms, expires_at_ms) VALUES (?, ?, ?, ?)",
-        [session.hash, operator_id(con), at_ms, at_ms + LIFETIME_S * 1000],
-    )
+        _INSERT,
+        [
+            str(uuid4()), session.hash, user_id, session.way, session.peer, session.user_agent,
+            at_ms, at_ms + LIFETIME_S * 1000,
+        ],
+    )  # fmt: skip
 
 
 def end_session(con: Connection, token: str) -> None:
     """Deletes the session of this token, in the writer."""
     con.execute("DELETE FROM sessions WHERE hash = ?", [_core.hash_secret(token)])
+
+
+def end_sessions(con: Connection, user_id: str | None, *, but_token: str | None = None) -> int:
+    """Deletes a user's sessions (everybody's for None) but the one of this token, in the writer;
+    returns how many.
+    """
+    kept = _core.hash_secret(but_token) if but_token else ""
+    ended = con.execute(
+        "DELETE FROM sessions WHERE hash <> ? AND (? IS NULL OR user_id = ?) RETURNING 1",
+        [kept, user_id, user_id],
+    ).fetchall()
+    return len(ended)
+
+
+def end_session_by_id(con: Connection, session_id: str, user_id: str | None) -> bool:
+    """Deletes one session of a user (of anybody for None), in the writer; whether there was one."""
+    ended = con.execute(
+        "DELETE FROM sessions WHERE id = ? AND (? IS NULL OR user_id = ?) RETURNING 1",
+        [session_id, user_id, user_id],
+    ).fetchall()
+    return bool(ended)
+
+
+def list_sessions(con: Connection, user_id: str | None) -> list[StoredSession]:
+    """A user's sessions, or everybody's for None, newest first."""
+    rows = con.execute(
+        f"{_SELECT} WHERE expires_at_ms > ? AND (? IS NULL OR user_id = ?) "
+        "ORDER BY created_at_ms DESC, id",
+        [now_ms(), user_id, user_id],
+    ).fetchall()
+    return [StoredSession(*row) for row in rows]
 
 
 def sweep_sessions(con: Connection, at_ms: int) -> int:
@@ -55,19 +120,17 @@ def sweep_sessions(con: Connection, at_ms: int) -> int:
 
 
 def compile_sessions(con: Connection) -> list[dict[str, Any]]:
-    """What the relay gets of the sessions."""
+    """What the relay gets of the sessions: those of users who may sign in."""
     rows = con.execute(
-        "SELECT hash, user_id, expires_at_ms FROM sessions ORDER BY created_at_ms, hash"
+        "SELECT s.hash, s.user_id, s.expires_at_ms, u.role FROM sessions s "
+        "JOIN users u ON u.id = s.user_id WHERE u.is_active ORDER BY s.created_at_ms, s.hash"
     ).fetchall()
     return [
-        {"hash": digest, "user_id": user_id, "expires_at_ms": at} for digest, user_id, at in rows
+        {
+            "hash": digest,
+            "user_id": user_id,
+            "expires_at_ms": at,
+            "manages": role in MANAGING_ROLES,
+        }
+        for digest, user_id, at, role in rows
     ]
-
-
-def operator_id(con: Connection) -> str:
-    """The id of the one user there is so far, made when it is first asked for, in the writer."""
-    known = read_meta(con, "operator_id")
-    if known is None:
-        known = str(uuid4())
-        write_meta(con, "operator_id", known)
-    return known

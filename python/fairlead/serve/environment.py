@@ -15,6 +15,6 @@ def child_environment(**configs: str) -> dict[str, str]:
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("FAIRLEAD_") and name not in _NOT_HANDED_ON
+        if not name.startswith(("FAIRLEAD_", "SERVICE_")) and name not in _NOT_HANDED_ON
     }
     return inherited | configs

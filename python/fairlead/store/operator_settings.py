@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 from pydantic.alias_generators import to_camel
 
 from fairlead.store.file import Connection
@@ -32,6 +32,18 @@ class OperatorSettings(BaseModel):
         le=90,
         description="Days after which finished webhook deliveries are deleted.",
     )
+    require_login: StrictBool = Field(
+        True,
+        description="Whether management asks for a credential. Security: needs `currentPassword`.",
+    )
+    brute_force_protection: StrictBool = Field(
+        True,
+        description="Whether wrong passwords lock an address. Security: needs `currentPassword`.",
+    )
+
+
+# Changed by people who show that they know their password, and by nobody else.
+SECURITY_SETTINGS = frozenset({"require_login", "brute_force_protection"})
 
 
 def read_operator_settings(con: Connection) -> OperatorSettings:

@@ -20,7 +20,6 @@ from pydantic import ValidationError
 from fairlead.errors import Refusal
 from fairlead.settings import ControlConfig
 from fairlead.store.file import Connection, damaged, open_file
-from fairlead.store.meta import read_meta
 from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.state import check_key
 
@@ -49,7 +48,8 @@ def prepare(data_dir: Path) -> bool:
     connection = open_file(path, MIGRATIONS / "state")
     try:
         read_to_the_end(connection)
-        password_stored = read_meta(connection, "password_hash") is not None
+        stored = connection.execute("SELECT 1 FROM users WHERE password_hash IS NOT NULL")
+        password_stored = stored.fetchone() is not None
         _check_key(connection, data_dir)
     except duckdb.Error as error:
         raise damaged(path, "is damaged") from error

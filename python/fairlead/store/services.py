@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import Depends
-from starlette.requests import HTTPConnection
+from pydantic import SecretStr
+from starlette.requests import HTTPConnection, Request
 
+from fairlead.caller import Caller
 from fairlead.egress import Egress
 from fairlead.settings import ControlConfig
-from fairlead.store.database import Database
+from fairlead.store.database import Database, Work
 from fairlead.store.state import State
 
 
@@ -44,6 +46,24 @@ class TaskReport:
     last_error: str | None
 
 
+class Operator(Protocol):
+    """What identity offers to rooms that change security settings; control brings the two
+    together.
+    """
+
+    async def confirm(
+        self, request: Request, caller: Caller, current_password: SecretStr | None
+    ) -> None:
+        """That an operator asks who knows their password. `Forbidden` for keys and access tokens,
+        `InvalidRequest` without the password, `Unauthenticated` for a wrong one.
+        """
+
+    async def new_password(
+        self, request: Request, caller: Caller, password: SecretStr
+    ) -> Work[None]:
+        """What stores the caller's new password, for a commit."""
+
+
 @dataclass(slots=True)
 class Services:
     """One control process. `workers`, `tasks` and `snapshot_version` tell the present state each
@@ -58,6 +78,7 @@ class Services:
     workers: Callable[[], list[WorkerReport]] = field(default=list)
     tasks: Callable[[], list[TaskReport]] = field(default=list)
     snapshot_version: Callable[[], int] = field(default=int)
+    operator: Operator | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Kind};
 use crate::routes::Tier;
-use crate::secret::{is_well_formed_key, SecretHash, KEY_PREFIX};
-use crate::snapshot::{Key, Snapshot};
+use crate::secret::{is_well_formed_key, SecretHash, KEY_PREFIX, TOKEN_PREFIX};
+use crate::snapshot::{Key, ManagementToken, Snapshot, TokenScope};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -15,7 +15,11 @@ pub enum Principal {
     Key(Arc<Key>),
     Session {
         user_id: Arc<str>,
+        /// The person may manage the gateway, rather than only their own account.
+        manages: bool,
     },
+    /// A management access token.
+    Token(Arc<ManagementToken>),
     /// The local command line.
     Local,
 }
@@ -43,6 +47,8 @@ pub struct Credentials<'a> {
     pub is_local_peer: bool,
     /// The request may have been made by a page of another origin.
     pub is_cross_site: bool,
+    /// A browser says that it was, or the gateway is called by a name that such a page may have made its own.
+    pub is_of_foreign_page: bool,
 }
 
 impl Principal {
@@ -51,6 +57,7 @@ impl Principal {
             Self::Anonymous => "anonymous",
             Self::Key(_) => "key",
             Self::Session { .. } => "session",
+            Self::Token(_) => "token",
             Self::Local => "local",
         }
     }
@@ -64,9 +71,17 @@ impl Principal {
 
     /// The value of the internal principal header: JSON of ASCII ids and scopes.
     pub fn to_header(&self) -> String {
+        let own: [String; 1];
         let (id, scopes): (Option<&str>, &[String]) = match self {
             Self::Key(key) => (Some(&key.id), &key.scopes),
-            Self::Session { user_id } => (Some(user_id), &[]),
+            Self::Session { user_id, manages } => {
+                own = ["manage".to_owned()];
+                (Some(user_id), if *manages { &own } else { &[] })
+            }
+            Self::Token(token) => {
+                own = [token.scope.name().to_owned()];
+                (Some(&token.id), &own)
+            }
             Self::Anonymous | Self::Local => (None, &[]),
         };
         serde_json::to_string(&Wire { kind: self.kind(), id, scopes }).unwrap_or_default()
@@ -98,6 +113,9 @@ impl Principal {
                 .about("Authorization"));
         }
         if let Some(text) = shown.bearer {
+            if text.starts_with(TOKEN_PREFIX) {
+                return resolve_token(snapshot, text, now_ms);
+            }
             return if require_api_key || text.starts_with(KEY_PREFIX) {
                 resolve_key(snapshot, text, now_ms)
             } else {
@@ -105,7 +123,7 @@ impl Principal {
             };
         }
         if let Some(cookie) = shown.cookie {
-            if let Some(session) = snapshot.session(&SecretHash::of(cookie.as_bytes()), now_ms) {
+            if let Some((user_id, manages)) = snapshot.session(&SecretHash::of(cookie.as_bytes()), now_ms) {
                 if shown.is_cross_site {
                     return Err(Error::client(
                         Kind::Forbidden,
@@ -113,39 +131,85 @@ impl Principal {
                     )
                     .about("Origin"));
                 }
-                return Ok(Self::Session { user_id: session });
+                return Ok(Self::Session { user_id, manages });
             }
             // An expired cookie is sent by browsers for weeks; it makes the caller nobody, not a failure.
         }
         Ok(Self::Anonymous)
     }
 
-    /// Whether the caller may pass a door of this tier.
-    pub fn admit(&self, tier: Tier, snapshot: &Snapshot, require_api_key: bool) -> Result<(), Error> {
+    /// Where no login is asked for, being nobody is a credential, which every page that a browser has open could use. So
+    /// what manages must not come from a foreign page.
+    pub fn admit_page(&self, tier: Tier, shown: &Credentials<'_>) -> Result<(), Error> {
+        let is_open = matches!(self, Self::Anonymous) && !matches!(tier, Tier::Public | Tier::Inference);
+        if is_open && shown.is_of_foreign_page {
+            return Err(forbidden(
+                "Without a login, management is for the gateway's own pages and programs, called by `localhost` or an IP address.",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether the caller may pass a door of this tier. `is_read` says that the method changes nothing.
+    pub fn admit(&self, tier: Tier, is_read: bool, snapshot: &Snapshot, require_api_key: bool) -> Result<(), Error> {
         match (tier, self) {
             (Tier::Public, _)
-            | (Tier::Inference, Self::Key(_) | Self::Session { .. } | Self::Local)
-            | (Tier::Management | Tier::Session, Self::Session { .. } | Self::Local) => Ok(()),
-            (Tier::Inference, Self::Anonymous) if !require_api_key => Ok(()),
-            (Tier::Inference, Self::Anonymous) => Err(Error::client(
+            | (_, Self::Local | Self::Session { manages: true, .. })
+            | (Tier::Inference, Self::Key(_))
+            | (Tier::Account, Self::Session { .. }) => Ok(()),
+            (Tier::Inference, Self::Anonymous | Self::Session { .. }) if !require_api_key => Ok(()),
+            (Tier::Inference, Self::Anonymous | Self::Session { .. }) => Err(Error::client(
                 Kind::Unauthenticated,
                 "A gateway API key is required: send `Authorization: Bearer sk-fl-...`.",
             )
             .about("Authorization")),
-            (Tier::Management, Self::Key(key)) if key.may_manage() => Ok(()),
-            (Tier::Management, Self::Key(_)) => {
-                Err(Error::client(Kind::Forbidden, "This key lacks the scope `manage`."))
+            (Tier::Inference, Self::Token(_)) => {
+                Err(forbidden("A management access token calls no models: send an API key, `sk-fl-...`."))
             }
-            (Tier::Session, Self::Key(_)) => Err(Error::client(
-                Kind::Forbidden,
-                "This needs a signed-in session or the local command-line token; no key of any scope may do it.",
+            (Tier::Management | Tier::Admin | Tier::Session, Self::Session { .. }) => {
+                Err(forbidden("This account may not manage the gateway: ask its owner for the role `admin`."))
+            }
+            (Tier::Management | Tier::Admin, Self::Key(key)) if key.may_manage() => Ok(()),
+            (Tier::Management | Tier::Admin, Self::Key(_)) => Err(forbidden("This key lacks the scope `manage`.")),
+            (Tier::Management | Tier::Admin, Self::Token(token)) => {
+                let needed = match tier {
+                    Tier::Admin => TokenScope::Admin,
+                    _ if is_read => TokenScope::Read,
+                    _ => TokenScope::Write,
+                };
+                if token.scope >= needed {
+                    return Ok(());
+                }
+                let message =
+                    format!("This access token has the scope `{}`; `{}` is needed.", token.scope.name(), needed.name());
+                Err(Error::client(Kind::Forbidden, message))
+            }
+            (Tier::Session | Tier::Account, Self::Key(_) | Self::Token(_)) => Err(forbidden(
+                "This needs a signed-in session or the local command-line token; no key or access token of any scope may do it.",
             )),
-            (Tier::Management | Tier::Session, Self::Anonymous) if !snapshot.settings.require_login => Ok(()),
-            (Tier::Management | Tier::Session, Self::Anonymous) => {
+            (Tier::Management | Tier::Admin | Tier::Session, Self::Anonymous) if !snapshot.settings.require_login => {
+                Ok(())
+            }
+            (Tier::Management | Tier::Admin | Tier::Session | Tier::Account, Self::Anonymous) => {
                 Err(Error::client(Kind::Unauthenticated, "Sign in, or send a management credential."))
             }
         }
     }
+}
+
+fn forbidden(message: &'static str) -> Error {
+    Error::client(Kind::Forbidden, message)
+}
+
+fn resolve_token(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal, Error> {
+    let refusal = |message: &'static str| Error::client(Kind::Unauthenticated, message).about("Authorization");
+    let token = snapshot
+        .token(&SecretHash::of(text.as_bytes()))
+        .ok_or_else(|| refusal("The access token is not known here, or was revoked."))?;
+    if token.expires_at_ms.is_some_and(|at| at <= now_ms) {
+        return Err(refusal("The access token has expired."));
+    }
+    Ok(Principal::Token(Arc::clone(token)))
 }
 
 fn resolve_key(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal, Error> {
@@ -171,5 +235,94 @@ fn resolve_key(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal
     match refusal {
         Some(message) => Err(Error::client(Kind::Forbidden, message).about("Authorization")),
         None => Ok(Principal::Key(Arc::clone(key))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIERS: [Tier; 6] =
+        [Tier::Public, Tier::Inference, Tier::Account, Tier::Management, Tier::Admin, Tier::Session];
+
+    fn token(scope: TokenScope) -> Principal {
+        Principal::Token(Arc::new(ManagementToken {
+            id: "t".to_owned(),
+            hash: SecretHash([0; 32]),
+            scope,
+            expires_at_ms: None,
+        }))
+    }
+
+    fn session(manages: bool) -> Principal {
+        Principal::Session { user_id: Arc::from("u"), manages }
+    }
+
+    /// Each caller at each tier, reading and changing: `y` passes, `n` is told to sign in, `-` is forbidden.
+    #[test]
+    fn every_caller_at_every_tier() {
+        let snapshot = Snapshot::default();
+        for (who, reading, changing) in [
+            (Principal::Anonymous, "ynnnnn", "ynnnnn"),
+            (Principal::Local, "yyyyyy", "yyyyyy"),
+            (session(true), "yyyyyy", "yyyyyy"),
+            (session(false), "yny---", "yny---"),
+            (token(TokenScope::Read), "y--y--", "y-----"),
+            (token(TokenScope::Write), "y--y--", "y--y--"),
+            (token(TokenScope::Admin), "y--yy-", "y--yy-"),
+        ] {
+            for (is_read, expected) in [(true, reading), (false, changing)] {
+                let found: String = TIERS
+                    .iter()
+                    .map(|&tier| match who.admit(tier, is_read, &snapshot, true) {
+                        Ok(()) => 'y',
+                        Err(error) if error.kind == Kind::Unauthenticated => 'n',
+                        Err(_) => '-',
+                    })
+                    .collect();
+                assert_eq!(found, expected, "{} {is_read}", who.kind());
+            }
+        }
+    }
+
+    #[test]
+    fn without_login_nobody_manages_but_has_no_account() {
+        let mut snapshot = Snapshot::default();
+        snapshot.settings.require_login = false;
+        for (tier, passes) in
+            [(Tier::Management, true), (Tier::Admin, true), (Tier::Session, true), (Tier::Account, false)]
+        {
+            assert_eq!(Principal::Anonymous.admit(tier, false, &snapshot, true).is_ok(), passes, "{tier:?}");
+        }
+        assert!(token(TokenScope::Read).admit(Tier::Management, false, &snapshot, true).is_err());
+    }
+
+    #[test]
+    fn nobody_from_a_foreign_page_does_not_manage() {
+        let foreign = Credentials { is_of_foreign_page: true, ..Credentials::default() };
+        for tier in [Tier::Management, Tier::Admin, Tier::Session] {
+            assert!(Principal::Anonymous.admit_page(tier, &foreign).is_err());
+            assert!(Principal::Anonymous.admit_page(tier, &Credentials::default()).is_ok());
+            assert!(Principal::Local.admit_page(tier, &foreign).is_ok());
+        }
+        assert!(Principal::Anonymous.admit_page(Tier::Public, &foreign).is_ok());
+    }
+
+    #[test]
+    fn an_access_token_counts_until_it_expires() {
+        let text = "flm_x";
+        let json = format!(
+            r#"{{"version": 1, "tokens": [{{"id": "t", "hash": "{}", "scope": "write", "expires_at_ms": 10}}]}}"#,
+            SecretHash::of(text.as_bytes()).to_hex()
+        );
+        let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+        let resolve = |text: &str, now_ms| {
+            let shown = Credentials { bearer: Some(text), ..Credentials::default() };
+            Principal::resolve(&snapshot, &shown, false, now_ms)
+        };
+        let who = resolve(text, 9).expect("a token");
+        assert_eq!(who.to_header(), r#"{"kind":"token","id":"t","scopes":["write"]}"#);
+        assert!(resolve(text, 10).is_err());
+        assert!(resolve("flm_y", 9).is_err());
     }
 }

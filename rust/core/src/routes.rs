@@ -14,10 +14,14 @@ pub enum Tier {
     Public,
     /// A gateway key, or anybody while keys are not required.
     Inference,
-    /// A session, the local token, or a key with the scope `manage`.
+    /// A session, the local token, an access token (`read` to read, `write` to change), or a key with the scope `manage`.
     Management,
+    /// As `Management`, and an access token needs `admin`.
+    Admin,
     /// A session or the local token.
     Session,
+    /// A session of any role, or the local token: what people do with their own account.
+    Account,
 }
 
 /// What answers.
@@ -57,6 +61,8 @@ pub struct Route {
     /// The category that a key's `allowedEndpoints` speaks of.
     pub endpoint: &'static str,
     pub body_limit_bytes: usize,
+    /// The body may be a form of one of the gateway's own pages; else it is JSON.
+    pub takes_form: bool,
     pub surface: Surface,
     pub summary: &'static str,
 }
@@ -82,6 +88,7 @@ const fn public(
         answer,
         endpoint: "public",
         body_limit_bytes,
+        takes_form: false,
         surface: Surface::Management,
         summary,
     }
@@ -95,7 +102,17 @@ const fn inference(
     body_limit_bytes: usize,
     summary: &'static str,
 ) -> Route {
-    Route { method, path, tier: Tier::Inference, answer, endpoint, body_limit_bytes, surface: Surface::OpenAi, summary }
+    Route {
+        method,
+        path,
+        tier: Tier::Inference,
+        answer,
+        endpoint,
+        body_limit_bytes,
+        takes_form: false,
+        surface: Surface::OpenAi,
+        summary,
+    }
 }
 
 const fn management(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
@@ -106,13 +123,34 @@ const fn management(method: &'static str, path: &'static str, body_limit_bytes: 
         answer: Answer::Control,
         endpoint: "management",
         body_limit_bytes,
+        takes_form: false,
         surface: Surface::Management,
         summary,
     }
 }
 
+const fn of_tier(tier: Tier, route: Route) -> Route {
+    Route { tier, ..route }
+}
+
+const fn with_form(route: Route) -> Route {
+    Route { takes_form: true, ..route }
+}
+
+const fn page(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
+    with_form(public(method, path, Answer::Control, body_limit_bytes, summary))
+}
+
+const fn account(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
+    of_tier(Tier::Account, management(method, path, body_limit_bytes, summary))
+}
+
 const fn session(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
-    Route { tier: Tier::Session, ..management(method, path, body_limit_bytes, summary) }
+    of_tier(Tier::Session, management(method, path, body_limit_bytes, summary))
+}
+
+const fn admin(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
+    of_tier(Tier::Admin, management(method, path, body_limit_bytes, summary))
 }
 
 /// The table.
@@ -124,6 +162,44 @@ pub static ROUTES: &[Route] = &[
     inference("GET", "/v1/models/{*id}", Answer::Model, "models", NO_BODY, "One model."),
     public("POST", "/api/auth/login", Answer::Control, FORM, "Sign in."),
     public("POST", "/api/auth/logout", Answer::Control, FORM, "Sign out."),
+    // Users and sign-in.
+    page("GET", "/", NO_BODY, "The way in."),
+    page("GET", "/setup", NO_BODY, "The set-up page."),
+    page("POST", "/setup", FORM, "Set up the owner."),
+    page("GET", "/login", NO_BODY, "The sign-in page."),
+    page("POST", "/login", FORM, "Sign in from the page."),
+    page("POST", "/login/2fa", FORM, "Give the second factor from the page."),
+    page("POST", "/logout", FORM, "Sign out from the page."),
+    public("POST", "/api/auth/login/2fa", Answer::Control, FORM, "Finish signing in with the second factor."),
+    public("GET", "/api/auth/status", Answer::Control, NO_BODY, "Which ways to sign in there are."),
+    public("GET", "/api/auth/oidc/login", Answer::Control, NO_BODY, "Begin signing in at the identity provider."),
+    public(
+        "GET",
+        "/api/auth/oidc/callback",
+        Answer::Control,
+        NO_BODY,
+        "Where the identity provider sends people back.",
+    ),
+    account("GET", "/api/auth/me", NO_BODY, "Who is signed in."),
+    account("POST", "/api/auth/password", FORM, "Change one's own password."),
+    account("GET", "/api/auth/sessions", NO_BODY, "List sessions."),
+    account("DELETE", "/api/auth/sessions", NO_BODY, "End all sessions but the one that asks."),
+    account("DELETE", "/api/auth/sessions/{id}", NO_BODY, "End a session."),
+    account("GET", "/api/auth/2fa", NO_BODY, "Whether a second factor is asked for."),
+    account("POST", "/api/auth/2fa/enrol", FORM, "Begin to set up a second factor."),
+    account("POST", "/api/auth/2fa/confirm", FORM, "Turn the second factor on."),
+    account("POST", "/api/auth/2fa/disable", FORM, "Turn the second factor off."),
+    account("POST", "/api/auth/2fa/recovery-codes", FORM, "Make new recovery codes."),
+    session("GET", "/api/auth/tokens", NO_BODY, "List management access tokens."),
+    session("POST", "/api/auth/tokens", FORM, "Make a management access token; its text is shown once."),
+    session("DELETE", "/api/auth/tokens/{id}", NO_BODY, "Revoke a management access token."),
+    session("POST", "/api/auth/owner/password", FORM, "Set the owner's password anew, by the local command line only."),
+    session("GET", "/api/users", NO_BODY, "List users."),
+    session("POST", "/api/users", FORM, "Add a user."),
+    session("PATCH", "/api/users/{id}", FORM, "Change a user."),
+    session("DELETE", "/api/users/{id}", NO_BODY, "Remove a user."),
+    management("GET", "/api/settings/require-login", NO_BODY, "Whether management asks for a sign-in."),
+    admin("PUT", "/api/settings/require-login", FORM, "Turn the sign-in for management on or off."),
     management("GET", "/api/openapi.json", NO_BODY, "This API as an OpenAPI document."),
     management("GET", "/api/keys", NO_BODY, "List API keys."),
     management("POST", "/api/keys", RECORD, "Create an API key; its text is shown once."),
@@ -144,8 +220,8 @@ pub static ROUTES: &[Route] = &[
     management("POST", "/api/providers/{id}/test", RECORD, "Test a provider connection."),
     management("GET", "/api/providers/{id}/models", NO_BODY, "The models of a provider connection."),
     management("GET", "/api/settings", NO_BODY, "Settings and their values."),
-    management("PUT", "/api/settings", RECORD, "Replace settings."),
-    management("PATCH", "/api/settings", RECORD, "Change settings."),
+    admin("PUT", "/api/settings", RECORD, "Replace settings."),
+    admin("PATCH", "/api/settings", RECORD, "Change settings."),
     management("GET", "/api/usage/history", NO_BODY, "Usage over time."),
     management("GET", "/api/usage/logs", NO_BODY, "Settled requests, newest first."),
     management("GET", "/api/usage/request-logs", NO_BODY, "Settled requests in full, newest first."),

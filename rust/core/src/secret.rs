@@ -11,6 +11,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 /// What every gateway key begins with.
 pub const KEY_PREFIX: &str = "sk-fl-";
+/// What every management access token begins with.
+pub const TOKEN_PREFIX: &str = "flm_";
 const RANDOM_CHARS: usize = 43;
 const CHECKSUM_CHARS: usize = 6;
 const KEY_LEN: usize = KEY_PREFIX.len() + RANDOM_CHARS + CHECKSUM_CHARS;

@@ -185,6 +185,43 @@ struct Session {
     hash: SecretHash,
     user_id: String,
     expires_at_ms: u64,
+    /// Before there were roles, every session was the operator's.
+    #[serde(default = "yes")]
+    manages: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What an access token may do; each scope has what those before it have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenScope {
+    Read,
+    Write,
+    Admin,
+}
+
+impl TokenScope {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// A management access token, `flm_...`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ManagementToken {
+    pub id: String,
+    #[serde(deserialize_with = "hash_from_hex")]
+    pub hash: SecretHash,
+    pub scope: TokenScope,
+    #[serde(default)]
+    pub expires_at_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -206,6 +243,8 @@ struct Document {
     #[serde(default)]
     sessions: Vec<Session>,
     #[serde(default)]
+    tokens: Vec<ManagementToken>,
+    #[serde(default)]
     connections: Vec<Connection>,
     #[serde(default)]
     models: Vec<Model>,
@@ -222,7 +261,8 @@ pub struct Snapshot {
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
     keys: HashMap<SecretHash, Arc<Key>>,
-    sessions: HashMap<SecretHash, (Arc<str>, u64)>,
+    sessions: HashMap<SecretHash, (Arc<str>, bool, u64)>,
+    tokens: HashMap<SecretHash, Arc<ManagementToken>>,
     by_prefix: HashMap<String, Vec<usize>>,
     prices: HashMap<String, Price>,
     model_index: HashMap<String, usize>,
@@ -256,8 +296,9 @@ impl Snapshot {
             sessions: document
                 .sessions
                 .into_iter()
-                .map(|session| (session.hash, (Arc::from(session.user_id), session.expires_at_ms)))
+                .map(|session| (session.hash, (Arc::from(session.user_id), session.manages, session.expires_at_ms)))
                 .collect(),
+            tokens: document.tokens.into_iter().map(|token| (token.hash, Arc::new(token))).collect(),
             by_prefix,
             prices: document.prices.into_iter().map(|entry| (entry.model, entry.price)).collect(),
         })
@@ -268,8 +309,14 @@ impl Snapshot {
         self.keys.get(hash)
     }
 
-    pub fn session(&self, hash: &SecretHash, now_ms: u64) -> Option<Arc<str>> {
-        self.sessions.get(hash).filter(|(_, expires_at_ms)| *expires_at_ms > now_ms).map(|(user, _)| Arc::clone(user))
+    /// Whose session it is, and whether that person may manage the gateway.
+    pub fn session(&self, hash: &SecretHash, now_ms: u64) -> Option<(Arc<str>, bool)> {
+        let (user_id, manages, expires_at_ms) = self.sessions.get(hash)?;
+        (*expires_at_ms > now_ms).then(|| (Arc::clone(user_id), *manages))
+    }
+
+    pub fn token(&self, hash: &SecretHash) -> Option<&Arc<ManagementToken>> {
+        self.tokens.get(hash)
     }
 
     /// The connections that a prefix addresses, most preferred first, as indices into `connections`.

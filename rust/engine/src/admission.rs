@@ -49,6 +49,10 @@ pub struct Forward {
     pub headers: HeaderMap,
     pub peer: Option<IpAddr>,
     pub is_tls: bool,
+    /// As the caller sent it.
+    pub host: Option<HeaderValue>,
+    /// The body is a form and is not looked into.
+    pub is_form: bool,
 }
 
 /// A request whose body is to be read next.
@@ -169,7 +173,9 @@ fn gate(
     let live = shared.live.load();
     let require_api_key = shared.config.require_api_key;
     let principal = Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms)?;
-    principal.admit(route.tier, &live.snapshot, require_api_key)?;
+    let is_read = matches!(inbound.method, "GET" | "HEAD");
+    principal.admit(route.tier, is_read, &live.snapshot, require_api_key)?;
+    principal.admit_page(route.tier, &sheet.credentials)?;
     if let Some(key) = principal.key() {
         policy::admit_hour(key, ts_ms)?;
         policy::admit_endpoint(key, route.endpoint)?;
@@ -205,7 +211,10 @@ fn gate(
     let Some(in_flight) = Held::take(shared, Gauge::InFlight, 1, limit) else {
         return Err(shed(shared, exchange, admission));
     };
-    let forward = (route.answer == Answer::Control).then(|| forward(inbound));
+    let forward = (route.answer == Answer::Control).then(|| {
+        let is_form = route.takes_form && inbound::is_form(sheet.content_type);
+        Forward { is_form, ..forward(inbound) }
+    });
     Ok(Some(Pending {
         exchange: Arc::clone(exchange),
         whole: Some(Box::new(Whole {
@@ -220,7 +229,7 @@ fn gate(
         limit: route.body_limit_bytes,
         expected: if sheet.has_body || sheet.may_have_body { sheet.content_length } else { Some(0) },
         // Without an announced body its type matters once there is one.
-        objection: if sheet.may_have_body { inbound::check_json(sheet.content_type).err() } else { None },
+        objection: if sheet.may_have_body { check_type(route, &sheet).err() } else { None },
         shared: Arc::clone(shared),
     }))
 }
@@ -239,7 +248,20 @@ fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
         return Err(too_large(route.body_limit_bytes));
     }
     if sheet.has_body && route.body_limit_bytes > 0 {
-        inbound::check_json(sheet.content_type)?;
+        check_type(route, sheet)?;
+    }
+    Ok(())
+}
+
+/// JSON cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
+/// from ours.
+fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+    if !(route.takes_form && inbound::is_form(sheet.content_type)) {
+        return inbound::check_json(sheet.content_type);
+    }
+    if sheet.credentials.is_cross_site {
+        let message = "A form must come from the gateway's own pages: send Sec-Fetch-Site or Origin.";
+        return Err(Error::client(Kind::Forbidden, message).about("Origin"));
     }
     Ok(())
 }
@@ -365,6 +387,12 @@ fn forward(inbound: &Inbound<'_>) -> Forward {
         headers,
         peer: inbound.peer,
         is_tls: inbound.is_tls,
+        host: inbound
+            .headers
+            .iter()
+            .find(|(name, _)| *name == b"host")
+            .and_then(|(_, value)| HeaderValue::from_bytes(value).ok()),
+        is_form: false,
     }
 }
 

@@ -26,6 +26,8 @@ const PRINCIPAL: HeaderName = HeaderName::from_static("x-fairlead-principal");
 const PEER: HeaderName = HeaderName::from_static("x-fairlead-peer");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-fairlead-request-id");
 const WORKER: HeaderName = HeaderName::from_static("x-fairlead-worker");
+/// The `Host` that the caller sent.
+const CALLED_AS: HeaderName = HeaderName::from_static("x-fairlead-host");
 const SCHEME: HeaderName = HeaderName::from_static("x-fairlead-scheme");
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 /// The slowest management answer: a provider test with its own deadline inside.
@@ -46,7 +48,9 @@ async fn run(shared: &Shared, whole: Box<Whole>) {
     let Whole { exchange, admission, forward, body, in_flight, buffered } = *whole;
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
-    if let Err(fault) = check_body(&body) {
+    // A form has no second reading.
+    let checked = if forward.is_form { Ok(()) } else { check_body(&body) };
+    if let Err(fault) = checked {
         return answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
     }
     let headers = &mut forward.headers;
@@ -56,6 +60,9 @@ async fn run(shared: &Shared, whole: Box<Whole>) {
     headers.insert(WORKER, answer::value(shared.worker_id.as_str()));
     headers.insert(SCHEME, HeaderValue::from_static(if forward.is_tls { "https" } else { "http" }));
     headers.insert(header::HOST, HeaderValue::from_static("control"));
+    if let Some(host) = forward.host.take() {
+        headers.insert(CALLED_AS, host);
+    }
     if let Some(peer) = forward.peer {
         headers.insert(PEER, answer::value(peer.to_string()));
     }

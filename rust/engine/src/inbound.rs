@@ -143,7 +143,10 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     sheet.credentials.is_local_peer =
         !is_forwarded && inbound.peer.is_none_or(|peer| peer.to_canonical().is_loopback());
     let is_unsafe = !matches!(inbound.method, "GET" | "HEAD" | "OPTIONS");
-    sheet.credentials.is_cross_site = is_unsafe && !is_same_origin(host, origin, fetch_site, inbound.is_tls);
+    let is_ours = is_same_origin(host, origin, fetch_site, inbound.is_tls);
+    sheet.credentials.is_cross_site = is_unsafe && !is_ours;
+    let is_page = fetch_site.is_some() || origin.is_some();
+    sheet.credentials.is_of_foreign_page = (is_page && !is_ours) || !is_unrebindable(host);
     Ok(sheet)
 }
 
@@ -204,6 +207,15 @@ fn check_host(host: Option<&[u8]>) -> Result<&str, Error> {
     }
 }
 
+/// `localhost` or an address: names that no stranger's name server can give to this machine.
+fn is_unrebindable(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(_) => return true,
+        None => host.split(':').next().unwrap_or(host),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()
+}
+
 fn is_same_origin(host: &str, origin: Option<&[u8]>, fetch_site: Option<&[u8]>, is_tls: bool) -> bool {
     if let Some(site) = fetch_site {
         return site == b"same-origin" || site == b"none";
@@ -223,6 +235,12 @@ pub fn check_json(content_type: Option<&[u8]>) -> Result<(), Error> {
         _ => Err(Error::client(Kind::UnsupportedMediaType, "Send JSON with `Content-Type: application/json`.")
             .about("Content-Type")),
     }
+}
+
+/// Whether the body is what a page's form sends.
+pub fn is_form(content_type: Option<&[u8]>) -> bool {
+    let essence = content_type.and_then(text).map_or("", |value| value.split(';').next().unwrap_or("").trim());
+    essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
 #[cfg(test)]
@@ -293,6 +311,24 @@ mod tests {
         assert_eq!(read_of((b"origin", b"http://gw:1")), (true, false));
         assert_eq!(read_of((b"origin", b"null")), (true, true));
         assert_eq!(read_of((b"origin", b"https://gw:1")), (true, true));
+    }
+
+    #[test]
+    fn a_page_is_foreign_by_what_it_says_or_by_the_name_it_calls() {
+        let is_foreign = |host: &'static str, extra: &[(&'static [u8], &'static [u8])]| {
+            let mut headers = vec![(&b"host"[..], host.as_bytes())];
+            headers.extend_from_slice(extra);
+            read(&inbound(&headers)).expect("read").credentials.is_of_foreign_page
+        };
+        for own in ["localhost:1", "127.0.0.1:1", "[::1]:1", "192.168.0.2"] {
+            assert!(!is_foreign(own, &[]), "{own}");
+            assert!(is_foreign(own, &[(b"origin", b"http://evil.example")]), "{own}");
+            assert!(is_foreign(own, &[(b"sec-fetch-site", b"cross-site")]), "{own}");
+        }
+        assert!(!is_foreign("localhost:1", &[(b"origin", b"http://localhost:1")]));
+        for rebound in ["evil.example:1", "localhost.evil.example", "127.0.0.1.evil.example"] {
+            assert!(is_foreign(rebound, &[]), "{rebound}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             entry.set_item("answered_by", if route.answer == Answer::Control { "control" } else { "relay" })?;
             entry.set_item("endpoint", route.endpoint)?;
             entry.set_item("body_limit_bytes", route.body_limit_bytes)?;
+            entry.set_item("takes_form", route.takes_form)?;
             entry.set_item("summary", route.summary)?;
             Ok(entry)
         })
@@ -35,7 +36,9 @@ fn tier(tier: Tier) -> &'static str {
         Tier::Public => "public",
         Tier::Inference => "inference",
         Tier::Management => "management",
+        Tier::Admin => "admin",
         Tier::Session => "session",
+        Tier::Account => "account",
     }
 }
 

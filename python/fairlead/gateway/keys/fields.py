@@ -18,7 +18,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.wire import ModelId, Moment, Name, Spelled, Text, Wire
+from fairlead.gateway.wire import ModelId, Name, Spelled, Text, Wire
+from fairlead.moment import Moment
 
 EndpointCategory = Literal[
     "chat", "search", "embeddings", "images", "audio", "video", "music", "rerank", "models",

@@ -164,9 +164,9 @@ def _refuse_granting(principal: Principal, fields: NewKey, before: NewKey | None
     """
     managing = MANAGING_SCOPES.intersection(fields.scopes)
     touched = MANAGING_SCOPES.intersection(before.scopes) if before else frozenset()
-    if principal.kind == "key" and (managing or touched):
+    if principal.kind in ("key", "token") and (managing or touched):
         raise Forbidden(
-            "An API key cannot grant the scope `manage` or `admin`, nor change a key that has it: "
+            "An API key or access token cannot grant the scope `manage` or `admin`, nor change a key that has it: "
             "sign in, or use the local command line.",
             param="scopes",
         )

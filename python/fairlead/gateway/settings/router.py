@@ -2,32 +2,69 @@
 
 `settingsRevision` grows by one with each change. A body that carries it is refused with 409 when
 somebody else has changed the settings since.
+
+Security settings are changed by an operator with `currentPassword` beside them, and by no key and
+no access token of any scope; `newPassword` is the caller's own.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from fastapi import APIRouter
-from pydantic import Field, StrictInt, model_validator
+import orjson
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StrictBool, StrictInt, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from fairlead.errors import Conflict
+from fairlead.caller import Caller, CallerDep
+from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
+from fairlead.settings import PASSWORD_MAX_CHARS, is_placeholder
+from fairlead.store.database import Work
 from fairlead.store.file import Connection
 from fairlead.store.meta import count_up, read_meta
 from fairlead.store.operator_settings import (
+    SECURITY_SETTINGS,
     OperatorSettings,
     read_operator_settings,
     write_operator_settings,
 )
 from fairlead.store.outbox import Event, emit
-from fairlead.store.services import ServicesDep
+from fairlead.store.services import Operator, Services, ServicesDep
 
-router = APIRouter(prefix="/api/settings", tags=["settings"])
+_SECURITY_NAME = re.compile(
+    "requireLogin|newPassword|currentPassword|oidc.*|corsOrigins|bruteForceProtection"
+)
+
+
+async def _refuse_programs(request: Request, caller: CallerDep) -> None:
+    """`Forbidden` for a key or an access token that names a security setting, known here or not."""
+    if caller.principal.kind not in ("key", "token") or request.method == "GET":
+        return
+    body = await request.body()
+    try:
+        sent = orjson.loads(body) if body else {}
+    except orjson.JSONDecodeError:
+        return  # told as such by whoever reads it
+    if isinstance(sent, dict) and any(_SECURITY_NAME.fullmatch(name) for name in sent):
+        raise Forbidden(
+            "Security settings are for signed-in operators and the local command line; "
+            "no key or access token of any scope may change them."
+        )
+
+
+router = APIRouter(
+    prefix="/api/settings", tags=["settings"], dependencies=[Depends(_refuse_programs)]
+)
 
 REVISION = "settings_revision"
+NEW_PASSWORD_MIN_CHARS = 8
 _SETTABLE = {field.alias for field in OperatorSettings.model_fields.values()}
+
+
+# What stands beside settings in a body and is none.
+_BESIDE = frozenset({"settingsRevision", "currentPassword"})
 
 
 class SettingsView(OperatorSettings):
@@ -42,11 +79,22 @@ class SettingsChange(OperatorSettings):
     settings_revision: StrictInt | None = Field(
         None, description="The revision that the caller last saw."
     )
+    current_password: SecretStr | None = Field(
+        None,
+        max_length=PASSWORD_MAX_CHARS,
+        description="The caller's password; security settings and `newPassword` need it.",
+    )
+    new_password: SecretStr | None = Field(
+        None,
+        min_length=NEW_PASSWORD_MIN_CHARS,
+        max_length=PASSWORD_MAX_CHARS,
+        description="The caller's password from now on; all their other sessions end.",
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _has_a_field(cls, body: Any) -> Any:
-        if isinstance(body, dict) and not body.keys() - {"settingsRevision"}:
+        if isinstance(body, dict) and not body.keys() - _BESIDE:
             raise PydanticCustomError(
                 "no_valid_fields",
                 "No valid fields to update: send at least one of {names}",
@@ -62,15 +110,98 @@ async def read(services: ServicesDep) -> SettingsView:
 
 
 @router.patch("", summary="Change some settings; those not sent stay")
-async def change(body: SettingsChange, services: ServicesDep) -> SettingsView:
+async def change(
+    body: SettingsChange, request: Request, services: ServicesDep, caller: CallerDep
+) -> SettingsView:
     """Stores what was sent over what is in force."""
-    return await services.state.commit(lambda con: _store(con, body, keep=True))
+    return await _change(body, request, services, caller, keep=True)
 
 
 @router.put("", summary="Replace the settings; those not sent go back to their defaults")
-async def replace(body: SettingsChange, services: ServicesDep) -> SettingsView:
-    """Stores what was sent over the defaults."""
-    return await services.state.commit(lambda con: _store(con, body, keep=False))
+async def replace(
+    body: SettingsChange, request: Request, services: ServicesDep, caller: CallerDep
+) -> SettingsView:
+    """Stores what was sent over the defaults. Security settings that are not sent stay."""
+    return await _change(body, request, services, caller, keep=False)
+
+
+class RequireLogin(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+
+    require_login: StrictBool
+
+
+class RequireLoginChange(RequireLogin):
+    current_password: SecretStr | None = Field(None, max_length=PASSWORD_MAX_CHARS)
+
+
+@router.get("/require-login", summary="Whether management asks for a sign-in")
+async def read_require_login(services: ServicesDep) -> RequireLogin:
+    """The setting `requireLogin` alone."""
+    settings = await services.state.read(read_operator_settings)
+    return RequireLogin.model_construct(require_login=settings.require_login)
+
+
+@router.put("/require-login", summary="Turn the sign-in for management on or off")
+async def change_require_login(
+    body: RequireLoginChange, request: Request, services: ServicesDep, caller: CallerDep
+) -> RequireLogin:
+    """The setting `requireLogin` alone; needs `currentPassword`."""
+    change = SettingsChange.model_validate(
+        {"requireLogin": body.require_login, "currentPassword": body.current_password}
+    )
+    view = await _change(change, request, services, caller, keep=True)
+    return RequireLogin.model_construct(require_login=view.require_login)
+
+
+async def _change(
+    body: SettingsChange, request: Request, services: Services, caller: Caller, *, keep: bool
+) -> SettingsView:
+    set_password = await _confirmed(body, request, services, caller)
+
+    def work(con: Connection) -> SettingsView:
+        if set_password is not None:
+            set_password(con)
+        return _store(con, body, keep=keep)
+
+    return await services.state.commit(work)
+
+
+async def _confirmed(
+    body: SettingsChange, request: Request, services: Services, caller: Caller
+) -> Work[None] | None:
+    """Holds security settings to who may change them; what stores a new password, if one is
+    sent.
+    """
+    sent = body.model_fields_set
+    if not sent & (SECURITY_SETTINGS | {"new_password"}):
+        return None
+    operator = _operator(services)
+    await operator.confirm(request, caller, body.current_password)
+    if "require_login" in sent and not body.require_login and not _is_private(services):
+        raise Conflict(
+            "requireLogin cannot be false while fairlead listens on an address that others reach: "
+            "bind 127.0.0.1 first.",
+            param="requireLogin",
+        )
+    if body.new_password is None:
+        return None
+    if is_placeholder(body.new_password.get_secret_value()):
+        raise InvalidRequest(
+            "newPassword must be a password of your own: this one stands in examples.",
+            param="newPassword",
+        )
+    return await operator.new_password(request, caller, body.new_password)
+
+
+def _operator(services: Services) -> Operator:
+    if services.operator is None:
+        raise Internal("Control started without anybody who knows operators.")
+    return services.operator
+
+
+def _is_private(services: Services) -> bool:
+    return services.config.is_loopback or services.config.allow_unauthenticated_bind
 
 
 def _store(con: Connection, body: SettingsChange, *, keep: bool) -> SettingsView:
@@ -80,8 +211,12 @@ def _store(con: Connection, body: SettingsChange, *, keep: bool) -> SettingsView
             f"The settings are at revision {revision}: read them again and repeat the change.",
             param="settingsRevision",
         )
-    sent = body.model_dump(exclude={"settings_revision"}, exclude_unset=True)
-    before = read_operator_settings(con) if keep else OperatorSettings()
+    beside = {"settings_revision", "current_password", "new_password"}
+    sent = body.model_dump(exclude=beside, exclude_unset=True)
+    before = read_operator_settings(con)
+    if not keep:
+        guarded = {name: getattr(before, name) for name in SECURITY_SETTINGS}
+        before = OperatorSettings().model_copy(update=guarded)
     write_operator_settings(con, before.model_copy(update=sent))
     changed = sorted(to_camel(name) for name in sent)
     told = {"settingsRevision": count_up(con, REVISION), "changed": changed}

@@ -13,9 +13,9 @@ from fairlead.identity.sessions import (
     compile_sessions,
     mint_session,
     open_session,
-    operator_id,
     sweep_sessions,
 )
+from fairlead.identity.users import ensure_owner
 from fairlead.store.file import Connection, open_file
 from fairlead.store.prepare import MIGRATIONS
 
@@ -29,10 +29,12 @@ def con(tmp_path: Path):
 
 def test_sessions_expire_and_are_swept(con: Connection) -> None:
     session = mint_session()
-    open_session(con, session, replaced=None)
+    owner = ensure_owner(con)
+    open_session(con, session, owner.id, replaced=None)
     [compiled] = compile_sessions(con)
     assert compiled["hash"] == session.hash == hashlib.sha256(session.token.encode()).hexdigest()
-    assert compiled["user_id"] == operator_id(con)
+    assert compiled["user_id"] == owner.id
+    assert compiled["manages"] is True
     expires_at_ms = compiled["expires_at_ms"]
     assert sweep_sessions(con, expires_at_ms - 1) == 0
     assert sweep_sessions(con, expires_at_ms) == 1

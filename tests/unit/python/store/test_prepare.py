@@ -11,6 +11,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from fairlead.identity.users import ensure_owner, set_password_hash
+
 
 def prepare(data_dir: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -39,7 +41,7 @@ def test_a_fresh_directory_is_made_private(tmp_path: Path) -> None:
 def test_a_stored_password_is_told(tmp_path: Path) -> None:
     prepare(tmp_path)
     with duckdb.connect(str(tmp_path / "state.duckdb")) as connection:
-        connection.execute("INSERT INTO meta VALUES ('password_hash', 'x')")
+        set_password_hash(connection, ensure_owner(connection).id, "x")
     assert json.loads(prepare(tmp_path).stdout) == {"password_stored": True}
 
 

@@ -1,0 +1,122 @@
+"""`fairlead owner`: the person who may do everything here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.failure import CommandFailed
+from fairlead.cli.options import DATA_DIR, DataDir, Url
+
+app = typer.Typer(help="The owner's account.", no_args_is_help=True)
+
+
+@app.callback()
+def owner() -> None:
+    """The owner's account."""
+
+
+@app.command("reset-password")
+def reset_password(
+    generate: Annotated[
+        bool, typer.Option("--generate", help="Make a random password and print it.")
+    ] = False,
+    from_stdin: Annotated[
+        bool, typer.Option("--stdin", help="Read the password from standard input, one line.")
+    ] = False,
+    remove_second_factor: Annotated[
+        bool, typer.Option("--remove-second-factor", help="Turn the second factor off as well.")
+    ] = False,
+    data_dir: DataDir = DATA_DIR,
+    url: Url = None,
+) -> None:
+    """Give the owner a new password, whether fairlead runs or not; their sessions end."""
+    from fairlead.cli.instance import Instance
+
+    password = _password(generate=generate, from_stdin=from_stdin)
+    folder = data_dir.expanduser().absolute()
+    if url is not None or _is_in_use(folder):
+        body = {"newPassword": password, "removeSecondFactor": remove_second_factor}
+        with Instance(url, folder) as instance:
+            instance.post("/api/auth/owner/password", body)
+        how = "The running instance"
+    else:
+        _reset_at_rest(folder, password, remove_second_factor=remove_second_factor)
+        how = "The data directory"
+    print(f"{how} has the owner's new password; all their sessions have ended.", file=sys.stderr)
+    if generate:
+        print(password)
+
+
+def _is_in_use(folder: Path) -> bool:
+    """Whether an instance holds the directory's lock; one that was killed holds nothing."""
+    import fcntl
+
+    try:
+        lock_fd = os.open(folder / "lock", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise CommandFailed(
+            f"{folder / 'lock'} cannot be opened ({error.strerror}): "
+            "run the command as the user that fairlead runs as."
+        ) from None
+    try:
+        fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock_fd)
+    return False
+
+
+def _password(*, generate: bool, from_stdin: bool) -> str:
+    import secrets
+
+    from pydantic import TypeAdapter, ValidationError
+
+    from fairlead.identity.wire import NewPassword
+
+    if generate:
+        return secrets.token_urlsafe(18)
+    if from_stdin or not sys.stdin.isatty():
+        text = sys.stdin.readline().rstrip("\r\n")
+    else:
+        text = str(typer.prompt("New password", hide_input=True, confirmation_prompt=True))
+    try:
+        TypeAdapter(NewPassword).validate_python(text)
+    except ValidationError as error:
+        raise CommandFailed(f"the password {error.errors()[0]['msg']}.") from None
+    return text
+
+
+def _reset_at_rest(folder: Path, password: str, *, remove_second_factor: bool) -> None:
+    """In the files themselves, under the lock that an instance would take."""
+    from fairlead.identity.account_router import reset_owner
+    from fairlead.identity.password import PasswordChecker
+    from fairlead.serve.directory import DataDirectory
+    from fairlead.store.file import open_file
+    from fairlead.store.prepare import MIGRATIONS, state_path
+
+    if not folder.is_dir():
+        raise CommandFailed(f"{folder} does not exist: name the data directory with --data-dir.")
+    os.umask(0o077)
+    checker = PasswordChecker()
+    try:
+        digest = asyncio.run(checker.hash(password))
+    finally:
+        checker.close()
+    with DataDirectory(folder):
+        connection = open_file(state_path(folder), MIGRATIONS / "state")
+        try:
+            connection.begin()
+            reset_owner(connection, digest, without_second_factor=remove_second_factor)
+            connection.commit()
+            connection.execute("CHECKPOINT")
+        finally:
+            connection.close()

@@ -1,0 +1,81 @@
+"""A sign-in that waits for its second factor: ten minutes, five attempts, one per user.
+
+The pending token is 256 random bits, kept as a hash. It is no session: it opens nothing but the
+second step.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from enum import Enum
+
+from fairlead import _core
+from fairlead.identity.second_factor import take_code
+from fairlead.identity.users import User, find_user
+from fairlead.store.file import Connection
+from fairlead.store.sealer import Sealer
+
+LIFETIME_S = 600
+ATTEMPTS_MAX = 5
+
+
+class Verdict(Enum):
+    """What came of a code."""
+
+    RIGHT = "right"
+    WRONG = "invalid code"
+    EXPIRED = "invalid or expired code"
+    TOO_MANY = "too many attempts; please sign in again"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """`user` is there once the challenge was found."""
+
+    verdict: Verdict
+    user: User | None = None
+
+
+def open_challenge(con: Connection, user_id: str, at_ms: int) -> str:
+    """The pending token, in place of any that the user had, in the writer."""
+    con.execute(
+        "DELETE FROM login_challenges WHERE user_id = ? OR expires_at_ms <= ?", [user_id, at_ms]
+    )
+    token = secrets.token_urlsafe(32)
+    con.execute(
+        "INSERT INTO login_challenges (user_id, hash, attempts, expires_at_ms) VALUES (?, ?, 0, ?)",
+        [user_id, _core.hash_secret(token), at_ms + LIFETIME_S * 1000],
+    )
+    return token
+
+
+def challenged_user_id(con: Connection, token: str, at_ms: int) -> str | None:
+    """Whose sign-in waits under this token."""
+    row = con.execute(
+        "SELECT user_id FROM login_challenges WHERE hash = ? AND expires_at_ms > ?",
+        [_core.hash_secret(token), at_ms],
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def answer_challenge(
+    con: Connection, sealer: Sealer, token: str, code: str, at_ms: int
+) -> Answered:
+    """Counts an attempt and judges its code, in the writer; a right one ends the challenge."""
+    digest = _core.hash_secret(token)
+    row = con.execute(
+        "UPDATE login_challenges SET attempts = attempts + 1 "
+        "WHERE hash = ? AND expires_at_ms > ? RETURNING user_id, attempts",
+        [digest, at_ms],
+    ).fetchone()
+    user = None if row is None else find_user(con, str(row[0]))
+    if row is None or user is None or not user.is_active:
+        return Answered(Verdict.EXPIRED)
+    if row[1] > ATTEMPTS_MAX:
+        return Answered(Verdict.TOO_MANY, user)
+    if not take_code(con, sealer, user, code, at_ms):
+        last = row[1] == ATTEMPTS_MAX
+        return Answered(Verdict.TOO_MANY if last else Verdict.WRONG, user)
+    con.execute("DELETE FROM login_challenges WHERE hash = ?", [digest])
+    return Answered(Verdict.RIGHT, user)

@@ -1,0 +1,1 @@
+"""Signing in at an identity provider (OpenID Connect, authorization code with PKCE)."""

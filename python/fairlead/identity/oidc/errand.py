@@ -1,0 +1,85 @@
+"""A sign-in under way at the provider, kept in the browser that began it.
+
+State, nonce and verifier travel in one sealed cookie: an answer counts only in the browser that
+asked, within ten minutes, and the server keeps nothing for people who never come back.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import asdict, dataclass
+from typing import Self
+from urllib.parse import unquote
+
+import orjson
+
+from fairlead.errors import Internal
+from fairlead.store.sealer import Sealer
+
+COOKIE = "oidc_errand"
+LIFETIME_S = 600
+RETURN_TO_MAX_CHARS = 4096
+_SEALED_AS = "oidc-errand"
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One sign-in. `return_to` is a path of ours."""
+
+    state: str
+    nonce: str
+    verifier: str
+    return_to: str
+    redirect_uri: str
+    expires_at_ms: int
+
+    @classmethod
+    def begin(cls, return_to: str, redirect_uri: str, at_ms: int) -> Self:
+        """A fresh one."""
+        state, nonce, verifier = (secrets.token_urlsafe(48) for _ in range(3))
+        return cls(state, nonce, verifier, return_to, redirect_uri, at_ms + LIFETIME_S * 1000)
+
+    @property
+    def challenge(self) -> str:
+        """S256 of the verifier."""
+        digest = hashlib.sha256(self.verifier.encode()).digest()
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+    def is_of(self, state: str, at_ms: int) -> bool:
+        """Whether an answer with this state belongs to it, and in time."""
+        return at_ms < self.expires_at_ms and hmac.compare_digest(
+            self.state.encode(), state.encode()
+        )
+
+    def to_cookie(self, sealer: Sealer) -> str:
+        """Sealed, for the browser."""
+        sealed = sealer.seal(_SEALED_AS, orjson.dumps(asdict(self)))
+        return base64.urlsafe_b64encode(sealed).decode()
+
+    @classmethod
+    def from_cookie(cls, text: str, sealer: Sealer) -> Self | None:
+        """None for what is no cookie of ours."""
+        try:
+            sealed = base64.b64decode(text.encode(), altchars=b"-_", validate=True)
+            return cls(**orjson.loads(sealer.unseal(_SEALED_AS, sealed)))
+        except (binascii.Error, UnicodeEncodeError, Internal, TypeError, ValueError):
+            return None
+
+
+def own_path(text: str | None) -> str:
+    """The path of ours that a link may lead back to; `/` for anything that could lead elsewhere."""
+    if not text or len(text) > RETURN_TO_MAX_CHARS:
+        return "/"
+    # A browser may decode once more than we think, and takes a backslash for a slash.
+    for form in (text, unquote(text), unquote(unquote(text))):
+        path = form.partition("?")[0]
+        if not path.startswith("/") or path.startswith("//") or "\\" in path:
+            return "/"
+        if re.search(r"[\x00-\x20\x7f]", path) or re.search(r"[\x00-\x1f\x7f\\]", form):
+            return "/"
+    return text

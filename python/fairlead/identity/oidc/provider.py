@@ -1,0 +1,260 @@
+"""The identity provider, as its discovery document describes it.
+
+Nothing of it is believed further than it must be: the document's issuer is the configured one, its
+endpoints are https (http on this machine only), answers are bounded in size and time, redirects are
+not followed, and only signatures by asymmetric keys count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote_plus, urlsplit
+
+import httpx
+import orjson
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from fairlead.errors import UpstreamOverloaded
+from fairlead.settings import ServeFields
+
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
+ANSWER_MAX_BYTES = 1024 * 1024
+REQUEST_DEADLINE_S = 10.0
+DOCUMENT_FRESH_S = 600.0
+# A token with an unknown key must not make us ask for keys each time.
+KEYS_ASKED_AGAIN_EVERY_S = 10.0
+CLOCK_LEEWAY_S = 60
+
+
+class OidcFailed(Exception):
+    """Why a sign-in ends: `provider`, `state_invalid`, `token` or `email`. `reason` is for the log
+    and holds nothing secret.
+    """
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """What of the discovery document is used."""
+
+    authorization: str
+    token: str
+    jwks: str
+    userinfo: str | None
+    sends_iss: bool
+    secret_in_body: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who signed in there. `email` is verified, or None."""
+
+    issuer: str
+    subject: str
+    email: str | None
+    name: str
+
+
+class Provider:
+    """One provider for the life of the process; its document and keys are fetched when needed."""
+
+    def __init__(self, issuer: str, client_id: str, client_secret: str | None) -> None:
+        self.issuer = issuer
+        self.client_id = client_id
+        self._client_secret = client_secret
+        self._http = httpx.AsyncClient(
+            timeout=REQUEST_DEADLINE_S, trust_env=False, follow_redirects=False
+        )
+        self._endpoints: tuple[float, Endpoints] | None = None
+        self._keys: tuple[float, KeySet] | None = None
+        self._asked_again_at_s = -KEYS_ASKED_AGAIN_EVERY_S
+        self._fetching = asyncio.Lock()
+
+    @classmethod
+    def of(cls, config: ServeFields) -> Provider | None:
+        """The configured one."""
+        if config.service_oidc_issuer is None or config.service_oidc_client_id is None:
+            return None
+        secret = config.service_oidc_client_secret
+        return cls(
+            config.service_oidc_issuer,
+            config.service_oidc_client_id,
+            secret.get_secret_value() if secret else None,
+        )
+
+    async def close(self) -> None:
+        """Lets the connections go."""
+        await self._http.aclose()
+
+    async def endpoints(self) -> Endpoints:
+        """From the discovery document; `UpstreamOverloaded` (503) when it cannot be had."""
+        async with self._fetching:
+            if self._endpoints and time.monotonic() - self._endpoints[0] < DOCUMENT_FRESH_S:
+                return self._endpoints[1]
+            try:
+                url = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
+                endpoints = self._read(await self._json("GET", url))
+            except OidcFailed as failure:
+                raise UpstreamOverloaded(
+                    f"The identity provider cannot be used: {failure.reason}.", retry_after_s=10
+                ) from failure
+            self._endpoints = (time.monotonic(), endpoints)
+            return endpoints
+
+    async def exchange(self, code: str, verifier: str, redirect_uri: str, nonce: str) -> Identity:
+        """Who the code stands for. `OidcFailed` for anything but a whole and right answer."""
+        endpoints = await self.endpoints()
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "code_verifier": verifier,
+            "client_id": self.client_id,
+        }
+        auth = None
+        if self._client_secret is not None and endpoints.secret_in_body:
+            form["client_secret"] = self._client_secret
+        elif self._client_secret is not None:
+            # RFC 6749 2.3.1: both halves are form-encoded before they are joined.
+            auth = httpx.BasicAuth(quote_plus(self.client_id), quote_plus(self._client_secret))
+        tokens = await self._json("POST", endpoints.token, data=form, auth=auth)
+        id_token = tokens.get("id_token")
+        if not isinstance(id_token, str):
+            raise OidcFailed("token", "its answer has no id token")
+        claims = await self._claims(endpoints, id_token, nonce)
+        subject = claims["sub"]
+        if "email" not in claims and endpoints.userinfo is not None:
+            claims = {**await self._userinfo(endpoints.userinfo, tokens, subject), **claims}
+        email, name = claims.get("email"), claims.get("name")
+        is_verified = claims.get("email_verified") is True and isinstance(email, str)
+        return Identity(
+            self.issuer,
+            subject,
+            email if is_verified else None,
+            name if isinstance(name, str) else "",
+        )
+
+    async def _claims(self, endpoints: Endpoints, id_token: str, nonce: str) -> dict[str, Any]:
+        claims = await self._signed(endpoints, id_token)
+        registry = jwt.JWTClaimsRegistry(
+            leeway=CLOCK_LEEWAY_S,
+            iss={"essential": True, "value": self.issuer},
+            aud={"essential": True, "value": self.client_id},
+            sub={"essential": True},
+            exp={"essential": True},
+            iat={"essential": True},
+            nonce={"essential": True, "value": nonce},
+        )
+        try:
+            registry.validate(claims)
+        except JoseError as error:
+            raise OidcFailed("token", f"its id token is not right ({error})") from error
+        subject, audience = claims["sub"], claims["aud"]
+        if not isinstance(subject, str) or not 0 < len(subject) <= 255:
+            raise OidcFailed("token", "its id token names nobody")
+        if isinstance(audience, list) and len(audience) > 1 and claims.get("azp") != self.client_id:
+            raise OidcFailed("token", "its id token is for somebody else")
+        return claims
+
+    async def _signed(self, endpoints: Endpoints, id_token: str) -> dict[str, Any]:
+        for again in (False, True):
+            keys = await self._key_set(endpoints, again=again)
+            try:
+                return dict(jwt.decode(id_token, keys, algorithms=ALGORITHMS).claims)
+            except (JoseError, ValueError) as error:
+                # A provider that changed its keys signs with one we have not seen.
+                if again:
+                    name = type(error).__name__
+                    raise OidcFailed("token", f"its id token's signature ({name})") from error
+        raise AssertionError("unreachable")
+
+    async def _key_set(self, endpoints: Endpoints, *, again: bool) -> KeySet:
+        async with self._fetching:
+            now_s = time.monotonic()
+            if self._keys and now_s - self._keys[0] < DOCUMENT_FRESH_S:
+                if not again or now_s - self._asked_again_at_s < KEYS_ASKED_AGAIN_EVERY_S:
+                    return self._keys[1]
+                self._asked_again_at_s = now_s
+            document = await self._json("GET", endpoints.jwks)
+            entries = document.get("keys")
+            usable = [
+                entry
+                for entry in (entries if isinstance(entries, list) else [])
+                if isinstance(entry, dict)
+                and entry.get("kty") in ("RSA", "EC", "OKP")
+                and entry.get("use", "sig") == "sig"
+            ]
+            try:
+                keys = KeySet.import_key_set({"keys": usable})
+            except (JoseError, ValueError, KeyError) as error:
+                raise OidcFailed("token", "its keys cannot be read") from error
+            self._keys = (time.monotonic(), keys)
+            return keys
+
+    async def _userinfo(self, url: str, tokens: dict[str, Any], subject: str) -> dict[str, Any]:
+        headers = {"authorization": f"Bearer {tokens.get('access_token', '')}"}
+        claims = await self._json("GET", url, headers=headers)
+        if claims.get("sub") != subject:
+            raise OidcFailed("token", "its userinfo is about somebody else")
+        return claims
+
+    async def _json(
+        self,
+        method: str,
+        url: str,
+        *,
+        data: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        auth: httpx.BasicAuth | None = None,
+    ) -> dict[str, Any]:
+        try:
+            async with (
+                asyncio.timeout(REQUEST_DEADLINE_S),
+                self._http.stream(method, url, data=data, headers=headers, auth=auth) as answer,
+            ):
+                if answer.status_code != 200:
+                    raise OidcFailed("token", f"it answered {answer.status_code}")
+                body = b""
+                async for chunk in answer.aiter_bytes():
+                    body += chunk
+                    if len(body) > ANSWER_MAX_BYTES:
+                        raise OidcFailed("token", "its answer is too large")
+            document = orjson.loads(body)
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+            raise OidcFailed("token", f"it does not answer ({type(error).__name__})") from error
+        except orjson.JSONDecodeError as error:
+            raise OidcFailed("token", "its answer is not JSON") from error
+        if not isinstance(document, dict):
+            raise OidcFailed("token", "its answer is not an object")
+        return document
+
+    def _read(self, document: dict[str, Any]) -> Endpoints:
+        if document.get("issuer") != self.issuer:
+            raise OidcFailed("provider", "its discovery document names another issuer")
+        methods = document.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        userinfo = document.get("userinfo_endpoint")
+        return Endpoints(
+            authorization=self._endpoint(document, "authorization_endpoint"),
+            token=self._endpoint(document, "token_endpoint"),
+            jwks=self._endpoint(document, "jwks_uri"),
+            userinfo=self._endpoint(document, "userinfo_endpoint") if userinfo else None,
+            sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
+            secret_in_body="client_secret_basic" not in methods and "client_secret_post" in methods,
+        )
+
+    def _endpoint(self, document: dict[str, Any], name: str) -> str:
+        url = document.get(name)
+        allowed = {"https", urlsplit(self.issuer).scheme}
+        if not isinstance(url, str) or urlsplit(url).scheme not in allowed or "#" in url:
+            raise OidcFailed("provider", f"its {name} is not an https address")
+        return url

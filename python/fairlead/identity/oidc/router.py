@@ -1,0 +1,140 @@
+"""`/api/auth/oidc`: to the identity provider, and back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+import structlog
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import RedirectResponse
+
+from fairlead.errors import ControlUnavailable, FairleadError, NotFound
+from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.oidc.account import user_of
+from fairlead.identity.oidc.errand import COOKIE, LIFETIME_S, Errand, own_path
+from fairlead.identity.oidc.provider import OidcFailed, Provider
+from fairlead.identity.origin import is_https, public_origin
+from fairlead.identity.sign_in import Attempt
+from fairlead.identity.users import find_owner
+from fairlead.moment import now_ms
+
+router = APIRouter(prefix="/api/auth/oidc", tags=["auth"])
+log = structlog.get_logger("fairlead.identity")
+
+PATH = "/api/auth/oidc"
+CALLBACK = f"{PATH}/callback"
+# Longer than any that a provider sends.
+ParamText = Annotated[str | None, Query(max_length=4096)]
+
+
+@router.get(
+    "/login",
+    status_code=302,
+    response_class=RedirectResponse,
+    summary="Begin signing in at the identity provider",
+)
+async def login(attempt: AttemptDep, return_to: ParamText = None) -> Response:
+    """Sends the browser to the provider; 404 without one, 503 when it does not answer."""
+    provider = _provider(attempt)
+    owner = await attempt.services.state.read(find_owner)
+    if owner is None:
+        return _redirect("/setup")
+    origin = public_origin(attempt.request, attempt.caller, attempt.config)
+    if origin is None:
+        raise ControlUnavailable(
+            "Under which address people reach the gateway is not certain: "
+            "set SERVICE_PUBLIC_BASE_URL, or call it by a loopback address."
+        )
+    endpoints = await provider.endpoints()
+    errand = Errand.begin(own_path(return_to), origin + CALLBACK, now_ms())
+    question = {
+        "response_type": "code",
+        "client_id": provider.client_id,
+        "redirect_uri": errand.redirect_uri,
+        "scope": "openid email profile",
+        "state": errand.state,
+        "nonce": errand.nonce,
+        "code_challenge": errand.challenge,
+        "code_challenge_method": "S256",
+    }
+    joined = "&" if "?" in endpoints.authorization else "?"
+    answer = _redirect(f"{endpoints.authorization}{joined}{urlencode(question)}")
+    _set_cookie(attempt, answer, errand.to_cookie(attempt.services.state.sealer), LIFETIME_S)
+    return answer
+
+
+@router.get(
+    "/callback",
+    status_code=302,
+    response_class=RedirectResponse,
+    summary="Where the identity provider sends people back",
+)
+async def callback(
+    attempt: AttemptDep,
+    code: ParamText = None,
+    state: ParamText = None,
+    error: ParamText = None,
+    iss: ParamText = None,
+) -> Response:
+    """Opens a session and goes on to `return_to`, or to `/?oidc_error=<code>`."""
+    provider = _provider(attempt)
+    try:
+        answer = await _signed_in(attempt, provider, code, state, error, iss)
+    except OidcFailed as failure:
+        log.warning("single sign-on failed", code=failure.code, reason=failure.reason)
+        answer = _redirect(f"/?{urlencode({'oidc_error': failure.code})}")
+    except FairleadError as failure:
+        log.warning("single sign-on failed", code="token", reason=failure.kind)
+        answer = _redirect("/?oidc_error=token")
+    _set_cookie(attempt, answer, "", 0)
+    return answer
+
+
+async def _signed_in(
+    attempt: Attempt,
+    provider: Provider,
+    code: str | None,
+    state: str | None,
+    error: str | None,
+    iss: str | None,
+) -> Response:
+    state_db = attempt.services.state
+    errand = Errand.from_cookie(attempt.request.cookies.get(COOKIE, ""), state_db.sealer)
+    if errand is None or state is None or not errand.is_of(state, now_ms()):
+        raise OidcFailed("state_invalid", "the answer is not for this browser, or comes too late")
+    sends_iss = (await provider.endpoints()).sends_iss
+    if (iss is not None or sends_iss) and iss != provider.issuer:
+        raise OidcFailed("state_invalid", "the answer is of another issuer")
+    if error is not None or code is None:
+        raise OidcFailed("provider", "the provider refused, or the person cancelled")
+    identity = await provider.exchange(code, errand.verifier, errand.redirect_uri, errand.nonce)
+    user = await state_db.database.write(lambda con: user_of(con, identity))
+    answer = _redirect(errand.return_to)
+    await attempt.enter(user, "oidc", answer)
+    return answer
+
+
+def _provider(attempt: Attempt) -> Provider:
+    provider = attempt.sign_in.provider
+    if provider is None:
+        raise NotFound("Single sign-on is not set up: set SERVICE_OIDC_ISSUER.")
+    return provider
+
+
+def _redirect(url: str) -> RedirectResponse:
+    headers = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
+    return RedirectResponse(url, 302, headers)
+
+
+def _set_cookie(attempt: Attempt, answer: Response, value: str, max_age_s: int) -> None:
+    answer.set_cookie(
+        COOKIE,
+        value,
+        max_age=max_age_s,
+        path=PATH,
+        httponly=True,
+        # The provider sends the browser back from another site.
+        samesite="lax",
+        secure=is_https(attempt.request, attempt.caller, attempt.config),
+    )

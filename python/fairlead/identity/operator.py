@@ -1,0 +1,33 @@
+"""What identity offers to other rooms: that an operator asks, and a new password for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+from starlette.requests import Request
+
+from fairlead.caller import Caller
+from fairlead.identity.sign_in import Attempt, SignIn
+from fairlead.store.database import Work
+from fairlead.store.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class SignedInOperator:
+    """`fairlead.store.services.Operator`, by users and their passwords."""
+
+    services: Services
+    sign_in: SignIn
+
+    async def confirm(
+        self, request: Request, caller: Caller, current_password: SecretStr | None
+    ) -> None:
+        """See `Attempt.confirm`."""
+        await Attempt(self.services, self.sign_in, request, caller).confirm(current_password)
+
+    async def new_password(
+        self, request: Request, caller: Caller, password: SecretStr
+    ) -> Work[None]:
+        """See `Attempt.new_password`."""
+        return await Attempt(self.services, self.sign_in, request, caller).new_password(password)

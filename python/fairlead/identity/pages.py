@@ -1,0 +1,228 @@
+"""The pages on which people set up, sign in and sign out: plain forms, no script.
+
+They do what `/api/auth` does, with the same limits. `/setup` takes JSON too. A sign-in that waits
+for its second factor is kept in the page alone: a hidden field, in no address and no storage.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlencode
+
+import orjson
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import SecretStr, ValidationError
+
+from fairlead.errors import Conflict, FairleadError, InvalidRequest
+from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.challenges import Verdict
+from fairlead.identity.oidc.errand import own_path
+from fairlead.identity.router import leave
+from fairlead.identity.sign_in import Attempt
+from fairlead.identity.users import find_user
+from fairlead.identity.wire import Email, NewPassword, Wire
+from fairlead.settings import PASSWORD_MAX_CHARS
+
+router = APIRouter(tags=["pages"])
+
+TEMPLATES = Path(__file__).parent / "templates"
+FIELDS_MAX = 20
+RETURN_TO = Annotated[str | None, Query(max_length=4096)]
+SHORT = Annotated[str | None, Query(max_length=64)]
+
+_STYLE = (TEMPLATES / "page.css").read_text(encoding="utf-8")
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": (
+        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; "
+        "frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+}
+
+_pages = Environment(
+    loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+)
+
+# What went wrong, as people read it.
+OIDC_ERRORS = {
+    "provider": "Single sign-on was cancelled or refused. Please try again.",
+    "state_invalid": "That sign-in was begun in another browser or too long ago. Start again.",
+    "token": "The identity provider's answer could not be used. Please try again.",
+    "email": "The identity provider gave no verified e-mail address.",
+}
+WRONG_PASSWORD = "Login failed. Check your email and password."  # noqa: S105
+WRONG_CODE = "Invalid authentication code."
+EXPIRED = "Your sign-in attempt expired. Start over to try again."
+TOO_MANY = "Too many attempts. Try again shortly."
+FAILED = "Login failed. Please try again."
+
+
+class SetUp(Wire):
+    """The owner's first password; `email` stays `owner@localhost` if left out."""
+
+    password: NewPassword
+    email: Email | None = None
+
+
+@router.get("/", response_class=HTMLResponse, summary="The way in")
+async def root(attempt: AttemptDep, oidc_error: SHORT = None) -> Response:
+    """To the page that is next: set-up, sign-in, or what there is for who is signed in."""
+    if oidc_error is not None:
+        return _go(f"/login?{urlencode({'oidc_error': oidc_error})}")
+    return _go("/login" if await attempt.has_owner_password() else "/setup")
+
+
+@router.get("/setup", response_class=HTMLResponse, summary="The set-up page")
+async def set_up_page(attempt: AttemptDep) -> Response:
+    """A form, until there is an owner who can sign in."""
+    if await attempt.has_owner_password():
+        return _go("/login")
+    return _page("setup.html", error=None, field=None, email="")
+
+
+@router.post("/setup", response_class=HTMLResponse, summary="Set up the owner, once")
+async def set_up(attempt: AttemptDep) -> Response:
+    """Form or JSON `{password, email?}`; the owner is signed in afterwards."""
+    if _is_json(attempt.request):
+        body = _read_set_up(orjson.loads(await attempt.request.body() or b"{}"))
+        answer: Response = JSONResponse({"success": True}, 201)
+        await attempt.set_up(body.email, body.password, answer)
+        return answer
+    form = await _form(attempt.request)
+    email = form.get("email", "").strip()
+    fields = {"password": form.get("password", "")} | ({"email": email} if email else {})
+    answer = _go("/", 303)
+    try:
+        if form.get("password") != form.get("repeated"):
+            raise InvalidRequest("The two passwords differ.", param="repeated")
+        body = _read_set_up(fields)
+        await attempt.set_up(body.email, body.password, answer)
+    except Conflict:
+        return _go("/login", 303)
+    except FairleadError as error:
+        return _page(
+            "setup.html", error.status, error=error.message, field=error.param, email=email
+        )
+    return answer
+
+
+@router.get("/login", response_class=HTMLResponse, summary="The sign-in page")
+async def login_page(
+    attempt: AttemptDep, return_to: RETURN_TO = None, oidc_error: SHORT = None
+) -> Response:
+    """The form, the way to the identity provider, or who is signed in."""
+    who = attempt.caller.principal
+    if who.kind == "session" and who.id is not None:
+        user_id = who.id
+        user = await attempt.services.state.read(lambda con: find_user(con, user_id))
+        if user is not None:
+            return _page("signed_in.html", user=user)
+    if not await attempt.has_owner_password():
+        return _go("/setup")
+    error = None
+    if oidc_error is not None:
+        error = OIDC_ERRORS.get(oidc_error, FAILED)
+    return _login(attempt, own_path(return_to), error=error)
+
+
+@router.post("/login", response_class=HTMLResponse, summary="Sign in from the page")
+async def login(attempt: AttemptDep) -> Response:
+    """On to where the person came from, or to the second factor."""
+    form = await _form(attempt.request)
+    return_to = own_path(form.get("return_to"))
+    email = form.get("email", "").strip()
+    password = form.get("password", "")
+    answer = _go(return_to, 303)
+    try:
+        if not 0 < len(password) <= PASSWORD_MAX_CHARS:
+            raise InvalidRequest(WRONG_PASSWORD)
+        pending = await attempt.with_password(email or None, SecretStr(password), answer)
+    except FairleadError as error:
+        said = {401: WRONG_PASSWORD, 400: WRONG_PASSWORD, 429: TOO_MANY}.get(error.status, FAILED)
+        return _login(attempt, return_to, error.status, error=said, email=email)
+    if pending is None:
+        return answer
+    return _page("factor.html", token=pending.token, return_to=return_to, error=None, over=False)
+
+
+@router.post("/login/2fa", response_class=HTMLResponse, summary="Give the second factor")
+async def second_factor(attempt: AttemptDep) -> Response:
+    """On to where the person came from."""
+    form = await _form(attempt.request)
+    return_to = own_path(form.get("return_to"))
+    token, code = form.get("token", "")[:128], form.get("code", "")[:64]
+    answer = _go(return_to, 303)
+    try:
+        await attempt.with_code(token, code, answer)
+    except FairleadError as error:
+        over = error.message in (Verdict.EXPIRED.value, Verdict.TOO_MANY.value)
+        said = {401: EXPIRED if over else WRONG_CODE, 429: TOO_MANY}.get(
+            error.status, "Verification failed. Please try again."
+        )
+        return _page(
+            "factor.html", error.status, token=token, return_to=return_to, error=said, over=over
+        )
+    return answer
+
+
+@router.post("/logout", response_class=HTMLResponse, summary="Sign out from the page")
+async def logout(attempt: AttemptDep) -> Response:
+    """Ends the session and shows the sign-in page."""
+    answer = _go("/login", 303)
+    await leave(attempt, answer)
+    return answer
+
+
+def _login(attempt: Attempt, return_to: str, status: int = 200, **fields: Any) -> Response:
+    sso = None
+    if attempt.sign_in.provider is not None:
+        sso = f"/api/auth/oidc/login?{urlencode({'return_to': return_to})}"
+    with_password = not attempt.config.service_oidc_local_auth_disabled
+    known = {"email": "", "sso": sso, "with_password": with_password, "return_to": return_to}
+    return _page("login.html", status, **(known | fields))
+
+
+def _page(name: str, status: int = 200, **fields: Any) -> HTMLResponse:
+    text = _pages.get_template(name).render(style=_STYLE, **fields)
+    return HTMLResponse(text, status, HEADERS)
+
+
+def _go(path: str, status: int = 302) -> RedirectResponse:
+    return RedirectResponse(path, status, {"cache-control": "no-store"})
+
+
+def _is_json(request: Request) -> bool:
+    return "json" in request.headers.get("content-type", "").partition(";")[0]
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form, each once; `InvalidRequest` for anything else."""
+    try:
+        text = (await request.body()).decode("ascii")
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX)
+    except ValueError:
+        raise InvalidRequest("The form cannot be read: send it as the page does.") from None
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise InvalidRequest("The form has a field twice: send it as the page does.")
+    return fields
+
+
+def _read_set_up(fields: Any) -> SetUp:
+    try:
+        return SetUp.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else "password"
+        rule = "is required" if first["type"] == "missing" else first["msg"]
+        rule = rule.removeprefix("Value error, ").replace("Input should", "must", 1)
+        raise InvalidRequest(f"{name} {rule}.", param=name) from None

@@ -1,0 +1,14 @@
+"""Every router of identity."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from fairlead.identity.account_router import router as account
+from fairlead.identity.oidc.router import router as oidc
+from fairlead.identity.pages import router as pages
+from fairlead.identity.router import router as auth
+from fairlead.identity.tokens_router import router as tokens
+from fairlead.identity.users_router import router as users
+
+ROUTERS: tuple[APIRouter, ...] = (auth, account, tokens, users, oidc, pages)

@@ -1,0 +1,326 @@
+"""Signing in, whichever page or program asks: a password, then a second factor where there is one.
+
+What is known of wrong attempts lives in this process; everything else is in the database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydantic import SecretStr
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairlead.caller import Caller
+from fairlead.errors import (
+    Conflict,
+    FairleadError,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    Unauthenticated,
+)
+from fairlead.identity.challenges import (
+    Answered,
+    Verdict,
+    answer_challenge,
+    challenged_user_id,
+    open_challenge,
+)
+from fairlead.identity.guess_limit import GuessLimit
+from fairlead.identity.oidc.provider import Provider
+from fairlead.identity.origin import address_of, is_https
+from fairlead.identity.password import PasswordChecker, same_text
+from fairlead.identity.rate_window import RateWindow
+from fairlead.identity.sessions import (
+    COOKIE,
+    LIFETIME_S,
+    Way,
+    end_sessions,
+    mint_session,
+    open_session,
+)
+from fairlead.identity.users import (
+    User,
+    ensure_owner,
+    find_by_email,
+    find_owner,
+    find_user,
+    set_password_hash,
+    update_profile,
+)
+from fairlead.moment import now_ms
+from fairlead.settings import ServeFields
+from fairlead.store.database import Work
+from fairlead.store.file import Connection
+from fairlead.store.operator_settings import read_operator_settings
+from fairlead.store.services import Services
+
+NEEDS_SETUP = "No password is set: open /setup, or start fairlead with INITIAL_PASSWORD."
+
+
+@dataclass(slots=True)
+class SignIn:
+    """One per process, made by control. `limit` counts wrong guesses, `window` all attempts."""
+
+    limit: GuessLimit = field(default_factory=GuessLimit)
+    window: RateWindow = field(default_factory=RateWindow)
+    checker: PasswordChecker = field(default_factory=PasswordChecker)
+    provider: Provider | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The password was right; `token` waits for the second factor."""
+
+    token: str
+    user: User
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request that signs in or guards signing in."""
+
+    services: Services
+    sign_in: SignIn
+    request: Request
+    caller: Caller
+
+    @property
+    def config(self) -> ServeFields:
+        return self.services.config
+
+    @property
+    def address(self) -> str:
+        return address_of(self.request, self.caller, self.config)
+
+    @property
+    def cookie(self) -> str | None:
+        return self.request.cookies.get(COOKIE)
+
+    def spend(self) -> None:
+        """Counts this attempt; `RateLimited` when the address has none left."""
+        self.sign_in.window.spend(self.address)
+
+    async def with_password(
+        self, email: str | None, password: SecretStr, response: Response
+    ) -> Pending | None:
+        """Checks a password (the owner's for no address). None: signed in, the cookie is set."""
+        if self.config.service_oidc_local_auth_disabled:
+            raise NotFound("Signing in with a password is switched off: use single sign-on.")
+        self.spend()
+        text = password.get_secret_value()
+        user = await self._user_of(email)
+
+        async def is_right() -> bool:
+            if email is None and user is None:
+                raise Forbidden(NEEDS_SETUP, extra={"needsSetup": True})
+            return await self.is_password_of(user, text)
+
+        marks = await self._begin(self.address)
+        try:
+            right = await is_right()
+        except FairleadError:
+            self._withdraw(marks)
+            raise
+        if not right or user is None:
+            raise Unauthenticated(
+                "Invalid password" if email is None else "Invalid email or password",
+                param="password",
+            )
+        if user.has_second_factor:
+            # Right so far, and not the end: the address neither gains nor loses by it.
+            self._withdraw(marks)
+            work = self.services.state.database.write
+            return Pending(await work(lambda con: open_challenge(con, user.id, now_ms())), user)
+        self.sign_in.limit.forgive(self.address)
+        await self.enter(user, "password", response)
+        return None
+
+    async def with_code(self, token: str, code: str, response: Response) -> User:
+        """The second step. `Unauthenticated` says in fixed words what is wrong."""
+        self.spend()
+        state = self.services.state
+        user_id = await state.read(lambda con: challenged_user_id(con, token, now_ms()))
+        if user_id is None:
+            raise Unauthenticated(Verdict.EXPIRED.value, param="tempToken")
+        # By account too: whoever knows the password must not try codes from many addresses.
+        marks = await self._begin(self.address, f"second factor of {user_id}")
+        try:
+            answered = await state.database.write(
+                lambda con: answer_challenge(con, state.sealer, token, code, now_ms())
+            )
+        except FairleadError:
+            self._withdraw(marks)
+            raise
+        return await self._entered(answered, response)
+
+    async def _entered(self, answered: Answered, response: Response) -> User:
+        if answered.verdict is not Verdict.RIGHT or answered.user is None:
+            raise Unauthenticated(answered.verdict.value, param="code")
+        self.sign_in.limit.forgive(self.address)
+        self.sign_in.limit.forgive(f"second factor of {answered.user.id}")
+        await self.enter(answered.user, "password", response)
+        return answered.user
+
+    async def enter(self, user: User, way: Way, response: Response) -> None:
+        """Opens a session in place of the one that was brought and sets its cookie."""
+        agent = self.request.headers.get("user-agent", "")
+        session = mint_session(way, self.address, agent)
+        cookie = self.cookie
+
+        def work(con: Connection) -> None:
+            now = find_user(con, user.id)
+            if now is None or not now.is_active:
+                raise Forbidden("This account is switched off: ask the gateway's owner.")
+            open_session(con, session, user.id, replaced=cookie)
+
+        await self.services.state.commit(work)
+        self.set_cookie(response, session.token, LIFETIME_S)
+
+    def set_cookie(self, response: Response, value: str, max_age_s: int) -> None:
+        """The session cookie, or none for an empty value."""
+        response.set_cookie(
+            COOKIE,
+            value,
+            max_age=max_age_s,
+            path="/",
+            httponly=True,
+            samesite="lax",
+            secure=is_https(self.request, self.caller, self.config),
+        )
+        response.headers["cache-control"] = "no-store"
+
+    async def is_password_of(self, user: User | None, password: str) -> bool:
+        """Whether the password is the user's; takes as long for nobody."""
+        if user is not None and user.password_hash is not None:
+            right = await self.sign_in.checker.matches(password, user.password_hash)
+            return right and user.is_active
+        initial = self.config.initial_password
+        if user is not None and user.role == "owner":
+            if initial is None:
+                raise Forbidden(NEEDS_SETUP, extra={"needsSetup": True})
+            return same_text(password, initial.get_secret_value())
+        await self.sign_in.checker.waste(password)
+        return False
+
+    async def acting_user(self) -> User:
+        """The signed-in user; the owner for the local command line. `Unauthenticated` for others."""
+        who = self.caller.principal
+        user = None
+        if who.kind == "session" and who.id is not None:
+            user_id = who.id
+            user = await self.services.state.read(lambda con: find_user(con, user_id))
+        elif who.kind == "local":
+            user = await self.services.state.read(find_owner)
+        if user is None:
+            raise Unauthenticated("Sign in first: this is about an account.")
+        return user
+
+    async def confirm(self, current_password: SecretStr | None, *, operator: bool = True) -> None:
+        """That a person asks who knows their password: for security settings, where the person must
+        also be one who may manage. What people do with their own account spends an attempt of the
+        minute; wrong passwords count either way.
+
+        `Forbidden` for keys and access tokens, `InvalidRequest` when the password is not there,
+        `Unauthenticated` when it is wrong.
+        """
+        who = self.caller.principal
+        if who.kind in ("key", "token") or (
+            operator and who.kind == "session" and "manage" not in who.scopes
+        ):
+            raise Forbidden(
+                "Security settings are for signed-in operators and the local command line; "
+                "no key or access token of any scope may change them."
+            )
+        if who.kind == "local" and not await self.has_owner_password():
+            return
+        user = await self.acting_user()
+        if current_password is None:
+            raise InvalidRequest(
+                "currentPassword is required: add it to the body.", param="currentPassword"
+            )
+        if not operator:
+            self.spend()
+        marks = await self._begin(self.address)
+        try:
+            right = await self.is_password_of(user, current_password.get_secret_value())
+        except FairleadError:
+            self._withdraw(marks)
+            raise
+        if not right:
+            raise Unauthenticated("Invalid current password", param="currentPassword")
+        self.sign_in.limit.forgive(self.address)
+
+    async def has_owner_password(self) -> bool:
+        """Whether the owner can sign in with a password."""
+        if self.config.initial_password is not None:
+            return True
+        owner = await self.services.state.read(find_owner)
+        return owner is not None and owner.password_hash is not None
+
+    async def new_password(self, password: SecretStr) -> Work[None]:
+        """What stores the caller's new password and ends their other sessions, for a commit."""
+        user = await self.acting_user()
+        digest = await self.sign_in.checker.hash(password.get_secret_value())
+        cookie = self.cookie if self.caller.principal.kind == "session" else None
+
+        def work(con: Connection) -> None:
+            set_password_hash(con, user.id, digest)
+            end_sessions(con, user.id, but_token=cookie)
+            con.execute("DELETE FROM login_challenges WHERE user_id = ?", [user.id])
+
+        return work
+
+    async def set_up(self, email: str | None, password: SecretStr, response: Response) -> User:
+        """Gives the gateway its owner, once. `Conflict` when it has one."""
+        self.spend()
+        await self.refuse_set_up()
+        digest = await self.sign_in.checker.hash(password.get_secret_value())
+
+        def work(con: Connection) -> User:
+            owner = ensure_owner(con)
+            if owner.password_hash is not None:
+                raise _is_set_up()
+            set_password_hash(con, owner.id, digest)
+            if email is not None:
+                _refuse_others(con, email, owner)
+                update_profile(
+                    con, owner.id, email=email, name=owner.name, role="owner", is_active=True
+                )
+            return find_user(con, owner.id) or owner
+
+        owner = await self.services.state.commit(work)
+        await self.enter(owner, "setup", response)
+        return owner
+
+    async def refuse_set_up(self) -> None:
+        """`Conflict` when the gateway has an owner who can sign in."""
+        if await self.has_owner_password():
+            raise _is_set_up()
+
+    async def _user_of(self, email: str | None) -> User | None:
+        def look(con: Connection) -> User | None:
+            return find_owner(con) if email is None else find_by_email(con, email)
+
+        return await self.services.state.read(look)
+
+    async def _begin(self, *names: str) -> list[tuple[str, float]]:
+        settings = await self.services.state.read(read_operator_settings)
+        if not settings.brute_force_protection:
+            return []
+        return [(name, self.sign_in.limit.begin(name)) for name in names]
+
+    def _withdraw(self, marks: list[tuple[str, float]]) -> None:
+        for name, mark in marks:
+            self.sign_in.limit.withdraw(name, mark)
+
+
+def _is_set_up() -> Conflict:
+    return Conflict("The gateway has its owner already: sign in at /login.")
+
+
+def _refuse_others(con: Connection, email: str, owner: User) -> None:
+    other = find_by_email(con, email)
+    if other is not None and other.id != owner.id:
+        raise Conflict(f"There is a user with the address {email} already.", param="email")

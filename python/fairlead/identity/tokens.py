@@ -1,0 +1,98 @@
+"""Management access tokens: `flm_` and 256 random bits, kept as SHA-256.
+
+Their scope is `read`, `write` or `admin`, each with what those before it have. The relay holds
+routes to it; this is the table.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import uuid4
+
+from fairlead import _core
+from fairlead.errors import Conflict
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+
+Scope = Literal["read", "write", "admin"]
+
+PREFIX = "flm_"
+TOKENS_MAX = 1000
+
+_COLUMNS = (
+    "id", "name", "scope", "hash", "preview", "created_by", "created_at_ms", "expires_at_ms",
+)  # fmt: skip
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM management_tokens"
+_INSERT = (
+    f"INSERT INTO management_tokens ({', '.join(_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * len(_COLUMNS))})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredToken:
+    """A token at rest. `preview` is what may be shown of its text."""
+
+    id: str
+    name: str
+    scope: Scope
+    hash: str
+    preview: str
+    created_by: str | None
+    created_at_ms: int
+    expires_at_ms: int | None
+
+
+def mint_token(
+    name: str, scope: Scope, created_by: str | None, expires_at_ms: int | None
+) -> tuple[str, StoredToken]:
+    """A fresh token's text, which is kept nowhere, and its record."""
+    text = PREFIX + secrets.token_urlsafe(32)
+    preview = f"{text[:8]}...{text[-4:]}"
+    digest = _core.hash_secret(text)
+    return text, StoredToken(
+        str(uuid4()), name, scope, digest, preview, created_by, now_ms(), expires_at_ms
+    )
+
+
+def insert_token(con: Connection, token: StoredToken) -> None:
+    """Adds a token, in the writer; `Conflict` when there are too many."""
+    if count_tokens(con) >= TOKENS_MAX:
+        raise Conflict(f"There are {TOKENS_MAX} access tokens already: revoke some first.")
+    con.execute(_INSERT, [getattr(token, column) for column in _COLUMNS])
+
+
+def delete_token(con: Connection, token_id: str) -> bool:
+    """Revokes a token, in the writer; whether there was one."""
+    gone = con.execute(
+        "DELETE FROM management_tokens WHERE id = ? RETURNING 1", [token_id]
+    ).fetchall()
+    return bool(gone)
+
+
+def list_tokens(con: Connection, limit: int, offset: int) -> list[StoredToken]:
+    """A page, newest first."""
+    rows = con.execute(
+        f"{_SELECT} ORDER BY created_at_ms DESC, id LIMIT ? OFFSET ?", [limit, offset]
+    ).fetchall()
+    return [StoredToken(*row) for row in rows]
+
+
+def count_tokens(con: Connection) -> int:
+    """How many there are."""
+    row = con.execute("SELECT count(*) FROM management_tokens").fetchone()
+    return int(row[0]) if row else 0
+
+
+def compile_tokens(con: Connection) -> list[dict[str, Any]]:
+    """What the relay gets of them: those of users who may still manage, and the command line's."""
+    rows = con.execute(
+        "SELECT t.id, t.hash, t.scope, t.expires_at_ms FROM management_tokens t "
+        "LEFT JOIN users u ON u.id = t.created_by "
+        "WHERE t.created_by IS NULL OR (u.is_active AND u.role IN ('owner', 'admin')) "
+        "ORDER BY t.created_at_ms, t.id"
+    ).fetchall()
+    names = ("id", "hash", "scope", "expires_at_ms")
+    return [dict(zip(names, row, strict=True)) for row in rows]

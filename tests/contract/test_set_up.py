@@ -1,0 +1,110 @@
+"""The first owner: once, by page or by program, and the command line's way back in."""
+
+from __future__ import annotations
+
+import asyncio
+from http.cookies import SimpleCookie
+from urllib.parse import urlencode
+
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+PASSWORD = "a password of my own"
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+def config(config):
+    """Nothing is set up yet."""
+    return config.model_copy(update={"initial_password": None})
+
+
+async def login(control, **body: str):
+    return await control.client.post("/api/auth/login", json=body)
+
+
+async def test_every_way_in_leads_to_the_set_up_page(control) -> None:
+    for path in ("/", "/login"):
+        answer = await control.client.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (302, "/setup")
+    page = await control.client.get("/setup")
+    assert page.status_code == 200
+    assert '<input id="password" name="password" type="password"' in page.text
+    assert (await control.client.get("/api/auth/status")).json()["needsSetup"] is True
+
+
+async def test_the_form_makes_the_owner_once_and_signs_them_in(control) -> None:
+    fields = {"email": "Ada@Example.org", "password": PASSWORD, "repeated": PASSWORD}
+    answer = await control.client.post("/setup", content=urlencode(fields), headers=FORM)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert SimpleCookie(answer.headers["set-cookie"])["auth_token"].value
+    [session] = control.snapshot()["sessions"]
+    assert session["manages"] is True
+
+    again = await control.client.post("/setup", content=urlencode(fields), headers=FORM)
+    assert (again.status_code, again.headers["location"]) == (303, "/login")
+    again = await control.client.post("/setup", json={"password": "another password"})
+    assert again.status_code == 409
+    assert (await control.client.get("/setup")).headers["location"] == "/login"
+
+    for body in ({"password": PASSWORD}, {"email": " ADA@example.org", "password": PASSWORD}):
+        assert (await login(control, **body)).status_code == 200
+    assert (await login(control, email="owner@localhost", password=PASSWORD)).status_code == 401
+
+
+async def test_a_program_sets_up_with_json(control) -> None:
+    answer = await control.client.post("/setup", json={"password": PASSWORD})
+    assert (answer.status_code, answer.json()) == (201, {"success": True})
+    assert (await login(control, email="owner@localhost", password=PASSWORD)).status_code == 200
+
+
+async def test_of_many_at_once_one_becomes_the_owner(control) -> None:
+    bodies = [{"password": f"{PASSWORD} {n}"} for n in range(8)]
+    answers = await asyncio.gather(*(control.client.post("/setup", json=b) for b in bodies))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 7
+    [winner] = [n for n, answer in enumerate(answers) if answer.status_code == 201]
+    assert (await login(control, **bodies[winner])).status_code == 200
+
+
+WRONG = [
+    ({}, "password"),
+    ({"password": "short"}, "password"),
+    ({"password": "x" * 201}, "password"),
+    ({"password": "your-password"}, "password"),
+    ({"password": PASSWORD, "email": "nobody"}, "email"),
+    ({"password": PASSWORD, "role": "owner"}, "role"),
+    ({"password": ["a"]}, "password"),
+]
+
+
+@pytest.mark.parametrize(("body", "param"), WRONG)
+async def test_a_wrong_body_is_refused_by_name(control, body, param) -> None:
+    answer = await control.client.post("/setup", json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+    assert "short" not in answer.text.replace("at least", "")
+
+
+async def test_the_page_says_what_is_wrong_and_keeps_the_address(control) -> None:
+    fields = {"email": "ada@example.org", "password": PASSWORD, "repeated": "different"}
+    answer = await control.client.post("/setup", content=urlencode(fields), headers=FORM)
+    assert answer.status_code == 400
+    assert "The two passwords differ." in answer.text
+    assert 'value="ada@example.org"' in answer.text
+    assert PASSWORD not in answer.text
+    for content in (b"password=a&password=b", b"\xff", b"&" * 30 + b"a=1" * 3):
+        answer = await control.client.post("/setup", content=content, headers=FORM)
+        assert answer.status_code == 400
+    assert (await control.client.get("/api/auth/status")).json()["needsSetup"] is True
+
+
+async def test_the_command_line_resets_the_owner(control) -> None:
+    await control.client.post("/setup", json={"password": PASSWORD})
+    body = {"newPassword": "the next password"}
+    session = control.as_principal("session", "u", ["manage"])
+    path = "/api/auth/owner/password"
+    assert (await control.client.post(path, json=body, headers=session)).status_code == 403
+    assert (await control.client.post(path, json=body)).status_code == 200
+    assert control.snapshot()["sessions"] == []
+    assert (await login(control, password=PASSWORD)).status_code == 401
+    assert (await login(control, password="the next password")).status_code == 200
