@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from fairlead.cli import keys, nodes, providers, serve, standin, status, version
+from fairlead.cli import combos, keys, nodes, providers, serve, standin, status, version
 from fairlead.cli.failure import CommandFailed
 from fairlead.errors import Refusal
 
@@ -22,6 +22,7 @@ app.command("serve")(serve.serve)
 app.command("standin")(standin.standin)
 app.command("status")(status.status)
 app.command("version")(version.version)
+app.add_typer(combos.app, name="combos")
 app.add_typer(keys.app, name="keys")
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(providers.app, name="providers")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from fairlead.gateway.combos.alias_router import router as aliases
+from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.health.router import router as health
 from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.nodes.router import router as nodes
@@ -15,5 +17,7 @@ from fairlead.store.services import BackgroundTask
 from fairlead.usage.router import router as usage
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
 
-ROUTERS: tuple[APIRouter, ...] = (auth, keys, nodes, providers, settings, usage, health)
+ROUTERS: tuple[APIRouter, ...] = (
+    auth, keys, nodes, providers, combos, aliases, settings, usage, health,
+)  # fmt: skip
 TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS)

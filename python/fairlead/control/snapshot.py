@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import orjson
 
+from fairlead.gateway.combos.snapshot import compile_combos
 from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.providers.snapshot import compile_connections
 from fairlead.identity.sessions import compile_sessions
@@ -28,5 +29,6 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
         "keys": compile_keys(con),
         "sessions": compile_sessions(con),
         **compile_connections(con),
+        **compile_combos(con),
     }
     return version, orjson.dumps(document)

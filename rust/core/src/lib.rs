@@ -3,7 +3,7 @@
 //! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] (every door and who may pass),
 //! [`snapshot`] (the configuration a decision is made from), [`principal`] and [`policy`] (who is calling, and may they),
 //! [`usage`], [`price`] and [`record`] (what a request came to), [`secret`] (keys, hashes, sealing), [`egress`] (where a
-//! connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
+//! connection may go), [`strategy`] (which targets a combo tries, in which order), [`json`] (the scanner that reads bodies without rebuilding them).
 
 #![forbid(unsafe_code)]
 
@@ -18,4 +18,5 @@ pub mod record;
 pub mod routes;
 pub mod secret;
 pub mod snapshot;
+pub mod strategy;
 pub mod usage;

@@ -3,6 +3,7 @@
 
 use crate::price::Price;
 use crate::secret::SecretHash;
+use crate::strategy::Combo;
 use serde::{Deserialize, Deserializer};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -189,6 +190,10 @@ struct Document {
     models: Vec<Model>,
     #[serde(default)]
     prices: Vec<ModelPrice>,
+    #[serde(default)]
+    combos: Vec<Combo>,
+    #[serde(default)]
+    aliases: HashMap<String, String>,
 }
 
 /// The configuration, indexed for the questions that a request asks.
@@ -199,6 +204,9 @@ pub struct Snapshot {
     pub local_token_hash: Option<SecretHash>,
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
+    pub combos: Vec<Combo>,
+    aliases: HashMap<String, String>,
+    context_windows: HashMap<String, u64>,
     keys: HashMap<SecretHash, Arc<Key>>,
     sessions: HashMap<SecretHash, (Arc<str>, u64)>,
     by_prefix: HashMap<String, Vec<usize>>,
@@ -226,7 +234,10 @@ impl Snapshot {
             settings: document.settings,
             local_token_hash: document.local_token_hash,
             connections,
+            context_windows: context_windows(&document.models),
             models: document.models,
+            combos: document.combos,
+            aliases: document.aliases,
             keys: document.keys.into_iter().map(|key| (key.hash, Arc::new(key))).collect(),
             sessions: document
                 .sessions
@@ -256,6 +267,20 @@ impl Snapshot {
     pub fn price(&self, model: &str) -> Option<&Price> {
         self.prices.get(model)
     }
+
+    /// What an alias stands for: a model or a combo, by name.
+    pub fn alias(&self, name: &str) -> Option<&str> {
+        self.aliases.get(name).map(String::as_str)
+    }
+
+    /// `model` with its listed prefix; tokens.
+    pub fn context_window(&self, model: &str) -> Option<u64> {
+        self.context_windows.get(model).copied()
+    }
+}
+
+fn context_windows(models: &[Model]) -> HashMap<String, u64> {
+    models.iter().filter_map(|model| Some((model.id.clone(), model.context_length?))).collect()
 }
 
 fn hash_from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretHash, D::Error> {
