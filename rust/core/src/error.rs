@@ -42,6 +42,8 @@ kinds! {
     UriTooLong "uri_too_long" 414 "invalid_request_error" "The request target is longer than 8 KiB.";
     UnsupportedMediaType "unsupported_media_type" 415 "invalid_request_error" "The body's type or coding is not read here.";
     RateLimited "rate_limited" 429 "rate_limit_error" "A limit of this gateway was reached.";
+    BudgetExceeded "budget_exceeded" 429 "rate_limit_error" "What this key may spend is spent, or reserved by requests under way.";
+    TokenLimitExceeded "token_limit_exceeded" 429 "rate_limit_error" "The tokens that this key may use are used, or reserved by requests under way.";
     HeadersTooLarge "headers_too_large" 431 "invalid_request_error" "The header block is larger than 32 KiB or has over 100 lines.";
     ClientGone "client_gone" 499 "invalid_request_error" "The caller left before the answer was complete.";
     Internal "internal" 500 "server_error" "A defect of the gateway.";
@@ -56,6 +58,7 @@ kinds! {
     UpstreamFirstTokenTimeout "upstream_first_token_timeout" 504 "upstream_error" "The provider began a stream and sent no event within its timer.";
     UpstreamIdleTimeout "upstream_idle_timeout" 504 "upstream_error" "The provider fell silent in the middle of its answer for longer than its timer.";
     NoRoute "no_route" 503 "server_error" "The model's provider has no usable connection.";
+    LimitsUnknown "limits_unknown" 503 "server_error" "What this key has used of its limits is not known yet; it is refused rather than overspent.";
     Overloaded "overloaded" 503 "server_error" "The gateway has as many requests open as it takes.";
     Draining "draining" 503 "server_error" "The gateway is shutting down.";
     ControlUnavailable "control_unavailable" 503 "server_error" "Management is not reachable; inference goes on.";

@@ -12,6 +12,22 @@ pub fn admit_endpoint(key: &Key, endpoint: &str) -> Result<(), Error> {
     Err(Error::client(Kind::Forbidden, format!("This API key may not use the endpoint `{endpoint}`.")))
 }
 
+/// Whether the key may be used at this hour.
+pub fn admit_hour(key: &Key, now_ms: u64) -> Result<(), Error> {
+    match &key.access_schedule {
+        Some(schedule) if !schedule.is_open(now_ms) => {
+            let message = format!("This API key may be used in its hours only ({}).", schedule.text());
+            Err(Error::client(Kind::Forbidden, message).about("accessSchedule"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the key may use this connection.
+pub fn sees_connection(key: &Key, connection_id: &str) -> bool {
+    key.connection_access_mode == AccessMode::All || key.allowed_connections.iter().any(|id| id == connection_id)
+}
+
 /// Whether the key may call this model. A block wins over an allowance.
 pub fn admit_model(key: &Key, model: &str) -> Result<(), Error> {
     if sees_model(key, model) {
@@ -85,6 +101,14 @@ mod tests {
             catalog_scope: CatalogScope::All,
             no_log: false,
             scopes: Vec::new(),
+            connection_access_mode: AccessMode::All,
+            allowed_connections: Vec::new(),
+            forced_model: None,
+            disable_non_public_models: false,
+            throttle_delay_ms: 0,
+            max_sessions: 0,
+            access_schedule: None,
+            limits: Vec::new(),
         }
     }
 

@@ -1,7 +1,9 @@
 //! The snapshot: the whole routing configuration as one immutable document, compiled by control and swapped in whole.
 //! Its JSON form is written down in `docs/explanation/contracts.md`.
 
+use crate::limit::Limit;
 use crate::price::Price;
+use crate::schedule::Schedule;
 use crate::secret::SecretHash;
 use crate::strategy::Combo;
 use serde::{Deserialize, Deserializer};
@@ -35,6 +37,25 @@ pub struct Key {
     pub no_log: bool,
     #[serde(default)]
     pub scopes: Vec<String>,
+    #[serde(default)]
+    pub connection_access_mode: AccessMode,
+    #[serde(default)]
+    pub allowed_connections: Vec<String>,
+    /// Takes the place of whatever model the caller asks for.
+    #[serde(default)]
+    pub forced_model: Option<String>,
+    /// Models that the list does not show may not be called.
+    #[serde(default)]
+    pub disable_non_public_models: bool,
+    #[serde(default)]
+    pub throttle_delay_ms: u64,
+    /// 0: any number.
+    #[serde(default)]
+    pub max_sessions: usize,
+    #[serde(default)]
+    pub access_schedule: Option<Schedule>,
+    #[serde(default)]
+    pub limits: Vec<Limit>,
 }
 
 impl Key {
@@ -211,6 +232,7 @@ pub struct Snapshot {
     sessions: HashMap<SecretHash, (Arc<str>, u64)>,
     by_prefix: HashMap<String, Vec<usize>>,
     prices: HashMap<String, Price>,
+    model_index: HashMap<String, usize>,
 }
 
 /// The document is not a snapshot.
@@ -229,7 +251,9 @@ impl Snapshot {
                 by_prefix.entry(prefix.clone()).or_default().push(index);
             }
         }
+        let model_index = document.models.iter().enumerate().map(|(index, model)| (model.id.clone(), index)).collect();
         Ok(Self {
+            model_index,
             version: document.version,
             settings: document.settings,
             local_token_hash: document.local_token_hash,
@@ -261,6 +285,15 @@ impl Snapshot {
     /// The connections that a prefix addresses, most preferred first, as indices into `connections`.
     pub fn candidates(&self, prefix: &str) -> &[usize] {
         self.by_prefix.get(prefix).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &Arc<Key>> {
+        self.keys.values()
+    }
+
+    /// An entry of the model list. `id` with its prefix.
+    pub fn model(&self, id: &str) -> Option<&Model> {
+        self.model_index.get(id).and_then(|&index| self.models.get(index))
     }
 
     /// `model` with its prefix.
