@@ -7,9 +7,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod breaker;
 pub mod cooldown;
 pub mod egress;
 pub mod error;
+pub mod health;
 pub mod json;
 pub mod ledger;
 pub mod limit;

@@ -31,6 +31,11 @@ pub struct Key {
     pub blocked_models: Vec<String>,
     #[serde(default)]
     pub allowed_endpoints: Vec<String>,
+    /// Empty allows every combo to a key that may call every model, and none to another.
+    #[serde(default)]
+    pub allowed_combos: Vec<String>,
+    #[serde(default = "yes")]
+    pub allow_auto_combos: bool,
     #[serde(default)]
     pub catalog_scope: CatalogScope,
     #[serde(default)]
@@ -148,6 +153,10 @@ pub struct Connection {
     pub timeouts: Timeouts,
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn default_priority() -> u32 {
     50
 }
@@ -227,7 +236,6 @@ pub struct Snapshot {
     pub models: Vec<Model>,
     pub combos: Vec<Combo>,
     aliases: HashMap<String, String>,
-    context_windows: HashMap<String, u64>,
     keys: HashMap<SecretHash, Arc<Key>>,
     sessions: HashMap<SecretHash, (Arc<str>, u64)>,
     by_prefix: HashMap<String, Vec<usize>>,
@@ -258,7 +266,6 @@ impl Snapshot {
             settings: document.settings,
             local_token_hash: document.local_token_hash,
             connections,
-            context_windows: context_windows(&document.models),
             models: document.models,
             combos: document.combos,
             aliases: document.aliases,
@@ -305,15 +312,6 @@ impl Snapshot {
     pub fn alias(&self, name: &str) -> Option<&str> {
         self.aliases.get(name).map(String::as_str)
     }
-
-    /// `model` with its listed prefix; tokens.
-    pub fn context_window(&self, model: &str) -> Option<u64> {
-        self.context_windows.get(model).copied()
-    }
-}
-
-fn context_windows(models: &[Model]) -> HashMap<String, u64> {
-    models.iter().filter_map(|model| Some((model.id.clone(), model.context_length?))).collect()
 }
 
 fn hash_from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretHash, D::Error> {

@@ -34,6 +34,8 @@ pub struct Admission {
     pub request_id: String,
     pub session_tag: Option<String>,
     pub session_id: Option<String>,
+    /// `X-Gateway-Connection`.
+    pub pin: Option<String>,
     pub started: Instant,
     pub ts_ms: u64,
 }
@@ -178,6 +180,7 @@ fn gate(
         request_id,
         session_tag: sheet.session_tag.map(str::to_owned),
         session_id: sheet.session_id.map(str::to_owned),
+        pin: sheet.pin.map(str::to_owned),
         started: Instant::now(),
         ts_ms,
     };

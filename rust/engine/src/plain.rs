@@ -115,7 +115,7 @@ pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallba
     let provider = target.connection.prefixes.first().map_or(target.connection.provider.as_str(), String::as_str);
     headers.insert(
         answer::DECISION,
-        answer::encoded(&format!("strategy=single; provider={provider}; latency_ms={latency_ms}")),
+        answer::encoded(&format!("strategy={}; provider={provider}; latency_ms={latency_ms}", settlement.strategy)),
     );
     headers.insert(answer::PROVIDER, answer::encoded(provider));
     if let Some(model) = &settlement.upstream_model {

@@ -22,6 +22,10 @@ pub struct Settlement {
     pub stream: bool,
     pub target: Option<Arc<Target>>,
     pub upstream_model: Option<String>,
+    /// The model by its full name, as prices know it; where it is not what the caller named.
+    pub priced_model: Option<String>,
+    /// How its target was chosen.
+    pub strategy: &'static str,
     pub attempts: u32,
     pub first_byte: Option<Instant>,
     /// Status that the caller was given; 0 while it was given none.
@@ -43,6 +47,8 @@ impl Settlement {
             stream: false,
             target: None,
             upstream_model: None,
+            priced_model: None,
+            strategy: "single",
             attempts: 0,
             first_byte: None,
             status: 0,
@@ -57,7 +63,8 @@ impl Settlement {
     /// What the usage costs at the snapshot's price; zero for a model without one. Asked once the usage is whole: what it
     /// said first holds, so that the header and the record agree.
     pub fn cost(&mut self) -> Cost {
-        let (shared, model, usage) = (&self.shared, self.model.as_deref(), &self.usage);
+        let model = self.priced_model.as_deref().or(self.model.as_deref());
+        let (shared, usage) = (&self.shared, &self.usage);
         *self.cost.get_or_insert_with(|| {
             let live = shared.live.load();
             model.and_then(|model| live.snapshot.price(model)).map(|price| price.cost(usage)).unwrap_or_default()

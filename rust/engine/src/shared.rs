@@ -24,6 +24,7 @@ pub struct Shared {
     pub control: Arc<crate::connector::Origin>,
     pub counts: Counts,
     pub drain: Drain,
+    pub places: crate::places::Places,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
     pub link_seen_ms: AtomicU64,
     next_id: AtomicU64,
@@ -85,6 +86,7 @@ impl Shared {
             control,
             counts: Counts::default(),
             drain: Drain::default(),
+            places: crate::places::Places::default(),
             link_seen_ms: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
         }

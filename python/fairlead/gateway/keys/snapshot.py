@@ -8,7 +8,8 @@ from fairlead.store.file import Connection
 
 _FIELDS = (
     "id", "name", "hash", "is_active", "is_banned", "expires_at_ms", "model_access_mode",
-    "allowed_models", "blocked_models", "allowed_endpoints", "catalog_scope", "no_log", "scopes",
+    "allowed_models", "blocked_models", "allowed_endpoints",
+    "allowed_combos", "allow_auto_combos", "catalog_scope", "no_log", "scopes",
 )  # fmt: skip
 _SELECT = f"SELECT {', '.join(_FIELDS)} FROM keys ORDER BY created_at_ms, id"
 

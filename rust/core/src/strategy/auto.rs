@@ -192,7 +192,19 @@ impl Task {
 
 /// Whether a model answers chats, as far as its name tells.
 pub fn is_chat_model(model: &str) -> bool {
-    const OTHERS: &[&str] =
-        &["embed", "whisper", "tts", "dall-e", "moderation", "rerank", "transcribe", "imagen", "-image", "sora", "veo-", "bge-"];
+    const OTHERS: &[&str] = &[
+        "embed",
+        "whisper",
+        "tts",
+        "dall-e",
+        "moderation",
+        "rerank",
+        "transcribe",
+        "imagen",
+        "-image",
+        "sora",
+        "veo-",
+        "bge-",
+    ];
     !OTHERS.iter().any(|word| model.contains(word))
 }

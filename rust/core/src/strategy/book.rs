@@ -156,7 +156,7 @@ impl Spread<'_> {
                 id: identity(&[&connection.id, &model]),
                 price_input: price.map(|price| price.input),
                 price_output: price.map(|price| price.output),
-                context_window: self.snapshot.context_window(name),
+                context_window: self.snapshot.model(name).and_then(|model| model.context_length),
                 ..Facts::default()
             };
             let to = To::Connection { index, model: Arc::clone(&model) };
@@ -216,7 +216,11 @@ fn rate(candidates: &mut [Candidate], pack: Pack, channel: Option<&Channel>, sna
         let tier = match &one.to {
             To::Connection { index, .. } => snapshot.connections.get(*index).map_or(0.0, |connection| {
                 let preferred = 1.0 / (1.0 + connection.priority as f32 / 10.0);
-                if is_own_machine(&connection.base_url) { 1.0 } else { 0.5 * preferred }
+                if is_own_machine(&connection.base_url) {
+                    1.0
+                } else {
+                    0.5 * preferred
+                }
             }),
             To::Combo(_) => 0.5,
         };

@@ -45,8 +45,7 @@ pub struct Targets {
 
 /// See the module's page.
 pub fn expand(book: &Book, combo: usize, ask: &Ask, look: &mut impl Look) -> Targets {
-    let mut walk =
-        Walk { book, ask, look, targets: Targets::default(), seen: SmallVec::new(), looks_left: MAX_LOOKS };
+    let mut walk = Walk { book, ask, look, targets: Targets::default(), seen: SmallVec::new(), looks_left: MAX_LOOKS };
     walk.place(combo, 0);
     walk.targets
 }

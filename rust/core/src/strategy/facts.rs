@@ -60,7 +60,10 @@ pub struct Facts {
 impl Facts {
     /// What is left of the tightest quota window; all of it where no window is known.
     pub fn headroom(&self) -> f32 {
-        [self.session, self.weekly, self.monthly].into_iter().flatten().fold(1.0, |least, window| least.min(window.remaining))
+        [self.session, self.weekly, self.monthly]
+            .into_iter()
+            .flatten()
+            .fold(1.0, |least, window| least.min(window.remaining))
     }
 
     /// What the request would cost here, in pico-dollars; `None` without both prices.

@@ -283,7 +283,11 @@ fn the_share_of_one_that_is_away_goes_to_all_others_alike() {
     for strategy in [Strategy::RoundRobin, Strategy::Random, Strategy::StrictRandom, Strategy::Weighted] {
         let counts = Desk::new(17).firsts(strategy, &facts, DRAWS);
         assert_eq!(counts[2], 0);
-        counts.into_iter().enumerate().filter(|(at, _)| *at != 2).for_each(|(_, count)| assert_share(count, DRAWS, 0.25));
+        counts
+            .into_iter()
+            .enumerate()
+            .filter(|(at, _)| *at != 2)
+            .for_each(|(_, count)| assert_share(count, DRAWS, 0.25));
     }
 }
 
@@ -351,7 +355,11 @@ fn the_soonest_reset_goes_first_and_equals_take_turns() {
 #[test]
 fn quota_that_is_lost_soon_is_used_first_unless_next_to_nothing_is_left() {
     let hour = 3_600_000;
-    let of = |id, remaining, resets_in_ms| Facts { id, weekly: Some(Window { remaining, resets_in_ms }), ..Facts::default() };
+    let of = |id, remaining, resets_in_ms| Facts {
+        id,
+        weekly: Some(Window { remaining, resets_in_ms }),
+        ..Facts::default()
+    };
     let facts = [of(1, 0.9, 160 * hour), of(2, 0.9, 2 * hour), of(3, 0.05, hour)];
     assert_eq!(Desk::new(1).order(Strategy::ResetAware, &facts), [1, 0, 2]);
     let alike = [of(1, 0.5, 10 * hour), of(2, 0.5, 10 * hour)];
