@@ -8,6 +8,7 @@ __all__ = [
     "address_allowed",
     "error_kinds",
     "hash_secret",
+    "limit_window",
     "new_key",
     "routes",
     "seal",
@@ -93,6 +94,12 @@ def new_key() -> tuple[str, str]:
 
 def hash_secret(text: str) -> str:
     """Lower-case hex of the SHA-256 of a random secret."""
+
+def limit_window(period: str, reset_minute: int, now_ms: int) -> tuple[int, int]:
+    """Start and end, Unix milliseconds, of the ``day``, ``week`` or ``month`` that ``now_ms`` is in.
+
+    Each begins at ``reset_minute`` of its first day, UTC. ``ValueError`` for another period.
+    """
 
 def address_allowed(address: str, policy: str) -> bool:
     """Whether the gateway may dial an IP address; ``policy`` is ``operator`` or ``public``."""

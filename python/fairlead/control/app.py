@@ -36,6 +36,7 @@ from fairlead.store.prepare import MIGRATIONS, make_data_dir, state_path, usage_
 from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.services import Services
 from fairlead.store.state import State, check_key
+from fairlead.usage.spent import Spending
 
 # Whoever waits is still told that the database does not answer.
 LEAVE_AFTER_S = 0.5
@@ -104,9 +105,8 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         sign_in = SignIn()
         app.state.services = services
         app.state.sign_in = sign_in
-        app.add_route(
-            LINK_PATH, Link(publisher, workers).answer, methods=["POST"], include_in_schema=False
-        )
+        link = Link(publisher, workers, Spending(services.usage, config.data_dir / "spool"))
+        app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
         background.start("publisher", publisher.run)
         for task in TASKS:
             background.start(task.name, partial(task.run, services))

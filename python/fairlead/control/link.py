@@ -18,6 +18,7 @@ from fairlead.control.body import read_body
 from fairlead.control.publisher import Published, Publisher
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.usage.spent import Spending, Spent
 
 LINK_PATH = "/internal/link"
 HOLD_S = 2.0
@@ -33,14 +34,16 @@ class Poll(BaseModel):
     applied_version: Count
     done: list[str] = []
     stats: dict[str, Any] = {}
+    spent: Spent | None = None
 
 
 class Link:
     """The endpoint."""
 
-    def __init__(self, publisher: Publisher, workers: Workers) -> None:
+    def __init__(self, publisher: Publisher, workers: Workers, spending: Spending) -> None:
         self._publisher = publisher
         self._workers = workers
+        self._spending = spending
 
     async def answer(self, request: Request) -> Response:
         try:
@@ -50,13 +53,22 @@ class Link:
         except (ValidationError, ValueError):
             return error_response(InvalidRequest("The poll cannot be read."), None)
         answered = False
+        sums: list[int] | None = None
         self._workers.poll_begins(poll.worker, poll.pid, poll.applied_version, poll.stats)
         try:
-            answered = await self._hold(poll.applied_version, request.receive)
+            if poll.spent is None:
+                answered = await self._hold(poll.applied_version, request.receive)
+            else:
+                # The worker waits for these before it lets anybody spend.
+                sums = await self._spending.sums(poll.worker, poll.spent)
+                answered = True
+        except FairleadError as error:
+            return error_response(error, None)
         finally:
             self._workers.poll_ends(poll.worker, answered=answered)
         return Response(
-            _answer(self._publisher.current, poll.applied_version), media_type="application/json"
+            _answer(self._publisher.current, poll.applied_version, sums),
+            media_type="application/json",
         )
 
     async def _hold(self, applied_version: int, receive: Receive) -> bool:
@@ -77,8 +89,10 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
-def _answer(published: Published, applied_version: int) -> bytes:
+def _answer(published: Published, applied_version: int, sums: list[int] | None) -> bytes:
     head = b'{"version":%d,' % published.version
+    if sums is not None:
+        head += b'"spent":' + orjson.dumps(sums) + b","
     if published.version > applied_version:
         head += b'"snapshot":' + published.document + b","
     return head + b'"commands":[]}'

@@ -16,8 +16,18 @@ from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
 from fairlead.store.services import BackgroundTask
 from fairlead.usage.router import router as usage
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
+from fairlead.usage.token_limits.router import router as token_limits
 
 ROUTERS: tuple[APIRouter, ...] = (
-    auth, keys, nodes, providers, combos, aliases, settings, usage, health,
-)  # fmt: skip
+    auth,
+    keys,
+    nodes,
+    providers,
+    combos,
+    aliases,
+    settings,
+    usage,
+    token_limits,
+    health,
+)
 TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS)

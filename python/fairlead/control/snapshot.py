@@ -4,6 +4,8 @@ document.
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 
 from fairlead.gateway.combos.snapshot import compile_combos
@@ -13,6 +15,7 @@ from fairlead.identity.sessions import compile_sessions
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta, write_meta
+from fairlead.usage.token_limits.table import compile_token_limits
 
 VERSION = "snapshot_version"
 
@@ -26,9 +29,17 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
         "compiled_at_ms": now_ms(),
         "settings": {"require_login": True},
         "local_token_hash": local_token_hash,
-        "keys": compile_keys(con),
+        "keys": _keys(con),
         "sessions": compile_sessions(con),
         **compile_connections(con),
         **compile_combos(con),
     }
     return version, orjson.dumps(document)
+
+
+def _keys(con: Connection) -> list[dict[str, Any]]:
+    """Keys with all their limits, wherever each was set."""
+    keys, token_limits = compile_keys(con), compile_token_limits(con)
+    for key in keys:
+        key["limits"] += token_limits.get(key["id"], [])
+    return keys

@@ -214,10 +214,11 @@ class Database:
             for job in group:
                 self._write_group([job])
             return
-        for job, result in zip(group, results, strict=True):
-            job.done.set_result(result)
+        # Before anybody is told: who is told that it is written also sees no fault.
         if group and not self._is_damaged:
             self.fault = None
+        for job, result in zip(group, results, strict=True):
+            job.done.set_result(result)
 
     def _transact(self, group: list[_Job]) -> list[Any]:
         if not group:

@@ -51,6 +51,35 @@ def read_segments(spool_dir: Path) -> list[Segment]:
     return segments
 
 
+def has_unread(spool_dir: Path, worker: str, before_segment: int) -> bool:
+    """Whether the spool still has records of the past: segments of this worker before that one, or
+    any of workers that are gone. What another living worker is writing is not past.
+    """
+    for path in _listed(spool_dir):
+        writer, _, number = path.stem.rpartition("-")
+        if writer == worker and number.isdigit():
+            if int(number) < before_segment:
+                return True
+        elif path.suffix == SEALED or not _is_locked(path):
+            return True
+    return False
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        # Sealed or taken in since it was listed: look again.
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 def _listed(spool_dir: Path) -> Iterator[Path]:
     try:
         with os.scandir(spool_dir) as entries:

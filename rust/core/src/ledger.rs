@@ -143,6 +143,7 @@ impl Ledger {
         Ok(Some(Hold { key: Arc::clone(key), parts }))
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "a hold is given back whole, so that it cannot be settled twice")]
     /// Gives the reserved room back and counts what was spent. `segment`: where the request's record is.
     pub fn settle(&self, key_id: &str, subject: Subject<'_>, hold: Option<Hold>, spent: Amounts, segment: u64) {
         let mut accounts = self.accounts.lock();
@@ -171,8 +172,14 @@ impl Ledger {
     }
 
     /// Opens accounts for limits that have none. `is_new` says of a key's id that it was made just now, so that it has no
-    /// past.
-    pub fn open<'k>(&self, keys: impl Iterator<Item = &'k Arc<Key>>, is_new: impl Fn(&str) -> bool, now_ms: u64) {
+    /// past. Whether there is a new account whose past must be asked for.
+    pub fn open<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k Arc<Key>>,
+        is_new: impl Fn(&str) -> bool,
+        now_ms: u64,
+    ) -> bool {
+        let mut must_ask = false;
         let mut accounts = self.accounts.lock();
         for key in keys.filter(|key| !key.limits.is_empty()) {
             let own = accounts.entry(key.id.clone()).or_default();
@@ -183,9 +190,11 @@ impl Ledger {
                 let window = limit.period.window(now_ms);
                 let is_short = limit.unit == Unit::Requests && window.ends_ms - window.starts_ms < SHORT_WINDOW_MS;
                 let known = if is_short || is_new(&key.id) { Known::All } else { NEVER };
+                must_ask |= known != Known::All;
                 own.push(Account::new(limit, now_ms, known));
             }
         }
+        must_ask
     }
 
     /// Closes the accounts of limits that are no more.

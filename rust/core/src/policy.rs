@@ -2,7 +2,7 @@
 //! `*`, matched in linear time.
 
 use crate::error::{Error, Kind};
-use crate::snapshot::{AccessMode, Key};
+use crate::snapshot::{AccessMode, Key, Snapshot};
 
 /// Whether the key may use this category of endpoint at all. An empty list allows all.
 pub fn admit_endpoint(key: &Key, endpoint: &str) -> Result<(), Error> {
@@ -52,6 +52,15 @@ pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::client(Kind::Forbidden, format!("This API key may not use the combo `{name}`.")).about("model"))
+}
+
+/// Whether the model list shows the model, for a key that may call no other.
+pub fn admit_listed(key: &Key, snapshot: &Snapshot, model: &str) -> Result<(), Error> {
+    if key.disable_non_public_models && snapshot.model(model).is_none() {
+        let message = format!("This API key may use listed models only, and `{model}` is not in `GET /v1/models`.");
+        return Err(Error::client(Kind::Forbidden, message).about("model"));
+    }
+    Ok(())
 }
 
 /// Whether no block of the key speaks of this name.

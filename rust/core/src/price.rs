@@ -39,6 +39,14 @@ impl Price {
     }
 }
 
+impl Price {
+    /// The most that the usage can cost, whatever part of its input turns out cached or written to a cache.
+    pub fn most(&self, usage: &Usage) -> Cost {
+        let dearest = self.input.max(self.cached_input.unwrap_or(0)).max(self.cache_write.unwrap_or(0));
+        Cost(u128::from(usage.input) * u128::from(dearest) + u128::from(usage.output) * u128::from(self.output))
+    }
+}
+
 impl Cost {
     /// Rounded half up.
     pub fn usd_micros(self) -> u64 {

@@ -153,6 +153,9 @@ pub static ROUTES: &[Route] = &[
     management("GET", "/api/usage/history", NO_BODY, "Usage over time."),
     management("GET", "/api/usage/logs", NO_BODY, "Settled requests, newest first."),
     management("GET", "/api/usage/request-logs", NO_BODY, "Settled requests in full, newest first."),
+    management("GET", "/api/usage/token-limits", NO_BODY, "Token limits of a key, with what is used of them."),
+    management("POST", "/api/usage/token-limits", RECORD, "Set a token limit; with an id, change it."),
+    management("DELETE", "/api/usage/token-limits", NO_BODY, "Lift a token limit."),
     management("GET", "/api/monitoring/health", NO_BODY, "Health of the gateway and its providers."),
 ];
 

@@ -59,7 +59,7 @@ impl Schedule {
             return false;
         };
         let local = now.to_zoned(zone.clone());
-        let minute = local.hour().unsigned_abs() as u16 * 60 + local.minute().unsigned_abs() as u16;
+        let minute = u16::from(local.hour().unsigned_abs()) * 60 + u16::from(local.minute().unsigned_abs());
         let today = local.weekday().to_sunday_zero_offset().unsigned_abs() as usize % 7;
         let yesterday = (today + 6) % 7;
         if self.from_minute < self.until_minute {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 /// A gateway API key, as far as the relay needs it.
 #[derive(Debug, Clone, Deserialize)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a field of the key table")]
 pub struct Key {
     pub id: String,
     #[serde(default)]

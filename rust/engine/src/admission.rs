@@ -36,6 +36,8 @@ pub struct Admission {
     pub session_id: Option<String>,
     /// `X-Gateway-Connection`.
     pub pin: Option<String>,
+    /// `X-Route-Model`: the model that takes the place of the body's.
+    pub route_model: Option<String>,
     pub started: Instant,
     pub ts_ms: u64,
 }
@@ -170,6 +172,7 @@ fn gate(
     let principal = Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms)?;
     principal.admit(route.tier, &live.snapshot, require_api_key)?;
     if let Some(key) = principal.key() {
+        policy::admit_hour(key, ts_ms)?;
         policy::admit_endpoint(key, route.endpoint)?;
     }
     check_body(route, &sheet)?;
@@ -181,6 +184,7 @@ fn gate(
         session_tag: sheet.session_tag.map(str::to_owned),
         session_id: sheet.session_id.map(str::to_owned),
         pin: sheet.pin.map(str::to_owned),
+        route_model: sheet.route_model.map(str::to_owned),
         started: Instant::now(),
         ts_ms,
     };

@@ -11,6 +11,8 @@ use crate::choose::Choice;
 use crate::clock;
 use crate::exchange::Exchange;
 use crate::failover;
+use crate::limits;
+use crate::live::Live;
 use crate::load::Busy;
 use crate::plain;
 use crate::route;
@@ -45,19 +47,23 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 }
 
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
-    let parsed = match request::read(body).and_then(|parsed| admit(shared, &settlement, parsed)) {
+    let live = shared.live.load_full();
+    let parsed = match request::read(body).and_then(|parsed| admit(&live, &settlement, parsed)) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     settlement.model = Some(parsed.model.clone());
     settlement.stream = parsed.stream;
-    let choice = match route::choose(shared, &shared.live.load(), &settlement.admission, &parsed.model, body) {
+    let choice = match route::choose(shared, &live, &settlement.admission, &parsed.model, body) {
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
-    if let Err(fault) = admit_aliases(&settlement, &choice) {
+    let admitted = admit_aliases(&settlement, &choice)
+        .and_then(|()| limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &choice));
+    if let Err(fault) = admitted {
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
+    drop(live);
     settlement.strategy = choice.strategy();
     let stream_slot = if parsed.stream {
         let Some(slot) = Held::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams) else {
@@ -81,9 +87,16 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     drop(stream_slot);
 }
 
-fn admit(shared: &Shared, settlement: &Settlement, parsed: ChatRequest) -> Result<ChatRequest, Error> {
-    if let Some(key) = settlement.admission.principal.key() {
-        route::admit(&shared.live.load(), key, &parsed.model)?;
+/// The key's forced model goes before the header's, and that before the body's; whichever it is, the key must be allowed
+/// to call it.
+fn admit(live: &Live, settlement: &Settlement, mut parsed: ChatRequest) -> Result<ChatRequest, Error> {
+    let key = settlement.admission.principal.key();
+    let forced = key.and_then(|key| key.forced_model.as_ref());
+    if let Some(model) = forced.or(settlement.admission.route_model.as_ref()) {
+        parsed.model.clone_from(model);
+    }
+    if let Some(key) = key {
+        route::admit(live, key, &parsed.model)?;
     }
     Ok(parsed)
 }
@@ -110,6 +123,7 @@ async fn work(
     body: &Bytes,
     parsed: &ChatRequest,
 ) {
+    limits::throttle(shared, &settlement).await;
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
     let mut pieces = request::rewrite(body, parsed, &choice.upstream_model);
     for (at, target) in choice.targets.iter().enumerate() {

@@ -64,7 +64,7 @@ impl Engine {
             });
             // What is still open is dropped here, and settles as it goes; the last segment is sealed after it.
             runtime.shutdown_timeout(Duration::from_secs(1));
-            sealing.spool.rotate();
+            sealing.spool.finish();
         })?;
         Ok(Self { shared, handle, thread: Mutex::new(Some((stop, thread))) })
     }
@@ -145,5 +145,6 @@ async fn keep_house(shared: Arc<Shared>) {
         every.tick().await;
         shared.spool.rotate();
         shared.pool.sweep();
+        shared.sessions.sweep(crate::clock::monotonic_ms());
     }
 }

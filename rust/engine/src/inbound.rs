@@ -44,6 +44,7 @@ pub struct Sheet<'a> {
     pub session_tag: Option<&'a str>,
     pub session_id: Option<&'a str>,
     pub pin: Option<&'a str>,
+    pub route_model: Option<&'a str>,
 }
 
 /// Holds the head to the rules and reads what the engine needs of it.
@@ -111,6 +112,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             b"x-session-id" => sheet.session_id = Some(tag(value, "X-Session-Id")?),
             b"x_session_id" if sheet.session_id.is_none() => sheet.session_id = Some(tag(value, "x_session_id")?),
             b"x-gateway-connection" => sheet.pin = Some(tag(value, "X-Gateway-Connection")?),
+            b"x-route-model" => sheet.route_model = Some(tag(value, "X-Route-Model")?),
             b"origin" => origin = Some(value),
             b"sec-fetch-site" => fetch_site = Some(value),
             b"forwarded" | b"via" | b"x-real-ip" => is_forwarded = true,

@@ -25,6 +25,7 @@ pub mod engine;
 pub mod exchange;
 pub mod failover;
 pub mod inbound;
+pub mod limits;
 pub mod link;
 pub mod live;
 pub mod load;

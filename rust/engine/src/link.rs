@@ -7,6 +7,8 @@ use crate::control::LINK;
 use crate::live::Live;
 use crate::shared::Shared;
 use bytes::Bytes;
+use fairlead_core::ledger::Question;
+use fairlead_core::limit::{Scope, Unit};
 use fairlead_core::snapshot::Snapshot;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderValue};
@@ -33,6 +35,37 @@ struct Poll<'a> {
     applied_version: u64,
     done: &'a [u64],
     stats: Stats<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spent: Option<Spent<'a>>,
+}
+
+/// What control is asked about the past of limits: sums over all records that this worker wrote before a segment, and all
+/// of other workers.
+#[derive(Serialize)]
+struct Spent<'a> {
+    before_segment: u64,
+    questions: Vec<SpentQuestion<'a>>,
+}
+
+#[derive(Serialize)]
+struct SpentQuestion<'a> {
+    key_id: &'a str,
+    unit: Unit,
+    from_ms: u64,
+    model: Option<&'a str>,
+    provider: Option<&'a str>,
+}
+
+impl<'a> From<&'a Question> for SpentQuestion<'a> {
+    fn from(question: &'a Question) -> Self {
+        let (model, provider) = match &question.limit.scope {
+            Scope::All => (None, None),
+            Scope::Model(name) => (Some(name.as_str()), None),
+            Scope::Provider(name) => (None, Some(name.as_str())),
+        };
+        let (unit, from_ms) = (question.limit.unit, question.from_ms);
+        Self { key_id: &question.key_id, unit, from_ms, model, provider }
+    }
 }
 
 #[derive(Serialize)]
@@ -60,6 +93,9 @@ struct ConnectionStats<'a> {
 struct Answer<'a> {
     #[serde(borrow, default)]
     snapshot: Option<&'a RawValue>,
+    /// Sums in the order of the questions; absent while control does not have all records yet.
+    #[serde(default)]
+    spent: Option<Vec<u64>>,
 }
 
 /// Why a poll came to nothing.
@@ -84,8 +120,12 @@ pub fn load_kept(shared: &Shared) {
             return;
         }
     };
-    if let Err(error) = apply(shared, &json) {
-        tracing::error!(%error, "the kept snapshot is not used");
+    match Snapshot::parse(&json) {
+        Ok(snapshot) => {
+            open_accounts(shared, &snapshot);
+            adopt(shared, snapshot);
+        }
+        Err(error) => tracing::error!(%error, "the kept snapshot is not used"),
     }
 }
 
@@ -108,8 +148,77 @@ pub async fn run(shared: Arc<Shared>) {
     }
 }
 
+/// One poll. Where what it brings has limits whose past is not known, a second one asks for that before the new
+/// configuration is used: a limit that was just set is in force when the write that set it is answered.
 async fn poll(shared: &Shared) -> Result<(), Fault> {
-    let body = tell(shared)?;
+    let json = ask(shared).await?;
+    let Some(mut snapshot) = newer(shared, &json)? else { return Ok(()) };
+    let mut fault = None;
+    if open_accounts(shared, &snapshot) {
+        match ask(shared).await {
+            Ok(json) => {
+                if let Some(newest) = newer(shared, &json)?.filter(|newest| newest.version > snapshot.version) {
+                    open_accounts(shared, &newest);
+                    snapshot = newest;
+                }
+            }
+            // Control went away in between; what it brought holds all the same, a revoked key first of all.
+            Err(reason) => fault = Some(reason),
+        }
+    }
+    adopt(shared, snapshot);
+    fault.map_or(Ok(()), Err)
+}
+
+/// Asks control once: for news, and for the past of limits whose accounts are not known.
+async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
+    let (questions, before_segment) = shared.ledger.ask(clock::unix_ms(), || shared.spool.hold());
+    // Until the answer is there no further segment is sealed, so that the sums are of what was sealed before.
+    let _held = HeldSpool(shared);
+    let json = exchange(shared, tell(shared, &questions, before_segment)?).await?;
+    if let Some(sums) = parse(&json)?.spent {
+        shared.ledger.seed(&questions, &sums);
+    }
+    Ok(json)
+}
+
+struct HeldSpool<'a>(&'a Shared);
+
+impl Drop for HeldSpool<'_> {
+    fn drop(&mut self) {
+        self.0.spool.release();
+    }
+}
+
+fn parse(json: &[u8]) -> Result<Answer<'_>, Fault> {
+    serde_json::from_slice(json).map_err(|error| Fault::Unreadable(error.to_string()))
+}
+
+/// The snapshot in an answer, if it is newer than the one in use. A restarted control may offer what is in use already, and
+/// an older version would bring revoked keys back.
+fn newer(shared: &Shared, json: &[u8]) -> Result<Option<Snapshot>, Fault> {
+    let Some(raw) = parse(json)?.snapshot.filter(|raw| raw.get() != "null") else { return Ok(None) };
+    let snapshot = Snapshot::parse(raw.get().as_bytes()).map_err(|error| Fault::Unreadable(error.to_string()))?;
+    Ok(Some(snapshot).filter(|snapshot| snapshot.version > shared.live.load().snapshot.version))
+}
+
+/// Opens accounts for the limits of a snapshot. Whether there is one whose past must be asked for.
+fn open_accounts(shared: &Shared, snapshot: &Snapshot) -> bool {
+    let live = shared.live.load();
+    // Without a configuration before this one, every key may have been used by a worker before this one.
+    let is_new = |id: &str| live.snapshot.version > 0 && !live.snapshot.keys().any(|key| key.id == id);
+    shared.ledger.open(snapshot.keys(), is_new, clock::unix_ms())
+}
+
+fn adopt(shared: &Shared, snapshot: Snapshot) {
+    let version = snapshot.version;
+    let before = shared.live.load();
+    shared.live.store(Arc::new(Live::build(snapshot, &before, &shared.config.sealer, &shared.config.version)));
+    shared.ledger.close_others(shared.live.load().snapshot.keys());
+    tracing::debug!(version, "snapshot in use");
+}
+
+async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
     let mut request = Request::new(Sliced::new(Pieces::from_iter([Bytes::from(body)])));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = http::Uri::from_static("/internal/link");
@@ -138,26 +247,10 @@ async fn poll(shared: &Shared) -> Result<(), Fault> {
     };
     let json = tokio::time::timeout(POLL_DEADLINE, answer).await.map_err(|_| Fault::Unreachable)??;
     shared.pool.give_back(lease);
-    let answer: Answer<'_> = serde_json::from_slice(&json).map_err(|error| Fault::Unreadable(error.to_string()))?;
-    if let Some(snapshot) = answer.snapshot.filter(|snapshot| snapshot.get() != "null") {
-        apply(shared, snapshot.get().as_bytes()).map_err(|error| Fault::Unreadable(error.to_string()))?;
-    }
-    Ok(())
+    Ok(json)
 }
 
-fn apply(shared: &Shared, json: &[u8]) -> Result<(), fairlead_core::snapshot::Unreadable> {
-    let snapshot = Snapshot::parse(json)?;
-    let before = shared.live.load();
-    // A restarted control may offer what is already in use; an older version would bring revoked keys back.
-    if snapshot.version > before.snapshot.version {
-        let version = snapshot.version;
-        shared.live.store(Arc::new(Live::build(snapshot, &before, &shared.config.sealer, &shared.config.version)));
-        tracing::debug!(version, "snapshot in use");
-    }
-    Ok(())
-}
-
-fn tell(shared: &Shared) -> Result<Vec<u8>, Fault> {
+fn tell(shared: &Shared, questions: &[Question], before_segment: u64) -> Result<Vec<u8>, Fault> {
     let live = shared.live.load();
     let now_ms = clock::monotonic_ms();
     let connections = live
@@ -190,6 +283,8 @@ fn tell(shared: &Shared) -> Result<Vec<u8>, Fault> {
             draining: shared.drain.is_draining(),
             connections,
         },
+        spent: (!questions.is_empty())
+            .then(|| Spent { before_segment, questions: questions.iter().map(SpentQuestion::from).collect() }),
     };
     serde_json::to_vec(&poll).map_err(|error| Fault::Unreadable(error.to_string()))
 }

@@ -26,7 +26,7 @@ pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
     }
     match live.combos.book.find(name).and_then(|at| live.combos.book.get(at)) {
         Some(ready) => policy::admit_combo(key, &ready.name, ready.is_auto),
-        None => policy::admit_model(key, name),
+        None => policy::admit_model(key, name).and_then(|()| policy::admit_listed(key, &live.snapshot, name)),
     }
 }
 

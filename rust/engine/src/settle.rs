@@ -6,6 +6,7 @@ use crate::exchange::Exchange;
 use crate::shared::Shared;
 use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
+use fairlead_core::ledger::{Amounts, Hold, Subject};
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Outcome, Record};
 use fairlead_core::usage::Usage;
@@ -33,6 +34,8 @@ pub struct Settlement {
     pub usage: Usage,
     pub bytes_request: u64,
     pub bytes_response: u64,
+    /// The room that was reserved under the key's limits.
+    pub hold: Option<Hold>,
     cost: Option<Cost>,
     is_settled: bool,
 }
@@ -55,6 +58,7 @@ impl Settlement {
             usage: Usage::default(),
             bytes_request,
             bytes_response: 0,
+            hold: None,
             cost: None,
             is_settled: false,
         }
@@ -119,7 +123,25 @@ impl Settlement {
             bytes_response: self.bytes_response,
             no_log,
         };
-        self.shared.spool.append(&record.with_usage(&self.usage, cost_usd_micros));
+        let segment = self.shared.spool.append(&record.with_usage(&self.usage, cost_usd_micros));
+        self.give_back(cost_usd_micros, segment);
+    }
+
+    /// Counts what was spent under the key's limits, after the record is written: control's sums and ours meet at a
+    /// segment's edge. What was never tried spent nothing.
+    fn give_back(&mut self, usd_micros: u64, segment: u64) {
+        let Some(key) = self.admission.principal.key() else { return };
+        let hold = self.hold.take();
+        if hold.is_none() && self.attempts == 0 {
+            return;
+        }
+        let subject = Subject {
+            model: self.model.as_deref().unwrap_or_default(),
+            provider: self.target.as_ref().map_or("", |target| &target.connection.provider),
+            ts_ms: self.admission.ts_ms,
+        };
+        let spent = Amounts { tokens: self.usage.input.saturating_add(self.usage.output), usd_micros };
+        self.shared.ledger.settle(&key.id, subject, hold, spent, segment);
     }
 }
 

@@ -6,6 +6,8 @@ use crate::live::Live;
 use crate::pool::Pool;
 use crate::spool::Spool;
 use arc_swap::ArcSwap;
+use fairlead_core::ledger::Ledger;
+use fairlead_core::sessions::Sessions;
 use http::HeaderValue;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -23,6 +25,9 @@ pub struct Shared {
     pub spool: Spool,
     pub control: Arc<crate::connector::Origin>,
     pub counts: Counts,
+    /// What keys have used of their limits.
+    pub ledger: Ledger,
+    pub sessions: Sessions,
     pub drain: Drain,
     pub places: crate::places::Places,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
@@ -85,6 +90,8 @@ impl Shared {
             spool,
             control,
             counts: Counts::default(),
+            ledger: Ledger::default(),
+            sessions: Sessions::default(),
             drain: Drain::default(),
             places: crate::places::Places::default(),
             link_seen_ms: AtomicU64::new(0),

@@ -23,11 +23,20 @@ struct Segment {
 #[derive(Debug, Default)]
 struct State {
     segment: Option<Segment>,
+    /// The number of the segment after the one that is being written.
     next_seq: u64,
+    /// Nothing is sealed while control sums up what was sealed before.
+    is_held: bool,
     line: Vec<u8>,
     /// Lines that could not be written yet, newest last; bounded.
     unwritten: Vec<u8>,
     lost_records: u64,
+}
+
+impl State {
+    fn current_seq(&self) -> u64 {
+        self.next_seq - u64::from(self.segment.is_some())
+    }
 }
 
 /// See the module's page.
@@ -50,7 +59,9 @@ impl Spool {
 
     /// Appends one record. A disk that takes nothing does not stop inference: the line waits in memory and is tried again
     /// with the next ones; only when 16 MiB wait are records lost, counted and logged.
-    pub fn append(&self, record: &Record<'_>) {
+    ///
+    /// Returns the number of the segment that the record is in, or will be.
+    pub fn append(&self, record: &Record<'_>) -> u64 {
         let mut state = self.state.lock();
         let mut line = std::mem::take(&mut state.line);
         line.clear();
@@ -60,6 +71,7 @@ impl Spool {
             self.write(&mut state, &line);
         }
         state.line = line;
+        state.current_seq()
     }
 
     fn write(&self, state: &mut State, line: &[u8]) {
@@ -85,7 +97,7 @@ impl Spool {
         match segment.file.write_all(lines) {
             Ok(()) => {
                 segment.bytes += lines.len() as u64;
-                if segment.bytes > MAX_SEGMENT_BYTES {
+                if segment.bytes > MAX_SEGMENT_BYTES && !state.is_held {
                     Self::seal(state);
                 }
                 Ok(())
@@ -129,13 +141,38 @@ impl Spool {
         Ok(Segment { file, path, bytes: 0 })
     }
 
-    /// Seals the segment, if it has any line. Called about once a second and at the end.
+    /// Seals the segment, if it has any line. Called about once a second.
     pub fn rotate(&self) {
         let mut state = self.state.lock();
-        if !state.unwritten.is_empty() {
-            self.write(&mut state, b"");
+        if !state.is_held {
+            self.seal_all(&mut state);
         }
-        Self::seal(&mut state);
+    }
+
+    /// Seals the last segment: nothing is written after it.
+    pub fn finish(&self) {
+        self.seal_all(&mut self.state.lock());
+    }
+
+    /// Seals what there is and nothing more until [`Spool::release`]: what is sealed is then all of the past. Returns the
+    /// number of the segment that comes next.
+    pub fn hold(&self) -> u64 {
+        let mut state = self.state.lock();
+        self.seal_all(&mut state);
+        state.is_held = true;
+        state.current_seq()
+    }
+
+    /// Segments are sealed again.
+    pub fn release(&self) {
+        self.state.lock().is_held = false;
+    }
+
+    fn seal_all(&self, state: &mut State) {
+        if !state.unwritten.is_empty() {
+            self.write(state, b"");
+        }
+        Self::seal(state);
     }
 
     fn seal(state: &mut State) {
@@ -204,6 +241,14 @@ mod tests {
         assert_eq!(ids, ["r1", "r2"]);
         assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_ok());
         spool.rotate();
+        assert_eq!(spool.append(&record("r3")), 1);
+        assert_eq!(spool.hold(), 2);
+        assert_eq!(spool.append(&record("r4")), 2);
+        spool.rotate();
+        assert!(dir.join("spool/w-00000002.open").exists(), "held");
+        spool.release();
+        spool.rotate();
+        assert!(dir.join("spool/w-00000002.ndjson").exists());
         fs::remove_dir_all(&dir).expect("removed");
     }
 }

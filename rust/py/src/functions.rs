@@ -2,6 +2,7 @@
 
 use fairlead_core::egress::Policy;
 use fairlead_core::error::Kind;
+use fairlead_core::limit::Period;
 use fairlead_core::routes::{Answer, Tier, ROUTES};
 use fairlead_core::secret::{self, Sealer, SecretHash};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -51,6 +52,20 @@ pub(crate) fn error_kinds(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             Ok(entry)
         })
         .collect()
+}
+
+/// Start and end, Unix milliseconds, of the window of a `day`, `week` or `month` that `now_ms` is in; each begins at
+/// `reset_minute` of its first day, UTC.
+#[pyfunction]
+pub(crate) fn limit_window(period: &str, reset_minute: u16, now_ms: u64) -> PyResult<(u64, u64)> {
+    let period = match period {
+        "day" => Period::Day(reset_minute),
+        "week" => Period::Week(reset_minute),
+        "month" => Period::Month(reset_minute),
+        _ => return Err(PyValueError::new_err("a period is `day`, `week` or `month`")),
+    };
+    let window = period.window(now_ms);
+    Ok((window.starts_ms, window.ends_ms))
 }
 
 /// AES-256-GCM; the record's id is associated data.

@@ -21,5 +21,7 @@ mod _core {
     #[pymodule_export]
     use crate::exchange::PyExchange;
     #[pymodule_export]
-    use crate::functions::{address_allowed, error_kinds, hash_secret, new_key, routes, seal, unseal, version};
+    use crate::functions::{
+        address_allowed, error_kinds, hash_secret, limit_window, new_key, routes, seal, unseal, version,
+    };
 }

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from fairlead.store.file import Connection
 
 _FIELDS = (
     "id", "name", "hash", "is_active", "is_banned", "expires_at_ms", "model_access_mode",
-    "allowed_models", "blocked_models", "allowed_endpoints",
-    "allowed_combos", "allow_auto_combos", "catalog_scope", "no_log", "scopes",
+    "allowed_models", "blocked_models", "allowed_endpoints", "catalog_scope", "no_log", "scopes",
+    "allowed_combos", "allow_auto_combos",
+    "connection_access_mode", "allowed_connections", "forced_model", "disable_non_public_models",
+    "throttle_delay_ms", "max_sessions",
 )  # fmt: skip
-_SELECT = f"SELECT {', '.join(_FIELDS)} FROM keys ORDER BY created_at_ms, id"
+# What the relay gets in another form than it is stored in.
+_RULES = (
+    "access_schedule", "rate_limits", "usage_limit_enabled",
+    "daily_usage_limit_usd_micros", "weekly_usage_limit_usd_micros",
+)  # fmt: skip
+_SELECT = f"SELECT {', '.join((*_FIELDS, *_RULES))} FROM keys ORDER BY created_at_ms, id"
 
 
 def compile_keys(con: Connection) -> list[dict[str, Any]]:
@@ -19,4 +27,35 @@ def compile_keys(con: Connection) -> list[dict[str, Any]]:
     so.
     """
     rows = con.execute(_SELECT).fetchall()
-    return [dict(zip(_FIELDS, row, strict=True)) for row in rows]
+    return [_compiled(row) for row in rows]
+
+
+def _compiled(row: tuple[Any, ...]) -> dict[str, Any]:
+    key = dict(zip(_FIELDS, row, strict=False))
+    schedule, rate_limits, counts_money, daily_usd_micros, weekly_usd_micros = row[len(_FIELDS) :]
+    schedule = json.loads(schedule) if schedule else None
+    key["access_schedule"] = schedule if schedule and schedule["enabled"] else None
+    # Of two rules with one window the narrower says all.
+    rates: dict[int, int] = {}
+    for rule in json.loads(rate_limits) if rate_limits else []:
+        rates[rule["window"]] = min(rule["limit"], rates.get(rule["window"], rule["limit"]))
+    limits = [
+        _limit(f"rate:{window_s}", "rateLimits", "requests", amount, {"seconds": window_s})
+        for window_s, amount in rates.items()
+    ]
+    if counts_money and daily_usd_micros is not None:
+        limits.append(
+            _limit("usd:day", "dailyUsageLimitUsd", "usd_micros", daily_usd_micros, {"day": 0})
+        )
+    if counts_money and weekly_usd_micros is not None:
+        limits.append(
+            _limit("usd:week", "weeklyUsageLimitUsd", "usd_micros", weekly_usd_micros, {"week": 0})
+        )
+    key["limits"] = limits
+    return key
+
+
+def _limit(
+    limit_id: str, name: str, unit: str, amount: int, period: dict[str, int]
+) -> dict[str, Any]:
+    return {"id": limit_id, "name": name, "unit": unit, "amount": amount, "period": period}

@@ -56,7 +56,8 @@ def update_key(con: Connection, key: StoredKey) -> None:
 
 
 def delete_key(con: Connection, key_id: str) -> bool:
-    """Removes a key, in the writer; False when there is none."""
+    """Removes a key and what hangs on it, in the writer; False when there is none."""
+    con.execute("DELETE FROM token_limits WHERE key_id = ?", [key_id])
     return con.execute("DELETE FROM keys WHERE id = ? RETURNING 1", [key_id]).fetchone() is not None
 
 

@@ -27,6 +27,10 @@ pub struct ChatRequest {
     pub asks_usage: bool,
     /// Number of messages.
     pub messages: usize,
+    /// The most output that the caller asks for, per choice.
+    pub max_output_tokens: Option<u64>,
+    /// `n`: how many answers.
+    pub choices: u64,
     model_span: Range<usize>,
     /// How the body is made to ask for usage; `None` when it does already or is no stream.
     ask_usage: Option<Splice>,
@@ -44,7 +48,7 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
     if body.is_empty() {
         return Err(invalid("The body is empty; expected a JSON object."));
     }
-    let wanted = ["model", "messages", "stream", "stream_options"];
+    let wanted = ["model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "n"];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let (model, model_span) = model(body, scan.get("model"))?;
     let messages = messages(scan.get("messages"))?;
@@ -54,7 +58,18 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
         Some(value) => value.as_bool().ok_or_else(|| wrong("stream", "must be a boolean"))?,
     };
     let (asks_usage, splice) = usage_option(body, scan.get("stream_options"), scan.close())?;
-    Ok(ChatRequest { model, stream, asks_usage, messages, model_span, ask_usage: splice.filter(|_| stream) })
+    // What is no count is the provider's to refuse.
+    let count = |value: Option<Value>| std::str::from_utf8(body.get(value?.span())?).ok()?.parse::<u64>().ok();
+    Ok(ChatRequest {
+        model,
+        stream,
+        asks_usage,
+        messages,
+        max_output_tokens: count(scan.get("max_completion_tokens")).or_else(|| count(scan.get("max_tokens"))),
+        choices: count(scan.get("n")).unwrap_or(1).max(1),
+        model_span,
+        ask_usage: splice.filter(|_| stream),
+    })
 }
 
 /// The body for upstream: slices of `body` around the few bytes that change.

@@ -1,0 +1,1 @@
+"""Token limits of keys: how many tokens in each day, week or month."""

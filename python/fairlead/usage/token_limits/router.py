@@ -1,0 +1,192 @@
+"""`/api/usage/token-limits`: set, see and lift the token limits of a key."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import uuid4
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field, StrictBool, StrictInt
+
+from fairlead import _core
+from fairlead.errors import InvalidRequest, NotFound
+from fairlead.moment import Time, moment_of, now_ms
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+from fairlead.usage.spent import Question, sum_spent
+from fairlead.usage.token_limits.table import (
+    PERIODS,
+    ResetInterval,
+    ScopeType,
+    TokenLimit,
+    delete_limit,
+    find_limit,
+    list_limits,
+    put_limit,
+)
+from fairlead.usage.views import Body
+
+router = APIRouter(prefix="/api/usage/token-limits", tags=["usage"])
+
+LIMITS_MAX = 50
+
+Id = Annotated[str, Field(min_length=1, max_length=64)]
+ClockTime = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+
+
+class NewTokenLimit(Body):
+    """A limit to set. With the id of one that is there it takes that one's place."""
+
+    id: Id | None = None
+    api_key_id: Id
+    scope_type: ScopeType = "global"
+    scope_value: Annotated[str, Field(min_length=1, max_length=300)] | None = Field(
+        None, description="The model with its prefix, or the provider; not for `global`."
+    )
+    token_limit: Annotated[StrictInt, Field(ge=1, le=2**53 - 1)]
+    reset_interval: ResetInterval = "monthly"
+    reset_time: ClockTime = Field("00:00", description="Time of day at which it starts anew, UTC.")
+    enabled: StrictBool = True
+
+
+class TokenLimitView(Body):
+    """A limit and how much of it is used."""
+
+    id: str
+    api_key_id: str
+    scope_type: ScopeType
+    scope_value: str | None
+    token_limit: int
+    reset_interval: ResetInterval
+    reset_time: str
+    enabled: bool
+    tokens_used: int = Field(
+        description="Of settled requests; the newest may take a second to show."
+    )
+    remaining: int
+    window_start: Time
+    period_start_at: Time
+    next_reset_at: Time
+
+
+class TokenLimits(Body):
+    api_key_id: str
+    limits: list[TokenLimitView]
+
+
+class Success(Body):
+    success: StrictBool = True
+
+
+@router.get("", summary="Token limits of a key, with what is used of them")
+async def show(
+    services: ServicesDep, api_key_id: Annotated[Id, Query(alias="apiKeyId")]
+) -> TokenLimits:
+    """Every limit of the key, also those that are switched off."""
+
+    def look(con: Connection) -> list[TokenLimit]:
+        _check_key(con, api_key_id)
+        return list_limits(con, api_key_id)
+
+    limits = await services.state.read(look)
+    return TokenLimits.model_construct(api_key_id=api_key_id, limits=await _views(services, limits))
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Set a token limit; with an id, change it",
+    responses={200: {"model": TokenLimitView, "description": "Changed."}},
+)
+async def put(new: NewTokenLimit, services: ServicesDep, response: Response) -> TokenLimitView:
+    """The limit is in force when this is answered, what was used before it included."""
+    if (new.scope_value is None) != (new.scope_type == "global"):
+        raise InvalidRequest(
+            "scopeValue must be sent with scopeType `model` or `provider`, and only then.",
+            param="scopeValue",
+        )
+
+    def work(con: Connection) -> tuple[TokenLimit, bool]:
+        _check_key(con, new.api_key_id)
+        before = find_limit(con, new.id) if new.id else None
+        if new.id and (before is None or before.key_id != new.api_key_id):
+            raise NotFound("This key has no token limit with this id.", param="id")
+        if before is None and len(list_limits(con, new.api_key_id)) >= LIMITS_MAX:
+            raise InvalidRequest(
+                f"A key has at most {LIMITS_MAX} token limits; lift one first.", param="apiKeyId"
+            )
+        at_ms = now_ms()
+        hours, minutes = new.reset_time.split(":")
+        limit = TokenLimit(
+            id=before.id if before else str(uuid4()),
+            key_id=new.api_key_id,
+            scope_type=new.scope_type,
+            scope_value=new.scope_value,
+            token_limit=new.token_limit,
+            reset_interval=new.reset_interval,
+            reset_minute=int(hours) * 60 + int(minutes),
+            enabled=new.enabled,
+            created_at_ms=before.created_at_ms if before else at_ms,
+            updated_at_ms=at_ms,
+        )
+        put_limit(con, limit)
+        return limit, before is not None
+
+    limit, is_change = await services.state.commit(work)
+    if is_change:
+        response.status_code = 200
+    return (await _views(services, [limit]))[0]
+
+
+@router.delete("", summary="Lift a token limit")
+async def lift(services: ServicesDep, limit_id: Annotated[Id, Query(alias="id")]) -> Success:
+    """The limit holds no more when this is answered."""
+
+    def work(con: Connection) -> None:
+        if not delete_limit(con, limit_id):
+            raise NotFound("There is no token limit with this id.", param="id")
+
+    await services.state.commit(work)
+    return Success()
+
+
+def _check_key(con: Connection, key_id: str) -> None:
+    if con.execute("SELECT 1 FROM keys WHERE id = ?", [key_id]).fetchone() is None:
+        raise NotFound("There is no API key with this id.", param="apiKeyId")
+
+
+async def _views(services: ServicesDep, limits: list[TokenLimit]) -> list[TokenLimitView]:
+    at_ms = now_ms()
+    windows = [
+        _core.limit_window(PERIODS[limit.reset_interval], limit.reset_minute, at_ms)
+        for limit in limits
+    ]
+    questions = [
+        Question(
+            key_id=limit.key_id,
+            unit="tokens",
+            from_ms=starts_ms,
+            model=limit.scope_value if limit.scope_type == "model" else None,
+            provider=limit.scope_value if limit.scope_type == "provider" else None,
+        )
+        for limit, (starts_ms, _) in zip(limits, windows, strict=True)
+    ]
+    used = await services.usage.read(lambda con: sum_spent(con, questions)) if questions else []
+    return [
+        TokenLimitView.model_construct(
+            id=limit.id,
+            api_key_id=limit.key_id,
+            scope_type=limit.scope_type,
+            scope_value=limit.scope_value,
+            token_limit=limit.token_limit,
+            reset_interval=limit.reset_interval,
+            reset_time=f"{limit.reset_minute // 60:02}:{limit.reset_minute % 60:02}",
+            enabled=limit.enabled,
+            tokens_used=tokens,
+            remaining=max(0, limit.token_limit - tokens),
+            window_start=moment_of(starts_ms),
+            period_start_at=moment_of(starts_ms),
+            next_reset_at=moment_of(ends_ms),
+        )
+        for limit, (starts_ms, ends_ms), tokens in zip(limits, windows, used, strict=True)
+    ]

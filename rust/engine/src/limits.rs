@@ -1,0 +1,67 @@
+//! A request held against its key's limits: sessions, then room for the most that it can cost.
+
+use crate::choose::Choice;
+use crate::clock;
+use crate::settle::Settlement;
+use crate::shared::Shared;
+use fairlead_core::error::Error;
+use fairlead_core::ledger::{Amounts, Subject};
+use fairlead_core::snapshot::Snapshot;
+use fairlead_core::usage::Usage;
+use fairlead_dialect::openai::request::ChatRequest;
+use std::time::Duration;
+
+/// What is assumed of an answer that neither the caller nor the catalogue bounds.
+const ASSUMED_OUTPUT_TOKENS: u64 = 4_096;
+/// No tokenizer in use makes more tokens of ordinary text than one for three bytes.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// Takes a session and reserves room; the settlement gives the room back.
+pub fn reserve(
+    shared: &Shared,
+    snapshot: &Snapshot,
+    settlement: &mut Settlement,
+    request: &ChatRequest,
+    choice: &Choice,
+) -> Result<(), Error> {
+    let admission = &settlement.admission;
+    let Some(key) = admission.principal.key() else { return Ok(()) };
+    if let Some(session_id) = admission.session_id.as_deref().filter(|_| key.max_sessions > 0) {
+        shared.sessions.enter(&key.id, session_id, key.max_sessions, clock::monotonic_ms())?;
+    }
+    if key.limits.is_empty() {
+        return Ok(());
+    }
+    let provider = choice.targets.first().map_or("", |target| &target.connection.provider);
+    let subject = Subject { model: &request.model, provider, ts_ms: admission.ts_ms };
+    // Which target will serve is not known yet, so room is made for the dearest.
+    let most = (0..choice.targets.len())
+        .map(|at| most(snapshot, request, choice.model(at), settlement.bytes_request))
+        .reduce(|a, b| Amounts { tokens: a.tokens.max(b.tokens), usd_micros: a.usd_micros.max(b.usd_micros) })
+        .unwrap_or_default();
+    settlement.hold = shared.ledger.reserve(key, subject, most)?;
+    Ok(())
+}
+
+/// An upper bound of what the request can come to at one target.
+fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, body_bytes: u64) -> Amounts {
+    let model = snapshot.model(name);
+    let input = body_bytes.div_ceil(BYTES_PER_TOKEN);
+    let input = model.and_then(|model| model.context_length).map_or(input, |most| input.min(most));
+    let listed = model.and_then(|model| model.max_output_tokens);
+    let output = request.max_output_tokens.or(listed).unwrap_or(ASSUMED_OUTPUT_TOKENS).saturating_mul(request.choices);
+    let usage = Usage { input, output, ..Usage::default() };
+    let usd_micros = snapshot.price(name).map_or(0, |price| price.most(&usage).usd_micros());
+    Amounts { tokens: input.saturating_add(output), usd_micros }
+}
+
+/// Holds a request back as its key's `throttleDelayMs` says, or until the gateway goes down.
+pub async fn throttle(shared: &Shared, settlement: &Settlement) {
+    let delay_ms = settlement.admission.principal.key().map_or(0, |key| key.throttle_delay_ms);
+    if delay_ms > 0 {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
+            () = shared.drain.expired() => {}
+        }
+    }
+}

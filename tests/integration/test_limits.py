@@ -1,0 +1,263 @@
+"""What a key may use: hours, rates, sessions, tokens and money; across restarts, and when everybody asks at once."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.chat import CHAT
+from tests.support.polling import eventually
+from tests.support.processes import Gateway, Lane, expect
+from tests.support.upstream import STALL, Upstream, completion, delta, reply, stream
+
+TOKENS_IN, TOKENS_OUT = 7, 3
+# 1,000 USD for a million output tokens: an answer of three costs 3,000 micro-dollars.
+PRICES = {"m": {"input": 0, "output": 1000}}
+COST_USD_MICROS = TOKENS_OUT * 1000
+
+
+def bearer(key: dict[str, Any]) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key['key']}"}
+
+
+def call(
+    gateway: Gateway,
+    lane: Lane,
+    key: dict[str, Any],
+    headers: dict[str, str] | None = None,
+    **fields: Any,
+) -> httpx.Response:
+    return gateway.caller.post(
+        CHAT, json=lane.body(**fields), headers={**bearer(key), **(headers or {})}
+    )
+
+
+def change(gateway: Gateway, key: dict[str, Any], **fields: Any) -> None:
+    expect(gateway.admin.patch(f"/api/keys/{key['id']}", json=fields), 200)
+
+
+def refusal(answer: httpx.Response, status: int = 429) -> tuple[str, str]:
+    """Code and field of a refusal that says when to come back."""
+    assert answer.status_code == status, answer.text
+    if status == 429:
+        assert int(answer.headers["retry-after"]) >= 1
+    error = answer.json()["error"]
+    return error["code"], error["param"]
+
+
+@pytest.fixture
+def priced(gateway: Gateway, upstream: Upstream) -> Lane:
+    """A lane whose model has a price."""
+    lane = gateway.add_lane(upstream, connections=0)
+    lane.connections.append(
+        gateway.add_connection(
+            lane.node["id"], "sk-upstream-canary-limits", providerSpecificData={"prices": PRICES}
+        )
+    )
+    return lane
+
+
+def test_a_rate_counts_what_was_let_through(gateway: Gateway, lane: Lane) -> None:
+    """Refusals of one rule leave the others untouched; each key has its own."""
+    key = gateway.create_key(
+        rateLimits=[{"limit": 3, "window": 86_400}, {"limit": 2, "window": 31_536_000}]
+    )
+    other = gateway.create_key(rateLimits=[{"limit": 3, "window": 86_400}])
+    assert [call(gateway, lane, key).status_code for _ in range(2)] == [200, 200]
+    for _ in range(4):
+        assert refusal(call(gateway, lane, key)) == ("rate_limited", "rateLimits")
+    change(gateway, key, rateLimits=[{"limit": 3, "window": 86_400}])
+    assert call(gateway, lane, key).status_code == 200, "two of three were used"
+    assert refusal(call(gateway, lane, key)) == ("rate_limited", "rateLimits")
+    assert call(gateway, lane, other).status_code == 200
+    change(gateway, key, rateLimits=None)
+    assert call(gateway, lane, key).status_code == 200
+
+
+def test_hours(gateway: Gateway, lane: Lane) -> None:
+    now = datetime.now(UTC)
+    hours = {"enabled": True, "days": [0, 1, 2, 3, 4, 5, 6], "tz": "UTC"}
+    ahead = [(now + timedelta(hours=number)).strftime("%H:%M") for number in (-1, 1, 2)]
+    key = gateway.create_key(accessSchedule=hours | {"from": ahead[0], "until": ahead[1]})
+    assert call(gateway, lane, key).status_code == 200
+    change(gateway, key, accessSchedule=hours | {"from": ahead[1], "until": ahead[2]})
+    assert refusal(call(gateway, lane, key), 403) == ("forbidden", "accessSchedule")
+    listed = gateway.caller.get("/v1/models", headers=bearer(key))
+    assert listed.status_code == 403, "the hours are for every route"
+    closed = hours | {"from": ahead[1], "until": ahead[2], "enabled": False}
+    change(gateway, key, accessSchedule=closed)
+    assert call(gateway, lane, key).status_code == 200
+
+
+def test_which_model_is_called(gateway: Gateway, lane: Lane) -> None:
+    """The key's forced model goes before the header's, that before the body's; the key's rules hold for each."""
+    key = gateway.create_key()
+    routed = {"X-Route-Model": f"{lane.prefix}/routed"}
+    call(gateway, lane, key, routed)
+    assert lane.upstream.last.json()["model"] == "routed"
+    change(gateway, key, forcedModel=f"{lane.prefix}/forced")
+    answer = call(gateway, lane, key, routed)
+    assert lane.upstream.last.json()["model"] == "forced"
+    assert answer.headers["x-gateway-model"] == "forced"
+    change(gateway, key, blockedModels=[f"{lane.prefix}/forced"])
+    assert call(gateway, lane, key).status_code == 403
+    change(gateway, key, blockedModels=[], forcedModel=None, disableNonPublicModels=True)
+    assert refusal(call(gateway, lane, key), 403) == ("forbidden", "model"), "it is not listed"
+
+
+def test_which_connections_are_used(gateway: Gateway, upstream: Upstream) -> None:
+    lane = gateway.add_lane(upstream, connections=2)
+    second = lane.connections[1]["id"]
+    key = gateway.create_key(connectionAccessMode="restricted", allowedConnections=[second])
+    assert call(gateway, lane, key).status_code == 200
+    assert upstream.last.bearer == lane.secrets[1]
+    change(gateway, key, allowedConnections=["00000000-0000-4000-8000-000000000000"])
+    assert refusal(call(gateway, lane, key), 403) == ("forbidden", "model")
+
+
+def test_a_throttled_key_waits(gateway: Gateway, lane: Lane) -> None:
+    key = gateway.create_key(throttleDelayMs=400)
+    before = time.monotonic()
+    assert call(gateway, lane, key).status_code == 200
+    assert time.monotonic() - before >= 0.4
+
+
+def test_sessions(gateway: Gateway, lane: Lane) -> None:
+    key = gateway.create_key(maxSessions=2)
+    for session in ("a", "b", "a"):
+        assert call(gateway, lane, key, {"X-Session-Id": session}).status_code == 200
+    refused = call(gateway, lane, key, {"X-Session-Id": "c"})
+    assert refusal(refused) == ("rate_limited", "maxSessions")
+    assert call(gateway, lane, key).status_code == 200, "a request without a session is in none"
+
+
+def test_a_thousand_at_once_spend_a_budget_for_five_hundred(gateway: Gateway, priced: Lane) -> None:
+    """Exactly five hundred pass, and what the records say is what the answers cost."""
+    key = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=500 * COST_USD_MICROS / 1e6)
+    body = priced.body(max_tokens=TOKENS_OUT)
+    limits = httpx.Limits(max_connections=64)
+
+    with httpx.Client(base_url=gateway.url, trust_env=False, timeout=60, limits=limits) as client:
+
+        def ask(_: int) -> str:
+            # While the last of the room is held by requests under way, a caller is told to come back in a second.
+            for _ in range(20):
+                answer = client.post(CHAT, json=body, headers=bearer(key))
+                if answer.status_code == 200:
+                    return "served"
+                assert refusal(answer) == ("budget_exceeded", "dailyUsageLimitUsd")
+                if "under way" not in answer.json()["error"]["message"]:
+                    return "refused"
+            return "refused"
+
+        with ThreadPoolExecutor(64) as pool:
+            came_to = Counter(pool.map(ask, range(1000)))
+    assert came_to == {"served": 500, "refused": 500}
+
+    def spent() -> bool:
+        rows = expect(
+            gateway.admin.get("/api/usage/history", params={"groupBy": "key", "limit": 500}), 200
+        )["history"]
+        mine = [row for row in rows if row["keyId"] == key["id"]]
+        return sum(row["costUsdMicros"] for row in mine) == 500 * COST_USD_MICROS
+
+    eventually(spent, "the records add up to the budget", within_s=10, every_s=0.2)
+
+
+def test_a_request_that_may_cost_more_than_is_left_is_told_so(
+    gateway: Gateway, priced: Lane
+) -> None:
+    key = gateway.create_key(usageLimitEnabled=True, weeklyUsageLimitUsd=0.01)
+    answer = call(gateway, priced, key, max_tokens=11)
+    assert refusal(answer) == ("budget_exceeded", "weeklyUsageLimitUsd")
+    assert "ask for less output" in answer.json()["error"]["message"]
+    assert call(gateway, priced, key, max_tokens=10).status_code == 200
+    change(gateway, key, usageLimitEnabled=False)
+    assert call(gateway, priced, key, max_tokens=11).status_code == 200, "the limit is switched off"
+
+
+def test_a_caller_that_leaves_gets_back_what_was_not_used(gateway: Gateway, priced: Lane) -> None:
+    key = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=0.01)
+    priced.upstream.script([*stream(delta("a"), ended=False), STALL], reply(completion()))
+    with gateway.caller.stream(
+        "POST", CHAT, json=priced.body(stream=True, max_tokens=10), headers=bearer(key)
+    ) as answer:
+        next(answer.iter_bytes())
+        held = call(gateway, priced, key, max_tokens=10)
+        assert refusal(held) == ("budget_exceeded", "dailyUsageLimitUsd")
+    eventually(
+        lambda: call(gateway, priced, key, max_tokens=7).status_code == 200,
+        "the room is free again",
+        within_s=5,
+    )
+
+
+def token_limit(gateway: Gateway, key: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    body = {"apiKeyId": key["id"], "tokenLimit": 40, **fields}
+    made: dict[str, Any] = expect(gateway.admin.post("/api/usage/token-limits", json=body), 201)
+    return made
+
+
+def test_a_new_limit_counts_what_was_used_before_it(gateway: Gateway, lane: Lane) -> None:
+    """The write that sets it is answered when it is in force, the past of the key included."""
+    key = gateway.create_key()
+    for _ in range(3):
+        assert call(gateway, lane, key).status_code == 200
+    made = token_limit(gateway, key)
+    room = 40 - 3 * (TOKENS_IN + TOKENS_OUT)
+    answer = call(gateway, lane, key, max_tokens=room)
+    assert refusal(answer) == ("token_limit_exceeded", "tokenLimit")
+    shown = expect(
+        gateway.admin.get("/api/usage/token-limits", params={"apiKeyId": key["id"]}), 200
+    )["limits"]
+    assert [(one["id"], one["tokensUsed"], one["remaining"]) for one in shown] == [
+        (made["id"], 30, room)
+    ]
+    lifted = gateway.admin.delete("/api/usage/token-limits", params={"id": made["id"]})
+    assert lifted.status_code == 200
+    assert call(gateway, lane, key, max_tokens=room).status_code == 200
+
+
+def test_a_limit_on_a_model_leaves_the_others_alone(gateway: Gateway, lane: Lane) -> None:
+    key = gateway.create_key()
+    token_limit(gateway, key, scopeType="model", scopeValue=f"{lane.prefix}/big", tokenLimit=1)
+    assert call(gateway, lane, key, model=f"{lane.prefix}/small").status_code == 200
+    refused = call(gateway, lane, key, model=f"{lane.prefix}/big")
+    assert refusal(refused) == ("token_limit_exceeded", "tokenLimit")
+
+
+def test_what_was_used_outlives_the_worker(gateway: Gateway, lane: Lane) -> None:
+    """A worker that takes the place of a dead one asks what was used before it lets anybody spend."""
+    key = gateway.create_key(rateLimits=[{"limit": 5, "window": 86_400}])
+    token_limit(gateway, key, tokenLimit=1_000_000)
+    for _ in range(4):
+        assert call(gateway, lane, key).status_code == 200
+    gateway.relay_worker.kill()
+
+    def answered() -> httpx.Response | None:
+        try:
+            answer = call(gateway, lane, key)
+        except httpx.TransportError:
+            return None
+        # Until it knows, it refuses rather than overspends.
+        return None if answer.status_code == 503 else answer
+
+    assert (
+        eventually(answered, "the new worker knows", within_s=10, every_s=0.05).status_code == 200
+    )
+    assert refusal(call(gateway, lane, key)) == ("rate_limited", "rateLimits")
+
+
+def test_a_full_answer_says_its_own_limit(gateway: Gateway, lane: Lane) -> None:
+    """An answer longer than was reserved counts whole: the next request meets the limit."""
+    key = gateway.create_key()
+    token_limit(gateway, key, tokenLimit=500)
+    lane.upstream.script(reply(completion(tokens_in=100, tokens_out=900)))
+    assert call(gateway, lane, key, max_tokens=5).status_code == 200
+    assert refusal(call(gateway, lane, key, max_tokens=5)) == ("token_limit_exceeded", "tokenLimit")

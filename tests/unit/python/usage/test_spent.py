@@ -1,0 +1,69 @@
+"""Sums over the past of keys: of what, and when they are whole."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead.store.database import Database
+from fairlead.usage.ingest import Ingest
+from fairlead.usage.segment import has_unread
+from fairlead.usage.spent import Question, Spending, Spent
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_sums_are_of_what_is_asked(usage: Database, spool: Path, lines: Any) -> None:
+    mine = {"model": "p/m", "provider": "p", "tokens_input": 10, "tokens_output": 1}
+    (spool / "w-00000000.ndjson").write_bytes(
+        lines("1", **mine, ts_ms=100, cost_usd_micros=5)
+        + lines("2", **mine, ts_ms=200, cost_usd_micros=7)
+        + lines("3", **mine | {"model": "p/other"}, ts_ms=200, cost_usd_micros=0)
+        + lines(
+            "4",
+            **mine | {"tokens_input": 0, "tokens_output": 0},
+            ts_ms=200,
+            outcome="refused",
+            cost_usd_micros=0,
+        )
+        + lines("5", **mine, ts_ms=200, key_id="other")
+    )
+    await Ingest(usage, spool).ingest()
+    questions = [
+        Question(key_id="k", unit="tokens", from_ms=0),
+        Question(key_id="k", unit="tokens", from_ms=150),
+        Question(key_id="k", unit="tokens", from_ms=150, model="p/m"),
+        Question(key_id="k", unit="tokens", from_ms=0, provider="q"),
+        Question(key_id="k", unit="usd_micros", from_ms=0),
+        Question(key_id="k", unit="requests", from_ms=0),
+        Question(key_id="nobody", unit="requests", from_ms=0),
+    ]
+    spending = Spending(usage, spool)
+    sums = await spending.sums("w", Spent(before_segment=1, questions=questions))
+    assert sums == [33, 22, 11, 0, 12, 3, 0]
+
+
+def test_the_past_is_what_is_sealed_or_left_behind(tmp_path: Path) -> None:
+    assert not has_unread(tmp_path, "w", 5)
+    (tmp_path / "w-00000005.open").touch()
+    assert not has_unread(tmp_path, "w", 5), "what the asking worker writes now"
+    (tmp_path / "w-00000004.ndjson").touch()
+    assert has_unread(tmp_path, "w", 5)
+    (tmp_path / "w-00000004.ndjson").unlink()
+    (tmp_path / "dead-00000001.open").touch()
+    assert has_unread(tmp_path, "w", 5), "a worker that is gone left it"
+    with (tmp_path / "dead-00000001.open").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert not has_unread(tmp_path, "w", 5), "its worker lives"
+
+
+async def test_no_sum_without_all_records(
+    usage: Database, spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlead.usage.spent.WAIT_S", 0.1)
+    (spool / "w-00000000.ndjson").touch()
+    asked = Spent(before_segment=1, questions=[Question(key_id="k", unit="tokens", from_ms=0)])
+    assert await Spending(usage, spool).sums("w", asked) is None
