@@ -22,6 +22,7 @@ from tests.support.upstream import (
     finish,
     reply,
     stream,
+    usage_event,
 )
 
 BUSY = reply({"error": {"message": "busy"}}, status=503)
@@ -381,3 +382,111 @@ def test_busy_targets_are_seen_as_busy(
     gate.open()
     thread.join(10)
     assert waiting[0].status_code == 200
+
+
+# --- fusion and pipeline
+
+
+def said(text: str) -> Any:
+    return reply(completion(text))
+
+
+def contents(seen: Any) -> list[str]:
+    return [message["content"] for message in seen.json()["messages"]]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_panel_answers_and_a_judge_merges(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream, is_stream: bool
+) -> None:
+    """All are asked in one piece; the judge sees their answers; the caller gets the judge's, and pays for all."""
+    name = make_combo(gateway, *models_of(lanes), strategy="fusion")
+    merged = stream(delta("merged"), finish(), usage_event(7, 3), DONE)
+    upstream.script(said("one"), merged if is_stream else said("merged"), model="m0")
+    upstream.script(said("two"), model="m1")
+    upstream.script(said("three"), model="m2")
+    answer = call(gateway, name, stream=is_stream)
+    assert answer.status_code == 200, answer.text
+    assert "merged" in answer.text
+    assert sorted(asked(upstream)[:3]) == ["m0", "m1", "m2"]
+    assert asked(upstream)[3:] == ["m0"]
+    assert not any("stream" in seen.json() for seen in upstream.requests[:3])
+    question, told = contents(upstream.last)
+    assert question == PROMPT
+    assert all(f"\n{text}\n" in told for text in ("one", "two", "three"))
+    assert decision(answer)["strategy"] == "fusion"
+    record = gateway.record(answer.headers["x-gateway-request-id"])
+    assert (record["attempts"], record["tokensInput"], record["tokensOutput"]) == (4, 28, 12)
+
+
+def test_a_panel_of_which_one_is_left_needs_no_judge(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes), strategy="fusion")
+    upstream.script(BUSY, OK, model="m0")
+    upstream.script(BUSY, OK, model="m1")
+    upstream.script(said("alone"), model="m2")
+    answer = call(gateway, name)
+    assert answer.json()["choices"][0]["message"]["content"] == "alone"
+    assert len(upstream.requests) == 3
+    assert decision(answer)["provider"] == lanes[2].prefix
+
+
+def test_a_panel_of_which_none_is_left_tells_why(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes)[:2], strategy="fusion")
+    upstream.script(BUSY, OK, model="m0")
+    upstream.script(BUSY, OK, model="m1")
+    answer = call(gateway, name)
+    assert answer.status_code == 503
+    message = answer.json()["error"]["message"]
+    assert all(f"{model}: upstream_overloaded" in message for model in models_of(lanes)[:2])
+
+
+def test_tools_go_to_the_first_alone(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes), strategy="fusion")
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    assert call(gateway, name, tools=tools).status_code == 200
+    assert asked(upstream) == ["m0"]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_each_step_of_a_pipeline_works_on_the_one_before(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream, is_stream: bool
+) -> None:
+    first, second, _ = models_of(lanes)
+    name = make_combo(
+        gateway,
+        {"model": first},
+        {"model": second, "prompt": "Find the mistakes."},
+        {"model": first, "prompt": "Write it anew."},
+        strategy="pipeline",
+    )
+    last = stream(delta("final"), finish(), usage_event(7, 3), DONE)
+    upstream.script(said("draft"), last if is_stream else said("final"), model="m0")
+    upstream.script(said("mistakes"), model="m1")
+    answer = call(gateway, name, stream=is_stream)
+    assert answer.status_code == 200, answer.text
+    assert "final" in answer.text
+    assert asked(upstream) == ["m0", "m1", "m0"]
+    assert [contents(seen) for seen in upstream.requests] == [
+        [PROMPT],
+        [PROMPT, "draft", "Find the mistakes."],
+        [PROMPT, "mistakes", "Write it anew."],
+    ]
+    record = gateway.record(answer.headers["x-gateway-request-id"])
+    assert (record["attempts"], record["tokensInput"]) == (3, 21)
+
+
+def test_a_pipeline_stops_at_a_step_that_nobody_does(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes)[:2], strategy="pipeline")
+    upstream.script(BUSY, OK, model="m0")
+    answer = call(gateway, name)
+    assert answer.status_code == 503
+    assert "upstream_overloaded" in answer.json()["error"]["message"]
+    assert asked(upstream) == ["m0"]

@@ -252,8 +252,7 @@ mod tests {
         assert_eq!(rests, [120, 240, 480, 960, 1_800, 1_800], "two at once count once");
         lockout.fail(Some(7_200_000), now_ms);
         assert_eq!(lockout.remaining_ms(now_ms), 7_200_000, "what the provider says overrides the cap");
-        let halvings = (1..).take_while(|_| !lockout.succeed()).count();
-        assert!(halvings <= 4);
+        assert!((0..4).any(|_| lockout.succeed()), "a few successes and nothing is left of it");
         assert!(!lockout.is_locked(now_ms));
     }
 

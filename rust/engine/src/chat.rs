@@ -18,10 +18,11 @@ use crate::plain;
 use crate::route;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
+use crate::stages::{self, Staged};
 use crate::stream::Relay;
 use crate::target::Target;
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind};
+use fairlead_core::error::{Error, Kind, Origin};
 use fairlead_core::policy;
 use fairlead_core::record::Outcome;
 use fairlead_core::routes::Surface;
@@ -31,6 +32,7 @@ use http::StatusCode;
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Serves one chat completion. Dropping the future is cancelling it: the upstream call ends and the request settles.
 ///
@@ -124,6 +126,31 @@ async fn work(
     parsed: &ChatRequest,
 ) {
     limits::throttle(shared, &settlement).await;
+    let staged = match stages::prepare(shared, &mut settlement, choice, body, parsed).await {
+        Ok(staged) => staged,
+        Err(fault) => {
+            let outcome = match fault.origin {
+                _ if fault.kind == Kind::Draining => Outcome::Drained,
+                Origin::Upstream => Outcome::UpstreamFailed,
+                Origin::Client | Origin::Gateway => Outcome::Refused,
+            };
+            return refuse(shared, exchange, settlement, outcome, &fault);
+        }
+    };
+    let next;
+    let (body, parsed, choice) = match staged {
+        Staged::AsIs => (body, parsed, choice),
+        Staged::Next { body, parsed, choice } => {
+            next = (body, parsed, choice);
+            (&next.0, &next.1, &*next.2)
+        }
+        Staged::Failed { choice, failures } => return fail(shared, exchange, settlement, &choice, failures),
+        Staged::Done { target, answer } => {
+            let (head, body) = plain::answer(shared, &mut settlement, &target, answer, 0);
+            settlement.settle(Outcome::Completed, None);
+            return exchange.answer(head, body);
+        }
+    };
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
     let mut pieces = request::rewrite(body, parsed, &choice.upstream_model);
     for (at, target) in choice.targets.iter().enumerate() {
@@ -199,22 +226,26 @@ pub fn drained() -> Error {
 fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
     match error {
         None => {
-            let now_ms = clock::monotonic_ms();
-            let started_ms = now_ms.saturating_sub(settlement.elapsed().as_millis() as u64);
-            target.hot.cooldown.lock().succeed(started_ms);
-            *target.hot.last_error.lock() = None;
-            target.hot.successes.fetch_add(1, Ordering::Relaxed);
-            let sample =
-                settlement.first_byte.map_or_else(|| settlement.elapsed(), |at| at - settlement.admission.started);
-            target.hot.load.observe(true);
-            target.hot.observe_latency(sample.as_micros() as u64);
+            let took = settlement.elapsed();
+            let sample = settlement.first_byte.map_or(took, |at| at - settlement.admission.started);
+            served(target, took, sample);
         }
         Some(error) => blame(target, error.kind, None),
     }
 }
 
+/// A target has served an attempt that took so long; `sample` is what counts as its latency.
+pub fn served(target: &Target, took: Duration, sample: Duration) {
+    let started_ms = clock::monotonic_ms().saturating_sub(took.as_millis() as u64);
+    target.hot.cooldown.lock().succeed(started_ms);
+    *target.hot.last_error.lock() = None;
+    target.hot.successes.fetch_add(1, Ordering::Relaxed);
+    target.hot.load.observe(true);
+    target.hot.observe_latency(sample.as_micros() as u64);
+}
+
 /// The gateway's own end blames nobody.
-fn blame(target: &Target, kind: Kind, hint_ms: Option<u64>) {
+pub fn blame(target: &Target, kind: Kind, hint_ms: Option<u64>) {
     if kind == Kind::Draining {
         return;
     }

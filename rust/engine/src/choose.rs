@@ -7,7 +7,7 @@ use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::snapshot::{Dialect, Key};
-use fairlead_core::strategy::{identity, Strategy};
+use fairlead_core::strategy::{identity, Params, Strategy};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -32,10 +32,13 @@ pub struct Choice {
 }
 
 /// What a combo adds to a choice.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ComboChoice {
     pub name: String,
     pub strategy: Strategy,
+    pub params: Params,
+    /// What each step is told to do.
+    pub prompts: Vec<Option<String>>,
     /// One for each target, at the same place.
     pub legs: Vec<Leg>,
     /// Models that may not be tried now, with the milliseconds until they may.
@@ -48,6 +51,8 @@ pub struct Leg {
     pub model: Arc<str>,
     pub upstream_model: Arc<str>,
     pub id: u64,
+    /// Which step of the combo it comes from.
+    pub step: usize,
     pub memory: Remembered,
 }
 
@@ -70,6 +75,24 @@ impl Choice {
         match self.leg(at) {
             Some(leg) => Some(leg.id),
             None => Some(identity(&[&self.targets.get(at)?.connection.id, &self.upstream_model])),
+        }
+    }
+
+    /// The same with only some of its targets.
+    #[must_use]
+    pub fn narrowed(&self, places: &[usize]) -> Self {
+        let mut combo = self.combo.as_ref().map(|combo| {
+            let legs = places.iter().filter_map(|&at| combo.legs.get(at).cloned()).collect();
+            Box::new(ComboChoice { legs, ..(**combo).clone() })
+        });
+        if let Some(combo) = &mut combo {
+            combo.closed.clear();
+        }
+        Self {
+            targets: places.iter().filter_map(|&at| self.targets.get(at).cloned()).collect(),
+            upstream_model: places.first().map_or_else(String::new, |&at| self.upstream_model(at).to_owned()),
+            model: places.first().map_or_else(String::new, |&at| self.model(at).to_owned()),
+            combo,
         }
     }
 

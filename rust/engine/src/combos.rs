@@ -74,7 +74,14 @@ impl Combos {
             targets: chosen,
             upstream_model: first.upstream_model.to_string(),
             model: first.model.to_string(),
-            combo: Some(Box::new(ComboChoice { name: ready.name.clone(), strategy: ready.strategy, legs, closed })),
+            combo: Some(Box::new(ComboChoice {
+                name: ready.name.clone(),
+                strategy: ready.strategy,
+                params: ready.params.clone(),
+                prompts: ready.steps.iter().map(|step| step.prompt.clone()).collect(),
+                legs,
+                closed,
+            })),
         })
     }
 
@@ -86,6 +93,7 @@ impl Combos {
             model: Arc::clone(&candidate.name),
             upstream_model: Arc::clone(model),
             id: candidate.known.id,
+            step: pick.step,
             memory: Arc::clone(self.memories.get(pick.combo)?),
         };
         Some((Arc::clone(target), leg))

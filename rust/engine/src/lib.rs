@@ -39,6 +39,7 @@ pub mod route;
 pub mod settle;
 pub mod shared;
 pub mod spool;
+pub mod stages;
 pub mod stream;
 pub mod target;
 pub mod task;

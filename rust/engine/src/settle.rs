@@ -32,6 +32,8 @@ pub struct Settlement {
     /// Status that the caller was given; 0 while it was given none.
     pub status: u16,
     pub usage: Usage,
+    /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
+    side: (Usage, Cost),
     pub bytes_request: u64,
     pub bytes_response: u64,
     /// The room that was reserved under the key's limits.
@@ -56,6 +58,7 @@ impl Settlement {
             first_byte: None,
             status: 0,
             usage: Usage::default(),
+            side: (Usage::default(), Cost::default()),
             bytes_request,
             bytes_response: 0,
             hold: None,
@@ -69,10 +72,23 @@ impl Settlement {
     pub fn cost(&mut self) -> Cost {
         let model = self.priced_model.as_deref().or(self.model.as_deref());
         let (shared, usage) = (&self.shared, &self.usage);
+        let side = self.side.1;
         *self.cost.get_or_insert_with(|| {
             let live = shared.live.load();
-            model.and_then(|model| live.snapshot.price(model)).map(|price| price.cost(usage)).unwrap_or_default()
+            let own = model.and_then(|model| live.snapshot.price(model)).map(|price| price.cost(usage));
+            own.unwrap_or_default() + side
         })
+    }
+
+    /// A call beside the one that the caller gets is paid for, too.
+    pub fn add_side(&mut self, model: &str, usage: &Usage) {
+        let cost = self.shared.live.load().snapshot.price(model).map(|price| price.cost(usage)).unwrap_or_default();
+        self.side = (self.side.0 + *usage, self.side.1 + cost);
+    }
+
+    /// The usage of every call that was made.
+    pub fn total_usage(&self) -> Usage {
+        self.usage + self.side.0
     }
 
     pub fn elapsed(&self) -> Duration {
@@ -123,7 +139,7 @@ impl Settlement {
             bytes_response: self.bytes_response,
             no_log,
         };
-        let segment = self.shared.spool.append(&record.with_usage(&self.usage, cost_usd_micros));
+        let segment = self.shared.spool.append(&record.with_usage(&self.total_usage(), cost_usd_micros));
         self.give_back(cost_usd_micros, segment);
     }
 
@@ -140,7 +156,8 @@ impl Settlement {
             provider: self.target.as_ref().map_or("", |target| &target.connection.provider),
             ts_ms: self.admission.ts_ms,
         };
-        let spent = Amounts { tokens: self.usage.input.saturating_add(self.usage.output), usd_micros };
+        let total = self.total_usage();
+        let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
         self.shared.ledger.settle(&key.id, subject, hold, spent, segment);
     }
 }

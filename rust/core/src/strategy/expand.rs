@@ -1,10 +1,11 @@
 //! From a combo to the targets of one request: facts are gathered, the strategy orders, nested combos are put in their place.
 
 use super::book::{Book, Candidate, Ready, To};
+use super::combo::Strategy;
 use super::facts::{Ask, Facts, Standing};
 use super::memory::Memory;
 use super::order::order;
-use super::random::Random;
+use super::random::{mix, Random};
 use super::MAX_DEPTH;
 use smallvec::SmallVec;
 
@@ -26,6 +27,8 @@ pub trait Look {
 pub struct Pick {
     pub combo: usize,
     pub candidate: usize,
+    /// The step of the outermost combo that it comes from.
+    pub step: usize,
 }
 
 impl Pick {
@@ -45,12 +48,22 @@ pub struct Targets {
 
 /// See the module's page.
 pub fn expand(book: &Book, combo: usize, ask: &Ask, look: &mut impl Look) -> Targets {
-    let mut walk = Walk { book, ask, look, targets: Targets::default(), seen: SmallVec::new(), looks_left: MAX_LOOKS };
+    let mut walk = Walk {
+        combo,
+        book,
+        ask,
+        look,
+        targets: Targets::default(),
+        seen: SmallVec::new(),
+        looks_left: MAX_LOOKS,
+        step: 0,
+    };
     walk.place(combo, 0);
     walk.targets
 }
 
 struct Walk<'a, L> {
+    combo: usize,
     book: &'a Book,
     ask: &'a Ask,
     look: &'a mut L,
@@ -58,6 +71,8 @@ struct Walk<'a, L> {
     seen: SmallVec<[u64; 32]>,
     /// Combos that are nested in many others are looked at through each; this bounds what one request may cost.
     looks_left: usize,
+    /// Of the outermost combo, where the walk is.
+    step: usize,
 }
 
 impl<L: Look> Walk<'_, L> {
@@ -67,7 +82,7 @@ impl<L: Look> Walk<'_, L> {
         for (candidate, one) in facts.iter().enumerate() {
             let is_connection = matches!(ready.candidates[candidate].to, To::Connection { .. });
             if is_connection && one.standing == Standing::Closed {
-                self.targets.closed.push(Pick { combo: at, candidate });
+                self.targets.closed.push(Pick { combo: at, candidate, step: ready.candidates[candidate].step });
             }
         }
         let ask = self.ask;
@@ -78,13 +93,18 @@ impl<L: Look> Walk<'_, L> {
                 return;
             }
             let candidate = usize::from(place);
+            if depth == 0 {
+                self.step = ready.candidates[candidate].step;
+            }
             match ready.candidates[candidate].to {
                 To::Combo(nested) => self.place(nested, depth + 1),
                 To::Connection { .. } => {
-                    let id = facts[candidate].id;
+                    // The steps of a pipeline may use one target twice.
+                    let is_chain = self.book.get(self.combo).is_some_and(|ready| ready.strategy == Strategy::Pipeline);
+                    let id = facts[candidate].id ^ if is_chain { mix(self.step as u64) } else { 0 };
                     if !self.seen.contains(&id) {
                         self.seen.push(id);
-                        self.targets.picks.push(Pick { combo: at, candidate });
+                        self.targets.picks.push(Pick { combo: at, candidate, step: self.step });
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! A small seeded source of chance (SplitMix64). Fair enough to spread load, and the same seed gives the same order again.
+//! A small seeded source of chance (`SplitMix64`). Fair enough to spread load, and the same seed gives the same order again.
 
 /// See the module's page.
 #[derive(Debug, Clone)]
@@ -11,7 +11,7 @@ impl Random {
         Self { state: seed }
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
     }
@@ -19,12 +19,12 @@ impl Random {
     /// A number below `bound`, each as likely; 0 for a bound of 0.
     pub fn below(&mut self, bound: usize) -> usize {
         // The bias of a multiplication by 2^-64 is far below what any sample of requests could show.
-        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+        ((u128::from(self.draw()) * bound as u128) >> 64) as usize
     }
 
     /// A number from 0 to below 1.
     pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Every order as likely.

@@ -273,7 +273,9 @@ fn without_weights_and_by_chance_each_is_as_likely() {
         *orders.entry(desk.order(Strategy::Random, &plain(3))).or_default() += 1;
     }
     assert_eq!(orders.len(), 6);
-    orders.into_values().for_each(|count| assert_share(count, DRAWS, 1.0 / 6.0));
+    for count in orders.into_values() {
+        assert_share(count, DRAWS, 1.0 / 6.0);
+    }
 }
 
 #[test]
@@ -334,7 +336,9 @@ fn a_cache_key_spreads_over_all() {
         desk.ask.affinity = Some(key);
         counts[desk.order(Strategy::CacheOptimized, &facts)[0]] += 1;
     }
-    counts.into_iter().for_each(|count| assert_share(count, DRAWS, 0.25));
+    for count in counts {
+        assert_share(count, DRAWS, 0.25);
+    }
 }
 
 #[test]
