@@ -6,7 +6,18 @@ import sys
 
 import typer
 
-from fairlead.cli import keys, nodes, owner, providers, serve, standin, status, version, webhooks
+from fairlead.cli import (
+    combos,
+    keys,
+    nodes,
+    owner,
+    providers,
+    serve,
+    standin,
+    status,
+    version,
+    webhooks,
+)
 from fairlead.cli.failure import CommandFailed
 from fairlead.errors import Refusal
 
@@ -22,6 +33,7 @@ app.command("serve")(serve.serve)
 app.command("standin")(standin.standin)
 app.command("status")(status.status)
 app.command("version")(version.version)
+app.add_typer(combos.app, name="combos")
 app.add_typer(keys.app, name="keys")
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(owner.app, name="owner")

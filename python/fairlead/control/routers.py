@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from fairlead.gateway.combos.alias_router import router as aliases
+from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.health.router import router as health
 from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.nodes.router import router as nodes
@@ -23,6 +25,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     keys,
     nodes,
     providers,
+    combos,
+    aliases,
     settings,
     usage,
     token_limits,

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from fairlead.gateway.combos.snapshot import compile_combos
 from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.providers.snapshot import compile_connections
 from fairlead.identity.sessions import compile_sessions
@@ -34,6 +35,7 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
         "sessions": compile_sessions(con),
         "tokens": compile_tokens(con),
         **compile_connections(con),
+        **compile_combos(con),
     }
     return version, orjson.dumps(document)
 

@@ -35,6 +35,11 @@ impl Cooldown {
         self.is_binding && self.is_cooling(now_ms)
     }
 
+    /// Whether it has failed since it last succeeded.
+    pub fn has_failed(&self) -> bool {
+        self.level > 0
+    }
+
     pub fn remaining_ms(&self, now_ms: u64) -> u64 {
         self.until_ms.saturating_sub(now_ms)
     }

@@ -2,14 +2,17 @@
 //!
 //! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] (every door and who may pass),
 //! [`snapshot`] (the configuration a decision is made from), [`principal`] and [`policy`] (who is calling, and may they),
-//! [`usage`], [`price`] and [`record`] (what a request came to), [`secret`] (keys, hashes, sealing), [`signature`] (how
-//! webhooks are signed), [`egress`] (where a connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
+//! [`usage`], [`price`] and [`record`] (what a request came to), [`limit`] and [`ledger`] (what keys may use, and have),
+//! [`strategy`] (which targets a combo tries, in which order), [`secret`] (keys, hashes, sealing), [`signature`] (how webhooks
+//! are signed), [`egress`] (where a connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
 
 #![forbid(unsafe_code)]
 
+pub mod breaker;
 pub mod cooldown;
 pub mod egress;
 pub mod error;
+pub mod health;
 pub mod json;
 pub mod ledger;
 pub mod limit;
@@ -23,4 +26,5 @@ pub mod secret;
 pub mod sessions;
 pub mod signature;
 pub mod snapshot;
+pub mod strategy;
 pub mod usage;

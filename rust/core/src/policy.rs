@@ -36,6 +36,24 @@ pub fn admit_model(key: &Key, model: &str) -> Result<(), Error> {
     Err(Error::client(Kind::Forbidden, format!("This API key may not use the model `{model}`.")).about("model"))
 }
 
+/// Whether the key may call this combo. A block wins; then the key's list of combos; without one, a key that is restricted to
+/// models may call a combo that its models name, and `auto`, which then chooses among those models only.
+pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
+    let is_it = |listed: &String| listed == name || listed.strip_prefix("combo/") == Some(name);
+    let spelled = format!("combo/{name}");
+    let names_it = |pattern: &String| matches_pattern(pattern, name) || matches_pattern(pattern, &spelled);
+    let is_allowed = !is_auto || key.allow_auto_combos;
+    let is_listed = if key.allowed_combos.is_empty() {
+        is_auto || key.model_access_mode == AccessMode::All || key.allowed_models.iter().any(names_it)
+    } else {
+        key.allowed_combos.iter().any(is_it)
+    };
+    if is_allowed && is_listed && !key.blocked_models.iter().any(names_it) {
+        return Ok(());
+    }
+    Err(Error::client(Kind::Forbidden, format!("This API key may not use the combo `{name}`.")).about("model"))
+}
+
 /// Whether the model list shows the model, for a key that may call no other.
 pub fn admit_listed(key: &Key, snapshot: &Snapshot, model: &str) -> Result<(), Error> {
     if key.disable_non_public_models && snapshot.model(model).is_none() {
@@ -107,6 +125,8 @@ mod tests {
             allowed_models: Vec::new(),
             blocked_models: Vec::new(),
             allowed_endpoints: Vec::new(),
+            allowed_combos: Vec::new(),
+            allow_auto_combos: true,
             catalog_scope: CatalogScope::All,
             no_log: false,
             scopes: Vec::new(),
@@ -147,6 +167,23 @@ mod tests {
             Key { model_access_mode: AccessMode::Restricted, allowed_models: vec!["groq/*".into()], ..key() };
         assert!(admit_model(&restricted, "groq/llama").is_ok());
         assert_eq!(admit_model(&restricted, "openai/gpt-4o").map_err(|error| error.kind), Err(Kind::Forbidden));
+    }
+
+    #[test]
+    fn combos_have_a_list_of_their_own() {
+        let may = |key: &Key, name: &str| admit_combo(key, name, name.starts_with("auto")).is_ok();
+        assert!(may(&key(), "fast") && may(&key(), "auto/cheap"));
+        let listed = Key { allowed_combos: vec!["combo/fast".into(), "slow".into()], ..key() };
+        assert!(may(&listed, "fast") && may(&listed, "slow") && !may(&listed, "other") && !may(&listed, "auto"));
+        let restricted = Key { model_access_mode: AccessMode::Restricted, allowed_models: vec!["a/m".into()], ..key() };
+        assert!(!may(&restricted, "fast"), "a combo is no way around the list of models");
+        assert!(may(&restricted, "auto"), "which chooses among the key's models");
+        let named = Key { allowed_models: vec!["combo/*".into()], ..restricted };
+        assert!(may(&named, "fast"));
+        let blocked = Key { blocked_models: vec!["fast".into()], allowed_combos: vec!["fast".into()], ..key() };
+        assert!(!may(&blocked, "fast"));
+        let no_auto = Key { allow_auto_combos: false, allowed_combos: vec!["auto".into(), "fast".into()], ..key() };
+        assert!(!may(&no_auto, "auto") && may(&no_auto, "fast"));
     }
 
     #[test]

@@ -47,6 +47,14 @@ impl Price {
     }
 }
 
+impl std::ops::Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
 impl Cost {
     /// Rounded half up.
     pub fn usd_micros(self) -> u64 {

@@ -5,6 +5,7 @@ use crate::limit::Limit;
 use crate::price::Price;
 use crate::schedule::Schedule;
 use crate::secret::SecretHash;
+use crate::strategy::Combo;
 use serde::{Deserialize, Deserializer};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,6 +32,11 @@ pub struct Key {
     pub blocked_models: Vec<String>,
     #[serde(default)]
     pub allowed_endpoints: Vec<String>,
+    /// Empty allows every combo to a key that may call every model, and none to another.
+    #[serde(default)]
+    pub allowed_combos: Vec<String>,
+    #[serde(default = "yes")]
+    pub allow_auto_combos: bool,
     #[serde(default)]
     pub catalog_scope: CatalogScope,
     #[serde(default)]
@@ -148,6 +154,10 @@ pub struct Connection {
     pub timeouts: Timeouts,
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn default_priority() -> u32 {
     50
 }
@@ -188,10 +198,6 @@ struct Session {
     /// Before there were roles, every session was the operator's.
     #[serde(default = "yes")]
     manages: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// What an access token may do; each scope has what those before it have.
@@ -250,6 +256,10 @@ struct Document {
     models: Vec<Model>,
     #[serde(default)]
     prices: Vec<ModelPrice>,
+    #[serde(default)]
+    combos: Vec<Combo>,
+    #[serde(default)]
+    aliases: HashMap<String, String>,
 }
 
 /// The configuration, indexed for the questions that a request asks.
@@ -260,6 +270,8 @@ pub struct Snapshot {
     pub local_token_hash: Option<SecretHash>,
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
+    pub combos: Vec<Combo>,
+    aliases: HashMap<String, String>,
     keys: HashMap<SecretHash, Arc<Key>>,
     sessions: HashMap<SecretHash, (Arc<str>, bool, u64)>,
     tokens: HashMap<SecretHash, Arc<ManagementToken>>,
@@ -292,6 +304,8 @@ impl Snapshot {
             local_token_hash: document.local_token_hash,
             connections,
             models: document.models,
+            combos: document.combos,
+            aliases: document.aliases,
             keys: document.keys.into_iter().map(|key| (key.hash, Arc::new(key))).collect(),
             sessions: document
                 .sessions
@@ -336,6 +350,11 @@ impl Snapshot {
     /// `model` with its prefix.
     pub fn price(&self, model: &str) -> Option<&Price> {
         self.prices.get(model)
+    }
+
+    /// What an alias stands for: a model or a combo, by name.
+    pub fn alias(&self, name: &str) -> Option<&str> {
+        self.aliases.get(name).map(String::as_str)
     }
 }
 

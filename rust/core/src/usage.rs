@@ -10,3 +10,17 @@ pub struct Usage {
     pub reasoning: u64,
     pub cache_write: u64,
 }
+
+impl std::ops::Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cached: self.cached.saturating_add(other.cached),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+        }
+    }
+}

@@ -34,6 +34,8 @@ pub struct Admission {
     pub request_id: String,
     pub session_tag: Option<String>,
     pub session_id: Option<String>,
+    /// `X-Gateway-Connection`.
+    pub pin: Option<String>,
     /// `X-Route-Model`: the model that takes the place of the body's.
     pub route_model: Option<String>,
     pub idempotency_key: Option<String>,
@@ -188,6 +190,7 @@ fn gate(
         request_id,
         session_tag: sheet.session_tag.map(str::to_owned),
         session_id: sheet.session_id.map(str::to_owned),
+        pin: sheet.pin.map(str::to_owned),
         route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
         idempotency_key: sheet.idempotency_key.map(str::to_owned),
         started: Instant::now(),

@@ -7,28 +7,33 @@ use crate::admission::{Admission, Whole};
 use crate::answer;
 use crate::answer::EndGuard;
 use crate::attempt::{self, Answered, Failed};
-use crate::choose::{self, Choice};
+use crate::choose::Choice;
 use crate::clock;
 use crate::exchange::Exchange;
+use crate::failover;
 use crate::limits;
+use crate::live::Live;
+use crate::load::Busy;
 use crate::plain;
+use crate::route;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
+use crate::stages::{self, Staged};
 use crate::stream::Relay;
 use crate::target::Target;
 use crate::twins::{self, Leader, Name, Recording, Role};
 use bytes::Bytes;
-use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::error::{Error, Kind, Origin};
 use fairlead_core::policy;
 use fairlead_core::record::Outcome;
 use fairlead_core::routes::Surface;
-use fairlead_core::snapshot::Snapshot;
 use fairlead_dialect::openai::request::{self, ChatRequest};
 use fairlead_dialect::shapes;
 use http::{HeaderValue, StatusCode};
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Serves one chat completion. Dropping the future is cancelling it: the upstream call ends and the request settles.
 ///
@@ -73,7 +78,8 @@ impl Part {
         let Some(key) = &admission.idempotency_key else { return Self::Alone };
         let name = Name { principal: admission.principal.to_header(), key: key.clone() };
         let model = admission.route_model.as_deref().unwrap_or_default();
-        let digest = twins::digest(&[admission.route.path.as_bytes(), model.as_bytes(), body]);
+        let pin = admission.pin.as_deref().unwrap_or_default();
+        let digest = twins::digest(&[admission.route.path.as_bytes(), model.as_bytes(), pin.as_bytes(), body]);
         match shared.twins.enter(name, digest, clock::monotonic_ms()) {
             Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id())),
             Ok(Role::Twin(recording)) => Self::Twin(recording),
@@ -113,14 +119,13 @@ async fn repeat(
 
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
     let live = shared.live.load_full();
-    let parsed = match request::read(body).and_then(|parsed| admit(&live.snapshot, &settlement, parsed)) {
+    let parsed = match request::read(body).and_then(|parsed| admit(&live, &settlement, parsed)) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     settlement.model = Some(parsed.model.clone());
     settlement.stream = parsed.stream;
-    let key = settlement.admission.principal.key().map(Arc::as_ref);
-    let choice = match choose::choose(&live, &parsed.model, key) {
+    let choice = match route::choose(shared, &live, &settlement.admission, &parsed.model, body) {
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
@@ -130,7 +135,7 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
     drop(live);
-    settlement.upstream_model = Some(choice.upstream_model.clone());
+    settlement.strategy = choice.strategy();
     let stream_slot = if parsed.stream {
         let Some(slot) = Held::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams) else {
             shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
@@ -145,33 +150,34 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     } else {
         None
     };
-    let pieces = request::rewrite(body, &parsed, &choice.upstream_model);
     tokio::select! {
         biased;
         () = exchange.gone() => {} // the settlement's drop says who left
-        () = work(shared, exchange, settlement, &choice, &pieces, &parsed) => {}
+        () = work(shared, exchange, settlement, &choice, body, &parsed) => {}
     }
     drop(stream_slot);
 }
 
 /// The key's forced model goes before the header's, and that before the body's; whichever it is, the key must be allowed
 /// to call it.
-fn admit(snapshot: &Snapshot, settlement: &Settlement, mut parsed: ChatRequest) -> Result<ChatRequest, Error> {
+fn admit(live: &Live, settlement: &Settlement, mut parsed: ChatRequest) -> Result<ChatRequest, Error> {
     let key = settlement.admission.principal.key();
     let forced = key.and_then(|key| key.forced_model.as_ref());
     if let Some(model) = forced.or(settlement.admission.route_model.as_ref()) {
         parsed.model.clone_from(model);
     }
     if let Some(key) = key {
-        policy::admit_model(key, &parsed.model)?;
-        policy::admit_listed(key, snapshot, &parsed.model)?;
+        route::admit(live, key, &parsed.model)?;
     }
     Ok(parsed)
 }
 
-/// A connection answers to several prefixes: what is blocked under one of them is blocked under all.
+/// A connection answers to several prefixes: what is blocked under one of them is blocked under all. A combo has left such
+/// targets out by itself.
 fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> {
-    let Some(key) = settlement.admission.principal.key().filter(|key| !key.blocked_models.is_empty()) else {
+    let Some(key) =
+        settlement.admission.principal.key().filter(|key| !key.blocked_models.is_empty() && choice.combo.is_none())
+    else {
         return Ok(());
     };
     for prefix in choice.targets.iter().flat_map(|target| &target.connection.prefixes) {
@@ -185,19 +191,53 @@ async fn work(
     exchange: &Arc<Exchange>,
     mut settlement: Settlement,
     choice: &Choice,
-    pieces: &fairlead_dialect::Pieces,
+    body: &Bytes,
     parsed: &ChatRequest,
 ) {
     limits::throttle(shared, &settlement).await;
+    let staged = match stages::prepare(shared, &mut settlement, choice, body, parsed).await {
+        Ok(staged) => staged,
+        Err(fault) => {
+            let outcome = match fault.origin {
+                _ if fault.kind == Kind::Draining => Outcome::Drained,
+                Origin::Upstream => Outcome::UpstreamFailed,
+                Origin::Client | Origin::Gateway => Outcome::Refused,
+            };
+            return refuse(shared, exchange, settlement, outcome, &fault);
+        }
+    };
+    let next;
+    let (body, parsed, choice) = match staged {
+        Staged::AsIs => (body, parsed, choice),
+        Staged::Next { body, parsed, choice } => {
+            next = (body, parsed, choice);
+            (&next.0, &next.1, &*next.2)
+        }
+        Staged::Failed { choice, failures } => return fail(shared, exchange, settlement, &choice, failures),
+        Staged::Done { target, answer } => {
+            let (head, body) = plain::answer(shared, &mut settlement, &target, answer, 0);
+            settlement.settle(Outcome::Completed, None);
+            return exchange.answer(head, body);
+        }
+    };
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
-    for target in &choice.targets {
+    let mut pieces = request::rewrite(body, parsed, &choice.upstream_model);
+    for (at, target) in choice.targets.iter().enumerate() {
+        if at > 0 && choice.upstream_model(at) != choice.upstream_model(at - 1) {
+            pieces = request::rewrite(body, parsed, choice.upstream_model(at));
+        }
+        let pieces = &pieces;
         settlement.attempts += 1;
         settlement.target = Some(Arc::clone(target));
+        settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
+        settlement.priced_model = Some(choice.model(at).to_owned());
+        let _busy = Busy::count(&target.hot);
         let failed = if parsed.stream {
             let mut relay = Relay::new(shared, exchange, parsed.asks_usage);
             match relay.run(&mut settlement, target, pieces, failures.len()).await {
                 Ok(mut finished) => {
                     observe(target, finished.error.as_ref(), &settlement);
+                    failover::remember(shared, choice, at, &settlement, finished.error.is_none());
                     settlement.settle(finished.outcome, finished.error.as_ref());
                     exchange.end(std::mem::take(&mut finished.last));
                     return finished.keep_connection(shared).await;
@@ -208,6 +248,7 @@ async fn work(
             match attempt_plain(shared, target, pieces, &mut settlement).await {
                 Ok(answer) => {
                     observe(target, None, &settlement);
+                    failover::remember(shared, choice, at, &settlement, true);
                     let (head, body) = plain::answer(shared, &mut settlement, target, answer, failures.len());
                     settlement.settle(Outcome::Completed, None);
                     return exchange.answer(head, body);
@@ -217,14 +258,15 @@ async fn work(
         };
         if failed.blames_connection {
             blame(target, failed.error.kind, failed.hint_ms);
+            failover::remember(shared, choice, at, &settlement, false);
         }
-        let may_go_on = failed.error.retry != Retry::Never && !exchange.is_headed();
+        let may_go_on = failover::may_go_on(choice, &failed) && !exchange.is_headed();
         failures.push((Arc::clone(target), failed));
         if !may_go_on {
             break;
         }
     }
-    fail(shared, exchange, settlement, failures);
+    fail(shared, exchange, settlement, choice, failures);
 }
 
 async fn attempt_plain(
@@ -253,42 +295,65 @@ pub fn drained() -> Error {
 fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
     match error {
         None => {
-            let now_ms = clock::monotonic_ms();
-            let started_ms = now_ms.saturating_sub(settlement.elapsed().as_millis() as u64);
-            target.hot.cooldown.lock().succeed(started_ms);
-            *target.hot.last_error.lock() = None;
-            target.hot.successes.fetch_add(1, Ordering::Relaxed);
-            let sample =
-                settlement.first_byte.map_or_else(|| settlement.elapsed(), |at| at - settlement.admission.started);
-            target.hot.observe_latency(sample.as_micros() as u64);
+            let took = settlement.elapsed();
+            let sample = settlement.first_byte.map_or(took, |at| at - settlement.admission.started);
+            served(target, took, sample);
         }
         Some(error) => blame(target, error.kind, None),
     }
 }
 
+/// A target has served an attempt that took so long; `sample` is what counts as its latency.
+pub fn served(target: &Target, took: Duration, sample: Duration) {
+    let started_ms = clock::monotonic_ms().saturating_sub(took.as_millis() as u64);
+    target.hot.cooldown.lock().succeed(started_ms);
+    *target.hot.last_error.lock() = None;
+    target.hot.successes.fetch_add(1, Ordering::Relaxed);
+    target.hot.load.observe(true);
+    target.hot.observe_latency(sample.as_micros() as u64);
+}
+
 /// The gateway's own end blames nobody.
-fn blame(target: &Target, kind: Kind, hint_ms: Option<u64>) {
+pub fn blame(target: &Target, kind: Kind, hint_ms: Option<u64>) {
     if kind == Kind::Draining {
         return;
     }
     target.hot.cooldown.lock().fail(kind, hint_ms, clock::monotonic_ms());
     *target.hot.last_error.lock() = Some(kind.code());
+    target.hot.load.observe(false);
     target.hot.failures.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Nothing served the request: one error that says what every attempt came to.
-fn fail(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, mut failures: Vec<(Arc<Target>, Failed)>) {
-    let Some((target, last)) = failures.pop() else {
+fn fail(
+    shared: &Shared,
+    exchange: &Exchange,
+    mut settlement: Settlement,
+    choice: &Choice,
+    mut failures: Vec<(Arc<Target>, Failed)>,
+) {
+    let told = failover::tell(choice, &failures);
+    if told.is_some() {
+        // The error that the caller gets is the one that says most: a provider's failure rather than a model it does not have.
+        if let Some(at) = failures.iter().rposition(|(_, failed)| failed.rejection.is_none()) {
+            let one = failures.remove(at);
+            failures.push(one);
+        }
+    }
+    let Some((target, mut last)) = failures.pop() else {
         return;
     };
     let outcome = if last.error.kind == Kind::Draining { Outcome::Drained } else { Outcome::UpstreamFailed };
     let mut error = last.error;
+    if let Some(told) = told {
+        (error.message, last.rejection) = (told.into(), None);
+    }
     if matches!(error.kind, Kind::UpstreamRateLimited | Kind::UpstreamOverloaded) {
         // What the provider said, or else how long the connection rests on its own.
         let rest_ms = target.hot.cooldown.lock().remaining_ms(clock::monotonic_ms());
         error.retry_after_s = Some(last.hint_ms.unwrap_or(rest_ms).div_ceil(1_000).max(1));
     }
-    if !failures.is_empty() {
+    if !failures.is_empty() && choice.combo.is_none() {
         let others: Vec<&str> = failures.iter().map(|(_, failed)| failed.error.kind.code()).collect();
         error.message = format!("{} Other connections failed before: {}.", error.message, others.join(", ")).into();
     }

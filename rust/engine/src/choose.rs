@@ -1,28 +1,121 @@
 //! Which connections a request tries, in order. Decided from the snapshot and hot state alone.
 
 use crate::clock;
+use crate::combos::Remembered;
 use crate::live::Live;
 use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::snapshot::{Dialect, Key};
+use fairlead_core::strategy::{identity, Params, Strategy};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// More connections than this are not tried for one request.
 const MAX_TARGETS: usize = 8;
+/// The header that pins a request to one connection.
+pub const PIN: &str = "x-gateway-connection";
+
+/// An error names so many targets.
+pub const TOLD_AT_MOST: usize = 12;
 
 /// The order in which connections are tried.
 #[derive(Debug)]
 pub struct Choice {
     pub targets: SmallVec<[Arc<Target>; 4]>,
-    /// The model as the provider knows it: the name without its prefix.
+    /// The model as the provider of the first target knows it: the name without its prefix.
     pub upstream_model: String,
+    /// The same with its prefix, as prices know it; not always the name that the caller used.
+    pub model: String,
+    /// How a combo chose; absent for a single model.
+    pub combo: Option<Box<ComboChoice>>,
+}
+
+/// What a combo adds to a choice.
+#[derive(Debug, Clone)]
+pub struct ComboChoice {
+    pub name: String,
+    pub strategy: Strategy,
+    pub params: Params,
+    /// What each step is told to do.
+    pub prompts: Vec<Option<String>>,
+    /// One for each target, at the same place.
+    pub legs: Vec<Leg>,
+    /// Models that may not be tried now, with the milliseconds until they may.
+    pub closed: Vec<(Arc<str>, u64)>,
+}
+
+/// A target as the combo knows it.
+#[derive(Debug, Clone)]
+pub struct Leg {
+    pub model: Arc<str>,
+    pub upstream_model: Arc<str>,
+    pub id: u64,
+    /// Which step of the combo it comes from.
+    pub step: usize,
+    pub memory: Remembered,
+}
+
+impl Choice {
+    pub fn leg(&self, at: usize) -> Option<&Leg> {
+        self.combo.as_ref()?.legs.get(at)
+    }
+
+    /// The model at this target, with its prefix.
+    pub fn model(&self, at: usize) -> &str {
+        self.leg(at).map_or(self.model.as_str(), |leg| &leg.model)
+    }
+
+    pub fn upstream_model(&self, at: usize) -> &str {
+        self.leg(at).map_or(self.upstream_model.as_str(), |leg| &leg.upstream_model)
+    }
+
+    /// Tells a target from all others, over snapshots.
+    pub fn identity(&self, at: usize) -> Option<u64> {
+        match self.leg(at) {
+            Some(leg) => Some(leg.id),
+            None => Some(identity(&[&self.targets.get(at)?.connection.id, &self.upstream_model])),
+        }
+    }
+
+    /// The same with only some of its targets.
+    #[must_use]
+    pub fn narrowed(&self, places: &[usize]) -> Self {
+        let mut combo = self.combo.as_ref().map(|combo| {
+            let legs = places.iter().filter_map(|&at| combo.legs.get(at).cloned()).collect();
+            Box::new(ComboChoice { legs, ..(**combo).clone() })
+        });
+        if let Some(combo) = &mut combo {
+            combo.closed.clear();
+        }
+        Self {
+            targets: places.iter().filter_map(|&at| self.targets.get(at).cloned()).collect(),
+            upstream_model: places.first().map_or_else(String::new, |&at| self.upstream_model(at).to_owned()),
+            model: places.first().map_or_else(String::new, |&at| self.model(at).to_owned()),
+            combo,
+        }
+    }
+
+    pub fn strategy(&self) -> &'static str {
+        self.combo.as_ref().map_or("single", |combo| combo.strategy.name())
+    }
+}
+
+/// What a request wants beyond its model.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wish<'a> {
+    /// The one connection that it is to go over.
+    pub pin: Option<&'a str>,
+    /// The target that served its session before.
+    pub held: Option<u64>,
 }
 
 /// Chooses for `<prefix>/<model>`: connections of the prefix that the key may use, by priority; those that rest come last,
 /// and those that a provider has told to wait are left out.
-pub fn choose(live: &Live, model: &str, key: Option<&Key>) -> Result<Choice, Error> {
+///
+/// A pin leaves the pinned connection alone, unless that one rests or waits: then it counts for nothing. A pin to what is no
+/// connection of the provider that the key may use leaves none, whatever it is.
+pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Result<Choice, Error> {
     let Some((prefix, upstream_model)) =
         model.split_once('/').filter(|(prefix, rest)| !prefix.is_empty() && !rest.is_empty())
     else {
@@ -40,6 +133,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>) -> Result<Choice, Err
     let mut soonest_ms = u64::MAX;
     let mut speaks_other = false;
     let mut is_barred = false;
+    let mut is_pinned = false;
     for target in candidates.iter().filter_map(|&index| live.targets.get(index)?.as_ref()) {
         if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
             is_barred = true;
@@ -49,6 +143,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>) -> Result<Choice, Err
             speaks_other = true;
             continue;
         }
+        is_pinned |= wish.pin == Some(target.connection.id.as_str());
         let state = *target.hot.cooldown.lock();
         if state.is_closed(now_ms) {
             soonest_ms = soonest_ms.min(state.remaining_ms(now_ms));
@@ -58,11 +153,34 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>) -> Result<Choice, Err
             ready.push(Arc::clone(target));
         }
     }
+    if let Some(pin) = wish.pin {
+        if !is_pinned {
+            let message = format!(
+                "No connection of `{prefix}` that this request may use is the one that `X-Gateway-Connection` names; leave the \
+                 header out, or name another."
+            );
+            return Err(Error::client(Kind::InvalidRequest, message).about(PIN));
+        }
+        if ready.iter().any(|target| target.connection.id == pin) {
+            ready.retain(|target| target.connection.id == pin);
+            resting.clear();
+        }
+    } else if let Some(held) = wish.held {
+        let is_held = |target: &Arc<Target>| identity(&[&target.connection.id, upstream_model]) == held;
+        if let Some(at) = ready.iter().position(is_held) {
+            ready[..=at].rotate_right(1);
+        }
+    }
     resting.sort_by_key(|target| target.hot.cooldown.lock().remaining_ms(now_ms));
     ready.extend(resting);
     ready.truncate(MAX_TARGETS);
     if !ready.is_empty() {
-        return Ok(Choice { targets: ready, upstream_model: upstream_model.to_owned() });
+        return Ok(Choice {
+            targets: ready,
+            upstream_model: upstream_model.to_owned(),
+            model: model.to_owned(),
+            combo: None,
+        });
     }
     if soonest_ms < u64::MAX {
         let message = format!("Every connection of `{prefix}` was told by its provider to wait.");
@@ -104,7 +222,7 @@ mod tests {
     }
 
     fn order(live: &Live) -> Vec<String> {
-        let choice = choose(live, "openai/meta/llama", None).expect("a choice");
+        let choice = choose(live, "openai/meta/llama", None, Wish::default()).expect("a choice");
         assert_eq!(choice.upstream_model, "meta/llama");
         choice.targets.iter().map(|target| target.connection.id.clone()).collect()
     }
@@ -130,8 +248,36 @@ mod tests {
         rest(&live, "a", Some(60_000));
         assert_eq!(order(&live), ["b"]);
         rest(&live, "b", Some(9_500));
-        let error = choose(&live, "openai/m", None).expect_err("closed");
+        let error = choose(&live, "openai/m", None, Wish::default()).expect_err("closed");
         assert_eq!((error.kind, error.retry_after_s), (Kind::UpstreamRateLimited, Some(10)));
+    }
+
+    fn pinned(live: &Live, id: &str) -> Result<Vec<String>, Kind> {
+        let wish = Wish { pin: Some(id), held: None };
+        let choice = choose(live, "openai/m", None, wish).map_err(|error| error.kind)?;
+        Ok(choice.targets.iter().map(|target| target.connection.id.clone()).collect())
+    }
+
+    #[test]
+    fn a_pin_is_strict_until_its_connection_rests() {
+        let live = live();
+        assert_eq!(pinned(&live, "b"), Ok(vec!["b".into()]));
+        for other in ["g", "nothing", ""] {
+            assert_eq!(pinned(&live, other), Err(Kind::InvalidRequest), "another provider's and none are the same");
+        }
+        rest(&live, "b", None);
+        assert_eq!(pinned(&live, "b"), Ok(vec!["a".into(), "b".into()]));
+        rest(&live, "b", Some(60_000));
+        assert_eq!(pinned(&live, "b"), Ok(vec!["a".into()]));
+    }
+
+    #[test]
+    fn a_session_stays_where_it_was() {
+        let live = live();
+        let held = Some(identity(&["b", "m"]));
+        let choice = choose(&live, "openai/m", None, Wish { pin: None, held }).expect("a choice");
+        assert_eq!(choice.targets.iter().map(|target| target.connection.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+        assert_eq!(choice.identity(0), held);
     }
 
     #[test]
@@ -144,7 +290,11 @@ mod tests {
             ("other/m", Kind::ModelNotFound),
             ("gemini/m", Kind::InvalidRequest),
         ] {
-            assert_eq!(choose(&live, model, None).map(drop).map_err(|error| error.kind), Err(kind), "{model}");
+            assert_eq!(
+                choose(&live, model, None, Wish::default()).map(drop).map_err(|error| error.kind),
+                Err(kind),
+                "{model}"
+            );
         }
     }
 }

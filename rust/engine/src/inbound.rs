@@ -43,6 +43,7 @@ pub struct Sheet<'a> {
     pub if_none_match: Option<&'a [u8]>,
     pub session_tag: Option<&'a str>,
     pub session_id: Option<&'a str>,
+    pub pin: Option<&'a str>,
     pub route_model: Option<&'a str>,
     /// `Idempotency-Key`, or else `X-Request-Id`.
     pub idempotency_key: Option<&'a str>,
@@ -113,6 +114,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             // Two spellings of one header: the hyphened one wins.
             b"x-session-id" => sheet.session_id = Some(tag(value, "X-Session-Id")?),
             b"x_session_id" if sheet.session_id.is_none() => sheet.session_id = Some(tag(value, "x_session_id")?),
+            b"x-gateway-connection" => sheet.pin = Some(tag(value, "X-Gateway-Connection")?),
             b"x-route-model" => sheet.route_model = Some(tag(value, "X-Route-Model")?),
             b"idempotency-key" => sheet.idempotency_key = Some(tag(value, "Idempotency-Key")?),
             // Proxies send what they like under this name: only what can be a key is one.

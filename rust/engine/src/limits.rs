@@ -34,20 +34,24 @@ pub fn reserve(
     }
     let provider = choice.targets.first().map_or("", |target| &target.connection.provider);
     let subject = Subject { model: &request.model, provider, ts_ms: admission.ts_ms };
-    let most = most(snapshot, request, settlement.bytes_request);
+    // Which target will serve is not known yet, so room is made for the dearest.
+    let most = (0..choice.targets.len())
+        .map(|at| most(snapshot, request, choice.model(at), settlement.bytes_request))
+        .reduce(|a, b| Amounts { tokens: a.tokens.max(b.tokens), usd_micros: a.usd_micros.max(b.usd_micros) })
+        .unwrap_or_default();
     settlement.hold = shared.ledger.reserve(key, subject, most)?;
     Ok(())
 }
 
-/// An upper bound of what the request can come to.
-fn most(snapshot: &Snapshot, request: &ChatRequest, body_bytes: u64) -> Amounts {
-    let model = snapshot.model(&request.model);
+/// An upper bound of what the request can come to at one target.
+fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, body_bytes: u64) -> Amounts {
+    let model = snapshot.model(name);
     let input = body_bytes.div_ceil(BYTES_PER_TOKEN);
     let input = model.and_then(|model| model.context_length).map_or(input, |most| input.min(most));
     let listed = model.and_then(|model| model.max_output_tokens);
     let output = request.max_output_tokens.or(listed).unwrap_or(ASSUMED_OUTPUT_TOKENS).saturating_mul(request.choices);
     let usage = Usage { input, output, ..Usage::default() };
-    let usd_micros = snapshot.price(&request.model).map_or(0, |price| price.most(&usage).usd_micros());
+    let usd_micros = snapshot.price(name).map_or(0, |price| price.most(&usage).usd_micros());
     Amounts { tokens: input.saturating_add(output), usd_micros }
 }
 

@@ -1,5 +1,6 @@
 //! The snapshot in use: targets made ready, model lists prepared. Immutable; swapped in whole.
 
+use crate::combos::Combos;
 use crate::models::Lists;
 use crate::target::{Hot, Target};
 use fairlead_core::secret::Sealer;
@@ -14,6 +15,7 @@ pub struct Live {
     /// One per connection of the snapshot, at the same index; `None` where the connection cannot be used.
     pub targets: Vec<Option<Arc<Target>>>,
     pub lists: Lists,
+    pub combos: Combos,
 }
 
 impl Live {
@@ -21,7 +23,7 @@ impl Live {
     pub fn build(snapshot: Snapshot, before: &Live, sealer: &Sealer, version: &str) -> Self {
         let known: HashMap<&str, &Arc<Target>> =
             before.targets.iter().flatten().map(|target| (target.connection.id.as_str(), target)).collect();
-        let targets = snapshot
+        let targets: Vec<Option<Arc<Target>>> = snapshot
             .connections
             .iter()
             .map(|connection| {
@@ -36,8 +38,9 @@ impl Live {
                 }
             })
             .collect();
-        let lists = Lists::build(&snapshot.models);
-        Self { snapshot, targets, lists }
+        let lists = Lists::build(&snapshot.models, &snapshot.combos);
+        let combos = Combos::build(&snapshot, &targets, &before.combos);
+        Self { snapshot, targets, lists, combos }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::shared::Shared;
 use crate::target::Target;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::answer::inspect;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
@@ -34,6 +35,18 @@ pub async fn read(
     settlement: &mut Settlement,
 ) -> Result<Answer, Failed> {
     settlement.first_byte = Some(Instant::now());
+    let (answer, usage) = take(shared, target, response, lease).await?;
+    settlement.usage = usage;
+    Ok(answer)
+}
+
+/// The same, for whoever keeps the usage himself.
+pub async fn take(
+    shared: &Shared,
+    target: &Target,
+    response: Response<Incoming>,
+    lease: Lease,
+) -> Result<(Answer, Usage), Failed> {
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
     if !is_json {
         return Err(invalid("The provider's answer is not JSON.").into());
@@ -47,8 +60,7 @@ pub async fn read(
     if !inspection.has_choices {
         return Err(invalid("The provider's answer has no `choices`.").into());
     }
-    settlement.usage = inspection.usage.unwrap_or_default();
-    Ok(Answer { body })
+    Ok((Answer { body }, inspection.usage.unwrap_or_default()))
 }
 
 async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
@@ -101,8 +113,8 @@ pub fn answer(
     let mut headers = headers(shared, settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(answer.body.len()));
-    headers.insert(answer::TOKENS_IN, answer::number(settlement.usage.input));
-    headers.insert(answer::TOKENS_OUT, answer::number(settlement.usage.output));
+    headers.insert(answer::TOKENS_IN, answer::number(settlement.total_usage().input));
+    headers.insert(answer::TOKENS_OUT, answer::number(settlement.total_usage().output));
     headers.insert(answer::RESPONSE_COST, answer::value(settlement.cost().usd_text()));
     (Head { status: StatusCode::OK, headers }, answer.body)
 }
@@ -115,7 +127,7 @@ pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallba
     let provider = target.connection.prefixes.first().map_or(target.connection.provider.as_str(), String::as_str);
     headers.insert(
         answer::DECISION,
-        answer::encoded(&format!("strategy=single; provider={provider}; latency_ms={latency_ms}")),
+        answer::encoded(&format!("strategy={}; provider={provider}; latency_ms={latency_ms}", settlement.strategy)),
     );
     headers.insert(answer::PROVIDER, answer::encoded(provider));
     if let Some(model) = &settlement.upstream_model {

@@ -23,11 +23,17 @@ pub struct Settlement {
     pub stream: bool,
     pub target: Option<Arc<Target>>,
     pub upstream_model: Option<String>,
+    /// The model by its full name, as prices know it; where it is not what the caller named.
+    pub priced_model: Option<String>,
+    /// How its target was chosen.
+    pub strategy: &'static str,
     pub attempts: u32,
     pub first_byte: Option<Instant>,
     /// Status that the caller was given; 0 while it was given none.
     pub status: u16,
     pub usage: Usage,
+    /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
+    side: (Usage, Cost),
     pub bytes_request: u64,
     pub bytes_response: u64,
     /// The room that was reserved under the key's limits.
@@ -46,10 +52,13 @@ impl Settlement {
             stream: false,
             target: None,
             upstream_model: None,
+            priced_model: None,
+            strategy: "single",
             attempts: 0,
             first_byte: None,
             status: 0,
             usage: Usage::default(),
+            side: (Usage::default(), Cost::default()),
             bytes_request,
             bytes_response: 0,
             hold: None,
@@ -61,11 +70,25 @@ impl Settlement {
     /// What the usage costs at the snapshot's price; zero for a model without one. Asked once the usage is whole: what it
     /// said first holds, so that the header and the record agree.
     pub fn cost(&mut self) -> Cost {
-        let (shared, model, usage) = (&self.shared, self.model.as_deref(), &self.usage);
+        let model = self.priced_model.as_deref().or(self.model.as_deref());
+        let (shared, usage) = (&self.shared, &self.usage);
+        let side = self.side.1;
         *self.cost.get_or_insert_with(|| {
             let live = shared.live.load();
-            model.and_then(|model| live.snapshot.price(model)).map(|price| price.cost(usage)).unwrap_or_default()
+            let own = model.and_then(|model| live.snapshot.price(model)).map(|price| price.cost(usage));
+            own.unwrap_or_default() + side
         })
+    }
+
+    /// A call beside the one that the caller gets is paid for, too.
+    pub fn add_side(&mut self, model: &str, usage: &Usage) {
+        let cost = self.shared.live.load().snapshot.price(model).map(|price| price.cost(usage)).unwrap_or_default();
+        self.side = (self.side.0 + *usage, self.side.1 + cost);
+    }
+
+    /// The usage of every call that was made.
+    pub fn total_usage(&self) -> Usage {
+        self.usage + self.side.0
     }
 
     pub fn elapsed(&self) -> Duration {
@@ -119,7 +142,7 @@ impl Settlement {
             bytes_response: self.bytes_response,
             no_log,
         };
-        let segment = self.shared.spool.append(&record.with_usage(&self.usage, cost_usd_micros));
+        let segment = self.shared.spool.append(&record.with_usage(&self.total_usage(), cost_usd_micros));
         self.give_back(cost_usd_micros, segment);
     }
 
@@ -136,7 +159,8 @@ impl Settlement {
             provider: self.target.as_ref().map_or("", |target| &target.connection.provider),
             ts_ms: self.admission.ts_ms,
         };
-        let spent = Amounts { tokens: self.usage.input.saturating_add(self.usage.output), usd_micros };
+        let total = self.total_usage();
+        let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
         self.shared.ledger.settle(&key.id, subject, hold, spent, segment);
     }
 }

@@ -31,6 +31,7 @@ pub struct Shared {
     pub sessions: Sessions,
     pub twins: Twins,
     pub drain: Drain,
+    pub places: crate::places::Places,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
     pub link_seen_ms: AtomicU64,
     next_id: AtomicU64,
@@ -95,6 +96,7 @@ impl Shared {
             sessions: Sessions::default(),
             twins: Twins::default(),
             drain: Drain::default(),
+            places: crate::places::Places::default(),
             link_seen_ms: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
         }

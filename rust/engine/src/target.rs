@@ -40,6 +40,7 @@ pub struct Hot {
     pub last_error: Mutex<Option<&'static str>>,
     pub successes: AtomicU64,
     pub failures: AtomicU64,
+    pub load: crate::load::Load,
     /// Exponentially weighted mean, microseconds; zero until known.
     latency_us: AtomicU64,
 }

@@ -10,6 +10,7 @@ from fairlead.store.file import Connection
 _FIELDS = (
     "id", "name", "hash", "is_active", "is_banned", "expires_at_ms", "model_access_mode",
     "allowed_models", "blocked_models", "allowed_endpoints", "catalog_scope", "no_log", "scopes",
+    "allowed_combos", "allow_auto_combos",
     "connection_access_mode", "allowed_connections", "forced_model", "disable_non_public_models",
     "throttle_delay_ms", "max_sessions",
 )  # fmt: skip

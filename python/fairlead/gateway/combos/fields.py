@@ -1,0 +1,214 @@
+"""The fields of a combo: steps, strategy, and what the strategy is told."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, model_validator
+from pydantic_core import PydanticCustomError
+
+from fairlead.errors import InvalidRequest
+from fairlead.gateway.keys.fields import ConnectionId
+from fairlead.gateway.wire import ModelId, Spelled, Text, Wire
+
+Strategy = Literal[
+    "priority", "fill-first", "weighted", "round-robin", "p2c", "random", "strict-random",
+    "least-used", "cost-optimized", "context-optimized", "cache-optimized", "headroom",
+    "reset-aware", "reset-window", "lkgp", "context-relay", "fusion", "pipeline", "auto",
+]  # fmt: skip
+STRATEGIES: tuple[str, ...] = get_args(Strategy)
+
+# What other gateways call the same thing.
+_SYNONYMS = {
+    "usage": "least-used",
+    "context": "context-optimized",
+    "weekly-reset": "reset-window",
+    "reset-window-order": "reset-window",
+}
+PREFIX = "combo/"
+MAX_STEPS = 100
+
+ComboName = Annotated[
+    Text,
+    Field(min_length=1, max_length=100),
+    Spelled(
+        r"(?!combo/)[A-Za-z0-9_./\[\]-]([A-Za-z0-9 _./\[\]-]*[A-Za-z0-9_./\[\]-])?",
+        "must be letters, digits, blanks and - _ / . [ ], without a blank at either end "
+        "and without `combo/` before it",
+    ),
+]
+
+
+def _canonical_strategy(value: object) -> object:
+    return _SYNONYMS.get(value, value) if isinstance(value, str) else value
+
+
+Spelling = Annotated[Strategy, BeforeValidator(_canonical_strategy)]
+
+
+class ModelStep(Wire):
+    """One model with its prefix, or a pattern of such names with `*`; over one connection or all
+    that serve it.
+    """
+
+    kind: Literal["model"] = "model"
+    model: ModelId
+    connection_id: ConnectionId | None = None
+    weight: StrictInt = Field(0, ge=0, le=100)
+    label: Annotated[Text, Field(max_length=200)] | None = None
+    prompt: Annotated[Text, Field(min_length=1, max_length=10_000)] | None = Field(
+        None, description="`pipeline`: what this step is told to do."
+    )
+
+
+class ComboStep(Wire):
+    """Another combo, by its name; it decides by its own strategy."""
+
+    kind: Literal["combo-ref"]
+    combo_name: ComboName
+    weight: StrictInt = Field(0, ge=0, le=100)
+    label: Annotated[Text, Field(max_length=200)] | None = None
+
+
+def _step(value: object) -> object:
+    """A text is a model, or, with `combo/` before it, a combo."""
+    if isinstance(value, str):
+        if value.startswith(PREFIX):
+            return {"kind": "combo-ref", "comboName": value.removeprefix(PREFIX)}
+        return {"kind": "model", "model": value}
+    if isinstance(value, dict) and "kind" not in value and "model" in value:
+        return {"kind": "model", **value}
+    return value
+
+
+_StepObject = Annotated[ModelStep | ComboStep, Field(discriminator="kind")]
+Step = Annotated[_StepObject, BeforeValidator(_step)]
+
+Milliseconds = Annotated[StrictInt, Field(ge=1, le=600_000)]
+
+
+class Config(Wire):
+    """What a strategy is told beyond the steps. What is not set takes the default of the relay."""
+
+    sticky_limit: Annotated[StrictInt, Field(ge=1, le=1000)] | None = Field(
+        None, description="weighted, round-robin: a winner stays for this many requests."
+    )
+    concurrency_per_model: Annotated[StrictInt, Field(ge=1, le=10_000)] | None = Field(
+        None, description="fill-first: requests at once on one target."
+    )
+    windows: (
+        Annotated[list[Literal["session", "weekly", "monthly"]], Field(min_length=1, max_length=3)]
+        | None
+    ) = Field(None, description="reset-window: whose reset counts.")
+    handoff_threshold: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="context-relay: share of the quota after which a session moves on."
+    )
+    pack: (
+        Literal[
+            "balanced", "ship-fast", "cost-saver", "quality-first",
+            "offline-friendly", "reliability-first",
+        ]
+        | None
+    ) = Field(None, description="auto: which weights.")  # fmt: skip
+    judge_model: ModelId | None = Field(None, description="fusion: who merges the answers.")
+    min_panel: Annotated[StrictInt, Field(ge=1, le=20)] | None = Field(
+        None, description="fusion: answers before the grace for stragglers begins."
+    )
+    straggler_grace_ms: Milliseconds | None = Field(None, description="fusion.")
+    panel_timeout_ms: Milliseconds | None = Field(None, description="fusion: the whole panel.")
+
+
+# Which strategies read which parameter.
+_READ_BY: dict[str, tuple[str, ...]] = {
+    "sticky_limit": ("weighted", "round-robin"),
+    "concurrency_per_model": ("fill-first",),
+    "windows": ("reset-window",),
+    "handoff_threshold": ("context-relay",),
+    "pack": ("auto",),
+    "judge_model": ("fusion",),
+    "min_panel": ("fusion",),
+    "straggler_grace_ms": ("fusion",),
+    "panel_timeout_ms": ("fusion",),
+}
+
+
+class ComboFields(Wire):
+    """Everything but the name."""
+
+    description: Annotated[Text, Field(max_length=2000)] | None = None
+    strategy: Spelling = "priority"
+    models: Annotated[list[Step], Field(min_length=1, max_length=MAX_STEPS)]
+    config: Config = Config()
+    is_active: StrictBool = True
+
+
+class NewCombo(ComboFields):
+    """The body that creates a combo."""
+
+    name: ComboName
+
+    def changed(self, change: ComboChange) -> Self:
+        """This record with the fields that `change` was sent with."""
+        update = {name: getattr(change, name) for name in change.model_fields_set}
+        return self.model_copy(update=update)
+
+
+class ComboChange(ComboFields):
+    """The body that changes a combo: any of the fields, at least one."""
+
+    name: ComboName = ""
+    models: list[Step] = Field(default=[], min_length=1, max_length=MAX_STEPS)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_field(cls, body: Any) -> Any:
+        if isinstance(body, dict) and not body.keys() & _CHANGEABLE:
+            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
+        return body
+
+
+_CHANGEABLE = {field.alias for field in ComboChange.model_fields.values()}
+
+
+def check_rules(combo: NewCombo) -> None:
+    """The rules between fields, on the whole record; `InvalidRequest` names the field to change."""
+    for name in combo.config.model_fields_set:
+        if getattr(combo.config, name) is None:
+            continue
+        readers = _READ_BY[name]
+        alias = Config.model_fields[name].alias
+        if combo.strategy not in readers:
+            raise InvalidRequest(
+                f"config.{alias} is for the strategy {_either(readers)}, not `{combo.strategy}`: "
+                "leave it out, or change the strategy.",
+                param=f"config.{alias}",
+            )
+    for at, step in enumerate(combo.models):
+        if isinstance(step, ModelStep):
+            _check_model(combo, at, step)
+
+
+def _check_model(combo: NewCombo, at: int, step: ModelStep) -> None:
+    if "/" not in step.model.strip("/"):
+        raise InvalidRequest(
+            f"models.{at}.model `{step.model}` has no provider prefix: write `<prefix>/<model>`, "
+            "or `combo/<name>` for a combo.",
+            param=f"models.{at}.model",
+        )
+    if step.prompt is not None and combo.strategy != "pipeline":
+        raise InvalidRequest(
+            f"models.{at}.prompt is for the strategy `pipeline`, not `{combo.strategy}`: "
+            "leave it out, or change the strategy.",
+            param=f"models.{at}.prompt",
+        )
+
+
+def references(combo: NewCombo) -> list[tuple[int, str]]:
+    """The combos that the steps name, each with the step's place."""
+    return [
+        (at, step.combo_name) for at, step in enumerate(combo.models) if isinstance(step, ComboStep)
+    ]
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return " or ".join(f"`{name}`" for name in names)

@@ -1,0 +1,52 @@
+"""How combos stand in each other: no cycle, and not too deep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fairlead.errors import InvalidRequest
+
+MAX_DEPTH = 10
+
+
+def check_graph(names: Mapping[str, Sequence[str]], start: str) -> None:
+    """`InvalidRequest` when a way from `start` comes back to a combo that it has passed (the
+    message names the way) or is longer than `MAX_DEPTH` combos.
+
+    `names` tells for each combo which combos its steps name.
+    """
+    heights: dict[str, int] = {}
+    _climb(names, start, [], heights)
+    above = _above(names, start, {})
+    if above + heights[start] > MAX_DEPTH:
+        raise InvalidRequest(
+            f"models: combos stand in each other {above + heights[start]} deep through `{start}`; "
+            f"at most {MAX_DEPTH} are followed. Name models in place of a nested combo.",
+            param="models",
+        )
+
+
+def _climb(
+    names: Mapping[str, Sequence[str]], name: str, path: list[str], heights: dict[str, int]
+) -> int:
+    if name in path:
+        way = " > ".join([*path[path.index(name) :], name])
+        raise InvalidRequest(
+            f"models: combos stand in each other in a circle: {way}. Take one of the steps out.",
+            param="models",
+        )
+    if name not in heights:
+        path.append(name)
+        below = [_climb(names, nested, path, heights) for nested in names.get(name, ())]
+        path.pop()
+        heights[name] = 1 + max(below, default=0)
+    return heights[name]
+
+
+def _above(names: Mapping[str, Sequence[str]], name: str, known: dict[str, int]) -> int:
+    """How many combos stand over this one at most. There is no cycle through `name`."""
+    if name not in known:
+        known[name] = 0
+        parents = [parent for parent, nested in names.items() if name in nested]
+        known[name] = max((1 + _above(names, parent, known) for parent in parents), default=0)
+    return known[name]

@@ -1,0 +1,195 @@
+"""`/api/combos`: make, list, read, change and delete combos."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import uuid4
+
+from fastapi import APIRouter
+
+from fairlead.errors import Conflict, InvalidRequest, NotFound
+from fairlead.gateway.combos.alias_table import aliases_of, find_alias
+from fairlead.gateway.combos.fields import (
+    ComboChange,
+    ComboFields,
+    ModelStep,
+    NewCombo,
+    check_rules,
+    references,
+)
+from fairlead.gateway.combos.graph import check_graph
+from fairlead.gateway.combos.table import (
+    StoredCombo,
+    all_combos,
+    count_combos,
+    delete_combo,
+    find_combo,
+    find_combo_by_name,
+    insert_combo,
+    list_combos,
+    update_combo,
+)
+from fairlead.gateway.providers.table import find_connection
+from fairlead.gateway.wire import Limit, Offset, Wire
+from fairlead.moment import Time, moment_of, now_ms
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api/combos", tags=["combos"])
+
+MAX_COMBOS = 1_000
+NAMED_AT_MOST = 10
+
+
+class ComboView(ComboFields):
+    """A combo as it is shown."""
+
+    id: str
+    name: str
+    created_at: Time
+    updated_at: Time
+
+
+class ComboList(Wire):
+    combos: list[ComboView]
+    total: int
+    limit: int
+    offset: int
+
+
+class ComboDeleted(Wire):
+    success: bool = True
+
+
+@router.get("", summary="List combos")
+async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> ComboList:
+    """A page of combos, oldest first."""
+
+    def look(con: Connection) -> tuple[list[StoredCombo], int]:
+        return list_combos(con, limit, offset), count_combos(con)
+
+    combos, total = await services.state.read(look)
+    return ComboList.model_construct(
+        combos=[_view(combo) for combo in combos], total=total, limit=limit, offset=offset
+    )
+
+
+@router.post("", status_code=201, summary="Make a combo")
+async def create(new: NewCombo, services: ServicesDep) -> ComboView:
+    """Makes a combo; it can be called when this returns."""
+    check_rules(new)
+    made_at_ms = now_ms()
+    combo = StoredCombo(str(uuid4()), new, made_at_ms, made_at_ms)
+
+    def work(con: Connection) -> StoredCombo:
+        if count_combos(con) >= MAX_COMBOS:
+            raise Conflict(f"There are {MAX_COMBOS} combos, which is the limit: delete one first.")
+        _check_place(con, combo, before=None)
+        insert_combo(con, combo)
+        return _found(con, combo.id)
+
+    return _view(await services.state.commit(work))
+
+
+@router.get("/{combo_id}", summary="One combo")
+async def read(combo_id: str, services: ServicesDep) -> ComboView:
+    """The combo's record."""
+    return _view(await services.state.read(lambda con: _found(con, combo_id)))
+
+
+@router.put("/{combo_id}", summary="Change a combo; fields that are not sent stay")
+async def change(combo_id: str, change: ComboChange, services: ServicesDep) -> ComboView:
+    """Changes what was sent, if the record as a whole keeps its rules."""
+
+    def work(con: Connection) -> StoredCombo:
+        before = _found(con, combo_id)
+        fields = before.fields.changed(change)
+        check_rules(fields)
+        at_ms = max(now_ms(), before.updated_at_ms + 1)
+        after = replace(before, fields=fields, updated_at_ms=at_ms)
+        _check_place(con, after, before=before)
+        update_combo(con, after)
+        return _found(con, combo_id)
+
+    return _view(await services.state.commit(work))
+
+
+@router.delete("/{combo_id}", summary="Delete a combo that no other combo and no alias names")
+async def delete(combo_id: str, services: ServicesDep) -> ComboDeleted:
+    """Deletes the combo; its name is refused when this returns."""
+
+    def work(con: Connection) -> None:
+        _refuse_in_use(con, _found(con, combo_id).fields.name, "deleted")
+        delete_combo(con, combo_id)
+
+    await services.state.commit(work)
+    return ComboDeleted()
+
+
+def _check_place(con: Connection, combo: StoredCombo, before: StoredCombo | None) -> None:
+    """The rules between this record and the others, in the writer."""
+    name = combo.fields.name
+    taken = find_combo_by_name(con, name)
+    if taken is not None and taken.id != combo.id:
+        raise Conflict(f"name `{name}` is taken by another combo: choose another.", param="name")
+    if find_alias(con, name) is not None:
+        raise Conflict(f"name `{name}` is an alias: choose another, or delete it.", param="name")
+    if before is not None and before.fields.name != name:
+        _refuse_in_use(con, before.fields.name, "renamed")
+    nested = {one.fields.name: _nested(one.fields) for one in all_combos(con) if one.id != combo.id}
+    for at, wanted in references(combo.fields):
+        if wanted != name and wanted not in nested:
+            raise InvalidRequest(
+                f"models.{at}.comboName: there is no combo `{wanted}`; make it first.",
+                param=f"models.{at}.comboName",
+            )
+    nested[name] = _nested(combo.fields)
+    check_graph(nested, name)
+    # One that was there before may have been deleted since; it is let be.
+    known = _connections(before.fields) if before is not None else set()
+    for at, step in enumerate(combo.fields.models):
+        if not isinstance(step, ModelStep) or step.connection_id is None:
+            continue
+        if step.connection_id not in known and find_connection(con, step.connection_id) is None:
+            raise InvalidRequest(
+                f"models.{at}.connectionId: there is no connection with this id.",
+                param=f"models.{at}.connectionId",
+            )
+
+
+def _nested(fields: NewCombo) -> list[str]:
+    return [wanted for _, wanted in references(fields)]
+
+
+def _connections(fields: NewCombo) -> set[str]:
+    steps = (step for step in fields.models if isinstance(step, ModelStep))
+    return {step.connection_id for step in steps if step.connection_id is not None}
+
+
+def _refuse_in_use(con: Connection, name: str, what: str) -> None:
+    users = [
+        f"the combo `{one.fields.name}`" for one in all_combos(con) if name in _nested(one.fields)
+    ]
+    users += [f"the alias `{alias}`" for alias in aliases_of(con, name)]
+    if users:
+        more = f" and {len(users) - NAMED_AT_MOST} more" if len(users) > NAMED_AT_MOST else ""
+        raise Conflict(
+            f"The combo `{name}` cannot be {what}: {', '.join(users[:NAMED_AT_MOST])}{more} "
+            "would lead nowhere; change them first."
+        )
+
+
+def _found(con: Connection, combo_id: str) -> StoredCombo:
+    combo = find_combo(con, combo_id)
+    if combo is None:
+        raise NotFound("There is no combo with this id.", param="id")
+    return combo
+
+
+def _view(combo: StoredCombo) -> ComboView:
+    return ComboView.model_construct(
+        id=combo.id,
+        created_at=moment_of(combo.created_at_ms),
+        updated_at=moment_of(combo.updated_at_ms),
+        **dict(combo.fields),
+    )

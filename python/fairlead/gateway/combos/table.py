@@ -1,0 +1,118 @@
+"""The table `combos`: one row per combo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import structlog
+from pydantic import ValidationError
+
+from fairlead.gateway.combos.fields import NewCombo
+from fairlead.store.file import Connection
+
+log = structlog.get_logger("fairlead.gateway")
+
+_COLUMNS = (
+    "id", "name", "description", "strategy", "steps", "config", "is_active",
+    "created_at_ms", "updated_at_ms",
+)  # fmt: skip
+
+# Made of the constants above; nothing that a caller sends is in the text.
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM combos"
+_INSERT = f"INSERT INTO combos ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+_UPDATE = f"UPDATE combos SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHERE id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCombo:
+    """A combo at rest."""
+
+    id: str
+    fields: NewCombo
+    created_at_ms: int
+    updated_at_ms: int
+
+
+def insert_combo(con: Connection, combo: StoredCombo) -> None:
+    """Adds a combo, in the writer."""
+    con.execute(_INSERT, _written(combo))
+
+
+def update_combo(con: Connection, combo: StoredCombo) -> None:
+    """Replaces a combo's row, in the writer."""
+    con.execute(_UPDATE, [*_written(combo)[1:], combo.id])
+
+
+def delete_combo(con: Connection, combo_id: str) -> None:
+    """Removes a combo, in the writer."""
+    con.execute("DELETE FROM combos WHERE id = ?", [combo_id])
+
+
+def find_combo(con: Connection, combo_id: str) -> StoredCombo | None:
+    """The combo with this id."""
+    row = con.execute(f"{_SELECT} WHERE id = ?", [combo_id]).fetchone()
+    return None if row is None else _read(row)
+
+
+def find_combo_by_name(con: Connection, name: str) -> StoredCombo | None:
+    """The combo with this name."""
+    row = con.execute(f"{_SELECT} WHERE name = ?", [name]).fetchone()
+    return None if row is None else _read(row)
+
+
+def list_combos(con: Connection, limit: int, offset: int) -> list[StoredCombo]:
+    """Combos in the order of their making."""
+    rows = con.execute(
+        f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset]
+    ).fetchall()
+    return [_read(row) for row in rows]
+
+
+def all_combos(con: Connection) -> list[StoredCombo]:
+    """Every combo that can be read, oldest first; one that cannot is told of in the log."""
+    combos: list[StoredCombo] = []
+    for row in con.execute(f"{_SELECT} ORDER BY created_at_ms, id").fetchall():
+        try:
+            combos.append(_read(row))
+        except (ValidationError, ValueError, TypeError) as error:
+            # One record that is not what it should be must not keep every later change back.
+            log.error("a combo cannot be read", id=row[0], error=type(error).__name__)
+    return combos
+
+
+def count_combos(con: Connection) -> int:
+    """How many combos there are."""
+    row = con.execute("SELECT count(*) FROM combos").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _written(combo: StoredCombo) -> list[Any]:
+    body = combo.fields.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return [
+        combo.id,
+        combo.fields.name,
+        combo.fields.description,
+        combo.fields.strategy,
+        orjson.dumps(body["models"]).decode(),
+        orjson.dumps(body["config"]).decode(),
+        combo.fields.is_active,
+        combo.created_at_ms,
+        combo.updated_at_ms,
+    ]
+
+
+def _read(row: tuple[Any, ...]) -> StoredCombo:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    fields = NewCombo.model_validate(
+        {
+            "name": values["name"],
+            "description": values["description"],
+            "strategy": values["strategy"],
+            "models": orjson.loads(values["steps"]),
+            "config": orjson.loads(values["config"]),
+            "isActive": values["is_active"],
+        }
+    )
+    return StoredCombo(values["id"], fields, values["created_at_ms"], values["updated_at_ms"])

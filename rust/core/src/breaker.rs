@@ -1,0 +1,264 @@
+//! A breaker for a whole provider: when too many of its connections' attempts fail in a row, the provider rests, and one probe finds
+//! out whether it is back. And a lockout for one model of a connection, which rests alone.
+//!
+//! ```text
+//! closed --failures--> degraded --more--> open --its time is over--> half open --a probe succeeds--> closed
+//!                                          ^                             |
+//!                                          +--------- it fails: longer --+
+//! ```
+
+use crate::error::Kind;
+
+/// How many failures in a row, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    pub degraded_after: u32,
+    pub open_after: u32,
+    pub reset_ms: u64,
+    /// The reset doubles with each opening in a row after the second, up to this many times its first length.
+    pub max_stretch: u64,
+}
+
+impl Limits {
+    pub const HOSTED: Self = Self { degraded_after: 7, open_after: 12, reset_ms: 30_000, max_stretch: 4 };
+    /// One's own machine is back soon, or not at all.
+    pub const OWN_MACHINE: Self = Self { degraded_after: 1, open_after: 2, reset_ms: 15_000, max_stretch: 1 };
+}
+
+/// What a breaker is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Closed,
+    /// Fails more than it should; used when others are not better.
+    Degraded,
+    Open,
+    /// Its time is over: one may try.
+    HalfOpen,
+}
+
+impl Phase {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Degraded => "degraded",
+            Self::Open => "open",
+            Self::HalfOpen => "half-open",
+        }
+    }
+}
+
+/// One provider. Times are milliseconds of a monotonic clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Breaker {
+    failures: u32,
+    openings: u32,
+    open_until_ms: Option<u64>,
+    probe_at_ms: Option<u64>,
+}
+
+const PROBE_MS: u64 = 60_000;
+
+/// Whether a failure speaks of the provider as a whole: its servers rather than a credential, a limit or a request.
+pub fn counts(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::UpstreamRefused
+            | Kind::UpstreamReset
+            | Kind::UpstreamStatus
+            | Kind::UpstreamOverloaded
+            | Kind::UpstreamTimeout
+            | Kind::UpstreamFirstTokenTimeout
+            | Kind::UpstreamIdleTimeout
+    )
+}
+
+impl Breaker {
+    pub fn phase(&self, limits: &Limits, now_ms: u64) -> Phase {
+        match self.open_until_ms {
+            Some(until_ms) if now_ms < until_ms => Phase::Open,
+            Some(_) => Phase::HalfOpen,
+            None if self.failures >= limits.degraded_after => Phase::Degraded,
+            None => Phase::Closed,
+        }
+    }
+
+    /// Whether an attempt may begin now. Of a half-open breaker one may, until its result is told.
+    pub fn try_pass(&mut self, limits: &Limits, now_ms: u64) -> bool {
+        match self.phase(limits, now_ms) {
+            Phase::Closed | Phase::Degraded => true,
+            Phase::Open => false,
+            Phase::HalfOpen => {
+                let is_out = self.probe_at_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) < PROBE_MS);
+                if !is_out {
+                    self.probe_at_ms = Some(now_ms);
+                }
+                !is_out
+            }
+        }
+    }
+
+    pub fn succeed(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A failure of a kind that [`counts`]. Those that arrive while it is open belong to what opened it.
+    pub fn fail(&mut self, limits: &Limits, now_ms: u64) {
+        self.probe_at_ms = None;
+        match self.phase(limits, now_ms) {
+            Phase::Open => return,
+            Phase::HalfOpen => {}
+            Phase::Closed | Phase::Degraded => {
+                self.failures = self.failures.saturating_add(1);
+                if self.failures < limits.open_after {
+                    return;
+                }
+            }
+        }
+        self.openings = self.openings.saturating_add(1);
+        let stretch = (1u64 << self.openings.saturating_sub(2).min(16)).min(limits.max_stretch);
+        self.open_until_ms = Some(now_ms.saturating_add(limits.reset_ms.saturating_mul(stretch)));
+    }
+
+    pub fn remaining_ms(&self, now_ms: u64) -> u64 {
+        self.open_until_ms.map_or(0, |until_ms| until_ms.saturating_sub(now_ms))
+    }
+}
+
+const LOCKOUT_MS: u64 = 120_000;
+const MAX_LOCKOUT_MS: u64 = 30 * 60_000;
+const MAX_STEPS: u32 = 10;
+
+/// One model over one connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lockout {
+    failures: u32,
+    until_ms: u64,
+}
+
+impl Lockout {
+    pub fn is_locked(&self, now_ms: u64) -> bool {
+        now_ms < self.until_ms
+    }
+
+    pub fn remaining_ms(&self, now_ms: u64) -> u64 {
+        self.until_ms.saturating_sub(now_ms)
+    }
+
+    /// A failure that speaks of the model; one that arrives while it is locked belongs to what locked it. `reset_ms` is what the provider said of when it is back, which overrides the cap.
+    pub fn fail(&mut self, reset_ms: Option<u64>, now_ms: u64) {
+        if self.is_locked(now_ms) && reset_ms.is_none() {
+            return;
+        }
+        let rest_ms = match reset_ms {
+            Some(reset_ms) => reset_ms.min(crate::cooldown::MAX_HINT_MS),
+            None => (LOCKOUT_MS << self.failures.min(MAX_STEPS)).min(MAX_LOCKOUT_MS),
+        };
+        self.failures = (self.failures + 1).min(MAX_STEPS);
+        self.until_ms = self.until_ms.max(now_ms.saturating_add(rest_ms));
+    }
+
+    /// Halves what is remembered; `true` when nothing is left of it and the entry may go.
+    pub fn succeed(&mut self) -> bool {
+        self.failures /= 2;
+        self.until_ms = 0;
+        self.failures == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { degraded_after: 2, open_after: 3, reset_ms: 1_000, max_stretch: 4 };
+
+    fn opened(now_ms: u64) -> Breaker {
+        let mut breaker = Breaker::default();
+        for _ in 0..3 {
+            breaker.fail(&LIMITS, now_ms);
+        }
+        breaker
+    }
+
+    #[test]
+    fn failures_in_a_row_degrade_then_open() {
+        let mut breaker = Breaker::default();
+        let mut phases = Vec::new();
+        for _ in 0..3 {
+            breaker.fail(&LIMITS, 0);
+            phases.push(breaker.phase(&LIMITS, 0));
+        }
+        assert_eq!(phases, [Phase::Closed, Phase::Degraded, Phase::Open]);
+        assert!(!breaker.try_pass(&LIMITS, 999));
+        let mut mixed = Breaker::default();
+        for _ in 0..10 {
+            mixed.fail(&LIMITS, 0);
+            mixed.fail(&LIMITS, 0);
+            mixed.succeed();
+        }
+        assert_eq!(mixed.phase(&LIMITS, 0), Phase::Closed, "a success between them starts the count anew");
+    }
+
+    #[test]
+    fn one_probe_decides() {
+        let mut breaker = opened(0);
+        assert_eq!(breaker.phase(&LIMITS, 1_000), Phase::HalfOpen);
+        let passed = (0..500).filter(|_| breaker.try_pass(&LIMITS, 1_000)).count();
+        assert_eq!(passed, 1);
+        breaker.succeed();
+        assert_eq!(breaker.phase(&LIMITS, 1_000), Phase::Closed);
+    }
+
+    #[test]
+    fn each_failed_probe_opens_it_for_longer_up_to_the_cap() {
+        let mut breaker = opened(0);
+        let mut now_ms = 0;
+        let mut rests = Vec::new();
+        for _ in 0..6 {
+            rests.push(breaker.remaining_ms(now_ms));
+            now_ms += rests[rests.len() - 1];
+            assert!(breaker.try_pass(&LIMITS, now_ms));
+            breaker.fail(&LIMITS, now_ms);
+        }
+        assert_eq!(rests, [1_000, 1_000, 2_000, 4_000, 4_000, 4_000]);
+    }
+
+    #[test]
+    fn failures_while_open_change_nothing() {
+        let mut breaker = opened(0);
+        let before = breaker;
+        breaker.fail(&LIMITS, 500);
+        assert_eq!(breaker, before);
+    }
+
+    #[test]
+    fn a_probe_that_never_comes_back_makes_room() {
+        let mut breaker = opened(0);
+        assert!(breaker.try_pass(&LIMITS, 1_000));
+        assert!(!breaker.try_pass(&LIMITS, 1_000 + PROBE_MS - 1));
+        assert!(breaker.try_pass(&LIMITS, 1_000 + PROBE_MS));
+    }
+
+    #[test]
+    fn a_lockout_grows_and_is_halved_by_success() {
+        let mut lockout = Lockout::default();
+        let mut now_ms = 0;
+        let mut rests = Vec::new();
+        for _ in 0..6 {
+            lockout.fail(None, now_ms);
+            lockout.fail(None, now_ms);
+            rests.push(lockout.remaining_ms(now_ms) / 1_000);
+            now_ms += lockout.remaining_ms(now_ms);
+        }
+        assert_eq!(rests, [120, 240, 480, 960, 1_800, 1_800], "two at once count once");
+        lockout.fail(Some(7_200_000), now_ms);
+        assert_eq!(lockout.remaining_ms(now_ms), 7_200_000, "what the provider says overrides the cap");
+        assert!((0..4).any(|_| lockout.succeed()), "a few successes and nothing is left of it");
+        assert!(!lockout.is_locked(now_ms));
+    }
+
+    #[test]
+    fn only_the_providers_own_failures_count() {
+        assert!(counts(Kind::UpstreamRefused) && counts(Kind::UpstreamStatus));
+        assert!(!counts(Kind::UpstreamAuth) && !counts(Kind::UpstreamRateLimited) && !counts(Kind::InvalidRequest));
+    }
+}

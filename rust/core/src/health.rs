@@ -1,0 +1,312 @@
+//! Whether a connection may be used, as one state machine with the clock handed in.
+//!
+//! ```text
+//!            failure                      rest over, one probe
+//!   active ----------> cooling ------------------------------> active        (the probe fails: cooling, longer)
+//!     |  every window of its quota is empty
+//!     +------------> quota-exhausted --- reset, or a look that finds quota --> active
+//!     |  what is left is at or below the operator's threshold
+//!     +------------> policy-blocked ---- reset, or a look that finds more ---> active
+//!     |  banned, credential expired, credits gone
+//!     +------------> terminal ---------- an operator, or a new credential ---> active
+//!     |  switched off or deleted
+//!     +------------> deactivated ------- an operator ------------------------> active
+//! ```
+//!
+//! Several may hold at once; the one furthest down is the state that is shown, and the rest count again when it is over.
+
+use crate::cooldown::Cooldown;
+use crate::error::Kind;
+use crate::strategy::{Standing, Window};
+
+/// An empty quota whose reset nobody told is looked at again after this.
+const RECHECK_MS: u64 = 5 * 60_000;
+
+/// The state that is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    Active,
+    Cooling,
+    QuotaExhausted,
+    PolicyBlocked,
+    Terminal,
+    Deactivated,
+}
+
+impl State {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Cooling => "cooling",
+            Self::QuotaExhausted => "quota-exhausted",
+            Self::PolicyBlocked => "policy-blocked",
+            Self::Terminal => "terminal",
+            Self::Deactivated => "deactivated",
+        }
+    }
+}
+
+/// Why a connection is of no more use until somebody mends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Terminal {
+    Banned,
+    Expired,
+    CreditsExhausted,
+}
+
+impl Terminal {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Banned => "banned",
+            Self::Expired => "expired",
+            Self::CreditsExhausted => "credits_exhausted",
+        }
+    }
+}
+
+/// One connection. Times are milliseconds of a monotonic clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Health {
+    cooldown: Cooldown,
+    /// A probe went out at this moment and has not come back.
+    probe_at_ms: Option<u64>,
+    quota_until_ms: Option<u64>,
+    policy_until_ms: Option<u64>,
+    terminal: Option<Terminal>,
+    is_deactivated: bool,
+}
+
+/// A probe that has not come back after this long is given up, so that another may go out.
+const PROBE_MS: u64 = 60_000;
+
+impl Health {
+    pub fn state(&self, now_ms: u64) -> State {
+        if self.is_deactivated {
+            State::Deactivated
+        } else if self.terminal.is_some() {
+            State::Terminal
+        } else if is_until(self.policy_until_ms, now_ms) {
+            State::PolicyBlocked
+        } else if is_until(self.quota_until_ms, now_ms) {
+            State::QuotaExhausted
+        } else if self.cooldown.is_cooling(now_ms) {
+            State::Cooling
+        } else {
+            State::Active
+        }
+    }
+
+    /// What a strategy makes of it.
+    pub fn standing(&self, now_ms: u64) -> Standing {
+        match self.state(now_ms) {
+            State::Deactivated | State::Terminal | State::PolicyBlocked | State::QuotaExhausted => Standing::Closed,
+            State::Cooling if self.cooldown.is_closed(now_ms) => Standing::Closed,
+            State::Cooling => Standing::Resting,
+            State::Active if !self.is_half_open(now_ms) => Standing::Able,
+            // Somebody is finding out; who can go elsewhere does.
+            State::Active if self.is_probed(now_ms) => Standing::Resting,
+            State::Active => Standing::Probing,
+        }
+    }
+
+    /// Its rest is over, and no attempt has succeeded since.
+    pub fn is_half_open(&self, now_ms: u64) -> bool {
+        self.cooldown.has_failed() && !self.cooldown.is_cooling(now_ms)
+    }
+
+    /// Takes the one probe of a half-open connection. `false` when another has it. A connection that is not half open needs
+    /// none and always gives way.
+    pub fn try_probe(&mut self, now_ms: u64) -> bool {
+        if !self.is_half_open(now_ms) {
+            return true;
+        }
+        if self.is_probed(now_ms) {
+            return false;
+        }
+        self.probe_at_ms = Some(now_ms);
+        true
+    }
+
+    /// An attempt that began at `started_ms` has succeeded: rest and doubts are over.
+    pub fn succeed(&mut self, started_ms: u64) {
+        self.cooldown.succeed(started_ms);
+        self.probe_at_ms = None;
+    }
+
+    /// An attempt has failed. A hint is what the provider said of when to come back.
+    pub fn fail(&mut self, kind: Kind, hint_ms: Option<u64>, now_ms: u64) {
+        self.cooldown.fail(kind, hint_ms, now_ms);
+        self.probe_at_ms = None;
+    }
+
+    /// A probe was dropped without a result.
+    pub fn give_up_probe(&mut self) {
+        self.probe_at_ms = None;
+    }
+
+    /// What the provider says of its quota windows. `threshold` (0 to 1) is what the operator keeps back.
+    ///
+    /// Empty is a connection whose every window is empty, or one of them when any of them alone stops it; most providers stop at
+    /// the first, so the first counts.
+    pub fn observe_quota(&mut self, windows: &[Window], threshold: f32, now_ms: u64) {
+        let until = |is_out: &dyn Fn(&Window) -> bool| {
+            let out = windows.iter().filter(|window| is_out(window));
+            out.map(|window| if window.resets_in_ms == 0 { RECHECK_MS } else { window.resets_in_ms })
+                .max()
+                .map(|in_ms| now_ms.saturating_add(in_ms))
+        };
+        self.quota_until_ms = until(&|window| window.remaining <= 0.0);
+        self.policy_until_ms = until(&|window| window.remaining > 0.0 && window.remaining <= threshold);
+    }
+
+    /// Of no more use until [`Health::revive`].
+    pub fn end(&mut self, reason: Terminal) {
+        self.terminal = Some(reason);
+    }
+
+    pub fn terminal(&self) -> Option<Terminal> {
+        self.terminal
+    }
+
+    pub fn set_active(&mut self, is_active: bool) {
+        self.is_deactivated = !is_active;
+    }
+
+    /// An operator's word, or a new credential: everything that was held against it is forgotten.
+    pub fn revive(&mut self) {
+        *self = Self { is_deactivated: self.is_deactivated, ..Self::default() };
+    }
+
+    /// Until it is able again by itself; `None` for what takes an operator.
+    pub fn remaining_ms(&self, now_ms: u64) -> Option<u64> {
+        if self.is_deactivated || self.terminal.is_some() {
+            return None;
+        }
+        let left = |until_ms: Option<u64>| until_ms.map_or(0, |until_ms| until_ms.saturating_sub(now_ms));
+        Some(self.cooldown.remaining_ms(now_ms).max(left(self.quota_until_ms)).max(left(self.policy_until_ms)))
+    }
+
+    fn is_probed(&self, now_ms: u64) -> bool {
+        self.probe_at_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) < PROBE_MS)
+    }
+}
+
+fn is_until(until_ms: Option<u64>, now_ms: u64) -> bool {
+    until_ms.is_some_and(|until_ms| now_ms < until_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cooldown::MAX_HINT_MS;
+    use proptest::prelude::*;
+
+    fn window(remaining: f32, resets_in_ms: u64) -> Window {
+        Window { remaining, resets_in_ms }
+    }
+
+    #[test]
+    fn a_failure_rests_and_one_probe_finds_out() {
+        let mut health = Health::default();
+        health.fail(Kind::UpstreamReset, None, 1_000);
+        assert_eq!((health.state(1_001), health.standing(1_001)), (State::Cooling, Standing::Resting));
+        let over_ms = 1_000 + health.remaining_ms(1_000).expect("a time");
+        assert_eq!((health.state(over_ms), health.standing(over_ms)), (State::Active, Standing::Probing));
+        assert!(health.try_probe(over_ms));
+        assert!(!health.try_probe(over_ms), "five hundred callers, one probe");
+        assert_eq!(health.standing(over_ms), Standing::Resting);
+        health.succeed(over_ms + 1);
+        assert_eq!(health.standing(over_ms + 1), Standing::Able);
+        assert!(health.try_probe(over_ms + 1) && health.try_probe(over_ms + 1));
+    }
+
+    #[test]
+    fn a_probe_that_fails_rests_longer_and_one_that_is_lost_is_given_up() {
+        let mut health = Health::default();
+        health.fail(Kind::UpstreamReset, None, 0);
+        let first_ms = health.remaining_ms(0).expect("a time");
+        assert!(health.try_probe(first_ms));
+        health.fail(Kind::UpstreamReset, None, first_ms);
+        assert_eq!(health.remaining_ms(first_ms), Some(2 * first_ms));
+        let over_ms = 3 * first_ms;
+        assert!(health.try_probe(over_ms));
+        assert!(health.try_probe(over_ms + PROBE_MS), "it has not come back");
+        health.give_up_probe();
+        assert!(health.try_probe(over_ms + PROBE_MS));
+    }
+
+    #[test]
+    fn retry_after_closes_and_is_capped() {
+        let mut health = Health::default();
+        health.fail(Kind::UpstreamRateLimited, Some(u64::MAX), 0);
+        assert_eq!((health.standing(1), health.remaining_ms(0)), (Standing::Closed, Some(MAX_HINT_MS)));
+    }
+
+    #[test]
+    fn quota_is_over_at_its_reset_or_at_a_better_look() {
+        let mut health = Health::default();
+        health.observe_quota(&[window(0.0, 9_000), window(0.5, 50_000)], 0.02, 0);
+        assert_eq!((health.state(8_999), health.state(9_000)), (State::QuotaExhausted, State::Active));
+        health.observe_quota(&[window(0.01, 9_000)], 0.02, 0);
+        assert_eq!((health.state(0), health.standing(0)), (State::PolicyBlocked, Standing::Closed));
+        health.observe_quota(&[window(0.9, 9_000)], 0.02, 1);
+        assert_eq!(health.state(1), State::Active);
+        health.observe_quota(&[window(0.0, 0)], 0.02, 0);
+        assert_eq!(health.remaining_ms(0), Some(RECHECK_MS), "an untold reset is looked at again");
+    }
+
+    #[test]
+    fn what_takes_an_operator_takes_an_operator() {
+        let mut health = Health::default();
+        health.end(Terminal::CreditsExhausted);
+        health.succeed(u64::MAX);
+        assert_eq!((health.state(u64::MAX), health.remaining_ms(0)), (State::Terminal, None));
+        health.set_active(false);
+        assert_eq!(health.state(0), State::Deactivated);
+        health.revive();
+        assert_eq!(health.state(0), State::Deactivated, "a new credential switches nothing on");
+        health.set_active(true);
+        assert_eq!(health.state(0), State::Active);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Event {
+        Fail(Option<u64>),
+        Succeed,
+        Probe,
+        Quota(f32, u64),
+        Pass(u64),
+    }
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        prop_oneof![
+            proptest::option::of(0u64..200_000_000).prop_map(Event::Fail),
+            Just(Event::Succeed),
+            Just(Event::Probe),
+            (0.0f32..1.0, 0u64..100_000).prop_map(|(remaining, reset_ms)| Event::Quota(remaining, reset_ms)),
+            (0u64..10_000_000).prop_map(Event::Pass),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_happens_it_is_able_again_by_itself_when_it_says_so(events in proptest::collection::vec(any_event(), 0..60)) {
+            let mut health = Health::default();
+            let mut now_ms = 0u64;
+            for event in events {
+                match event {
+                    Event::Fail(hint_ms) => health.fail(Kind::UpstreamReset, hint_ms, now_ms),
+                    Event::Succeed => health.succeed(now_ms + 1),
+                    Event::Probe => { let _took = health.try_probe(now_ms); }
+                    Event::Quota(remaining, reset_ms) => health.observe_quota(&[window(remaining, reset_ms)], 0.02, now_ms),
+                    Event::Pass(ms) => now_ms += ms,
+                }
+                let left_ms = health.remaining_ms(now_ms).expect("nothing here takes an operator");
+                prop_assert!(left_ms <= MAX_HINT_MS);
+                prop_assert_eq!(left_ms == 0, health.state(now_ms) == State::Active);
+                prop_assert_eq!(health.state(now_ms + left_ms), State::Active);
+                prop_assert!(health.standing(now_ms + left_ms + PROBE_MS).is_able());
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! `auto`: the best by score. What does not change between snapshots (price, fit, tier) is one number per candidate, computed
+//! when the snapshot is compiled; a decision adds what is hot and picks the best few, in time linear in the candidates.
+
+use super::facts::{Facts, Standing};
+use super::order::Order;
+use super::random::Random;
+use serde::Deserialize;
+
+/// Candidates of one channel; the most deserving are kept.
+pub const MAX_CANDIDATES: usize = 64;
+/// As many are put in order; more are not tried.
+const RANKED: usize = 8;
+/// How often the second is tried first, so that what is thought of it stays true.
+const EXPLORATION: f64 = 0.05;
+/// A second that scores this much less is not worth exploring.
+const WORTH_EXPLORING: f32 = 0.5;
+
+/// A set of weights.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pack {
+    #[default]
+    Balanced,
+    ShipFast,
+    CostSaver,
+    QualityFirst,
+    OfflineFriendly,
+    ReliabilityFirst,
+}
+
+/// What counts how much.
+#[derive(Debug, Clone, Copy)]
+pub struct Weights {
+    pub quota: f32,
+    pub health: f32,
+    pub cost: f32,
+    pub latency: f32,
+    pub fit: f32,
+    pub stability: f32,
+    pub tier: f32,
+}
+
+impl Pack {
+    pub fn weights(self) -> Weights {
+        let of = |quota, health, cost, latency, fit, stability, tier| Weights {
+            quota,
+            health,
+            cost,
+            latency,
+            fit,
+            stability,
+            tier,
+        };
+        match self {
+            Self::Balanced => of(0.18, 0.22, 0.18, 0.14, 0.14, 0.07, 0.07),
+            Self::ShipFast => of(0.14, 0.28, 0.05, 0.32, 0.10, 0.06, 0.05),
+            Self::CostSaver => of(0.14, 0.19, 0.37, 0.05, 0.10, 0.05, 0.10),
+            Self::QualityFirst => of(0.10, 0.18, 0.05, 0.05, 0.42, 0.15, 0.05),
+            Self::OfflineFriendly => of(0.10, 0.20, 0.10, 0.05, 0.05, 0.05, 0.45),
+            Self::ReliabilityFirst => of(0.15, 0.35, 0.05, 0.10, 0.05, 0.25, 0.05),
+        }
+    }
+}
+
+/// What is known of a candidate before any request. Each from 0 to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Prior {
+    pub cheapness: f32,
+    pub fit: f32,
+    /// An operator's own machines and preferred connections stand high.
+    pub tier: f32,
+}
+
+impl Prior {
+    pub fn merit(self, pack: Pack) -> f32 {
+        let weights = pack.weights();
+        weights.cost * self.cheapness + weights.fit * self.fit + weights.tier * self.tier
+    }
+}
+
+/// The whole score, 0 to about 1. What is not known counts half; a quota that is not known counts as full.
+pub fn score(facts: &Facts, pack: Pack) -> f32 {
+    let weights = pack.weights();
+    let health = match facts.standing {
+        Standing::Able => 1.0,
+        Standing::Probing => 0.5,
+        Standing::Resting | Standing::Closed => 0.0,
+    };
+    // A second is half as good as no time at all; each open request makes it longer.
+    let latency = facts.latency_ms.map_or(0.5, |ms| 1_000.0 / (1_000.0 + ms * (1.0 + facts.in_flight as f32 / 8.0)));
+    facts.merit
+        + weights.health * health
+        + weights.quota * facts.headroom()
+        + weights.latency * latency
+        + weights.stability * facts.success_rate.unwrap_or(0.5)
+}
+
+/// The best few by score; the others behind them in the order they came.
+pub(super) fn arrange(facts: &[Facts], pack: Pack, able: &mut Order, random: &mut Random) {
+    let mut scored: smallvec::SmallVec<[(f32, u16); 64]> =
+        able.iter().map(|&place| (score(&facts[usize::from(place)], pack), place)).collect();
+    let best_first = |a: &(f32, u16), b: &(f32, u16)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    let ranked = RANKED.min(scored.len());
+    if ranked < scored.len() {
+        scored.select_nth_unstable_by(ranked, best_first);
+        scored[ranked..].sort_unstable_by_key(|&(_, place)| place);
+    }
+    scored[..ranked].sort_unstable_by(best_first);
+    if ranked > 1 && random.unit() < EXPLORATION && scored[1].0 >= scored[0].0 * WORTH_EXPLORING {
+        scored.swap(0, 1);
+    }
+    able.clear();
+    able.extend(scored.into_iter().map(|(_, place)| place));
+}
+
+/// One `auto/*` name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Channel {
+    pub name: &'static str,
+    pub pack: Pack,
+    pub task: Option<Task>,
+    /// Only models that cost nothing; without any, the channel has no candidate.
+    pub is_free: bool,
+    pub is_lkgp: bool,
+}
+
+/// What a channel is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    Coding,
+    Reasoning,
+    Vision,
+    Chat,
+    Multimodal,
+}
+
+const fn channel(name: &'static str, pack: Pack, task: Option<Task>) -> Channel {
+    Channel { name, pack, task, is_free: false, is_lkgp: false }
+}
+
+const fn free(name: &'static str, task: Option<Task>) -> Channel {
+    Channel { name, pack: Pack::Balanced, task, is_free: true, is_lkgp: false }
+}
+
+/// Every channel that there is.
+pub const CHANNELS: &[Channel] = &[
+    channel("auto", Pack::Balanced, None),
+    channel("auto/fast", Pack::ShipFast, None),
+    channel("auto/cheap", Pack::CostSaver, None),
+    channel("auto/smart", Pack::QualityFirst, None),
+    channel("auto/offline", Pack::OfflineFriendly, None),
+    channel("auto/reliable", Pack::ReliabilityFirst, None),
+    free("auto/free", None),
+    Channel { name: "auto/lkgp", pack: Pack::Balanced, task: None, is_free: false, is_lkgp: true },
+    channel("auto/coding", Pack::Balanced, Some(Task::Coding)),
+    channel("auto/coding:fast", Pack::ShipFast, Some(Task::Coding)),
+    channel("auto/coding:cheap", Pack::CostSaver, Some(Task::Coding)),
+    channel("auto/coding:reliable", Pack::ReliabilityFirst, Some(Task::Coding)),
+    channel("auto/coding:pro", Pack::QualityFirst, Some(Task::Coding)),
+    free("auto/coding:free", Some(Task::Coding)),
+    channel("auto/reasoning", Pack::Balanced, Some(Task::Reasoning)),
+    channel("auto/reasoning:fast", Pack::ShipFast, Some(Task::Reasoning)),
+    channel("auto/reasoning:cheap", Pack::CostSaver, Some(Task::Reasoning)),
+    channel("auto/reasoning:pro", Pack::QualityFirst, Some(Task::Reasoning)),
+    channel("auto/vision", Pack::Balanced, Some(Task::Vision)),
+    channel("auto/vision:cheap", Pack::CostSaver, Some(Task::Vision)),
+    channel("auto/chat", Pack::Balanced, Some(Task::Chat)),
+    channel("auto/chat:fast", Pack::ShipFast, Some(Task::Chat)),
+    channel("auto/chat:cheap", Pack::CostSaver, Some(Task::Chat)),
+    free("auto/chat:free", Some(Task::Chat)),
+    channel("auto/multimodal", Pack::Balanced, Some(Task::Multimodal)),
+];
+
+/// Whether a name belongs to `auto`, whether or not there is such a channel.
+pub fn is_auto(name: &str) -> bool {
+    name == "auto" || name.starts_with("auto/")
+}
+
+impl Task {
+    /// What of a model's name speaks for the task. Names are all that every provider tells.
+    pub fn is_named_in(self, model: &str) -> bool {
+        let words: &[&str] = match self {
+            Self::Coding => &["code", "coder", "codestral", "devstral", "claude", "gpt-5", "gpt-4.1"],
+            Self::Reasoning => &["reason", "think", "-r1", "o1", "o3", "o4", "qwq", "opus", "gpt-5"],
+            Self::Vision => &["vision", "-vl", "gpt-4o", "gpt-5", "gemini", "claude", "pixtral", "llava"],
+            Self::Chat => &["chat", "instruct", "-it", "mini", "flash", "haiku"],
+            Self::Multimodal => &["omni", "gpt-4o", "gemini", "-vl"],
+        };
+        words.iter().any(|word| model.contains(word))
+    }
+}
+
+/// Whether a model answers chats, as far as its name tells.
+pub fn is_chat_model(model: &str) -> bool {
+    const OTHERS: &[&str] = &[
+        "embed",
+        "whisper",
+        "tts",
+        "dall-e",
+        "moderation",
+        "rerank",
+        "transcribe",
+        "imagen",
+        "-image",
+        "sora",
+        "veo-",
+        "bge-",
+    ];
+    !OTHERS.iter().any(|word| model.contains(word))
+}

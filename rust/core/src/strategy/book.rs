@@ -1,0 +1,271 @@
+//! All combos of a snapshot made ready: names looked up, steps spread over connections, prices and sizes put in place, `auto`
+//! channels filled. Built once per snapshot, so that a decision looks nothing up.
+
+use super::auto::{self, Channel, Pack, Prior};
+use super::combo::{Combo, Params, Step, Strategy, What};
+use super::facts::Facts;
+use super::{identity, MAX_DEPTH};
+use crate::policy::matches_pattern;
+use crate::snapshot::{Connection, Snapshot};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// One combo spreads over at most this many candidates.
+const MAX_CANDIDATES: usize = 512;
+const PREFIX: &str = "combo/";
+
+/// What a candidate is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum To {
+    /// A model, as its provider knows it, over one connection of the snapshot.
+    Connection { index: usize, model: Arc<str> },
+    /// Another combo, by its place in the book.
+    Combo(usize),
+}
+
+/// One thing that a combo may try.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    pub to: To,
+    /// Which step of the combo it comes from.
+    pub step: usize,
+    /// The model with its prefix, as prices and keys know it; a nested combo's name.
+    pub name: Arc<str>,
+    /// What does not change while the snapshot is in use.
+    pub known: Facts,
+}
+
+/// A combo, ready for decisions.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    /// Stays the same over snapshots.
+    pub id: String,
+    pub name: String,
+    pub strategy: Strategy,
+    pub params: Params,
+    pub steps: Vec<Step>,
+    pub candidates: Vec<Candidate>,
+    pub is_auto: bool,
+}
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub struct Book {
+    ready: Vec<Ready>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Book {
+    /// `is_usable` says whether a connection can be asked at all.
+    pub fn compile(snapshot: &Snapshot, is_usable: &dyn Fn(usize, &Connection) -> bool) -> Self {
+        let mut by_name: HashMap<String, usize> =
+            snapshot.combos.iter().enumerate().map(|(at, combo)| (combo.name.clone(), at)).collect();
+        let spread = Spread { snapshot, is_usable, by_name: &by_name };
+        let mut ready: Vec<Ready> = snapshot.combos.iter().map(|combo| spread.ready(combo)).collect();
+        cut_cycles(&mut ready);
+        let pool = spread.pool();
+        // An operator's combo of the same name wins.
+        let channels = auto::CHANNELS.iter().filter(|channel| !by_name.contains_key(channel.name));
+        ready.extend(channels.map(|channel| fill(channel, &pool)).collect::<Vec<_>>());
+        for (at, one) in ready.iter().enumerate().skip(snapshot.combos.len()) {
+            by_name.insert(one.name.clone(), at);
+        }
+        Self { ready, by_name }
+    }
+
+    /// The combo that a model's name means: its own name, `combo/<name>`, or an `auto` channel.
+    pub fn find(&self, model: &str) -> Option<usize> {
+        self.by_name.get(model).or_else(|| self.by_name.get(model.strip_prefix(PREFIX)?)).copied()
+    }
+
+    pub fn get(&self, at: usize) -> Option<&Ready> {
+        self.ready.get(at)
+    }
+
+    pub fn all(&self) -> &[Ready] {
+        &self.ready
+    }
+}
+
+struct Spread<'a> {
+    snapshot: &'a Snapshot,
+    is_usable: &'a dyn Fn(usize, &Connection) -> bool,
+    by_name: &'a HashMap<String, usize>,
+}
+
+impl Spread<'_> {
+    fn ready(&self, combo: &Combo) -> Ready {
+        let mut candidates = Vec::new();
+        for (step_at, step) in combo.steps.iter().enumerate() {
+            let from = candidates.len();
+            match &step.what {
+                What::ComboRef { combo } => {
+                    if let Some(&at) = self.by_name.get(combo.strip_prefix(PREFIX).unwrap_or(combo)) {
+                        let known = Facts { id: identity(&["combo", combo]), ..Facts::default() };
+                        let name = Arc::from(combo.as_str());
+                        candidates.push(Candidate { to: To::Combo(at), step: step_at, name, known });
+                    }
+                }
+                What::Model { model, connection_id } => {
+                    for name in self.names(model) {
+                        self.model(&name, connection_id.as_deref(), step_at, &mut candidates);
+                    }
+                }
+            }
+            candidates.truncate(MAX_CANDIDATES);
+            // A step's weight is the step's: its connections share it.
+            let spread = candidates.len().saturating_sub(from).max(1) as f32;
+            for candidate in candidates.iter_mut().skip(from) {
+                candidate.known.weight = step.weight as f32 / spread;
+                candidate.known.capacity = combo.params.concurrency_per_model;
+            }
+        }
+        if combo.strategy == Strategy::Auto {
+            rate(&mut candidates, combo.params.pack, None, self.snapshot);
+        }
+        Ready {
+            id: combo.id.clone(),
+            name: combo.name.clone(),
+            strategy: combo.strategy,
+            params: combo.params.clone(),
+            steps: combo.steps.clone(),
+            candidates,
+            is_auto: false,
+        }
+    }
+
+    /// A name is itself; a pattern is every listed model that it matches.
+    fn names(&self, model: &str) -> Vec<Arc<str>> {
+        if !model.contains('*') {
+            return vec![Arc::from(model)];
+        }
+        let listed = self.snapshot.models.iter().filter(|listed| matches_pattern(model, &listed.id));
+        listed.take(MAX_CANDIDATES).map(|listed| Arc::from(listed.id.as_str())).collect()
+    }
+
+    fn model(&self, name: &Arc<str>, only: Option<&str>, step: usize, candidates: &mut Vec<Candidate>) {
+        let Some((prefix, model)) = name.split_once('/') else { return };
+        let model: Arc<str> = Arc::from(model);
+        let price = self.snapshot.price(name);
+        for &index in self.snapshot.candidates(prefix) {
+            let Some(connection) = self.snapshot.connections.get(index) else { continue };
+            if only.is_some_and(|only| only != connection.id) || !(self.is_usable)(index, connection) {
+                continue;
+            }
+            let known = Facts {
+                id: identity(&[&connection.id, &model]),
+                price_input: price.map(|price| price.input),
+                price_output: price.map(|price| price.output),
+                context_window: self.snapshot.model(name).and_then(|model| model.context_length),
+                ..Facts::default()
+            };
+            let to = To::Connection { index, model: Arc::clone(&model) };
+            candidates.push(Candidate { to, step, name: Arc::clone(name), known });
+        }
+    }
+
+    /// Every chat model over every connection of its provider.
+    fn pool(&self) -> Pool<'_> {
+        let mut candidates = Vec::new();
+        for model in &self.snapshot.models {
+            if auto::is_chat_model(&model.id) {
+                self.model(&Arc::from(model.id.as_str()), None, 0, &mut candidates);
+            }
+        }
+        Pool { snapshot: self.snapshot, candidates }
+    }
+}
+
+struct Pool<'a> {
+    snapshot: &'a Snapshot,
+    candidates: Vec<Candidate>,
+}
+
+fn fill(channel: &Channel, pool: &Pool<'_>) -> Ready {
+    let is_free = |one: &Candidate| one.known.price_input == Some(0) && one.known.price_output == Some(0);
+    let mut candidates: Vec<Candidate> = if channel.is_free {
+        pool.candidates.iter().filter(|one| is_free(one)).cloned().collect()
+    } else {
+        pool.candidates.clone()
+    };
+    rate(&mut candidates, channel.pack, Some(channel), pool.snapshot);
+    candidates.sort_by(|a, b| b.known.merit.total_cmp(&a.known.merit));
+    candidates.truncate(auto::MAX_CANDIDATES);
+    Ready {
+        id: channel.name.to_owned(),
+        name: channel.name.to_owned(),
+        strategy: if channel.is_lkgp { Strategy::Lkgp } else { Strategy::Auto },
+        params: Params { pack: channel.pack, ..Params::default() },
+        steps: Vec::new(),
+        candidates,
+        is_auto: true,
+    }
+}
+
+/// Puts into each candidate what it deserves beforehand, in comparison with the others.
+fn rate(candidates: &mut [Candidate], pack: Pack, channel: Option<&Channel>, snapshot: &Snapshot) {
+    let price = |one: &Candidate| Some((one.known.price_input? * 3 + one.known.price_output? * 2) as f32 / 5.0);
+    // Prices span five powers of ten: their logarithm compares them.
+    let log = |price: f32| (1.0 + price).ln();
+    let prices: Vec<f32> = candidates.iter().filter_map(price).map(log).collect();
+    let dearest = prices.iter().copied().fold(0.0, f32::max);
+    for one in candidates {
+        // From nothing to the dearest of the pool.
+        let dearness = price(one).map(|price| if dearest > 0.0 { log(price) / dearest } else { 0.0 });
+        let is_fit = channel.and_then(|channel| channel.task).is_none_or(|task| task.is_named_in(&one.name));
+        let tier = match &one.to {
+            To::Connection { index, .. } => snapshot.connections.get(*index).map_or(0.0, |connection| {
+                let preferred = 1.0 / (1.0 + connection.priority as f32 / 10.0);
+                if is_own_machine(&connection.base_url) {
+                    1.0
+                } else {
+                    0.5 * preferred
+                }
+            }),
+            To::Combo(_) => 0.5,
+        };
+        let prior = Prior {
+            cheapness: dearness.map_or(0.5, |dearness| 1.0 - dearness),
+            // A model's price is the best guess at what it can do that every provider gives.
+            fit: if is_fit { 0.5 + 0.5 * dearness.unwrap_or(0.5) } else { 0.0 },
+            tier,
+        };
+        one.known.merit = prior.merit(pack);
+    }
+}
+
+fn is_own_machine(base_url: &str) -> bool {
+    ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|start| base_url.starts_with(start))
+}
+
+/// Control refuses cycles; should a document have one all the same, the reference that closes it leads nowhere. So does one
+/// that lies too deep.
+fn cut_cycles(ready: &mut [Ready]) {
+    fn visit(at: usize, ready: &mut [Ready], path: &mut Vec<usize>, done: &mut [bool]) {
+        path.push(at);
+        let mut nested: Vec<usize> = Vec::new();
+        ready[at].candidates.retain(|candidate| match candidate.to {
+            To::Combo(to) => {
+                let is_open = !path.contains(&to) && path.len() < MAX_DEPTH;
+                if is_open {
+                    nested.push(to);
+                }
+                is_open
+            }
+            To::Connection { .. } => true,
+        });
+        for to in nested {
+            if !done[to] {
+                visit(to, ready, path, done);
+            }
+        }
+        path.pop();
+        done[at] = true;
+    }
+    let mut done = vec![false; ready.len()];
+    for at in 0..ready.len() {
+        if !done[at] {
+            visit(at, ready, &mut Vec::new(), &mut done);
+        }
+    }
+}

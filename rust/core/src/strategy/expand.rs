@@ -1,0 +1,134 @@
+//! From a combo to the targets of one request: facts are gathered, the strategy orders, nested combos are put in their place.
+
+use super::book::{Book, Candidate, Ready, To};
+use super::combo::Strategy;
+use super::facts::{Ask, Facts, Standing};
+use super::memory::Memory;
+use super::order::order;
+use super::random::{mix, Random};
+use super::MAX_DEPTH;
+use smallvec::SmallVec;
+
+/// More targets than this are not tried for one request.
+pub const MAX_TARGETS: usize = 32;
+/// More candidates than this are not looked at for one request.
+const MAX_LOOKS: usize = 4_096;
+
+/// What the caller brings to a decision.
+pub trait Look {
+    /// `candidate.known` with what is hot. Never asked of a nested combo.
+    fn facts(&mut self, candidate: &Candidate) -> Facts;
+    /// What the combo at this place of the book remembers, alone with it while `work` runs.
+    fn remember<T>(&mut self, combo: usize, work: impl FnOnce(&mut Memory, &mut Random) -> T) -> T;
+}
+
+/// One target: a candidate of a combo, by their places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pick {
+    pub combo: usize,
+    pub candidate: usize,
+    /// The step of the outermost combo that it comes from.
+    pub step: usize,
+}
+
+impl Pick {
+    pub fn of(self, book: &Book) -> Option<&Candidate> {
+        book.get(self.combo)?.candidates.get(self.candidate)
+    }
+}
+
+/// What a combo comes to for one request.
+#[derive(Debug, Clone, Default)]
+pub struct Targets {
+    /// First to last; connections only, each once.
+    pub picks: SmallVec<[Pick; 32]>,
+    /// What may not be tried now.
+    pub closed: SmallVec<[Pick; 8]>,
+}
+
+/// See the module's page.
+pub fn expand(book: &Book, combo: usize, ask: &Ask, look: &mut impl Look) -> Targets {
+    let mut walk = Walk {
+        combo,
+        book,
+        ask,
+        look,
+        targets: Targets::default(),
+        seen: SmallVec::new(),
+        looks_left: MAX_LOOKS,
+        step: 0,
+    };
+    walk.place(combo, 0);
+    walk.targets
+}
+
+struct Walk<'a, L> {
+    combo: usize,
+    book: &'a Book,
+    ask: &'a Ask,
+    look: &'a mut L,
+    targets: Targets,
+    seen: SmallVec<[u64; 32]>,
+    /// Combos that are nested in many others are looked at through each; this bounds what one request may cost.
+    looks_left: usize,
+    /// Of the outermost combo, where the walk is.
+    step: usize,
+}
+
+impl<L: Look> Walk<'_, L> {
+    fn place(&mut self, at: usize, depth: usize) {
+        let Some(ready) = self.book.get(at).filter(|_| depth < MAX_DEPTH) else { return };
+        let facts = self.gather(ready, depth);
+        for (candidate, one) in facts.iter().enumerate() {
+            let is_connection = matches!(ready.candidates[candidate].to, To::Connection { .. });
+            if is_connection && one.standing == Standing::Closed {
+                self.targets.closed.push(Pick { combo: at, candidate, step: ready.candidates[candidate].step });
+            }
+        }
+        let ask = self.ask;
+        let placed =
+            self.look.remember(at, |memory, random| order(ready.strategy, &ready.params, &facts, ask, memory, random));
+        for place in placed {
+            if self.targets.picks.len() >= MAX_TARGETS {
+                return;
+            }
+            let candidate = usize::from(place);
+            if depth == 0 {
+                self.step = ready.candidates[candidate].step;
+            }
+            match ready.candidates[candidate].to {
+                To::Combo(nested) => self.place(nested, depth + 1),
+                To::Connection { .. } => {
+                    // The steps of a pipeline may use one target twice.
+                    let is_chain = self.book.get(self.combo).is_some_and(|ready| ready.strategy == Strategy::Pipeline);
+                    let id = facts[candidate].id ^ if is_chain { mix(self.step as u64) } else { 0 };
+                    if !self.seen.contains(&id) {
+                        self.seen.push(id);
+                        self.targets.picks.push(Pick { combo: at, candidate, step: self.step });
+                    }
+                }
+            }
+        }
+    }
+
+    fn gather(&mut self, ready: &Ready, depth: usize) -> SmallVec<[Facts; 32]> {
+        let mut facts = SmallVec::new();
+        for candidate in &ready.candidates {
+            if self.looks_left == 0 {
+                break;
+            }
+            self.looks_left -= 1;
+            facts.push(match candidate.to {
+                To::Connection { .. } => self.look.facts(candidate),
+                To::Combo(nested) => {
+                    let members = match self.book.get(nested).filter(|_| depth + 1 < MAX_DEPTH) {
+                        Some(nested) => self.gather(nested, depth + 1),
+                        None => SmallVec::new(),
+                    };
+                    Facts::together(candidate.known.id, candidate.known.weight, members.into_iter())
+                }
+            });
+        }
+        facts
+    }
+}

@@ -1,0 +1,49 @@
+//! Which targets a combo tries, and in which order. Pure: the caller brings what it knows of each candidate ([`Facts`]), a
+//! source of chance ([`Random`]) and what the combo remembers from request to request ([`Memory`]), and gets an order.
+//!
+//! ```text
+//! snapshot: combos, models, prices --compile--> Book --expand(combo, ask, look)--> targets, first to last
+//!                                                       |  facts of each candidate, hot
+//!                                                       |  order by the combo's strategy
+//!                                                       |  a nested combo stands as one candidate and is
+//!                                                       v  put in its place by its own strategy
+//! ```
+//!
+//! The same three rules hold for every strategy: it orders the candidates that are able; those that rest come behind them, the
+//! soonest to be able first; those that are closed are left out. A distribution is promised over the able ones.
+
+pub mod auto;
+pub mod book;
+pub mod combo;
+pub mod expand;
+pub mod facts;
+pub mod memory;
+pub mod order;
+pub mod random;
+
+pub use book::{Book, Candidate, Ready, To};
+pub use combo::{Combo, Params, Step, Strategy};
+pub use expand::{expand, Look, Pick, Targets};
+pub use facts::{Ask, Facts, Standing, Window};
+pub use memory::Memory;
+pub use order::{order, Order};
+pub use random::Random;
+
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod tests;
+
+/// Nested combos deeper than this are not followed.
+pub const MAX_DEPTH: usize = 10;
+
+/// 64 bits of a text's identity: FNV-1a, then mixed so that near names lie far apart. Not for secrets.
+pub fn identity(parts: &[&str]) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for part in parts {
+        for byte in part.bytes().chain([0xff]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    random::mix(hash)
+}

@@ -1,0 +1,263 @@
+//! The strategies: from facts to an order.
+
+use super::combo::{Params, Strategy, WindowName};
+use super::facts::{Ask, Facts, Window};
+use super::memory::Memory;
+use super::random::{mix, Random};
+use super::{auto, random};
+use smallvec::SmallVec;
+use std::cmp::Reverse;
+
+/// Places in the list of candidates, first to be tried first.
+pub type Order = SmallVec<[u16; 32]>;
+
+/// What a session's window is worth against the week's, and what is left of each against how soon it is new.
+const SESSION_SHARE: f32 = 0.35;
+const SESSION_REMAINING: f32 = 0.45;
+const WEEKLY_REMAINING: f32 = 0.25;
+const SESSION_MS: f32 = 5.0 * 3_600_000.0;
+const WEEK_MS: f32 = 7.0 * 24.0 * 3_600_000.0;
+/// Scores, and resets, that are this near to each other are as good.
+const SCORE_BAND: f32 = 0.05;
+const RESET_BAND_MS: u64 = 60_000;
+/// With less than this left a target is kept for when nothing else is.
+const NEXT_TO_NOTHING: f32 = 0.10;
+/// `fill-first` goes on to the next target here.
+const FILLED: f32 = 0.02;
+
+/// Orders the candidates. Every one that is not closed is in the result once; see [`super`] for what holds for all.
+pub fn order(
+    strategy: Strategy,
+    params: &Params,
+    facts: &[Facts],
+    ask: &Ask,
+    memory: &mut Memory,
+    random: &mut Random,
+) -> Order {
+    let mut able: Order = places(facts, |one| one.standing.is_able());
+    let turn = memory.turn;
+    memory.turn = turn.wrapping_add(1);
+    arrange(strategy, params, facts, ask, memory, random, turn, &mut able);
+    if strategy != Strategy::ContextRelay {
+        // A session stays with its target while that one is able; moving it would cost the provider's cache.
+        lift(&mut able, facts, ask.held);
+    }
+    let mut resting: Order = places(facts, |one| one.standing == super::Standing::Resting);
+    resting.sort_by_key(|&place| facts[usize::from(place)].rest_ms);
+    able.extend(resting);
+    able
+}
+
+#[expect(clippy::too_many_arguments, reason = "one call, from the function above")]
+fn arrange(
+    strategy: Strategy,
+    params: &Params,
+    facts: &[Facts],
+    ask: &Ask,
+    memory: &mut Memory,
+    random: &mut Random,
+    turn: u64,
+    able: &mut Order,
+) {
+    let of = |place: u16| &facts[usize::from(place)];
+    match strategy {
+        Strategy::Priority | Strategy::Fusion | Strategy::Pipeline => {}
+        Strategy::FillFirst => able.sort_by_key(|&place| of(place).is_full() || of(place).headroom() <= FILLED),
+        Strategy::Weighted => {
+            if !stay(memory, facts, able) {
+                weigh(facts, able, random);
+                begin_stay(memory, params, facts, able);
+            }
+        }
+        Strategy::RoundRobin => {
+            if !stay(memory, facts, able) {
+                // What stays takes no turn: the count goes on where the winners change.
+                let changes = turn / u64::from(params.sticky_limit.max(1));
+                rotate(able, changes);
+                begin_stay(memory, params, facts, able);
+            }
+        }
+        Strategy::P2c => two_choices(facts, able, random),
+        Strategy::Random => random.shuffle(able),
+        Strategy::StrictRandom => deal(facts, able, memory, random),
+        Strategy::LeastUsed => able.sort_by_key(|&place| (of(place).in_flight, of(place).used)),
+        Strategy::CostOptimized => able.sort_by_key(|&place| of(place).cost(ask).unwrap_or(u128::MAX)),
+        Strategy::ContextOptimized => able.sort_by_key(|&place| Reverse(of(place).context_window.unwrap_or(0))),
+        Strategy::CacheOptimized => {
+            if let Some(affinity) = ask.affinity {
+                able.sort_by_cached_key(|&place| Reverse(mix(of(place).id ^ random::mix(affinity))));
+            }
+        }
+        Strategy::Headroom => able.sort_by(|&a, &b| of(b).headroom().total_cmp(&of(a).headroom())),
+        Strategy::ResetAware => {
+            let score = |place: u16| reset_score(of(place));
+            able.sort_by(|&a, &b| score(b).total_cmp(&score(a)));
+            let best = able.first().map_or(0.0, |&place| score(place));
+            rotate_band(able, turn, |place| best - score(place) <= SCORE_BAND);
+        }
+        Strategy::ResetWindow => {
+            let reset = |place: u16| soonest_reset_ms(of(place), &params.windows);
+            able.sort_by_key(|&place| reset(place));
+            let soonest = able.first().map_or(u64::MAX, |&place| reset(place));
+            rotate_band(able, turn, |place| {
+                soonest < u64::MAX && reset(place) <= soonest.saturating_add(RESET_BAND_MS)
+            });
+        }
+        Strategy::Lkgp => lift(able, facts, memory.last_good),
+        Strategy::ContextRelay => {
+            let is_spent = |place: u16| 1.0 - of(place).headroom() >= params.handoff_threshold;
+            able.sort_by_key(|&place| is_spent(place));
+            if let Some(place) = able.iter().copied().find(|&place| Some(of(place).id) == ask.held) {
+                if !is_spent(place) {
+                    lift(able, facts, ask.held);
+                }
+            }
+        }
+        Strategy::Auto => auto::arrange(facts, params.pack, able, random),
+    }
+}
+
+fn places(facts: &[Facts], wanted: impl Fn(&Facts) -> bool) -> Order {
+    facts.iter().enumerate().filter(|(_, one)| wanted(one)).map(|(place, _)| place as u16).collect()
+}
+
+/// Brings one candidate to the front; the others keep their order.
+fn lift(able: &mut Order, facts: &[Facts], id: Option<u64>) {
+    let Some(id) = id else { return };
+    if let Some(at) = able.iter().position(|&place| facts[usize::from(place)].id == id) {
+        able[..=at].rotate_right(1);
+    }
+}
+
+fn rotate(able: &mut Order, turn: u64) {
+    if !able.is_empty() {
+        let by = (turn % able.len() as u64) as usize;
+        able.rotate_left(by);
+    }
+}
+
+/// Those at the front that are as good as each other take turns.
+fn rotate_band(able: &mut Order, turn: u64, is_as_good: impl Fn(u16) -> bool) {
+    let band = able.iter().take_while(|&&place| is_as_good(place)).count();
+    if band > 1 {
+        able[..band].rotate_left((turn % band as u64) as usize);
+    }
+}
+
+/// Whether an earlier winner stays in front.
+fn stay(memory: &mut Memory, facts: &[Facts], able: &mut Order) -> bool {
+    let Some((id, left)) = memory.stays.take() else { return false };
+    let is_there = able.iter().any(|&place| facts[usize::from(place)].id == id);
+    if !is_there {
+        return false;
+    }
+    if left > 1 {
+        memory.stays = Some((id, left - 1));
+    }
+    lift(able, facts, Some(id));
+    true
+}
+
+fn begin_stay(memory: &mut Memory, params: &Params, facts: &[Facts], able: &Order) {
+    if let (Some(&first), true) = (able.first(), params.sticky_limit > 1) {
+        memory.stays = Some((facts[usize::from(first)].id, params.sticky_limit - 1));
+    }
+}
+
+/// One by chance and weight, the others by weight.
+fn weigh(facts: &[Facts], able: &mut Order, random: &mut Random) {
+    let weight = |place: u16| f64::from(facts[usize::from(place)].weight.max(0.0));
+    let total: f64 = able.iter().map(|&place| weight(place)).sum();
+    if total <= 0.0 {
+        random.shuffle(able);
+        return;
+    }
+    let mut drawn = random.unit() * total;
+    let mut winner = None;
+    for &place in able.iter().filter(|&&place| weight(place) > 0.0) {
+        winner = Some(place);
+        drawn -= weight(place);
+        if drawn < 0.0 {
+            break;
+        }
+    }
+    able.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)));
+    if let Some(at) = winner.and_then(|winner| able.iter().position(|&place| place == winner)) {
+        able[..=at].rotate_right(1);
+    }
+}
+
+/// Two by chance; the less loaded of them first, the other behind it, then list order.
+fn two_choices(facts: &[Facts], able: &mut Order, random: &mut Random) {
+    if able.len() < 2 {
+        return;
+    }
+    let a = random.below(able.len());
+    let mut b = random.below(able.len() - 1);
+    if b >= a {
+        b += 1;
+    }
+    let (one, other) = (able[a], able[b]);
+    let (x, y) = (&facts[usize::from(one)], &facts[usize::from(other)]);
+    // An unknown latency is taken for the other's: then open requests and successes alone decide.
+    let x_ms = x.latency_ms.or(y.latency_ms).unwrap_or(1.0);
+    let y_ms = y.latency_ms.or(x.latency_ms).unwrap_or(1.0);
+    let (first, second) = if load(y, y_ms) < load(x, x_ms) { (other, one) } else { (one, other) };
+    able.retain(|place| *place != first && *place != second);
+    able.insert(0, second);
+    able.insert(0, first);
+}
+
+/// How long a request may be expected to take here: each open one adds its time, each failure a second try.
+fn load(facts: &Facts, latency_ms: f32) -> f32 {
+    let probing = if facts.standing == super::Standing::Probing { 2.0 } else { 1.0 };
+    let success = facts.success_rate.unwrap_or(1.0).max(0.01);
+    latency_ms.max(0.01) * (facts.in_flight as f32 + 1.0) / success * probing
+}
+
+/// Deals from a shuffled deck. One that was away when the deck was made is dealt in the next round.
+fn deal(facts: &[Facts], able: &mut Order, memory: &mut Memory, random: &mut Random) {
+    let mut dealt = None;
+    for _round in 0..2 {
+        while let Some(id) = memory.deck.pop() {
+            if able.iter().any(|&place| facts[usize::from(place)].id == id) {
+                dealt = Some(id);
+                break;
+            }
+        }
+        if dealt.is_some() {
+            break;
+        }
+        memory.deck = able.iter().map(|&place| facts[usize::from(place)].id).collect();
+        random.shuffle(&mut memory.deck);
+    }
+    random.shuffle(able);
+    lift(able, facts, dealt);
+}
+
+/// Quota that would be lost soon scores high; a target with next to nothing left scores below all others.
+fn reset_score(facts: &Facts) -> f32 {
+    let part = |window: Option<Window>, length_ms: f32, remaining_share: f32| {
+        window.map_or(0.5, |window| {
+            let pressure = 1.0 - (window.resets_in_ms as f32 / length_ms).clamp(0.0, 1.0);
+            remaining_share * window.remaining + (1.0 - remaining_share) * pressure
+        })
+    };
+    let session = part(facts.session, SESSION_MS, SESSION_REMAINING);
+    let weekly = part(facts.weekly, WEEK_MS, WEEKLY_REMAINING);
+    let score = SESSION_SHARE * session + (1.0 - SESSION_SHARE) * weekly;
+    if facts.headroom() <= NEXT_TO_NOTHING {
+        score - 1.0
+    } else {
+        score
+    }
+}
+
+fn soonest_reset_ms(facts: &Facts, windows: &[WindowName]) -> u64 {
+    let reset_ms = windows.iter().filter_map(|name| match name {
+        WindowName::Session => facts.session,
+        WindowName::Weekly => facts.weekly,
+        WindowName::Monthly => facts.monthly,
+    });
+    reset_ms.map(|window| window.resets_in_ms).min().unwrap_or(u64::MAX)
+}

@@ -1,0 +1,70 @@
+//! Which target served a session last, so that its next request goes there again. Bounded in number and time; scoped to the
+//! caller, so that two callers' sessions of one name are two.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+
+const MAX_SESSIONS: usize = 50_000;
+const IDLE_MS: u64 = 15 * 60_000;
+
+/// See the module's page. Sessions and targets are identities of their names.
+#[derive(Debug, Default)]
+pub struct Places {
+    held: Mutex<HashMap<u64, Place>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    target: u64,
+    used_ms: u64,
+}
+
+impl Places {
+    pub fn find(&self, session: u64, now_ms: u64) -> Option<u64> {
+        let place = *self.held.lock().get(&session)?;
+        (now_ms.saturating_sub(place.used_ms) < IDLE_MS).then_some(place.target)
+    }
+
+    pub fn keep(&self, session: u64, target: u64, now_ms: u64) {
+        let mut held = self.held.lock();
+        if held.len() >= MAX_SESSIONS && !held.contains_key(&session) {
+            sweep(&mut held, now_ms);
+        }
+        held.insert(session, Place { target, used_ms: now_ms });
+    }
+}
+
+/// What has been idle for too long goes; if that is not a tenth, the older half goes too, so that a sweep is rare.
+fn sweep(held: &mut HashMap<u64, Place>, now_ms: u64) {
+    held.retain(|_, place| now_ms.saturating_sub(place.used_ms) < IDLE_MS);
+    if held.len() > MAX_SESSIONS / 10 * 9 {
+        let mut used: Vec<u64> = held.values().map(|place| place.used_ms).collect();
+        let middle = used.len() / 2;
+        let (_, &mut median, _) = used.select_nth_unstable(middle);
+        held.retain(|_, place| place.used_ms > median);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_kept_while_it_is_used() {
+        let places = Places::default();
+        places.keep(1, 7, 0);
+        assert_eq!(places.find(1, IDLE_MS - 1), Some(7));
+        assert_eq!(places.find(1, IDLE_MS), None);
+        assert_eq!(places.find(2, 0), None);
+    }
+
+    #[test]
+    fn there_are_never_more_than_fit() {
+        let places = Places::default();
+        for session in 0..2 * MAX_SESSIONS as u64 {
+            places.keep(session, 1, session);
+        }
+        assert!(places.held.lock().len() <= MAX_SESSIONS);
+        assert_eq!(places.find(2 * MAX_SESSIONS as u64 - 1, 2 * MAX_SESSIONS as u64), Some(1));
+    }
+}

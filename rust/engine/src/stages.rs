@@ -1,0 +1,303 @@
+//! `fusion` and `pipeline`: calls that come before the one that the caller gets. A panel's answers go to a judge; a chain's steps each
+//! work on what the one before said. What is left then is an ordinary request with another body and fewer targets.
+
+use crate::attempt::{self, Answered, Failed};
+use crate::chat::{blame, drained, served};
+use crate::choose::{self, Choice, Wish};
+use crate::load::Busy;
+use crate::plain;
+use crate::settle::Settlement;
+use crate::shared::Shared;
+use crate::target::Target;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::policy;
+use fairlead_core::strategy::Strategy;
+use fairlead_core::usage::Usage;
+use fairlead_dialect::openai::request::{self, ChatRequest};
+use fairlead_dialect::Pieces;
+use serde_json::{json, Map, Value};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// A panel is no larger than this.
+const MAX_PANEL: usize = 20;
+/// An answer that goes into another request is cut here.
+const MAX_QUOTED_BYTES: usize = 256 * 1024;
+
+/// What is left to do for the caller.
+#[derive(Debug)]
+pub enum Staged {
+    /// The request as it is.
+    AsIs,
+    /// Another body, for these targets.
+    Next { body: Bytes, parsed: ChatRequest, choice: Box<Choice> },
+    /// One answer of a panel of which no other came: it goes to the caller as it is.
+    Done { target: Arc<Target>, answer: plain::Answer },
+    /// Nobody answered: those that were asked, and why.
+    Failed { choice: Box<Choice>, failures: Vec<(Arc<Target>, Failed)> },
+}
+
+/// What a target said, beside the caller's answer.
+#[derive(Debug)]
+struct Said {
+    answer: plain::Answer,
+    usage: Usage,
+    text: String,
+    took: Duration,
+}
+
+/// Makes the calls that come first. They count in the settlement as the caller's own do.
+pub async fn prepare(
+    shared: &Arc<Shared>,
+    settlement: &mut Settlement,
+    choice: &Choice,
+    body: &Bytes,
+    parsed: &ChatRequest,
+) -> Result<Staged, Error> {
+    let strategy = choice.combo.as_ref().map(|combo| combo.strategy);
+    if !matches!(strategy, Some(Strategy::Fusion | Strategy::Pipeline)) {
+        return Ok(Staged::AsIs);
+    }
+    let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(body) else { return Ok(Staged::AsIs) };
+    match strategy {
+        Some(Strategy::Pipeline) => chain(shared, settlement, choice, fields).await,
+        // Tools are called once, not by every member of a panel.
+        _ if fields.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) => Ok(Staged::AsIs),
+        _ => panel(shared, settlement, choice, parsed, fields).await,
+    }
+}
+
+async fn panel(
+    shared: &Arc<Shared>,
+    settlement: &mut Settlement,
+    choice: &Choice,
+    parsed: &ChatRequest,
+    fields: Map<String, Value>,
+) -> Result<Staged, Error> {
+    let Some(combo) = &choice.combo else { return Ok(Staged::AsIs) };
+    let mut members: Vec<usize> = Vec::new();
+    for at in 0..choice.targets.len() {
+        let is_new = members.iter().all(|&member| choice.model(member) != choice.model(at));
+        if is_new && members.len() < MAX_PANEL {
+            members.push(at);
+        }
+    }
+    if members.len() < 2 {
+        return Ok(Staged::AsIs);
+    }
+    let mut asked = JoinSet::new();
+    for &at in &members {
+        let target = Arc::clone(&choice.targets[at]);
+        let pieces = quiet_body(&fields, None, choice.upstream_model(at));
+        let shared = Arc::clone(shared);
+        settlement.attempts += 1;
+        // The set ends its tasks when it is dropped with this request.
+        asked.spawn(async move { (at, say(&shared, &target, pieces).await) });
+    }
+    let params = &combo.params;
+    let began = Instant::now();
+    let cap = began + Duration::from_millis(params.panel_timeout_ms);
+    let mut until = cap;
+    let mut said: Vec<(usize, Said)> = Vec::new();
+    let mut failures = Vec::new();
+    while let Ok(Some(joined)) = tokio::time::timeout_at(until.into(), asked.join_next()).await {
+        let Ok((at, outcome)) = joined else { continue };
+        match outcome {
+            Ok(one) => {
+                learn(settlement, choice, at, &one);
+                said.push((at, one));
+            }
+            Err(failed) => failures.push((at, failed)),
+        }
+        if said.len() >= params.min_panel as usize {
+            until = until.min(Instant::now() + Duration::from_millis(params.straggler_grace_ms)).min(cap);
+        }
+    }
+    drop(asked);
+    if said.is_empty() {
+        if failures.is_empty() {
+            let message =
+                format!("No target of the combo `{}` answered within {} ms.", combo.name, params.panel_timeout_ms);
+            return Err(Error::upstream(Kind::UpstreamTimeout, Retry::Never, message));
+        }
+        return Ok(failed(choice, failures));
+    }
+    for (at, one) in &failures {
+        hold_against(&choice.targets[*at], one);
+    }
+    if said.len() == 1 && !parsed.stream {
+        if let Some((at, one)) = said.pop() {
+            let target = Arc::clone(&choice.targets[at]);
+            settlement.target = Some(Arc::clone(&target));
+            settlement.usage = one.usage;
+            settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
+            settlement.priced_model = Some(choice.model(at).to_owned());
+            return Ok(Staged::Done { target, answer: one.answer });
+        }
+    }
+    said.sort_by_key(|(at, _)| *at);
+    for (at, one) in &said {
+        settlement.add_side(choice.model(*at), &one.usage);
+    }
+    let mut request = String::from(
+        "Several assistants have answered the conversation above, each on its own. Their answers follow. Write the one answer that \
+         the user should get: take what is right from each, decide where they contradict each other, and mention neither the \
+         answers nor their writers.\n",
+    );
+    for (number, (_, one)) in said.iter().enumerate() {
+        // Writing into a text cannot fail.
+        let _written = write!(request, "\n<answer number=\"{}\">\n{}\n</answer>\n", number + 1, one.text);
+    }
+    let judge = judge(shared, settlement, choice, &members)?;
+    next(&fields, vec![user(&request)], judge)
+}
+
+/// The judge that the operator named, or else the first of the list; the others after it.
+fn judge(shared: &Shared, settlement: &Settlement, choice: &Choice, members: &[usize]) -> Result<Choice, Error> {
+    let named = choice.combo.as_ref().and_then(|combo| combo.params.judge_model.as_deref());
+    let Some(named) = named else { return Ok(choice.narrowed(members)) };
+    let all = 0..choice.targets.len();
+    let mut places: Vec<usize> = all.clone().filter(|&at| choice.model(at) == named).collect();
+    if !places.is_empty() {
+        places.extend(all.filter(|&at| choice.model(at) != named));
+        return Ok(choice.narrowed(&places));
+    }
+    let key = settlement.admission.principal.key().map(AsRef::as_ref);
+    if let Some(key) = key {
+        policy::admit_unblocked(key, named)?;
+    }
+    choose::choose(&shared.live.load(), named, key, Wish::default())
+}
+
+async fn chain(
+    shared: &Arc<Shared>,
+    settlement: &mut Settlement,
+    choice: &Choice,
+    fields: Map<String, Value>,
+) -> Result<Staged, Error> {
+    let Some(combo) = &choice.combo else { return Ok(Staged::AsIs) };
+    let steps = combo.prompts.len();
+    let of = |step: usize| -> Vec<usize> {
+        combo.legs.iter().enumerate().filter(|(_, leg)| leg.step == step).map(|(at, _)| at).collect()
+    };
+    if let Some(missing) = (0..steps).find(|&step| of(step).is_empty()) {
+        let message = format!(
+            "Step {} of the combo `{}` has no target that may be tried now, and a pipeline needs every step.",
+            missing + 1,
+            combo.name
+        );
+        return Err(Error::gateway(Kind::NoRoute, message).after_s(5));
+    }
+    let mut extra: Vec<Value> = Vec::new();
+    let prompt = |step: usize| combo.prompts.get(step).and_then(Option::as_deref);
+    if let Some(first) = prompt(0) {
+        extra.push(user(first));
+    }
+    for step in 0..steps - 1 {
+        let mut failures = Vec::new();
+        let mut text = None;
+        for at in of(step) {
+            let pieces = quiet_body(&fields, Some(&extra), choice.upstream_model(at));
+            settlement.attempts += 1;
+            match say(shared, &choice.targets[at], pieces).await {
+                Ok(one) => {
+                    learn(settlement, choice, at, &one);
+                    settlement.add_side(choice.model(at), &one.usage);
+                    text = Some(one.text);
+                    break;
+                }
+                Err(failed) if failed.error.kind == Kind::Draining => return Err(failed.error),
+                Err(failed) => failures.push((at, failed)),
+            }
+        }
+        let Some(text) = text else { return Ok(failed(choice, failures)) };
+        for (at, one) in &failures {
+            hold_against(&choice.targets[*at], one);
+        }
+        extra = vec![
+            json!({"role": "assistant", "content": text}),
+            user(prompt(step + 1).unwrap_or("Improve the answer above and write it out whole.")),
+        ];
+    }
+    next(&fields, extra, choice.narrowed(&of(steps - 1)))
+}
+
+/// The caller's request with more messages, for the targets that are left.
+fn next(fields: &Map<String, Value>, extra: Vec<Value>, choice: Choice) -> Result<Staged, Error> {
+    let mut fields = fields.clone();
+    if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
+        messages.extend(extra);
+    }
+    let body = Bytes::from(Value::Object(fields).to_string());
+    let parsed = request::read(&body)?;
+    Ok(Staged::Next { body, parsed, choice: Box::new(choice) })
+}
+
+/// The request for one answer in one piece.
+fn quiet_body(fields: &Map<String, Value>, extra: Option<&[Value]>, upstream_model: &str) -> Pieces {
+    let mut fields = fields.clone();
+    fields.remove("stream");
+    fields.remove("stream_options");
+    fields.insert("model".into(), upstream_model.into());
+    fields.remove("n");
+    if let (Some(extra), Some(messages)) = (extra, fields.get_mut("messages").and_then(Value::as_array_mut)) {
+        messages.extend_from_slice(extra);
+    }
+    let mut pieces = Pieces::new();
+    pieces.push(Bytes::from(Value::Object(fields).to_string()));
+    pieces
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+async fn say(shared: &Shared, target: &Arc<Target>, pieces: Pieces) -> Result<Said, Failed> {
+    let began = Instant::now();
+    let _busy = Busy::count(&target.hot);
+    let work = async {
+        let Answered { response, lease } = attempt::send(&shared.pool, target, &pieces, false).await?;
+        plain::take(shared, target, response, lease).await
+    };
+    let (answer, usage) = tokio::select! {
+        biased;
+        taken = work => taken?,
+        () = shared.drain.expired() => return Err(drained().into()),
+    };
+    let whole: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let mut text = whole["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
+    if text.is_empty() {
+        let message = "The provider's answer has no text.";
+        return Err(Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message).into());
+    }
+    let mut end = text.len().min(MAX_QUOTED_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    Ok(Said { answer, usage, text, took: began.elapsed() })
+}
+
+/// A target has served a call on the side.
+fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &Said) {
+    served(&choice.targets[at], said.took, said.took);
+    settlement.first_byte.get_or_insert_with(Instant::now);
+}
+
+fn hold_against(target: &Target, failed: &Failed) {
+    if failed.blames_connection {
+        blame(target, failed.error.kind, failed.hint_ms);
+    }
+}
+
+fn failed(choice: &Choice, failures: Vec<(usize, Failed)>) -> Staged {
+    for (at, one) in &failures {
+        hold_against(&choice.targets[*at], one);
+    }
+    let places: Vec<usize> = failures.iter().map(|(at, _)| *at).collect();
+    let failures = failures.into_iter().map(|(at, one)| (Arc::clone(&choice.targets[at]), one)).collect();
+    Staged::Failed { choice: Box::new(choice.narrowed(&places)), failures }
+}

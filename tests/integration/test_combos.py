@@ -1,0 +1,492 @@
+"""Combos, aliases and pins with real processes: who is asked, in which order, and what the caller is told."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.support.chat import CHAT, events_of
+from tests.support.processes import PROMPT, Gateway, Lane, expect
+from tests.support.upstream import (
+    CLOSE,
+    DONE,
+    Gate,
+    Upstream,
+    completion,
+    delta,
+    finish,
+    reply,
+    stream,
+    usage_event,
+)
+
+BUSY = reply({"error": {"message": "busy"}}, status=503)
+OK = reply(completion())
+LIMITED = reply({"error": {"message": "slow"}}, status=429, headers=[("Retry-After", "60")])
+
+
+def make_combo(gateway: Gateway, *models: Any, **fields: Any) -> str:
+    """A combo with a fresh name; the name."""
+    name = f"c{secrets.token_hex(4)}"
+    body = {"name": name, "models": list(models), **fields}
+    expect(gateway.admin.post("/api/combos", json=body), 201)
+    return name
+
+
+def call(gateway: Gateway, model: str, headers: dict[str, str] | None = None, **fields: Any) -> Any:
+    body = {"model": model, "messages": [{"role": "user", "content": PROMPT}], **fields}
+    return gateway.caller.post(CHAT, json=body, headers=headers or {})
+
+
+def decision(answer: Any) -> dict[str, str]:
+    parts = answer.headers["x-gateway-decision"].split("; ")
+    return dict(part.split("=", 1) for part in parts)
+
+
+@pytest.fixture
+def lanes(gateway: Gateway, upstream: Upstream) -> list[Lane]:
+    """Three providers behind one scripted upstream, told apart by their models."""
+    return [gateway.add_lane(upstream) for _ in range(3)]
+
+
+def models_of(lanes: list[Lane]) -> list[str]:
+    return [f"{lane.prefix}/m{at}" for at, lane in enumerate(lanes)]
+
+
+def asked(upstream: Upstream) -> list[str]:
+    return [seen.json()["model"] for seen in upstream.requests]
+
+
+def test_a_combo_asks_one_after_another_until_one_answers(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    """The order is the list's; the answer says which strategy, which provider, and how many failed."""
+    name = make_combo(gateway, *models_of(lanes))
+    upstream.script(BUSY, OK, model="m0")
+    upstream.script(LIMITED, OK, model="m1")
+    answer = call(gateway, name)
+    assert answer.status_code == 200, answer.text
+    assert asked(upstream) == ["m0", "m1", "m2"]
+    assert decision(answer)["strategy"] == "priority"
+    assert decision(answer)["provider"] == lanes[2].prefix
+    assert decision(answer)["latency_ms"].isdigit()
+    assert answer.headers["x-gateway-fallback-attempts"] == "2"
+    assert answer.headers["x-gateway-model"] == "m2"
+    record = gateway.record(answer.headers["x-gateway-request-id"])
+    assert (record["model"], record["upstreamModel"], record["attempts"]) == (name, "m2", 3)
+    # What has failed rests: the next request does not begin with it.
+    again = call(gateway, f"combo/{name}")
+    assert again.status_code == 200
+    assert asked(upstream)[-1] == "m2"
+    assert "x-gateway-fallback-attempts" not in again.headers
+
+
+def test_a_stream_fails_over_before_its_first_byte_only(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes))
+    upstream.script(BUSY, OK, model="m0")
+    upstream.script(stream(delta("from one"), finish(), DONE), model="m1")
+    answer = call(gateway, name, stream=True)
+    assert answer.status_code == 200
+    assert json.loads(events_of(answer.content)[0])["choices"][0]["delta"]["content"] == "from one"
+    assert answer.headers["x-gateway-fallback-attempts"] == "1"
+    assert decision(answer)["provider"] == lanes[1].prefix
+
+    cut = make_combo(gateway, f"{lanes[2].prefix}/cut", f"{lanes[1].prefix}/m1")
+    upstream.script([*stream(delta("begun"), ended=False), CLOSE], model="cut")
+    before = len(upstream.requests)
+    broken = call(gateway, cut, stream=True)
+    assert broken.status_code == 200
+    assert len(upstream.requests) == before + 1, "what has begun is not begun again elsewhere"
+
+
+def test_a_model_that_is_not_there_goes_on_and_a_bad_request_does_not(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes))
+    missing = {"error": {"message": "no such model"}}
+    upstream.script(reply(missing, status=404), model="m0")
+    too_long = {"error": {"message": "too long", "code": "context_length_exceeded"}}
+    upstream.script(reply(too_long, status=400), model="m1")
+    assert call(gateway, name).status_code == 200
+    assert asked(upstream) == ["m0", "m1", "m2"]
+    upstream.script(reply({"error": {"message": "bad messages"}}, status=400), model="m0")
+    refused = call(gateway, name)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"] == "bad messages"
+    assert asked(upstream)[3:] == ["m0"]
+
+
+def test_when_all_fail_one_error_names_each_and_why(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    first, second, third = models_of(lanes)
+    name = make_combo(gateway, first, second, third)
+    upstream.script(BUSY, OK, model="m0")
+    upstream.script(reply({"error": {"message": "secret words of theirs"}}, status=500), model="m1")
+    upstream.script(LIMITED, OK, model="m2")
+    answer = call(gateway, name)
+    assert answer.status_code == 429
+    message = answer.json()["error"]["message"]
+    for model, kind in (
+        (first, "upstream_overloaded"),
+        (second, "upstream_status"),
+        (third, "upstream_rate_limited"),
+    ):
+        assert f"{model}: {kind}" in message
+    assert f"`{name}`" in message
+    assert "secret words" not in message
+    assert 0 < int(answer.headers["retry-after"]) <= 60
+    assert answer.headers["x-gateway-fallback-attempts"] == "2"
+
+    # The one that was told to wait is not asked again, and the error says so.
+    upstream.script(BUSY, OK, model="m0")
+    upstream.script(BUSY, OK, model="m1")
+    again = call(gateway, name)
+    assert again.status_code == 503
+    assert f"not tried: {third}: waits" in again.json()["error"]["message"]
+    assert asked(upstream).count("m2") == 1
+
+
+def test_all_told_to_wait(gateway: Gateway, lanes: list[Lane], upstream: Upstream) -> None:
+    """Nothing is asked; the caller is told when to come back."""
+    name = make_combo(gateway, models_of(lanes)[0])
+    upstream.script(LIMITED, OK, model="m0")
+    assert call(gateway, name).status_code == 429
+    before = len(upstream.requests)
+    answer = call(gateway, name)
+    assert answer.status_code == 429
+    assert 0 < int(answer.headers["retry-after"]) <= 60
+    assert len(upstream.requests) == before
+
+
+def test_combos_stand_in_each_other(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    """A nested combo decides by its own strategy, in its place."""
+    models = models_of(lanes)
+    inner = make_combo(gateway, models[1], models[2], strategy="round-robin")
+    outer = make_combo(gateway, f"combo/{inner}", models[0])
+    served = [call(gateway, outer) for _ in range(4)]
+    assert [answer.status_code for answer in served] == [200] * 4
+    assert asked(upstream) == ["m1", "m2", "m1", "m2"]
+    assert {decision(answer)["strategy"] for answer in served} == {"priority"}
+    upstream.script(BUSY, OK, model="m1")
+    upstream.script(BUSY, OK, model="m2")
+    assert call(gateway, outer).status_code == 200
+    assert sorted(asked(upstream)[4:6]) == ["m1", "m2"]
+    assert asked(upstream)[6] == "m0"
+
+
+def test_a_step_without_a_connection_is_every_connection(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    lane = gateway.add_lane(upstream, connections=3)
+    name = make_combo(gateway, lane.model, strategy="round-robin")
+    for _ in range(6):
+        assert call(gateway, name).status_code == 200
+    used = Counter(seen.bearer for seen in upstream.requests)
+    assert used == Counter(dict.fromkeys(lane.secrets, 2))
+    one = {"kind": "model", "model": lane.model, "connectionId": lane.connections[1]["id"]}
+    only = make_combo(gateway, one, strategy="round-robin")
+    for _ in range(2):
+        assert call(gateway, only).status_code == 200
+    assert {seen.bearer for seen in upstream.requests[6:]} == {lane.secrets[1]}
+
+
+def test_weights_are_kept(gateway: Gateway, lanes: list[Lane], upstream: Upstream) -> None:
+    first, second, third = models_of(lanes)
+    name = make_combo(
+        gateway,
+        {"model": first, "weight": 3},
+        {"model": second, "weight": 1},
+        {"model": third, "weight": 0},
+        strategy="weighted",
+    )
+    for _ in range(80):
+        assert call(gateway, name).status_code == 200
+    count = Counter(asked(upstream))
+    # 60 expected; seven standard deviations to either side.
+    assert 33 <= count["m0"] <= 79
+    assert count["m2"] == 0
+
+
+def test_the_price_is_that_of_the_model_that_answered(gateway: Gateway, upstream: Upstream) -> None:
+    prefix = f"t{secrets.token_hex(4)}"
+    node = gateway.add_node(prefix, upstream.url)
+    price = {"input": 1.0, "output": 2.0}
+    gateway.add_connection(
+        node["id"],
+        f"sk-upstream-canary-{secrets.token_hex(8)}",
+        providerSpecificData={"prices": {"m1": price}},
+    )
+    name = make_combo(gateway, f"{prefix}/m1")
+    answer = call(gateway, name)
+    assert answer.status_code == 200, answer.text
+    assert float(answer.headers["x-gateway-response-cost"]) == pytest.approx(13e-6)
+
+
+def test_an_alias_stands_for_a_model_or_a_combo(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    alias = f"alias-{secrets.token_hex(4)}"
+    body = {"alias": alias, "model": models_of(lanes)[0]}
+    expect(gateway.admin.post("/api/models/alias", json=body), 200)
+    answer = call(gateway, alias)
+    assert answer.status_code == 200
+    assert decision(answer)["strategy"] == "single"
+    assert upstream.last.json()["model"] == "m0"
+    name = make_combo(gateway, models_of(lanes)[1])
+    expect(gateway.admin.post("/api/models/alias", json={**body, "model": name}), 200)
+    assert call(gateway, alias).status_code == 200
+    assert upstream.last.json()["model"] == "m1"
+    expect(gateway.admin.request("DELETE", "/api/models/alias", params={"alias": alias}), 200)
+    assert call(gateway, alias).status_code == 404
+
+
+def test_a_combo_that_is_gone_or_off_is_not_found(gateway: Gateway, lanes: list[Lane]) -> None:
+    name = make_combo(gateway, models_of(lanes)[0])
+    combos = expect(gateway.admin.get("/api/combos", params={"limit": 500}), 200)["combos"]
+    record = next(combo for combo in combos if combo["name"] == name)
+    path = f"/api/combos/{record['id']}"
+    expect(gateway.admin.put(path, json={"isActive": False}), 200)
+    assert call(gateway, name).status_code == 404
+    expect(gateway.admin.put(path, json={"isActive": True}), 200)
+    assert call(gateway, name).status_code == 200
+    expect(gateway.admin.delete(path), 200)
+    assert call(gateway, f"combo/{name}").status_code == 404
+
+
+def test_auto_finds_a_model_by_itself(gateway: Gateway, upstream: Upstream) -> None:
+    lane = gateway.add_lane(upstream)
+    key = gateway.create_key(
+        modelAccessMode="restricted", allowedModels=[f"{lane.prefix}/*"], name="auto"
+    )
+    path = f"/api/providers/{lane.connections[0]['id']}"
+    expect(gateway.admin.put(path, json={"defaultModel": "good-chat"}), 200)
+    client = gateway.client(headers={"Authorization": f"Bearer {key['key']}"})
+    body = {"model": "auto/cheap", "messages": [{"role": "user", "content": "x"}]}
+    answer = client.post(CHAT, json=body)
+    assert answer.status_code == 200, answer.text
+    assert decision(answer)["strategy"] == "auto"
+    assert upstream.last.json()["model"] == "good-chat", "among the key's models only"
+    assert call(gateway, "auto/nothing").status_code == 404
+    expect(gateway.admin.patch(f"/api/keys/{key['id']}", json={"allowAutoCombos": False}), 200)
+    assert client.post(CHAT, json=body).status_code == 403
+
+
+def test_a_key_calls_the_combos_that_it_may(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    first, second, _ = models_of(lanes)
+    allowed, other = make_combo(gateway, first, second), make_combo(gateway, first)
+    key = gateway.create_key(allowedCombos=[allowed], blockedModels=[first])
+    client = gateway.client(headers={"Authorization": f"Bearer {key['key']}"})
+    body = {"messages": [{"role": "user", "content": "x"}]}
+    assert client.post(CHAT, json={**body, "model": allowed}).status_code == 200
+    assert asked(upstream) == ["m1"], "a blocked model is blocked in a combo, too"
+    assert client.post(CHAT, json={**body, "model": other}).status_code == 403
+    assert client.post(CHAT, json={**body, "model": f"combo/{other}"}).status_code == 403
+    narrow = gateway.create_key(modelAccessMode="restricted", allowedModels=[first])
+    client = gateway.client(headers={"Authorization": f"Bearer {narrow['key']}"})
+    assert client.post(CHAT, json={**body, "model": allowed}).status_code == 403
+    assert client.post(CHAT, json={**body, "model": first}).status_code == 200
+
+
+# --- pins
+
+
+def pinned(gateway: Gateway, model: str, connection_id: str) -> Any:
+    return call(gateway, model, {"X-Gateway-Connection": connection_id})
+
+
+def test_a_pin_is_strict_and_its_failure_rotates_to_nobody(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    """Rules 1 to 3: only the pinned connection; its failure is the caller's; while it rests, others serve."""
+    lane = gateway.add_lane(upstream, connections=3)
+    second = lane.connections[1]["id"]
+    assert pinned(gateway, lane.model, second).status_code == 200
+    assert upstream.last.bearer == lane.secrets[1]
+    upstream.script(BUSY, OK, key=lane.secrets[1])
+    before = len(upstream.requests)
+    failed = pinned(gateway, lane.model, second)
+    assert failed.status_code == 503
+    assert len(upstream.requests) == before + 1, "no sibling was asked"
+    resting = pinned(gateway, lane.model, second)
+    assert resting.status_code == 200
+    assert upstream.last.bearer == lane.secrets[0], "as without a pin"
+
+
+def test_a_pin_to_no_connection_of_the_provider_fails_without_telling_which(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    """Rule 4: deleted, deactivated, another provider's and made-up ids get the same answer."""
+    lane, other = gateway.add_lane(upstream, connections=3), gateway.add_lane(upstream)
+    deleted, off = lane.connections[1]["id"], lane.connections[2]["id"]
+    expect(gateway.admin.delete(f"/api/providers/{deleted}"), 200)
+    expect(gateway.admin.put(f"/api/providers/{off}", json={"isActive": False}), 200)
+    before = len(upstream.requests)
+    answers = [
+        pinned(gateway, lane.model, one)
+        for one in (deleted, off, other.connections[0]["id"], "made-up")
+    ]
+    assert {answer.status_code for answer in answers} == {400}
+    assert len({answer.json()["error"]["message"] for answer in answers}) == 1
+    assert len(upstream.requests) == before
+
+
+def test_a_combo_takes_no_notice_of_a_pin(gateway: Gateway, upstream: Upstream) -> None:
+    lane = gateway.add_lane(upstream, connections=2)
+    name = make_combo(gateway, lane.model)
+    assert pinned(gateway, name, lane.connections[1]["id"]).status_code == 200
+    assert upstream.last.bearer == lane.secrets[0]
+    assert pinned(gateway, name, "made-up").status_code == 200
+
+
+# --- sessions
+
+
+def test_a_session_stays_with_its_target(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes), strategy="round-robin")
+    for _ in range(5):
+        assert call(gateway, name, {"X-Session-Id": "s1"}).status_code == 200
+    assert len(set(asked(upstream))) == 1
+    for at in range(6):
+        assert call(gateway, name, {"X-Session-Id": f"other-{at}"}).status_code == 200
+    assert len(set(asked(upstream)[5:])) == 3
+
+
+def test_busy_targets_are_seen_as_busy(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    """`least-used` counts what is open now."""
+    name = make_combo(gateway, *models_of(lanes)[:2], strategy="least-used")
+    gate = Gate()
+    upstream.script([gate, *OK], model="m0")
+    waiting: list[Any] = []
+    thread = threading.Thread(target=lambda: waiting.append(call(gateway, name)))
+    thread.start()
+    assert gate.reached.wait(10)
+    for _ in range(3):
+        assert call(gateway, name).status_code == 200
+    assert asked(upstream) == ["m0", "m1", "m1", "m1"]
+    gate.open()
+    thread.join(10)
+    assert waiting[0].status_code == 200
+
+
+# --- fusion and pipeline
+
+
+def said(text: str) -> Any:
+    return reply(completion(text))
+
+
+def contents(seen: Any) -> list[str]:
+    return [message["content"] for message in seen.json()["messages"]]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_panel_answers_and_a_judge_merges(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream, is_stream: bool
+) -> None:
+    """All are asked in one piece; the judge sees their answers; the caller gets the judge's, and pays for all."""
+    name = make_combo(gateway, *models_of(lanes), strategy="fusion")
+    merged = stream(delta("merged"), finish(), usage_event(7, 3), DONE)
+    upstream.script(said("one"), merged if is_stream else said("merged"), model="m0")
+    upstream.script(said("two"), model="m1")
+    upstream.script(said("three"), model="m2")
+    answer = call(gateway, name, stream=is_stream)
+    assert answer.status_code == 200, answer.text
+    assert "merged" in answer.text
+    assert sorted(asked(upstream)[:3]) == ["m0", "m1", "m2"]
+    assert asked(upstream)[3:] == ["m0"]
+    assert not any("stream" in seen.json() for seen in upstream.requests[:3])
+    question, told = contents(upstream.last)
+    assert question == PROMPT
+    assert all(f"\n{text}\n" in told for text in ("one", "two", "three"))
+    assert decision(answer)["strategy"] == "fusion"
+    record = gateway.record(answer.headers["x-gateway-request-id"])
+    assert (record["attempts"], record["tokensInput"], record["tokensOutput"]) == (4, 28, 12)
+
+
+def test_a_panel_of_which_one_is_left_needs_no_judge(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes), strategy="fusion")
+    upstream.script(BUSY, OK, model="m0")
+    upstream.script(BUSY, OK, model="m1")
+    upstream.script(said("alone"), model="m2")
+    answer = call(gateway, name)
+    assert answer.json()["choices"][0]["message"]["content"] == "alone"
+    assert len(upstream.requests) == 3
+    assert decision(answer)["provider"] == lanes[2].prefix
+
+
+def test_a_panel_of_which_none_is_left_tells_why(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes)[:2], strategy="fusion")
+    upstream.script(BUSY, OK, model="m0")
+    upstream.script(BUSY, OK, model="m1")
+    answer = call(gateway, name)
+    assert answer.status_code == 503
+    message = answer.json()["error"]["message"]
+    assert all(f"{model}: upstream_overloaded" in message for model in models_of(lanes)[:2])
+
+
+def test_tools_go_to_the_first_alone(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes), strategy="fusion")
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    assert call(gateway, name, tools=tools).status_code == 200
+    assert asked(upstream) == ["m0"]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_each_step_of_a_pipeline_works_on_the_one_before(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream, is_stream: bool
+) -> None:
+    first, second, _ = models_of(lanes)
+    name = make_combo(
+        gateway,
+        {"model": first},
+        {"model": second, "prompt": "Find the mistakes."},
+        {"model": first, "prompt": "Write it anew."},
+        strategy="pipeline",
+    )
+    last = stream(delta("final"), finish(), usage_event(7, 3), DONE)
+    upstream.script(said("draft"), last if is_stream else said("final"), model="m0")
+    upstream.script(said("mistakes"), model="m1")
+    answer = call(gateway, name, stream=is_stream)
+    assert answer.status_code == 200, answer.text
+    assert "final" in answer.text
+    assert asked(upstream) == ["m0", "m1", "m0"]
+    assert [contents(seen) for seen in upstream.requests] == [
+        [PROMPT],
+        [PROMPT, "draft", "Find the mistakes."],
+        [PROMPT, "mistakes", "Write it anew."],
+    ]
+    record = gateway.record(answer.headers["x-gateway-request-id"])
+    assert (record["attempts"], record["tokensInput"]) == (3, 21)
+
+
+def test_a_pipeline_stops_at_a_step_that_nobody_does(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes)[:2], strategy="pipeline")
+    upstream.script(BUSY, OK, model="m0")
+    answer = call(gateway, name)
+    assert answer.status_code == 503
+    assert "upstream_overloaded" in answer.json()["error"]["message"]
+    assert asked(upstream) == ["m0"]
