@@ -143,6 +143,24 @@ class ServeFields(BaseModel):
         30_000, ge=100, le=600_000, description="How long a caller may pause in a body."
     )
 
+    allow_private_fetch: str = Field(
+        "",
+        max_length=2000,
+        description="Private networks that pages may be fetched from: CIDRs with commas between.",
+    )
+
+    @field_validator("allow_private_fetch")
+    @classmethod
+    def _networks(cls, text: str) -> str:
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            try:
+                ipaddress.ip_network(part)
+            except ValueError:
+                raise ValueError(
+                    f"must be CIDRs with commas between, such as 10.1.0.0/16, and {part[:50]} is none"
+                ) from None
+        return text
+
     @field_validator("data_dir", "tls_certificate", "tls_key")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:

@@ -38,12 +38,20 @@ SCHEMES: dict[str, Any] = {
     },
 }
 
+SCHEMES["scraping"] = {
+    "type": "apiKey",
+    "in": "header",
+    "name": "X-API-Key",
+    "description": "A gateway API key, `sk-fl-...`.",
+}
+
 # Who may pass a tier, as alternatives.
 TIERS: dict[str, list[dict[str, list[str]]]] = {
     "public": [],
     "inference": [{"key": []}, {}],
     "management": [{"session": []}, {"local": []}, {"key": ["manage"]}],
     "session": [{"session": []}, {"local": []}],
+    "key": [{"scraping": []}],
 }
 
 ERROR_SCHEMA: dict[str, Any] = {

@@ -11,9 +11,15 @@ from fairlead.gateway.providers.router import router as providers
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.router import router as auth
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
+from fairlead.scrape.jobs.router import router as scrape_jobs
+from fairlead.scrape.router import router as scrape
+from fairlead.scrape.site_router import router as scrape_sites
+from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
 from fairlead.store.services import BackgroundTask
 from fairlead.usage.router import router as usage
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
 
 ROUTERS: tuple[APIRouter, ...] = (auth, keys, nodes, providers, settings, usage, health)
+ROUTERS += (scrape, scrape_jobs, scrape_sites)
 TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS)
+TASKS += SCRAPE_TASKS

@@ -15,6 +15,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from fairlead.settings import ControlConfig
+from fairlead.store.announcement import Announce, nobody_listens
 from fairlead.store.database import Database
 from fairlead.store.state import State
 
@@ -56,6 +57,9 @@ class Services:
     workers: Callable[[], list[WorkerReport]] = field(default=list)
     tasks: Callable[[], list[TaskReport]] = field(default=list)
     snapshot_version: Callable[[], int] = field(default=int)
+    announce: Announce = field(default=nobody_listens)
+    rooms: dict[type, object] = field(default_factory=dict)
+    """What a room keeps for the life of the process, under its own class."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,12 +120,26 @@ impl Principal {
         Ok(Self::Anonymous)
     }
 
+    /// The key that control acts for, in a call of its own; it must be in force as if it had been shown.
+    pub fn on_behalf(snapshot: &Snapshot, key_id: &str, now_ms: u64) -> Result<Self, Error> {
+        let key = snapshot
+            .key_of(key_id)
+            .ok_or_else(|| Error::client(Kind::Unauthenticated, "The API key that this is done for is gone."))?;
+        standing(key, now_ms)
+    }
+
     /// Whether the caller may pass a door of this tier.
     pub fn admit(&self, tier: Tier, snapshot: &Snapshot, require_api_key: bool) -> Result<(), Error> {
         match (tier, self) {
             (Tier::Public, _)
+            | (Tier::Key, Self::Key(_))
             | (Tier::Inference, Self::Key(_) | Self::Session { .. } | Self::Local)
             | (Tier::Management | Tier::Session, Self::Session { .. } | Self::Local) => Ok(()),
+            (Tier::Key, _) => Err(Error::client(
+                Kind::Unauthenticated,
+                "A gateway API key is required: send `X-API-Key: sk-fl-...`.",
+            )
+            .about("X-API-Key")),
             (Tier::Inference, Self::Anonymous) if !require_api_key => Ok(()),
             (Tier::Inference, Self::Anonymous) => Err(Error::client(
                 Kind::Unauthenticated,
@@ -159,6 +173,11 @@ fn resolve_key(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal
         });
     }
     let key = snapshot.key(&SecretHash::of(text.as_bytes())).ok_or_else(unknown)?;
+    standing(key, now_ms)
+}
+
+/// The key as a principal, if it is in force.
+fn standing(key: &Arc<Key>, now_ms: u64) -> Result<Principal, Error> {
     let refusal = if key.is_banned {
         Some("The API key is banned.")
     } else if !key.is_active {

@@ -5,6 +5,7 @@
 //! or normalised, so no second spelling of a path exists. One exception: what `{*name}` matches is a name to look up and
 //! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
 
+use crate::error::{Error, Kind};
 use std::borrow::Cow;
 
 /// Who may pass.
@@ -18,6 +19,20 @@ pub enum Tier {
     Management,
     /// A session or the local token.
     Session,
+    /// A gateway key, always: the scraping API knows no other caller.
+    Key,
+}
+
+impl Tier {
+    /// A refused credential, as this tier's callers are told of it: where a key is the only credential, one that does
+    /// not count is an invalid key (401), whatever the reason.
+    #[must_use]
+    pub fn tell(self, mut fault: Error) -> Error {
+        if self == Self::Key && fault.kind == Kind::Forbidden {
+            fault.kind = Kind::Unauthenticated;
+        }
+        fault
+    }
 }
 
 /// What answers.
@@ -44,6 +59,8 @@ pub enum Surface {
     Anthropic,
     Gemini,
     Management,
+    /// `{"success": false, "error": "..."}`.
+    Scraping,
 }
 
 /// One door.
@@ -111,6 +128,19 @@ const fn management(method: &'static str, path: &'static str, body_limit_bytes: 
     }
 }
 
+const fn scraping(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
+    Route {
+        method,
+        path,
+        tier: Tier::Key,
+        answer: Answer::Control,
+        endpoint: "scraping",
+        body_limit_bytes,
+        surface: Surface::Scraping,
+        summary,
+    }
+}
+
 /// The table.
 pub static ROUTES: &[Route] = &[
     public("GET", "/healthz", Answer::Health, NO_BODY, "Whether the relay is alive."),
@@ -146,6 +176,33 @@ pub static ROUTES: &[Route] = &[
     management("GET", "/api/usage/logs", NO_BODY, "Settled requests, newest first."),
     management("GET", "/api/usage/request-logs", NO_BODY, "Settled requests in full, newest first."),
     management("GET", "/api/monitoring/health", NO_BODY, "Health of the gateway and its providers."),
+    scraping("POST", "/api/scrape", RECORD, "Scrape a page."),
+    scraping("POST", "/api/scrape/async", RECORD, "Scrape a page in the background."),
+    scraping("GET", "/api/scrape/job/{id}", NO_BODY, "A background scrape and its result."),
+    scraping("GET", "/api/scrape/openapi.json", NO_BODY, "The scraping API as an OpenAPI document."),
+    scraping("POST", "/api/extract-schema", RECORD, "Extract data of a JSON Schema from a page."),
+    scraping("POST", "/api/summarize", RECORD, "Summarize a page."),
+    scraping("DELETE", "/api/cache", RECORD, "Forget scraped pages: one address, or all of the caller's."),
+    scraping("POST", "/api/crawl", RECORD, "Crawl a site in the background."),
+    scraping("POST", "/api/crawl/estimate", RECORD, "What a crawl would come to."),
+    scraping("GET", "/api/crawl", NO_BODY, "List crawls."),
+    scraping("GET", "/api/crawl/active", NO_BODY, "List crawls that have not ended."),
+    scraping("GET", "/api/crawl/{id}", NO_BODY, "A crawl, its progress and its pages."),
+    scraping("GET", "/api/crawl/{id}/errors", NO_BODY, "The pages of a crawl that failed."),
+    scraping("GET", "/api/crawl/{id}/stream", NO_BODY, "A crawl's progress as it happens (SSE)."),
+    scraping("DELETE", "/api/crawl/{id}", NO_BODY, "Cancel a crawl."),
+    scraping("POST", "/api/batch/scrape", RECORD, "Scrape a list of pages in the background."),
+    scraping("GET", "/api/batch/scrape", NO_BODY, "List batches."),
+    scraping("GET", "/api/batch/scrape/{id}", NO_BODY, "A batch, its progress and its pages."),
+    scraping("GET", "/api/batch/scrape/{id}/errors", NO_BODY, "The pages of a batch that failed."),
+    scraping("GET", "/api/batch/scrape/{id}/stream", NO_BODY, "A batch's progress as it happens (SSE)."),
+    scraping("DELETE", "/api/batch/scrape/{id}", NO_BODY, "Cancel a batch."),
+    scraping("POST", "/api/map", RECORD, "The addresses of a site."),
+    scraping("POST", "/api/search", RECORD, "Search the web, and scrape what is found."),
+    scraping("GET", "/api/endpoints", NO_BODY, "List saved endpoints."),
+    scraping("POST", "/api/endpoints", RECORD, "Save a scrape or an extraction as an endpoint."),
+    scraping("GET", "/api/endpoints/{slug}", NO_BODY, "Run a saved endpoint."),
+    scraping("DELETE", "/api/endpoints/{slug}", NO_BODY, "Delete a saved endpoint."),
 ];
 
 /// What a method and a raw path come to.
@@ -181,6 +238,11 @@ pub fn find<'p>(method: &str, path: &'p str) -> Match<'p> {
         others.push("HEAD");
     }
     Match::OtherMethod(others)
+}
+
+/// The error shape of a path, whatever the method: what a refusal before routing is told in.
+pub fn surface_at(path: &str) -> Option<Surface> {
+    ROUTES.iter().find(|route| matches(route.path, path).is_some()).map(|route| route.surface)
 }
 
 fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
@@ -236,7 +298,7 @@ mod tests {
     #[test]
     fn every_route_finds_itself() {
         for route in ROUTES {
-            let example = route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1");
+            let example = route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1").replace("{slug}", "abc");
             assert_eq!(path_of(route.method, &example), Some(route.path));
         }
     }

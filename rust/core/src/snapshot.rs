@@ -243,6 +243,11 @@ impl Snapshot {
         self.keys.get(hash)
     }
 
+    /// By id; a walk over all keys, for the few calls that control makes for one.
+    pub fn key_of(&self, id: &str) -> Option<&Arc<Key>> {
+        self.keys.values().find(|key| key.id == id)
+    }
+
     pub fn session(&self, hash: &SecretHash, now_ms: u64) -> Option<Arc<str>> {
         self.sessions.get(hash).filter(|(_, expires_at_ms)| *expires_at_ms > now_ms).map(|(user, _)| Arc::clone(user))
     }

@@ -2,7 +2,7 @@
 
 use fairlead_core::egress::Policy;
 use fairlead_core::error::Kind;
-use fairlead_core::routes::{Answer, Tier, ROUTES};
+use fairlead_core::routes::{Answer, Surface, Tier, ROUTES};
 use fairlead_core::secret::{self, Sealer, SecretHash};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -21,6 +21,7 @@ pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             entry.set_item("tier", tier(route.tier))?;
             entry.set_item("answered_by", if route.answer == Answer::Control { "control" } else { "relay" })?;
             entry.set_item("endpoint", route.endpoint)?;
+            entry.set_item("surface", surface(route.surface))?;
             entry.set_item("body_limit_bytes", route.body_limit_bytes)?;
             entry.set_item("summary", route.summary)?;
             Ok(entry)
@@ -34,6 +35,17 @@ fn tier(tier: Tier) -> &'static str {
         Tier::Inference => "inference",
         Tier::Management => "management",
         Tier::Session => "session",
+        Tier::Key => "key",
+    }
+}
+
+fn surface(surface: Surface) -> &'static str {
+    match surface {
+        Surface::OpenAi => "openai",
+        Surface::Anthropic => "anthropic",
+        Surface::Gemini => "gemini",
+        Surface::Management => "management",
+        Surface::Scraping => "scraping",
     }
 }
 

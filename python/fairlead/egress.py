@@ -1,0 +1,169 @@
+"""Dialling an address that somebody else chose: a page, a caller, a third party.
+
+A name is resolved once for each new connection, every address that it leads to is judged, and one
+of the judged addresses is dialled. If any of them is forbidden, none is dialled: a name that mixes
+them is being played with. Because this happens where a socket is made, redirects and names that
+change under way pass here as well. The name itself stays in `Host` and in TLS.
+
+Only the public internet is allowed, and the networks of `FAIRLEAD_ALLOW_PRIVATE_FETCH`. Link-local
+and metadata addresses are never allowed, whatever is set (`rust/core/src/egress.rs`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import httpcore
+import httpx
+
+from fairlead import _core
+
+RESOLVE_S = 5.0
+ADDRESSES_MAX = 32
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Forbidden(httpx.ConnectError):
+    """The host leads to an address that is not dialled from here."""
+
+
+class Egress:
+    """Which addresses may be dialled. `private` is a comma list of CIDRs."""
+
+    def __init__(self, private: str = "") -> None:
+        parts = filter(None, (part.strip() for part in private.split(",")))
+        self._networks: tuple[Network, ...] = tuple(map(ipaddress.ip_network, parts))
+
+    def allows(self, address: str) -> bool:
+        """Whether the address may be dialled; False for what is no address."""
+        address = address.partition("%")[0]
+        try:
+            if _core.address_allowed(address, "public"):
+                return True
+            # What an operator may dial is everything but metadata, link-local and the like.
+            return _core.address_allowed(address, "operator") and self._is_named(address)
+        except ValueError:
+            return False
+
+    def _is_named(self, address: str) -> bool:
+        parsed: Address = ipaddress.ip_address(address)
+        if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped:
+            parsed = parsed.ipv4_mapped
+        return any(parsed in network for network in self._networks)
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        """The addresses of a host, all of them allowed. `Forbidden`, `httpx.ConnectError`."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(RESOLVE_S):
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except TimeoutError:
+            raise httpx.ConnectError("the host's name was not resolved in time") from None
+        except (OSError, UnicodeError):
+            raise httpx.ConnectError("the host has no address") from None
+        addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+        if not addresses:
+            raise httpx.ConnectError("the host has no address")
+        if not all(self.allows(address) for address in addresses):
+            raise Forbidden("the host leads to a private or reserved address")
+        return addresses[:ADDRESSES_MAX]
+
+
+class _Backend(httpcore.AsyncNetworkBackend):
+    """Makes sockets to judged addresses."""
+
+    def __init__(self, egress: Egress) -> None:
+        self._egress = egress
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the signature is httpcore's
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        failure: Exception | None = None
+        for address in await self._egress.resolve(host, port):
+            try:
+                return await self._inner.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore.ConnectError("the host has no address")
+
+    async def connect_unix_socket(self, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
+        raise httpcore.ConnectError("pages are not fetched from Unix sockets")
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)
+
+
+class _Body(httpx.AsyncByteStream):
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._stream:
+                yield part
+        except (httpcore.TimeoutException, TimeoutError):
+            raise httpx.ReadTimeout("the page fell silent") from None
+        except (httpcore.NetworkError, httpcore.ProtocolError) as error:
+            raise httpx.ReadError(str(error)) from None
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class GuardedTransport(httpx.AsyncBaseTransport):
+    """Keeps connections by host name, as any client does; each was dialled through the guard."""
+
+    def __init__(
+        self, egress: Egress, *, verify: bool = True, connections_max: int = 64
+    ) -> None:
+        context = httpx.create_ssl_context(verify=verify, trust_env=False)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=context,
+            max_connections=connections_max,
+            max_keepalive_connections=connections_max // 2,
+            keepalive_expiry=15.0,
+            network_backend=_Backend(egress),
+        )
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        inner = httpcore.Request(
+            method=request.method,
+            url=httpcore.URL(
+                scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+            ),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        try:
+            answer = await self._pool.handle_async_request(inner)
+        except httpcore.TimeoutException as error:
+            raise httpx.ConnectTimeout(str(error) or "the host did not answer in time") from None
+        except (httpcore.NetworkError, httpcore.ProtocolError) as error:
+            raise httpx.ConnectError(str(error) or type(error).__name__) from None
+        except httpcore.UnsupportedProtocol as error:
+            raise httpx.UnsupportedProtocol(str(error)) from None
+        return httpx.Response(
+            answer.status, headers=answer.headers, stream=_Body(answer.stream),
+            extensions=answer.extensions,
+        )  # fmt: skip
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
