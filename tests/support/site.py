@@ -145,6 +145,9 @@ class Handler(BaseHTTPRequestHandler):
     def page_inward(self, query: Any) -> None:
         self.send("", 302, Location=query["to"][0])
 
+    def page_cookie(self, _: Any) -> None:
+        self.send(f"<p>cookie: {self.headers.get('Cookie', 'none')}", Set_Cookie="a=b; Path=/")
+
     def page_binary(self, _: Any) -> None:
         self.send(b"\x89PNG", kind="image/png")
 

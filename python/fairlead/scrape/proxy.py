@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import httpx
+import structlog
 
 from fairlead.egress import Egress
 from fairlead.scrape.address import BAD_PORTS
@@ -18,6 +19,9 @@ DIAL_DEADLINE_S: Final = 10.0
 IDLE_S: Final = 60.0
 PIECE_BYTES: Final = 64 * 1024
 CONNECTIONS_MAX: Final = 256
+
+
+log = structlog.get_logger("fairlead.scrape")
 
 
 class GuardedProxy:
@@ -52,9 +56,15 @@ class GuardedProxy:
         self._open.add(task)
         try:
             await self._forward(reader, writer)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
+        except (
+            OSError,
+            TimeoutError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+            ValueError,
+        ) as error:
             # The browser sees a closed connection and tells the page.
-            pass
+            log.debug("proxied connection ended", error=type(error).__name__)
         finally:
             self._open.discard(task)
             writer.close()
@@ -95,6 +105,10 @@ class GuardedProxy:
                 ]
                 request = f"{method} {path} HTTP/1.1\r\n".encode("latin-1")
                 far_writer.write(request + b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n")
+                # The browser must know that nothing more comes on this connection either.
+                async with asyncio.timeout(IDLE_S):
+                    answer = await far_reader.readuntil(b"\r\n\r\n")
+                writer.write(answer[:-2] + b"Connection: close\r\n\r\n")
             await _both_ways(reader, writer, far_reader, far_writer)
         finally:
             far_writer.close()

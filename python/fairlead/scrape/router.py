@@ -184,7 +184,7 @@ async def _markdown(
 
 async def model_name(services: Services, options: SummarizeOptions) -> str:
     """The model that is to be asked; `InvalidRequest` where nobody has named one."""
-    name = options.model or (await scraper_of(services).settings()).scrape_model
+    name = options.model or (await scraper_of(services).settings(fresh=True)).scrape_model
     if name is None:
         raise InvalidRequest(
             "options.model is not sent and the setting scrapeModel is not set: name a model.",

@@ -68,10 +68,10 @@ class Scraper:
         await self.browser.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def settings(self) -> OperatorSettings:
-        """The settings in force, at most a second old."""
+    async def settings(self, *, fresh: bool = False) -> OperatorSettings:
+        """The settings; at most a second old, or those in force now."""
         now_s = time.monotonic()
-        if self._settings is None or now_s - self._settings[0] > SETTINGS_KEPT_S:
+        if fresh or self._settings is None or now_s - self._settings[0] > SETTINGS_KEPT_S:
             self._settings = (now_s, await self.services.state.read(read_operator_settings))
         return self._settings[1]
 

@@ -96,7 +96,7 @@ async def _follow(
     counts: dict[str, int],
 ) -> None:  # fmt: skip
     """The links of the start page and of a few pages that it links to."""
-    options = ScrapeOptions(skip_cache=True)
+    options = ScrapeOptions.model_validate({"skipCache": True})
     waiting, read = [url], 0
     while waiting and read < MAP_PAGES_MAX and len(found) < ask.max_urls:
         target = waiting.pop(0)
@@ -125,7 +125,7 @@ def _belongs(link: str, url: str, ask: MapAsk) -> bool:
 async def search(ask: SearchAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """By the SearXNG instance of the setting `scrapeSearchUrl`."""
     scraper = scraper_of(services)
-    base = (await scraper.settings()).scrape_search_url
+    base = (await scraper.settings(fresh=True)).scrape_search_url
     if base is None:
         raise InvalidRequest(
             "No search engine is set: set scrapeSearchUrl to the address of a SearXNG instance."

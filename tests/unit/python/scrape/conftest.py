@@ -40,7 +40,7 @@ class Scraping:
     ) -> Any:
         principal = {"kind": "key", "id": self.owner, "scopes": []}
         answer = await self.client.request(
-            method, path, json=body, params=query,
+            method, path, json=body, params=query or None,
             headers={"x-fairlead-principal": json.dumps(principal)},
         )  # fmt: skip
         assert answer.status_code == expect, answer.text
