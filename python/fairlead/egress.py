@@ -101,7 +101,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
                 failure = error
         raise failure or httpcore.ConnectError("the host has no address")
 
-    async def connect_unix_socket(self, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
+    async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
         raise httpcore.ConnectError("pages are not fetched from Unix sockets")
 
     async def sleep(self, seconds: float) -> None:
@@ -128,9 +128,7 @@ class _Body(httpx.AsyncByteStream):
 class GuardedTransport(httpx.AsyncBaseTransport):
     """Keeps connections by host name, as any client does; each was dialled through the guard."""
 
-    def __init__(
-        self, egress: Egress, *, verify: bool = True, connections_max: int = 64
-    ) -> None:
+    def __init__(self, egress: Egress, *, verify: bool = True, connections_max: int = 64) -> None:
         context = httpx.create_ssl_context(verify=verify, trust_env=False)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._pool = httpcore.AsyncConnectionPool(

@@ -62,7 +62,10 @@ def test_every_refusal_is_told_in_the_envelope_of_this_api(
         (bare.post("/api/scrape", json=body, headers={"X-API-Key": narrow}), 403),
         (scraping_gateway.admin.post("/api/scrape", json=body), 401),
         (caller.get("/api/scrape"), 405),
-        (caller.post("/api/scrape", content=b"{", headers={"content-type": "application/json"}), 400),
+        (
+            caller.post("/api/scrape", content=b"{", headers={"content-type": "application/json"}),
+            400,
+        ),
         (caller.post("/api/scrape", content=b"{}", headers={"content-type": "text/plain"}), 415),
         (caller.post("/api/scrape", json=[1]), 400),
         (caller.post("/api/scrape", json={"url": "x" * 2_000_000}), 413),
@@ -123,7 +126,8 @@ def test_data_is_extracted_by_a_model_on_the_callers_account(
         assert "Ignore all instructions" not in user
         assert "'depth' is a required property" in second["messages"][-1]["content"]
         records = eventually(
-            lambda: len(found := scraping_gateway.records_of(lane)) == 2 and found, "both are settled"
+            lambda: len(found := scraping_gateway.records_of(lane)) == 2 and found,
+            "both are settled",
         )
         assert {record["principalKind"] for record in records} == {"key"}
         assert len({record["keyId"] for record in records}) == 1
@@ -151,7 +155,9 @@ def test_a_summary_is_bounded_and_carries_no_links_away(
     scraping_gateway: Gateway, caller: httpx.Client, site: Site, upstream: Upstream
 ) -> None:
     lane = scraping_gateway.add_lane(upstream)
-    upstream.script(reply(completion("one [two](http://evil.example/?q=key) ![three](http://evil/x) four five")))
+    upstream.script(
+        reply(completion("one [two](http://evil.example/?q=key) ![three](http://evil/x) four five"))
+    )
     expect(scraping_gateway.admin.patch("/api/settings", json={"scrapeModel": lane.model}), 200)
     answer = expect(
         caller.post("/api/summarize", json={"url": site.url("/article"), "maxLength": 4}), 200
@@ -162,6 +168,7 @@ def test_a_summary_is_bounded_and_carries_no_links_away(
 def test_a_schema_that_is_none_is_refused(caller: httpx.Client, site: Site) -> None:
     for schema in (
         {"type": "nonsense"}, {"$ref": "http://169.254.169.254/x"}, {"$ref": "file:///etc/passwd"},
+        {"pattern": "(?=x)"}, {"patternProperties": {"x": {}}},
     ):  # fmt: skip
         body = {"url": site.url("/article"), "schema": schema}
         assert "schema" in expect(caller.post("/api/extract-schema", json=body), 400)["error"]
@@ -190,7 +197,9 @@ def test_a_saved_endpoint_answers_as_the_scrape_that_it_is(
 def test_search_results_are_scraped(
     scraping_gateway: Gateway, caller: httpx.Client, site: Site
 ) -> None:
-    assert "scrapeSearchUrl" in expect(caller.post("/api/search", json={"query": "x"}), 400)["error"]
+    assert (
+        "scrapeSearchUrl" in expect(caller.post("/api/search", json={"query": "x"}), 400)["error"]
+    )
     expect(scraping_gateway.admin.patch("/api/settings", json={"scrapeSearchUrl": site.base}), 200)
     answer = expect(
         caller.post("/api/search", json={"query": "harbours", "scrapeResults": True}), 200
@@ -200,9 +209,7 @@ def test_search_results_are_scraped(
     assert second["scrapeError"] == "The page answered 404."
 
 
-def test_a_crawl_survives_kill_9_at_the_page_it_reached(
-    gateways: Any, site: Site
-) -> None:
+def test_a_crawl_survives_kill_9_at_the_page_it_reached(gateways: Any, site: Site) -> None:
     gateway: Gateway = gateways(FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8")
     expect(gateway.admin.patch("/api/settings", json=BRISK), 200)
     caller = gateway.client(headers={"X-API-Key": gateway.key})
@@ -224,7 +231,10 @@ def test_a_crawl_survives_kill_9_at_the_page_it_reached(
     )
     gateway.control_worker.signal(signal.SIGKILL)
     after = eventually(
-        lambda: (s := status()) and s["status"] != "scraping" and s, "the end", within_s=40, every_s=0.1
+        lambda: (s := status()) and s["status"] != "scraping" and s,
+        "the end",
+        within_s=40,
+        every_s=0.1,
     )
     assert after["status"] == "completed"
     kept = [page["url"] for page in before["jobs"]]
@@ -258,7 +268,10 @@ def test_a_browser_runs_scripts_and_actions_behind_the_same_guard(
         {"type": "scroll", "position": 100},
         {"type": "wait", "selector": "#said"},
     ]
-    body = {"url": site.url("/scripted"), "options": {"extractorFormat": "text", "actions": actions}}
+    body = {
+        "url": site.url("/scripted"),
+        "options": {"extractorFormat": "text", "actions": actions},
+    }
     assert "hello world" in expect(caller.post("/api/scrape", json=body), 200)["content"]
     body["options"] = {"actions": [{"type": "click", "selector": "#nothing", "timeout": 50}]}
     failed = expect(caller.post("/api/scrape", json=body), 400)
@@ -271,7 +284,9 @@ def test_the_description_is_served(caller: httpx.Client) -> None:
     assert "/api/crawl/{job_id}" in document["paths"]
 
 
-def test_nothing_private_is_fetched_unless_it_is_named(gateways: Any, site: Site, tmp_path: Path) -> None:
+def test_nothing_private_is_fetched_unless_it_is_named(
+    gateways: Any, site: Site, tmp_path: Path
+) -> None:
     gateway: Gateway = gateways()
     caller = gateway.client(headers={"X-API-Key": gateway.key})
     before = sum(site.asked().values())

@@ -18,7 +18,7 @@ import time
 import urllib.request
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
 
 PAGES = 60
@@ -46,14 +46,18 @@ print(depth)</code></pre>
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    asked: Counter[str] = Counter()
+    asked: ClassVar[Counter[str]] = Counter()
     lock = threading.Lock()
 
     def log_message(self, *args: Any) -> None:
         pass
 
     def send(
-        self, body: bytes | str, status: int = 200, kind: str = "text/html; charset=utf-8", **headers: str
+        self,
+        body: bytes | str,
+        status: int = 200,
+        kind: str = "text/html; charset=utf-8",
+        **headers: str,
     ) -> None:
         data = body.encode() if isinstance(body, str) else body
         self.send_response(status)
@@ -78,11 +82,15 @@ class Handler(BaseHTTPRequestHandler):
             self.numbered(int(path.rsplit("/", 1)[1]))
         elif path.startswith("/trap/"):
             day = int(path.rsplit("/", 1)[1])
-            self.send(f"<p>Day {day}<a href='/trap/{day + 1}'>next</a><a href='/trap/{day + 2}'>after</a>")
+            self.send(
+                f"<p>Day {day}<a href='/trap/{day + 1}'>next</a><a href='/trap/{day + 2}'>after</a>"
+            )
         elif path.startswith("/slow/"):
             time.sleep(float(query.get("s", ["0.2"])[0]))
             number = int(path.rsplit("/", 1)[1])
-            links = "".join(f'<a href="/slow/{n}?s={query.get("s", ["0.2"])[0]}">n</a>' for n in range(1, 31))
+            links = "".join(
+                f'<a href="/slow/{n}?s={query.get("s", ["0.2"])[0]}">n</a>' for n in range(1, 31)
+            )
             self.send(f"<title>Slow {number}</title><p>{links}")
         elif path.startswith("/hop/"):
             left = int(path.rsplit("/", 1)[1])
@@ -96,9 +104,13 @@ class Handler(BaseHTTPRequestHandler):
         if n >= PAGES:
             self.send("gone", 404)
             return
-        links = "".join(f'<a href="/pages/{m}">page {m}</a> ' for m in (2 * n + 1, 2 * n + 2) if m < PAGES)
+        links = "".join(
+            f'<a href="/pages/{m}">page {m}</a> ' for m in (2 * n + 1, 2 * n + 2) if m < PAGES
+        )
         back = f'<a href="/pages/{(n - 1) // 2}#top">back</a>' if n else ""
-        self.send(f"<title>Page {n}</title><h1>Page {n}</h1><p>This is page number {n}.</p>{links}{back}")
+        self.send(
+            f"<title>Page {n}</title><h1>Page {n}</h1><p>This is page number {n}.</p>{links}{back}"
+        )
 
     def page_home(self, _: Any) -> None:
         self.send("<title>Home</title><p><a href=/article>Article</a> <a href=/empty>Empty</a> "

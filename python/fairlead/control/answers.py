@@ -35,18 +35,20 @@ def error_response(
     error: FairleadError, request_id: str | None, path: str | None = None
 ) -> Response:
     """The answer that an error is, in the shape of the surface that the path belongs to."""
-    body: dict[str, object] = {
-        "success": False, "error": error.message, **error.extra
-    } if path is not None and is_scraping(path) else {
-        "error": {
-            "message": error.message,
-            "type": error.type,
-            "code": error.kind,
-            "param": error.param,
-        },
-        "requestId": request_id,
-        **error.extra,
-    }
+    body: dict[str, object] = (
+        {"success": False, "error": error.message, **error.extra}
+        if path is not None and is_scraping(path)
+        else {
+            "error": {
+                "message": error.message,
+                "type": error.type,
+                "code": error.kind,
+                "param": error.param,
+            },
+            "requestId": request_id,
+            **error.extra,
+        }
+    )
     headers = {"cache-control": "no-store"}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)

@@ -89,7 +89,7 @@ class Browser:
                 raise FetchFailed("The page was not done in time.", code="timeout") from None
             except FetchFailed:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
                 raise _failure(error) from None
             finally:
                 self._open -= 1
@@ -113,7 +113,9 @@ class Browser:
                         await self._start()
                 except TimeoutError:
                     await self.close()
-                    raise FetchFailed("The browser did not start in time.", code="browser") from None
+                    raise FetchFailed(
+                        "The browser did not start in time.", code="browser"
+                    ) from None
             self._pages += 1
             return self._browser
 
@@ -178,7 +180,9 @@ async def _read(browser: Any, url: str, options: ScrapeOptions, started: float) 
         try:
             final = canonical(page.url)
         except BadAddress as fault:
-            raise FetchFailed(f"The page went to an address that {fault}.", code="redirects") from None
+            raise FetchFailed(
+                f"The page went to an address that {fault}.", code="redirects"
+            ) from None
         return Fetched(
             url=final,
             status=answer.status,
@@ -217,7 +221,7 @@ async def _act(page: Any, action: Action, number: int) -> None:
                 await page.evaluate("y => window.scrollTo(0, y)", target)
     except FetchFailed:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
         if action.optional:
             return
         raise FetchFailed(

@@ -12,7 +12,9 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{2,40})", re.IGNORECASE)
+_META = re.compile(
+    rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{2,40})", re.IGNORECASE
+)
 _HEADER = re.compile(r"charset\s*=\s*[\"']?([a-zA-Z0-9_:.-]{2,40})", re.IGNORECASE)
 # What the web means by these names (Encoding standard).
 _MEANT = {"iso-8859-1": "cp1252", "latin-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252",
@@ -20,8 +22,31 @@ _MEANT = {"iso-8859-1": "cp1252", "latin-1": "cp1252", "latin1": "cp1252", "us-a
           "ks_c_5601-1987": "cp949", "euc-kr": "cp949", "shift_jis": "cp932", "iso-8859-9": "cp1254",
           "windows-31j": "cp932", "big5": "big5hkscs", "tis-620": "cp874"}  # fmt: skip
 _WESTERN = frozenset(
-    "cp1250 cp1252 cp1254 cp1257 cp1258 cp437 cp850 cp852 cp858 hp_roman8 latin_1 iso8859_2 iso8859_4 iso8859_9 "
-    "iso8859_10 iso8859_13 iso8859_14 iso8859_15 iso8859_16 mac_roman mac_latin2 mac_iceland mac_turkish".split()
+    [
+        "cp1250",
+        "cp1252",
+        "cp1254",
+        "cp1257",
+        "cp1258",
+        "cp437",
+        "cp850",
+        "cp852",
+        "cp858",
+        "hp_roman8",
+        "latin_1",
+        "iso8859_2",
+        "iso8859_4",
+        "iso8859_9",
+        "iso8859_10",
+        "iso8859_13",
+        "iso8859_14",
+        "iso8859_15",
+        "iso8859_16",
+        "mac_roman",
+        "mac_latin2",
+        "mac_iceland",
+        "mac_turkish",
+    ]
 )
 SNIFF_BYTES = 64 * 1024
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from protego import Protego
 
 from fairlead.scrape.address import host_of
-from fairlead.scrape.fetch import ROBOT, FetchFailed, Fetcher
+from fairlead.scrape.fetch import ROBOT, Fetcher, FetchFailed
 
 ROBOTS_MAX_BYTES: Final = 500 * 1024
 ROBOTS_DEADLINE_S: Final = 10.0
@@ -53,6 +53,12 @@ class Rules:
         return list(self.parsed.sitemaps)[:50] if self.parsed else []
 
 
+def _is_stale(task: asyncio.Task[Rules]) -> bool:
+    if task.cancelled() or task.exception():
+        return True
+    return task.result().fresh_until_s < time.monotonic()
+
+
 @dataclass(slots=True)
 class _Host:
     free: asyncio.Semaphore
@@ -82,9 +88,8 @@ class Manners:
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         task = self._rules.get(origin)
-        if task is not None and task.done():
-            if task.cancelled() or task.exception() or task.result().fresh_until_s < time.monotonic():
-                task = None
+        if task is not None and task.done() and _is_stale(task):
+            task = None
         if task is None:
             task = asyncio.create_task(self._fetch_rules(origin), name=f"robots {origin}")
             self._rules[origin] = task
@@ -138,4 +143,6 @@ class Manners:
             return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
         if answer.status >= 400:
             return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_KEPT_S)
-        return Rules(Protego.parse(answer.text), disallows_all=False, fresh_until_s=now_s + ROBOTS_KEPT_S)
+        return Rules(
+            Protego.parse(answer.text), disallows_all=False, fresh_until_s=now_s + ROBOTS_KEPT_S
+        )

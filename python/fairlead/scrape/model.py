@@ -11,22 +11,24 @@ import asyncio
 import re
 import secrets
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx
 import jsonschema
 import orjson
+import polars as pl
 from jsonschema.validators import validator_for
 
 from fairlead.errors import (
+    KINDS,
     FairleadError,
     InvalidRequest,
     RateLimited,
     UpstreamInvalid,
     UpstreamTimeout,
 )
-from fairlead.errors import KINDS
 from fairlead.store.services import Services
 
 PAGE_MAX_CHARS: Final = 200_000
@@ -208,13 +210,12 @@ def shortened(text: str, words: int) -> str:
 def checked_schema(schema: dict[str, Any]) -> Any:
     """A validator. `InvalidRequest` for what is no JSON Schema, is too large, or points elsewhere."""
     if len(orjson.dumps(schema)) > SCHEMA_MAX_CHARS:
-        raise InvalidRequest(
-            f"schema is larger than {SCHEMA_MAX_CHARS} bytes.", param="schema"
-        )
+        raise InvalidRequest(f"schema is larger than {SCHEMA_MAX_CHARS} bytes.", param="schema")
     if any(not ref.startswith("#") for ref in _references(schema)):
         raise InvalidRequest(
             "schema may refer to its own parts only (`$ref` that begins with #).", param="schema"
         )
+    _check_patterns(schema)
     kind = validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
         kind.check_schema(schema)
@@ -223,7 +224,37 @@ def checked_schema(schema: dict[str, Any]) -> Any:
         raise InvalidRequest(
             f"schema is not a JSON Schema: {fault.message[:200]} at /{where}.", param="schema"
         ) from None
-    return kind(schema)
+    # Python's own engine may take for ever on a pattern; ours is linear in the text.
+    return jsonschema.validators.extend(kind, {"pattern": _match_pattern})(schema)
+
+
+def _match_pattern(_: Any, pattern: str, value: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
+    if isinstance(value, str) and not pl.Series([value]).str.contains(pattern)[0]:
+        yield jsonschema.ValidationError(f"{value[:50]!r} does not match {pattern[:100]!r}")
+
+
+def _check_patterns(schema: Any) -> None:
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if "patternProperties" in each:
+                raise InvalidRequest(
+                    "schema may not use patternProperties; name the properties.", param="schema"
+                )
+            pattern = each.get("pattern")
+            if isinstance(pattern, str):
+                try:
+                    pl.Series(["x"]).str.contains(pattern)
+                except pl.exceptions.PolarsError:
+                    raise InvalidRequest(
+                        f"schema has the pattern {pattern[:60]!r}, which is not a regular expression of "
+                        "the kind that is read here: no look-around, no back-references.",
+                        param="schema",
+                    ) from None
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
 
 
 def _references(value: Any) -> list[str]:
@@ -233,9 +264,7 @@ def _references(value: Any) -> list[str]:
         each = waiting.pop()
         if isinstance(each, dict):
             found += [
-                ref
-                for name in ("$ref", "$dynamicRef")
-                if isinstance(ref := each.get(name), str)
+                ref for name in ("$ref", "$dynamicRef") if isinstance(ref := each.get(name), str)
             ]
             waiting.extend(each.values())
         elif isinstance(each, list):

@@ -34,9 +34,7 @@ class GuardedProxy:
 
     async def start(self) -> str:
         """Begins to listen on a free port and returns the proxy's address."""
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", 0, limit=HEAD_MAX_BYTES
-        )
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=HEAD_MAX_BYTES)
         port = self._server.sockets[0].getsockname()[1]
         return f"http://127.0.0.1:{port}"
 
@@ -75,8 +73,12 @@ class GuardedProxy:
         line, _, rest = head.partition(b"\r\n")
         method, target, _ = line.decode("latin-1").split(" ", 2)
         is_tunnel = method == "CONNECT"
-        parts = urlsplit(f"//{target}" if is_tunnel else target)
-        port = parts.port or 80
+        try:
+            parts = urlsplit(f"//{target}" if is_tunnel else target)
+            port = parts.port or 80
+        except ValueError:
+            await _refuse(writer, 403)
+            return
         if not parts.hostname or (not is_tunnel and parts.scheme != "http") or port in BAD_PORTS:
             await _refuse(writer, 403)
             return
@@ -104,7 +106,9 @@ class GuardedProxy:
                     if each and not each.lower().startswith((b"proxy-", b"connection:"))
                 ]
                 request = f"{method} {path} HTTP/1.1\r\n".encode("latin-1")
-                far_writer.write(request + b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n")
+                far_writer.write(
+                    request + b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n"
+                )
                 # The browser must know that nothing more comes on this connection either.
                 async with asyncio.timeout(IDLE_S):
                     answer = await far_reader.readuntil(b"\r\n\r\n")
@@ -146,6 +150,8 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _refuse(writer: asyncio.StreamWriter, status: int) -> None:
-    writer.write(f"HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+    writer.write(
+        f"HTTP/1.1 {status} Refused\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+    )
     async with asyncio.timeout(5.0):
         await writer.drain()

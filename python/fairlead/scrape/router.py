@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import uuid4
 
 import orjson
@@ -18,7 +18,15 @@ from fairlead.scrape.address import checked
 from fairlead.scrape.cache import forget_cached
 from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.jobs.runner import runner_of
-from fairlead.scrape.jobs.table import FIRST_STATUS, Job, Kind, Place, find_job, insert_job, list_pages
+from fairlead.scrape.jobs.table import (
+    FIRST_STATUS,
+    Job,
+    Kind,
+    Place,
+    find_job,
+    insert_job,
+    list_pages,
+)
 from fairlead.scrape.model import Model, checked_schema, extract_by_schema, summarize
 from fairlead.scrape.options import (
     CacheAsk,
@@ -104,7 +112,9 @@ async def summarize_page(
 
 @router.delete("/cache", summary="Forget scraped pages: one address, or all of the caller's")
 async def forget(
-    services: ServicesDep, owner: OwnerDep, ask: CacheAsk | None = Body(None)  # noqa: B008
+    services: ServicesDep,
+    owner: OwnerDep,
+    ask: Annotated[CacheAsk | None, Body()] = None,
 ) -> dict[str, Any]:
     """Drops the caller's own copies."""
     url = checked(ask.url, scraper_of(services).egress) if ask and ask.url else None
@@ -114,7 +124,7 @@ async def forget(
 
 
 @router.get("/scrape/openapi.json", summary="The scraping API as an OpenAPI document")
-async def description(owner: OwnerDep) -> Response:
+async def description(owner: OwnerDep) -> Response:  # noqa: ARG001 - only a key is told
     """OpenAPI 3.0.0, description version 1.0.0."""
     from fairlead.scrape.description import scraping_text  # noqa: PLC0415 - it describes this router
 
@@ -133,9 +143,7 @@ async def within_a_minute() -> AsyncIterator[None]:
         ) from None
 
 
-async def read_page(
-    services: Services, url: str, options: ScrapeOptions, owner: str
-) -> Scraped:
+async def read_page(services: Services, url: str, options: ScrapeOptions, owner: str) -> Scraped:
     """A page, or `InvalidRequest` with what is known of the failure."""
     started = time.monotonic()
     try:
@@ -172,9 +180,7 @@ async def extraction(services: Services, ask: ExtractAsk, owner: str) -> dict[st
     }  # fmt: skip
 
 
-async def _markdown(
-    services: Services, url: str, options: SummarizeOptions, owner: str
-) -> Scraped:
+async def _markdown(services: Services, url: str, options: SummarizeOptions, owner: str) -> Scraped:
     read = options.model_dump(exclude={"temperature", "model", "max_tokens", "instructions"})
     read["extractor_format"] = read["extractor_format"] or "markdown"
     return await read_page(
@@ -198,9 +204,7 @@ def _with_model(scraped: Scraped, name: str, asked: Any) -> dict[str, Any]:
     return {**scraped.document["metadata"], "model": name, "tokens": tokens}
 
 
-def new_job(
-    kind: Kind, owner: str, url: str, asked: dict[str, Any], pages_max: int
-) -> Job:
+def new_job(kind: Kind, owner: str, url: str, asked: dict[str, Any], pages_max: int) -> Job:
     """A job that is about to be stored."""
     return Job(
         id=str(uuid4()), kind=kind, owner=owner, status=FIRST_STATUS[kind], url=url,

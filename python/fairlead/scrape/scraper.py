@@ -16,7 +16,7 @@ from fairlead.egress import Egress
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.browser import Browser
 from fairlead.scrape.cache import Cached, find_cached, store_cached
-from fairlead.scrape.fetch import Fetched, FetchFailed, Fetcher
+from fairlead.scrape.fetch import Fetched, Fetcher, FetchFailed
 from fairlead.scrape.manners import Manners
 from fairlead.scrape.options import ScrapeOptions
 from fairlead.scrape.page.content import main_content, prune
@@ -135,9 +135,7 @@ class Scraper:
                     "The site's robots.txt does not allow this address.", code="robots"
                 )
             delay_s = max(delay_s, rules.delay_s)
-        async with self.manners.turn(
-            url, width=settings.scrape_host_concurrency, delay_s=delay_s
-        ):
+        async with self.manners.turn(url, width=settings.scrape_host_concurrency, delay_s=delay_s):
             if options.needs_browser:
                 return await self.browser.fetch(url, options)
             conditions: dict[str, str] = {}

@@ -55,7 +55,9 @@ async def map_site(ask: MapAsk, services: ServicesDep, owner: OwnerDep) -> dict[
     """
     scraper = scraper_of(services)
     url = checked(ask.url, scraper.egress)
-    patterns = Patterns(include_patterns=ask.include_patterns, exclude_patterns=ask.exclude_patterns)
+    patterns = Patterns(
+        include_patterns=ask.include_patterns, exclude_patterns=ask.exclude_patterns
+    )
     patterns.check()
     started = time.monotonic()
     found: dict[str, None] = {}
@@ -195,7 +197,9 @@ async def _read_result(
         url = checked(result["url"], scraper.egress)
         result["markdown"] = (await scraper.scrape(url, options, owner)).document["content"]
     except (FetchFailed, InvalidRequest) as failure:
-        result["scrapeError"] = failure.reason if isinstance(failure, FetchFailed) else failure.message
+        result["scrapeError"] = (
+            failure.reason if isinstance(failure, FetchFailed) else failure.message
+        )
 
 
 @router.post("/endpoints", status_code=201, summary="Save a scrape or an extraction as an endpoint")
@@ -321,5 +325,3 @@ def _endpoint_view(
         "id": endpoint_id, **definition, "createdAt": iso(moment_of(at_ms)),
         "endpointUrl": f"{base}/api/endpoints/{definition['slug']}",
     }  # fmt: skip
-
-

@@ -16,7 +16,9 @@ FILES_MAX: Final = 50
 FILE_MAX_BYTES: Final = 10 * 1024 * 1024
 
 # Only `<loc>` counts. There is no XML parser, hence no entity that could be expanded.
-_LOC = re.compile(r"<loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]{1,2048}?)\s*(?:\]\]>)?\s*</loc>", re.IGNORECASE)
+_LOC = re.compile(
+    r"<loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]{1,2048}?)\s*(?:\]\]>)?\s*</loc>", re.IGNORECASE
+)
 
 
 async def sitemap_urls(scraper: Scraper, url: str, limit: int) -> list[str]:

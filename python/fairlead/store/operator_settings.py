@@ -33,9 +33,7 @@ class OperatorSettings(BaseModel):
         max_length=300,
         description="The model that extracts and summarizes when `options.model` names none.",
     )
-    scrape_robots: StrictBool = Field(
-        True, description="Whether scraping obeys `robots.txt`."
-    )
+    scrape_robots: StrictBool = Field(True, description="Whether scraping obeys `robots.txt`.")
     scrape_host_delay_ms: StrictInt = Field(
         200,
         ge=0,
@@ -46,7 +44,10 @@ class OperatorSettings(BaseModel):
         2, ge=1, le=32, description="Requests to one host at once."
     )
     scrape_requests_per_minute: StrictInt = Field(
-        600, ge=0, le=1_000_000, description="Calls of the scraping API for each key; 0 is no limit."
+        600,
+        ge=0,
+        le=1_000_000,
+        description="Calls of the scraping API for each key; 0 is no limit.",
     )
     scrape_search_url: StrictStr | None = Field(
         None,

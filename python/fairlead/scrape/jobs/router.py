@@ -64,7 +64,11 @@ async def crawl(
 
 
 @router.post("/crawl/estimate", summary="What a crawl would come to")
-async def estimate(ask: EstimateAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def estimate(
+    ask: EstimateAsk,
+    services: ServicesDep,
+    owner: OwnerDep,  # noqa: ARG001 - only a key is told
+) -> dict[str, Any]:
     """Bounds, not a forecast: nothing is fetched."""
     checked(ask.url, scraper_of(services).egress)
     settings = await scraper_of(services).settings()
@@ -306,7 +310,9 @@ async def _events(
                 )  # fmt: skip
                 return
             if loop.time() > ends_s:
-                yield _event("done", {"status": "timeout", **_progress_view(progress), "done": False})
+                yield _event(
+                    "done", {"status": "timeout", **_progress_view(progress), "done": False}
+                )
                 return
             if not pages:
                 yield b": waiting\n\n"
@@ -344,5 +350,3 @@ def _progress_view(progress: Progress) -> dict[str, int]:
         "total": progress.total, "completed": progress.completed,
         "failed": progress.failed, "pending": progress.pending,
     }  # fmt: skip
-
-

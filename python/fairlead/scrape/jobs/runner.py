@@ -124,13 +124,15 @@ class Runner:
             async with asyncio.timeout(JOB_DEADLINE_S):
                 await _Run(self._services, self._scraper, job, self._tell).run()
         except TimeoutError:
-            await self._end(job, "failed", f"The job was not done within {JOB_DEADLINE_S / 3600:g} h.")
+            await self._end(
+                job, "failed", f"The job was not done within {JOB_DEADLINE_S / 3600:g} h."
+            )
         except FairleadError as error:
             # The database does not answer: the job stands as it is, and is taken up again.
             log.error("job interrupted", job=job.id, error=error.kind)
             await asyncio.sleep(RETRY_S)
         except Exception as error:  # noqa: BLE001 - a defect ends this job, not the others
-            log.error("job failed", job=job.id, error=type(error).__name__, exc_info=True)
+            log.error("job failed", job=job.id, error=type(error).__name__)
             await self._end(job, "failed", "This is a defect of fairlead; its log has more.")
 
     async def _end(self, job: Job, status: str, error: str | None) -> None:
@@ -178,9 +180,7 @@ class _Run:
                     under_way.add(asyncio.create_task(self._read(place)))
                 if not under_way:
                     break
-                done, under_way = await asyncio.wait(
-                    under_way, return_when=asyncio.FIRST_COMPLETED
-                )
+                done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
         finally:
@@ -292,9 +292,7 @@ def finish(con: Connection, services: Services, job: Job) -> None:
     conclude(con, services, job, status, error)
 
 
-def conclude(
-    con: Connection, services: Services, job: Job, status: str, error: str | None
-) -> bool:
+def conclude(con: Connection, services: Services, job: Job, status: str, error: str | None) -> bool:
     """Ends a job and tells its listener; False when it had ended already."""
     at_ms = now_ms()
     expires_at_ms = at_ms + retention_ms(con)
@@ -308,7 +306,9 @@ def conclude(
     }  # fmt: skip
     if error is not None:
         data["error"] = error
-    event = {"failed": "crawl.failed", "cancelled": "crawl.cancelled"}.get(status, "crawl.completed")
+    event = {"failed": "crawl.failed", "cancelled": "crawl.cancelled"}.get(
+        status, "crawl.completed"
+    )
     announce(con, services, job, event, data, "end")
     return True
 
@@ -360,4 +360,3 @@ async def running(services: Services) -> AsyncIterator[Runner]:
     finally:
         services.rooms.pop(Runner, None)
         services.rooms.pop(Scraper, None)
-

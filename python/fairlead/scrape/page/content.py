@@ -11,7 +11,17 @@ from fairlead.scrape.page.tree import TEXT, Node
 
 _CHROME_TAGS: Final = frozenset(["nav", "footer", "aside", "form", "menu"])
 _CHROME_ROLES: Final = frozenset(
-    "navigation banner contentinfo complementary search menu menubar dialog alert".split()
+    [
+        "navigation",
+        "banner",
+        "contentinfo",
+        "complementary",
+        "search",
+        "menu",
+        "menubar",
+        "dialog",
+        "alert",
+    ]
 )
 _CHROME_NAME = re.compile(
     r"(?:^|[\s_-])(?:nav(?:bar|igation)?|menu|side-?bar|foot(?:er)?|bread-?crumbs?|share|sharing|social|comments?"
@@ -24,8 +34,26 @@ _CONTENT_NAME = re.compile(
     r"(?:^|[\s_-])(?:article|post|entry|content|body|main|story|text|document|markdown)(?:$|[\s_-])",
     re.IGNORECASE,
 )
-_TEXT_TAGS: Final = frozenset("p pre blockquote dd td li".split())
-_NEVER_CHROME: Final = frozenset("body main article h1 h2 p pre code table span a td tr tbody #text".split())
+_TEXT_TAGS: Final = frozenset(["p", "pre", "blockquote", "dd", "td", "li"])
+_NEVER_CHROME: Final = frozenset(
+    [
+        "body",
+        "main",
+        "article",
+        "h1",
+        "h2",
+        "p",
+        "pre",
+        "code",
+        "table",
+        "span",
+        "a",
+        "td",
+        "tr",
+        "tbody",
+        "#text",
+    ]
+)
 _HEADINGS: Final = frozenset(["h1", "h2"])
 
 
@@ -136,7 +164,7 @@ def prune(root: Node) -> None:
     """`fitMarkdown`: takes out blocks that say little, by what share of them is links and how many
     words they have. Headings, tables and code stay.
     """
-    kept: Final = frozenset("table pre h1 h2 h3 h4 h5 h6 figure".split())
+    kept: Final = frozenset(["table", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "figure"])
     inner = kept | frozenset(["td", "th", "tr", "tbody", "thead", "a", "span", "code", TEXT])
     waiting = list(root.children)
     while waiting:
@@ -144,7 +172,9 @@ def prune(root: Node) -> None:
         if node.tag in inner:
             continue
         text = node.size - node.linked
-        if node.tag in {"div", "section", "ul", "ol", "p", "figure", "dl"} and not any(node.find(kept)):
+        if node.tag in {"div", "section", "ul", "ol", "p", "figure", "dl"} and not any(
+            node.find(kept)
+        ):
             density = text / node.size if node.size else 0.0
             words = len(node.line().split()) if node.size < 40 else 9
             if density < 0.48 or words < 2:

@@ -13,16 +13,55 @@ from urllib.parse import urljoin
 from fairlead.scrape.page.tree import TEXT, Node
 
 _BLOCKS: Final = frozenset(
-    "address article aside blockquote body center dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 "
-    "h4 h5 h6 header hr li main menu nav ol p pre section summary table ul".split()
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "center",
+        "dd",
+        "details",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "header",
+        "hr",
+        "li",
+        "main",
+        "menu",
+        "nav",
+        "ol",
+        "p",
+        "pre",
+        "section",
+        "summary",
+        "table",
+        "ul",
+    ]
 )
 _BLANKS = re.compile(r"[ \t\r\n\f\u00a0]+")
 _DOUBLE = re.compile(r" {2,}")
 _GAPS = re.compile(r"\n{3,}")
 _SPECIAL = re.compile(r"([\\`*_\[\]<])")
 _LINE_START = re.compile(r"^(#{1,6}\s|[-+]\s|>\s?|\d+[.)]\s)")
-_INVISIBLE = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad\U000e0000-\U000e007f]")
-_LANGUAGE = re.compile(r"(?:^|\s)(?:lang(?:uage)?|highlight(?:-source)?|brush:?)[-_ ]([A-Za-z0-9+#.-]{1,20})")
+_INVISIBLE = re.compile(
+    "[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad\U000e0000-\U000e007f]"
+)
+_LANGUAGE = re.compile(
+    r"(?:^|\s)(?:lang(?:uage)?|highlight(?:-source)?|brush:?)[-_ ]([A-Za-z0-9+#.-]{1,20})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +79,12 @@ def markdown_of(root: Node, style: Style) -> str:
     return _INVISIBLE.sub("", _GAPS.sub("\n\n", text)).strip()
 
 
+_BARE: Final = Style("", links=False, images=False)
+
+
 def plain_of(root: Node) -> str:
     """The element's text, a line for each block."""
-    lines: list[str] = []
-    for block in _blocks(root, Style("", links=False, images=False), plain=True):
-        if stripped := block.strip():
-            lines.append(stripped)
+    lines = [block.strip() for block in _blocks(root, _BARE, plain=True) if block.strip()]
     return _INVISIBLE.sub("", "\n".join(lines)).strip()
 
 
@@ -71,8 +110,41 @@ def _blocks(node: Node, style: Style, *, plain: bool = False) -> list[str]:
 
 
 _INLINE: Final = frozenset(
-    "#text a abbr b bdi bdo br cite code data del dfn em i img ins kbd label mark q s samp small span strong sub sup time u var "
-    "wbr picture source".split()
+    [
+        "#text",
+        "a",
+        "abbr",
+        "b",
+        "bdi",
+        "bdo",
+        "br",
+        "cite",
+        "code",
+        "data",
+        "del",
+        "dfn",
+        "em",
+        "i",
+        "img",
+        "ins",
+        "kbd",
+        "label",
+        "mark",
+        "q",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strong",
+        "sub",
+        "sup",
+        "time",
+        "u",
+        "var",
+        "wbr",
+        "picture",
+        "source",
+    ]
 )
 
 
@@ -133,7 +205,7 @@ def _items(node: Node, style: Style, *, plain: bool) -> list[str]:
     return lines
 
 
-_LAYOUT: Final = frozenset("ul ol table pre h1 h2 h3 section article".split())
+_LAYOUT: Final = frozenset(["ul", "ol", "table", "pre", "h1", "h2", "h3", "section", "article"])
 
 
 def _table(node: Node, style: Style, *, plain: bool) -> list[str]:
@@ -148,12 +220,15 @@ def _table(node: Node, style: Style, *, plain: bool) -> list[str]:
                 found += _blocks(cell, style, plain=plain)
         return found
     texts = [
-        [_tidy(_inlines(cell, style, plain=plain)).replace("\n", " ") for cell in row] for row in rows
+        [_tidy(_inlines(cell, style, plain=plain)).replace("\n", " ") for cell in row]
+        for row in rows
     ]
     if plain:
         return ["\t".join(row) for row in texts]
     width = max(len(row) for row in texts)
-    texts = [[cell.replace("|", "\\|") for cell in row] + [""] * (width - len(row)) for row in texts]
+    texts = [
+        [cell.replace("|", "\\|") for cell in row] + [""] * (width - len(row)) for row in texts
+    ]
     head, *body = texts
     return ["\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * width, *body])]
 

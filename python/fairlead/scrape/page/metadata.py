@@ -31,7 +31,9 @@ def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:
         found["language"] = language
     for node in tree.css("meta[content]"):
         attributes = node.attributes
-        said = attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or ""
+        said = (
+            attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or ""
+        )
         name = _NAMES.get(said.lower())
         if name and name not in found and (text := _value(attributes.get("content"))):
             found[name] = text
@@ -40,7 +42,9 @@ def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:
         found["canonical"] = href
     if "title" not in found:
         heading = tree.css_first("h1")
-        text = found.get("ogTitle") or (_value(heading.text(deep=True)) if heading is not None else "")
+        text = found.get("ogTitle") or (
+            _value(heading.text(deep=True)) if heading is not None else ""
+        )
         if text:
             found["title"] = text
     return found

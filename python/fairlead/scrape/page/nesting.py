@@ -13,7 +13,29 @@ from typing import Final
 OPEN_MAX: Final = 512
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)[^>]*>")
 _VOID: Final = frozenset(
-    "area base br col embed hr img input link meta source track wbr p li td th tr option dt dd".split()
+    [
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "source",
+        "track",
+        "wbr",
+        "p",
+        "li",
+        "td",
+        "th",
+        "tr",
+        "option",
+        "dt",
+        "dd",
+    ]
 )
 
 

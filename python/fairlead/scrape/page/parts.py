@@ -66,7 +66,10 @@ def tables_of(root: Node) -> list[dict[str, Any]]:
     """`caption`, `headers` and `rows` of each table that holds data."""
     found: list[dict[str, Any]] = []
     for table in islice(root.find(_TABLE), TABLES_MAX):
-        if next(table.find(_TABLE), None) is not None or table.attributes.get("role") in {"presentation", "none"}:
+        if next(table.find(_TABLE), None) is not None or table.attributes.get("role") in {
+            "presentation",
+            "none",
+        }:
             continue
         rows = rows_of(table)[:ROWS_MAX]
         texts = [[cell.line() for cell in row] for row in rows]

@@ -20,8 +20,30 @@ NODES_MAX: Final = 300_000
 TEXT: Final = "#text"
 
 _NEVER: Final = frozenset(
-    "script style noscript template iframe object embed canvas link meta svg input button select textarea dialog head "
-    "audio video math _comment -comment".split()
+    [
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "iframe",
+        "object",
+        "embed",
+        "canvas",
+        "link",
+        "meta",
+        "svg",
+        "input",
+        "button",
+        "select",
+        "textarea",
+        "dialog",
+        "head",
+        "audio",
+        "video",
+        "math",
+        "_comment",
+        "-comment",
+    ]
 )
 _HIDDEN_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])", re.IGNORECASE
@@ -29,7 +51,29 @@ _HIDDEN_STYLE = re.compile(
 _BLANKS = re.compile(r"\s+")
 _NO_ATTRIBUTES: Final[dict[str, str | None]] = {}
 # Elements whose attributes nobody asks for; reading them is half of the walk.
-_BARE: Final = frozenset("b i em strong br tr tbody thead tfoot li dt dd h3 h4 h5 h6 u s del".split())
+_BARE: Final = frozenset(
+    [
+        "b",
+        "i",
+        "em",
+        "strong",
+        "br",
+        "tr",
+        "tbody",
+        "thead",
+        "tfoot",
+        "li",
+        "dt",
+        "dd",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "u",
+        "s",
+        "del",
+    ]
+)
 
 
 class Node:
@@ -39,7 +83,17 @@ class Node:
     paragraphs of some length, `links` the number of links.
     """
 
-    __slots__ = ("attributes", "children", "linked", "links", "parent", "running", "size", "tag", "text")
+    __slots__ = (
+        "attributes",
+        "children",
+        "linked",
+        "links",
+        "parent",
+        "running",
+        "size",
+        "tag",
+        "text",
+    )
 
     def __init__(self, tag: str, parent: Node | None, text: str = "") -> None:
         self.tag = tag
@@ -155,8 +209,19 @@ def tree_of(parser: LexborHTMLParser) -> Node | None:
     return root
 
 
-_VOID: Final = frozenset("area base br col hr img source track wbr".split())
-_KEPT_ATTRIBUTES: Final = ("href", "src", "alt", "title", "class", "id", "colspan", "rowspan", "lang", "datetime")
+_VOID: Final = frozenset(["area", "base", "br", "col", "hr", "img", "source", "track", "wbr"])
+_KEPT_ATTRIBUTES: Final = (
+    "href",
+    "src",
+    "alt",
+    "title",
+    "class",
+    "id",
+    "colspan",
+    "rowspan",
+    "lang",
+    "datetime",
+)
 
 
 def _opening(node: Node, base: str) -> str:

@@ -47,7 +47,9 @@ class Scraping:
         return answer.json()
 
     async def scrape(self, url: str, *, expect: int = 200, **options: Any) -> Any:
-        return await self.ask("POST", "/api/scrape", {"url": url, "options": options}, expect=expect)
+        return await self.ask(
+            "POST", "/api/scrape", {"url": url, "options": options}, expect=expect
+        )
 
     def as_owner(self, owner: str) -> Scraping:
         return Scraping(self.client, self.services, owner)

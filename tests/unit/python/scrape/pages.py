@@ -1,4 +1,5 @@
 """Pages of the kinds that the web has, with `[[` and `]]` around what belongs to the content."""
+# ruff: noqa: E501, RUF001, ISC004 - pages are as wide as pages are, and in whatever script
 
 from __future__ import annotations
 

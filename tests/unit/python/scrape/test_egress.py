@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from fairlead.egress import Egress, Forbidden, GuardedTransport
-from fairlead.scrape.fetch import FetchFailed, Fetcher
+from fairlead.scrape.fetch import Fetcher, FetchFailed
 from fairlead.scrape.proxy import GuardedProxy
 
 pytestmark = pytest.mark.anyio
@@ -35,7 +35,14 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
 
 def test_networks_are_allowed_by_name_and_metadata_never() -> None:
     guard = Egress("127.0.0.0/8, 10.1.0.0/16,fc00::/7,169.254.0.0/16,fe80::/10")
-    for address in ("127.0.0.1", "127.255.0.1", "10.1.2.3", "fc00::1", "::ffff:127.0.0.1", "8.8.8.8"):
+    for address in (
+        "127.0.0.1",
+        "127.255.0.1",
+        "10.1.2.3",
+        "fc00::1",
+        "::ffff:127.0.0.1",
+        "8.8.8.8",
+    ):
         assert guard.allows(address), address
     for address in (
         "10.2.0.1", "192.168.0.1", "::1", "169.254.169.254", "fe80::1", "fe80::1%eth0", "fd00:ec2::254",

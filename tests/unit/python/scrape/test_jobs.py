@@ -197,7 +197,7 @@ async def test_a_crawl_may_begin_with_the_sitemap(scraping, site) -> None:
 
 async def test_every_event_of_a_crawl_is_announced_in_its_own_transaction(scraping, site) -> None:
     told: list[Any] = []
-    scraping.services.announce = lambda con, announcement: told.append(announcement)
+    scraping.services.announce = lambda _, announcement: told.append(announcement)
     started = await scraping.ask(
         "POST", "/api/crawl",
         {"url": site.url("/pages/0"), "limit": 3, "webhook": site.url("/hook")},
@@ -207,7 +207,9 @@ async def test_every_event_of_a_crawl_is_announced_in_its_own_transaction(scrapi
     assert len(base64.b64decode(secret[6:])) == 32
     answer = await ended(scraping, f"/api/crawl/{started['id']}")
     assert secret not in json.dumps(answer)
-    assert [each.type for each in told] == ["crawl.started"] + ["crawl.page"] * 3 + ["crawl.completed"]
+    assert [each.type for each in told] == ["crawl.started"] + ["crawl.page"] * 3 + [
+        "crawl.completed"
+    ]
     assert len({each.id for each in told}) == 5
     assert {(each.uri, each.secret, each.owner) for each in told} == {
         (site.url("/hook"), secret, "k1")

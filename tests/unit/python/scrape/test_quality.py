@@ -24,7 +24,9 @@ def words(text: str) -> Counter[str]:
 
 
 def wanted_and_html(source: str) -> tuple[str, str]:
-    wanted = " ".join(re.sub(r"<[^>]*>", " ", part) for part in re.findall(r"\[\[(.*?)\]\]", source, re.DOTALL))
+    wanted = " ".join(
+        re.sub(r"<[^>]*>", " ", part) for part in re.findall(r"\[\[(.*?)\]\]", source, re.DOTALL)
+    )
     return wanted, source.replace("[[", "").replace("]]", "")
 
 
@@ -57,7 +59,12 @@ def test_on_the_whole_it_is_no_worse_than_trafilatura() -> None:
         wanted, html = wanted_and_html(PAGES[name])
         mine.append(f1(ours(html), wanted))
         theirs.append(f1(trafilatura.extract(html) or "", wanted))
-    print({name: (round(a, 3), round(b, 3)) for name, a, b in zip(sorted(PAGES), mine, theirs, strict=True)})
+    print(
+        {
+            name: (round(a, 3), round(b, 3))
+            for name, a, b in zip(sorted(PAGES), mine, theirs, strict=True)
+        }
+    )
     assert statistics.mean(mine) >= 0.95
     assert statistics.mean(mine) >= statistics.mean(theirs)
 
@@ -69,7 +76,11 @@ def test_the_same_text_gives_the_same_content() -> None:
 
 
 def test_a_page_of_100_kb_takes_milliseconds() -> None:
-    paragraph = "<p>" + "A sentence of some length, with <b>bold</b> words and a <a href=/x>link</a>. " * 8 + "</p>"
+    paragraph = (
+        "<p>"
+        + "A sentence of some length, with <b>bold</b> words and a <a href=/x>link</a>. " * 8
+        + "</p>"
+    )
     html = f"<body><main>{paragraph * (100_000 // len(paragraph))}</main></body>"
     best = min(_timed(html) for _ in range(3))
     assert best < 0.5

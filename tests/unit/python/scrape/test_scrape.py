@@ -107,7 +107,9 @@ async def test_an_empty_page_is_a_success_with_nothing_in_it(scraping, site) -> 
         ("/inward?to=http://127.0.0.1:6379/", "redirects"),
     ],
 )  # fmt: skip
-async def test_a_page_that_was_not_read_is_a_failure(scraping, site, path: str, reason: str) -> None:
+async def test_a_page_that_was_not_read_is_a_failure(
+    scraping, site, path: str, reason: str
+) -> None:
     answer = await scraping.scrape(site.url(path), expect=400)
     assert answer["success"] is False
     assert answer["error"].endswith(".")
@@ -122,10 +124,10 @@ async def test_redirects_are_followed_and_told(scraping, site) -> None:
     assert len(answer["metadata"]["redirects"]) == 3
 
 
-@pytest.mark.parametrize(
-    ("path", "words"), [("/latin", "naïve — résumé"), ("/lying", "你好世界")]
-)
-async def test_bytes_decide_what_the_header_lies_about(scraping, site, path: str, words: str) -> None:
+@pytest.mark.parametrize(("path", "words"), [("/latin", "naïve — résumé"), ("/lying", "你好世界")])
+async def test_bytes_decide_what_the_header_lies_about(
+    scraping, site, path: str, words: str
+) -> None:
     answer = await scraping.scrape(site.url(path), extractorFormat="text")
     assert words in answer["content"]
 
@@ -148,7 +150,7 @@ PRIVATE = [
     "http://[::1]/", "http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/", "http://[64:ff9b::7f00:1]/",
     "http://127.0.0.1./", "http://localhost/", "http://LOCALHOST:8080/", "http://169.254.169.254/",
     "http://[fe80::1]/", "http://100.64.0.1/", "http://10.0.0.5/", "http://192.168.1.1/", "http://0.0.0.0/",
-    "http://224.0.0.1/", "http://[fd00:ec2::254]/", "http://１２７.0.0.1/", "http://127。0。0。1/",
+    "http://224.0.0.1/", "http://[fd00:ec2::254]/", "http://\uff11\uff12\uff17.0.0.1/", "http://127\u30020\u30020\u30021/",
     "http://[2002:7f00:1::]/",
 ]  # fmt: skip
 
@@ -193,7 +195,10 @@ async def test_a_minute_has_room_for_so_many_calls(tmp_path, site) -> None:
         for _ in range(3):
             await scraping.ask("GET", "/api/crawl")
         answer = await scraping.ask("GET", "/api/crawl", expect=429)
-        assert answer == {"success": False, "error": "Too many requests: slow down and retry later."}
+        assert answer == {
+            "success": False,
+            "error": "Too many requests: slow down and retry later.",
+        }
         await scraping.as_owner("another").ask("GET", "/api/crawl")
 
 
