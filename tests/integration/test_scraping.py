@@ -244,6 +244,19 @@ def test_a_crawl_survives_kill_9_at_the_page_it_reached(gateways: Any, site: Sit
     assert after["progress"] == {"total": 30, "completed": 30, "failed": 0, "pending": 0}
 
 
+def test_progress_comes_while_the_crawl_is_under_way(caller: httpx.Client, site: Site) -> None:
+    body = {"url": site.url("/slow/1?s=0.2"), "limit": 20, "crawlOptions": {"maxConcurrentCrawlers": 1}}
+    job_id = expect(caller.post("/api/crawl", json=body), 200)["id"]
+    with caller.stream("GET", f"/api/crawl/{job_id}/stream") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = answer.iter_lines()
+        assert next(line for line in lines if line.startswith("event: page"))
+        assert caller.get(f"/api/crawl/{job_id}").json()["status"] == "scraping"
+        expect(caller.delete(f"/api/crawl/{job_id}"), 200)
+        rest = list(lines)
+    assert any(line.startswith("data: ") and '"status":"cancelled"' in line for line in rest)
+
+
 needs_browser = pytest.mark.skipif(
     not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
     reason="there is no Chromium on this machine",
@@ -273,6 +286,9 @@ def test_a_browser_runs_scripts_and_actions_behind_the_same_guard(
         "options": {"extractorFormat": "text", "actions": actions},
     }
     assert "hello world" in expect(caller.post("/api/scrape", json=body), 200)["content"]
+    # What the page's own script asks for passes the same guard.
+    metadata = site.url("/scripted?to=http://169.254.169.254/latest/&n=1")
+    expect(caller.post("/api/scrape", json={"url": metadata, "options": options}), 200)
     body["options"] = {"actions": [{"type": "click", "selector": "#nothing", "timeout": 50}]}
     failed = expect(caller.post("/api/scrape", json=body), 400)
     assert failed["error"].startswith("actions[0] (click) failed")

@@ -135,11 +135,10 @@ impl Principal {
             | (Tier::Key, Self::Key(_))
             | (Tier::Inference, Self::Key(_) | Self::Session { .. } | Self::Local)
             | (Tier::Management | Tier::Session, Self::Session { .. } | Self::Local) => Ok(()),
-            (Tier::Key, _) => Err(Error::client(
-                Kind::Unauthenticated,
-                "A gateway API key is required: send `X-API-Key: sk-fl-...`.",
-            )
-            .about("X-API-Key")),
+            (Tier::Key, _) => {
+                Err(Error::client(Kind::Unauthenticated, "A gateway API key is required: send `X-API-Key: sk-fl-...`.")
+                    .about("X-API-Key"))
+            }
             (Tier::Inference, Self::Anonymous) if !require_api_key => Ok(()),
             (Tier::Inference, Self::Anonymous) => Err(Error::client(
                 Kind::Unauthenticated,

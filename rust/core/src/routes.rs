@@ -298,7 +298,8 @@ mod tests {
     #[test]
     fn every_route_finds_itself() {
         for route in ROUTES {
-            let example = route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1").replace("{slug}", "abc");
+            let example =
+                route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1").replace("{slug}", "abc");
             assert_eq!(path_of(route.method, &example), Some(route.path));
         }
     }
@@ -337,6 +338,16 @@ mod tests {
         ] {
             assert!(!matches!(find("GET", path), Match::Found { .. }), "{path}");
         }
+    }
+
+    #[test]
+    fn a_refused_credential_is_an_invalid_key_where_only_keys_count() {
+        let fault = || Error::client(Kind::Forbidden, "The API key is banned.");
+        assert_eq!(Tier::Key.tell(fault()).kind, Kind::Unauthenticated);
+        assert_eq!(Tier::Inference.tell(fault()).kind, Kind::Forbidden);
+        assert_eq!(surface_at("/api/crawl/x/errors"), Some(Surface::Scraping));
+        assert_eq!(surface_at("/api/keys"), Some(Surface::Management));
+        assert_eq!(surface_at("/api/crawler"), None);
     }
 
     #[test]

@@ -10,8 +10,10 @@ import httpx
 import pytest
 
 from fairlead.egress import Egress, Forbidden, GuardedTransport
+from fairlead.errors import Refusal
 from fairlead.scrape.fetch import Fetcher, FetchFailed
 from fairlead.scrape.proxy import GuardedProxy
+from fairlead.settings import ServeSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -50,6 +52,13 @@ def test_networks_are_allowed_by_name_and_metadata_never() -> None:
     ):  # fmt: skip
         assert not guard.allows(address), address
     assert not Egress().allows("127.0.0.1")
+
+
+def test_a_list_of_networks_that_is_none_does_not_start() -> None:
+    for wrong in ("10.0.0.1/8", "nonsense", "10.0.0.0/8;11.0.0.0/8"):
+        with pytest.raises(Refusal) as refusal:
+            ServeSettings.load(allow_private_fetch=wrong)
+        assert "FAIRLEAD_ALLOW_PRIVATE_FETCH" in refusal.value.sentence
 
 
 async def test_a_name_that_mixes_addresses_is_not_dialled(names, site) -> None:
