@@ -245,7 +245,11 @@ def test_a_crawl_survives_kill_9_at_the_page_it_reached(gateways: Any, site: Sit
 
 
 def test_progress_comes_while_the_crawl_is_under_way(caller: httpx.Client, site: Site) -> None:
-    body = {"url": site.url("/slow/1?s=0.2"), "limit": 20, "crawlOptions": {"maxConcurrentCrawlers": 1}}
+    body = {
+        "url": site.url("/slow/1?s=0.2"),
+        "limit": 20,
+        "crawlOptions": {"maxConcurrentCrawlers": 1},
+    }
     job_id = expect(caller.post("/api/crawl", json=body), 200)["id"]
     with caller.stream("GET", f"/api/crawl/{job_id}/stream") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")

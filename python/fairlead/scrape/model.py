@@ -228,7 +228,9 @@ def checked_schema(schema: dict[str, Any]) -> Any:
     return jsonschema.validators.extend(kind, {"pattern": _match_pattern})(schema)
 
 
-def _match_pattern(_: Any, pattern: str, value: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
+def _match_pattern(
+    _: Any, pattern: str, value: Any, __: Any
+) -> Iterator[jsonschema.ValidationError]:
     if isinstance(value, str) and not pl.Series([value]).str.contains(pattern)[0]:
         yield jsonschema.ValidationError(f"{value[:50]!r} does not match {pattern[:100]!r}")
 

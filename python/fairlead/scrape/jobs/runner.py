@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from fairlead.errors import FairleadError
+from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.moment import now_ms
 from fairlead.scrape.cache import sweep_cache
 from fairlead.scrape.fetch import FetchFailed
@@ -221,6 +221,17 @@ class _Run:
             failure = fault
         except TimeoutError:
             failure = FetchFailed("The page was not done in time.", code="timeout")
+        except InvalidRequest as fault:
+            # What was asked for cannot be done here, such as a browser where there is none.
+            failure = FetchFailed(fault.message, code="invalid_request")
+        except FairleadError:
+            # The database does not answer: this is no fault of the page.
+            raise
+        except Exception as error:  # noqa: BLE001 - one page's defect is not the job's
+            log.error("page failed", job=self._job.id, error=type(error).__name__)
+            failure = FetchFailed(
+                "This is a defect of fairlead; its log has more.", code="internal"
+            )
         # From here to the end of the write nothing else of this job runs that takes a number.
         page: Page | None = None
         found: list[Place] = self._from_sitemap

@@ -238,6 +238,36 @@ async def test_a_job_goes_on_after_a_restart_from_the_page_it_reached(tmp_path, 
     assert again <= 2, "only what was under way is fetched twice"
 
 
+async def test_a_job_ends_where_there_is_no_browser_for_it(scraping, site, monkeypatch) -> None:
+    monkeypatch.setattr("fairlead.scrape.browser.PROGRAMS", ("no-such-browser",))
+    options = {"useBrowser": True}
+    answer = await crawled(scraping, site.url("/article"), scrapeOptions=options)
+    assert answer["status"] == "failed"
+    assert (
+        "pip install 'fairlead[browser]'" in answer["error"] or "apt-get install" in answer["error"]
+    )
+    refused = await scraping.scrape(site.url("/article"), expect=400, **options)
+    assert "install" in refused["error"]
+
+
+async def test_a_page_that_breaks_the_reader_is_one_failed_page(
+    scraping, site, monkeypatch
+) -> None:
+    from fairlead.scrape import scraper
+
+    real = scraper.extract
+
+    def broken(fetched: Any, options: Any) -> Any:
+        if fetched.url.endswith("/pages/2"):
+            raise RuntimeError("a defect")
+        return real(fetched, options)
+
+    monkeypatch.setattr(scraper, "extract", broken)
+    answer = await crawled(scraping, site.url("/pages/0"), maxDepth=1)
+    assert answer["status"] == "completed"
+    assert answer["progress"] == {"total": 3, "completed": 2, "failed": 1, "pending": 0}
+
+
 async def test_ended_jobs_expire(scraping, site) -> None:
     answer = await crawled(scraping, site.url("/empty"))
     assert answer["expiresAt"] > answer["completedAt"]
