@@ -79,8 +79,8 @@ class Exchange:
         """The client is gone: the work stops and settles."""
 
 def routes() -> list[dict[str, Any]]:
-    """The route table: ``method``, ``path``, ``tier``, ``answered_by``, ``endpoint``, ``body_limit_bytes``,
-    ``takes_form`` and ``summary`` of each.
+    """The route table: ``method``, ``path``, ``tier``, ``answered_by``, ``endpoint``, ``surface``,
+    ``body_limit_bytes``, ``takes_form`` and ``summary`` of each.
     """
 
 def error_kinds() -> list[dict[str, Any]]:

@@ -50,10 +50,11 @@ class Management:
 
 
 @asynccontextmanager
-async def run_management(data_dir: Path) -> AsyncIterator[Management]:
+async def run_management(data_dir: Path, **settings: Any) -> AsyncIterator[Management]:
     """Starts the application on a data directory and stops it."""
     config = ControlConfig.model_validate(
         {
+            **settings,
             "data_dir": data_dir,
             "link_token": LINK_TOKEN,
             "control_socket": data_dir / "run" / "control.sock",

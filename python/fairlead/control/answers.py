@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fairlead import _core
 from fairlead.caller import caller_of
 from fairlead.errors import (
     FairleadError,
@@ -29,22 +31,39 @@ _SHOULD = re.compile(r"^\w+ should ")
 _ASIDE = re.compile(r" after validation|, unable to parse string as an? \w+")
 
 
-def error_response(error: FairleadError, request_id: str | None) -> Response:
-    """The answer that an error is."""
-    body = {
-        "error": {
-            "message": error.message,
-            "type": error.type,
-            "code": error.kind,
-            "param": error.param,
-        },
-        "requestId": request_id,
-        **error.extra,
-    }
+def error_response(
+    error: FairleadError, request_id: str | None, path: str | None = None
+) -> Response:
+    """The answer that an error is, in the shape of the surface that the path belongs to."""
+    body: dict[str, object] = (
+        {"success": False, "error": error.message, **error.extra}
+        if path is not None and is_scraping(path)
+        else {
+            "error": {
+                "message": error.message,
+                "type": error.type,
+                "code": error.kind,
+                "param": error.param,
+            },
+            "requestId": request_id,
+            **error.extra,
+        }
+    )
     headers = {"cache-control": "no-store"}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)
     return Response(orjson.dumps(body), error.status, headers, "application/json")
+
+
+def is_scraping(path: str) -> bool:
+    """Whether the path is one of the scraping API, which has an error shape of its own."""
+    return _scraping_paths().fullmatch(path) is not None
+
+
+@cache
+def _scraping_paths() -> re.Pattern[str]:
+    paths = {str(route["path"]) for route in _core.routes() if route["surface"] == "scraping"}
+    return re.compile("|".join(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path)) for path in paths))
 
 
 def invalid_request(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
@@ -83,13 +102,17 @@ def install_handlers(app: FastAPI) -> None:
     """
 
     async def on_fairlead(request: Request, error: FairleadError) -> Response:
-        return error_response(error, caller_of(request).request_id)
+        return error_response(error, caller_of(request).request_id, request.url.path)
 
     async def on_invalid(request: Request, error: RequestValidationError) -> Response:
-        return error_response(invalid_request(error.errors()), caller_of(request).request_id)
+        return error_response(
+            invalid_request(error.errors()), caller_of(request).request_id, request.url.path
+        )
 
     async def on_http(request: Request, error: HTTPException) -> Response:
-        answer = error_response(_of_status(error.status_code), caller_of(request).request_id)
+        answer = error_response(
+            _of_status(error.status_code), caller_of(request).request_id, request.url.path
+        )
         if error.headers:
             answer.headers.update(error.headers)
         return answer

@@ -68,13 +68,16 @@ class Gate:
         async def send_on(message: Message) -> None:
             nonlocal started
             started = True
+            if message["type"] == "http.response.start" and _is_stream(message):
+                # It lasts as long as what it tells of; its maker bounds it.
+                deadline.reschedule(None)
             await send(message)
 
         if worker_id := headers.get("x-fairlead-worker", b"").decode("latin-1"):
             self._workers.forwarded(worker_id)
         try:
             scope[SCOPE_KEY] = _caller(headers, request_id)
-            async with asyncio.timeout(REQUEST_DEADLINE_S):
+            async with asyncio.timeout(REQUEST_DEADLINE_S) as deadline:
                 if scope["method"] in WITH_BODY:
                     body = await read_body(receive)
                     if body and not is_form(scope["method"], scope["path"], headers):
@@ -112,6 +115,13 @@ def is_form(method: str, path: str, headers: dict[str, bytes]) -> bool:
     return kind == b"application/x-www-form-urlencoded" and (method, path) in FORMS
 
 
+def _is_stream(message: Message) -> bool:
+    return any(
+        name == b"content-type" and value.startswith(b"text/event-stream")
+        for name, value in message["headers"]
+    )
+
+
 def _own_headers(scope: Scope) -> dict[str, bytes]:
     # The relay strips what a caller sends under these names, so each is there once at most.
     return {
@@ -142,4 +152,4 @@ def _caller(headers: dict[str, bytes], request_id: str | None) -> Caller:
 async def _refuse(
     error: FairleadError, request_id: str | None, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    await error_response(error, request_id)(scope, receive, send)
+    await error_response(error, request_id, scope["path"])(scope, receive, send)

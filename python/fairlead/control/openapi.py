@@ -44,6 +44,13 @@ SCHEMES: dict[str, Any] = {
     },
 }
 
+SCHEMES["scraping"] = {
+    "type": "apiKey",
+    "in": "header",
+    "name": "X-API-Key",
+    "description": "A gateway API key, `sk-fl-...`.",
+}
+
 # Who may pass a tier, as alternatives.
 TIERS: dict[str, list[dict[str, list[str]]]] = {
     "public": [],
@@ -52,6 +59,7 @@ TIERS: dict[str, list[dict[str, list[str]]]] = {
     "admin": [{"session": []}, {"local": []}, {"token": ["admin"]}, {"key": ["manage"]}],
     "session": [{"session": []}, {"local": []}],
     "account": [{"session": []}, {"local": []}],
+    "key": [{"scraping": []}],
 }
 
 ERROR_SCHEMA: dict[str, Any] = {

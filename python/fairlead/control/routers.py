@@ -13,6 +13,10 @@ from fairlead.gateway.providers.router import router as providers
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
+from fairlead.scrape.jobs.router import router as scrape_jobs
+from fairlead.scrape.router import router as scrape
+from fairlead.scrape.site_router import router as scrape_sites
+from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
 from fairlead.store.services import BackgroundTask
 from fairlead.usage.router import router as usage
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
@@ -31,6 +35,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     usage,
     token_limits,
     webhooks,
+    scrape,
+    scrape_jobs,
+    scrape_sites,
     health,
 )
-TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS, *WEBHOOK_TASKS)
+TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS, *WEBHOOK_TASKS, *SCRAPE_TASKS)

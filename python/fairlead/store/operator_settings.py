@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from fairlead.store.file import Connection
@@ -39,6 +39,37 @@ class OperatorSettings(BaseModel):
     brute_force_protection: StrictBool = Field(
         True,
         description="Whether wrong passwords lock an address. Security: needs `currentPassword`.",
+    )
+    scrape_model: StrictStr | None = Field(
+        None,
+        min_length=1,
+        max_length=300,
+        description="The model that extracts and summarizes when `options.model` names none.",
+    )
+    scrape_robots: StrictBool = Field(True, description="Whether scraping obeys `robots.txt`.")
+    scrape_host_delay_ms: StrictInt = Field(
+        200,
+        ge=0,
+        le=60_000,
+        description="Milliseconds between two requests to one host; `Crawl-delay` may ask for more.",
+    )
+    scrape_host_concurrency: StrictInt = Field(
+        2, ge=1, le=32, description="Requests to one host at once."
+    )
+    scrape_requests_per_minute: StrictInt = Field(
+        600,
+        ge=0,
+        le=1_000_000,
+        description="Calls of the scraping API for each key; 0 is no limit.",
+    )
+    scrape_search_url: StrictStr | None = Field(
+        None,
+        min_length=8,
+        max_length=2000,
+        description="A SearXNG instance that answers `/api/search`, such as https://search.example.",
+    )
+    scrape_retention_hours: StrictInt = Field(
+        24, ge=1, le=720, description="Hours that jobs and their pages are kept after their end."
     )
 
 

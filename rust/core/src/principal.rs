@@ -138,6 +138,14 @@ impl Principal {
         Ok(Self::Anonymous)
     }
 
+    /// The key that control acts for, in a call of its own; it must be in force as if it had been shown.
+    pub fn on_behalf(snapshot: &Snapshot, key_id: &str, now_ms: u64) -> Result<Self, Error> {
+        let key = snapshot
+            .key_of(key_id)
+            .ok_or_else(|| Error::client(Kind::Unauthenticated, "The API key that this is done for is gone."))?;
+        standing(key, now_ms)
+    }
+
     /// Where no login is asked for, being nobody is a credential, which every page that a browser has open could use. So
     /// what manages must not come from a foreign page.
     pub fn admit_page(&self, tier: Tier, shown: &Credentials<'_>) -> Result<(), Error> {
@@ -154,9 +162,17 @@ impl Principal {
     pub fn admit(&self, tier: Tier, is_read: bool, snapshot: &Snapshot, require_api_key: bool) -> Result<(), Error> {
         match (tier, self) {
             (Tier::Public, _)
-            | (_, Self::Local | Self::Session { manages: true, .. })
+            | (Tier::Key, Self::Key(_))
+            | (
+                Tier::Inference | Tier::Management | Tier::Admin | Tier::Session | Tier::Account,
+                Self::Local | Self::Session { manages: true, .. },
+            )
             | (Tier::Inference, Self::Key(_))
             | (Tier::Account, Self::Session { .. }) => Ok(()),
+            (Tier::Key, _) => {
+                Err(Error::client(Kind::Unauthenticated, "A gateway API key is required: send `X-API-Key: sk-fl-...`.")
+                    .about("X-API-Key"))
+            }
             (Tier::Inference, Self::Anonymous | Self::Session { .. }) if !require_api_key => Ok(()),
             (Tier::Inference, Self::Anonymous | Self::Session { .. }) => Err(Error::client(
                 Kind::Unauthenticated,
@@ -223,6 +239,11 @@ fn resolve_key(snapshot: &Snapshot, text: &str, now_ms: u64) -> Result<Principal
         });
     }
     let key = snapshot.key(&SecretHash::of(text.as_bytes())).ok_or_else(unknown)?;
+    standing(key, now_ms)
+}
+
+/// The key as a principal, if it is in force.
+fn standing(key: &Arc<Key>, now_ms: u64) -> Result<Principal, Error> {
     let refusal = if key.is_banned {
         Some("The API key is banned.")
     } else if !key.is_active {

@@ -5,6 +5,7 @@
 //! or normalised, so no second spelling of a path exists. One exception: what `{*name}` matches is a name to look up and
 //! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
 
+use crate::error::{Error, Kind};
 use std::borrow::Cow;
 
 /// Who may pass.
@@ -22,6 +23,20 @@ pub enum Tier {
     Session,
     /// A session of any role, or the local token: what people do with their own account.
     Account,
+    /// A gateway key, always: the scraping API knows no other caller.
+    Key,
+}
+
+impl Tier {
+    /// A refused credential, as this tier's callers are told of it: where a key is the only credential, one that does
+    /// not count is an invalid key (401), whatever the reason.
+    #[must_use]
+    pub fn tell(self, mut fault: Error) -> Error {
+        if self == Self::Key && fault.kind == Kind::Forbidden {
+            fault.kind = Kind::Unauthenticated;
+        }
+        fault
+    }
 }
 
 /// What answers.
@@ -48,6 +63,8 @@ pub enum Surface {
     Anthropic,
     Gemini,
     Management,
+    /// `{"success": false, "error": "..."}`.
+    Scraping,
 }
 
 /// One door.
@@ -153,6 +170,20 @@ const fn admin(method: &'static str, path: &'static str, body_limit_bytes: usize
     of_tier(Tier::Admin, management(method, path, body_limit_bytes, summary))
 }
 
+const fn scraping(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
+    Route {
+        method,
+        path,
+        tier: Tier::Key,
+        answer: Answer::Control,
+        endpoint: "scraping",
+        body_limit_bytes,
+        surface: Surface::Scraping,
+        takes_form: false,
+        summary,
+    }
+}
+
 /// The table.
 pub static ROUTES: &[Route] = &[
     public("GET", "/healthz", Answer::Health, NO_BODY, "Whether the relay is alive."),
@@ -248,6 +279,33 @@ pub static ROUTES: &[Route] = &[
     session("POST", "/api/webhooks/{id}/redeliver", RECORD, "Deliver one or a range of messages again."),
     session("POST", "/api/webhooks/{id}/rotate-secret", RECORD, "Make a new signing secret; it is shown once."),
     session("POST", "/api/webhooks/{id}/test", RECORD, "Send a test event now."),
+    scraping("POST", "/api/scrape", RECORD, "Scrape a page."),
+    scraping("POST", "/api/scrape/async", RECORD, "Scrape a page in the background."),
+    scraping("GET", "/api/scrape/job/{id}", NO_BODY, "A background scrape and its result."),
+    scraping("GET", "/api/scrape/openapi.json", NO_BODY, "The scraping API as an OpenAPI document."),
+    scraping("POST", "/api/extract-schema", RECORD, "Extract data of a JSON Schema from a page."),
+    scraping("POST", "/api/summarize", RECORD, "Summarize a page."),
+    scraping("DELETE", "/api/cache", RECORD, "Forget scraped pages: one address, or all of the caller's."),
+    scraping("POST", "/api/crawl", RECORD, "Crawl a site in the background."),
+    scraping("POST", "/api/crawl/estimate", RECORD, "What a crawl would come to."),
+    scraping("GET", "/api/crawl", NO_BODY, "List crawls."),
+    scraping("GET", "/api/crawl/active", NO_BODY, "List crawls that have not ended."),
+    scraping("GET", "/api/crawl/{id}", NO_BODY, "A crawl, its progress and its pages."),
+    scraping("GET", "/api/crawl/{id}/errors", NO_BODY, "The pages of a crawl that failed."),
+    scraping("GET", "/api/crawl/{id}/stream", NO_BODY, "A crawl's progress as it happens (SSE)."),
+    scraping("DELETE", "/api/crawl/{id}", NO_BODY, "Cancel a crawl."),
+    scraping("POST", "/api/batch/scrape", RECORD, "Scrape a list of pages in the background."),
+    scraping("GET", "/api/batch/scrape", NO_BODY, "List batches."),
+    scraping("GET", "/api/batch/scrape/{id}", NO_BODY, "A batch, its progress and its pages."),
+    scraping("GET", "/api/batch/scrape/{id}/errors", NO_BODY, "The pages of a batch that failed."),
+    scraping("GET", "/api/batch/scrape/{id}/stream", NO_BODY, "A batch's progress as it happens (SSE)."),
+    scraping("DELETE", "/api/batch/scrape/{id}", NO_BODY, "Cancel a batch."),
+    scraping("POST", "/api/map", RECORD, "The addresses of a site."),
+    scraping("POST", "/api/search", RECORD, "Search the web, and scrape what is found."),
+    scraping("GET", "/api/endpoints", NO_BODY, "List saved endpoints."),
+    scraping("POST", "/api/endpoints", RECORD, "Save a scrape or an extraction as an endpoint."),
+    scraping("GET", "/api/endpoints/{slug}", NO_BODY, "Run a saved endpoint."),
+    scraping("DELETE", "/api/endpoints/{slug}", NO_BODY, "Delete a saved endpoint."),
 ];
 
 /// What a method and a raw path come to.
@@ -283,6 +341,11 @@ pub fn find<'p>(method: &str, path: &'p str) -> Match<'p> {
         others.push("HEAD");
     }
     Match::OtherMethod(others)
+}
+
+/// The error shape of a path, whatever the method: what a refusal before routing is told in.
+pub fn surface_at(path: &str) -> Option<Surface> {
+    ROUTES.iter().find(|route| matches(route.path, path).is_some()).map(|route| route.surface)
 }
 
 fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
@@ -338,7 +401,8 @@ mod tests {
     #[test]
     fn every_route_finds_itself() {
         for route in ROUTES {
-            let example = route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1");
+            let example =
+                route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1").replace("{slug}", "abc");
             assert_eq!(path_of(route.method, &example), Some(route.path));
         }
     }
@@ -377,6 +441,16 @@ mod tests {
         ] {
             assert!(!matches!(find("GET", path), Match::Found { .. }), "{path}");
         }
+    }
+
+    #[test]
+    fn a_refused_credential_is_an_invalid_key_where_only_keys_count() {
+        let fault = || Error::client(Kind::Forbidden, "The API key is banned.");
+        assert_eq!(Tier::Key.tell(fault()).kind, Kind::Unauthenticated);
+        assert_eq!(Tier::Inference.tell(fault()).kind, Kind::Forbidden);
+        assert_eq!(surface_at("/api/crawl/x/errors"), Some(Surface::Scraping));
+        assert_eq!(surface_at("/api/keys"), Some(Surface::Management));
+        assert_eq!(surface_at("/api/crawler"), None);
     }
 
     #[test]

@@ -333,6 +333,11 @@ impl Snapshot {
         self.tokens.get(hash)
     }
 
+    /// By id; a walk over all keys, for the few calls that control makes for one.
+    pub fn key_of(&self, id: &str) -> Option<&Arc<Key>> {
+        self.keys.values().find(|key| key.id == id)
+    }
+
     /// The connections that a prefix addresses, most preferred first, as indices into `connections`.
     pub fn candidates(&self, prefix: &str) -> &[usize] {
         self.by_prefix.get(prefix).map_or(&[], Vec::as_slice)

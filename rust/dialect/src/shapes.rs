@@ -28,6 +28,7 @@ pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> B
             "error": { "type": anthropic_type(text.status), "message": text.message },
             "request_id": request_id,
         }),
+        Surface::Scraping => json!({ "success": false, "error": text.message }),
         Surface::Gemini => json!({
             "error": { "code": text.status, "message": text.message, "status": gemini_status(text.status) },
         }),
@@ -102,6 +103,7 @@ mod tests {
         });
         assert_eq!(json!({ "error": inner }), body(Surface::OpenAi, &error));
         assert_eq!(json!({ "error": inner, "requestId": "req-1" }), body(Surface::Management, &error));
+        assert_eq!(json!({ "success": false, "error": "say \"model\"" }), body(Surface::Scraping, &error));
         assert_eq!(
             json!({
                 "type": "error", "request_id": "req-1",

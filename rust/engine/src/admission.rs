@@ -13,6 +13,7 @@ use fairlead_core::policy;
 use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
 use fairlead_core::routes::{self, Answer, Match, Route, Surface};
+use fairlead_core::secret::SecretHash;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -125,12 +126,12 @@ fn refuse_head(shared: &Shared, exchange: &Exchange, surface: Surface, request_i
     exchange.answer(head, body);
 }
 
-/// For paths that have no route.
+/// For what is refused before it has a route.
 fn surface_of(path: &str) -> Surface {
-    if path.starts_with("/v1/") {
-        Surface::OpenAi
-    } else {
-        Surface::Management
+    match routes::surface_at(path) {
+        Some(Surface::Scraping) => Surface::Scraping,
+        _ if path.starts_with("/v1/") => Surface::OpenAi,
+        _ => Surface::Management,
     }
 }
 
@@ -174,7 +175,12 @@ fn gate(
     let ts_ms = clock::unix_ms();
     let live = shared.live.load();
     let require_api_key = shared.config.require_api_key;
-    let principal = Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms)?;
+    let principal = on_behalf(shared, &sheet)
+        .map_or_else(
+            || Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms),
+            |key_id| Principal::on_behalf(&live.snapshot, key_id, ts_ms),
+        )
+        .map_err(|fault| route.tier.tell(fault))?;
     let is_read = matches!(inbound.method, "GET" | "HEAD");
     principal.admit(route.tier, is_read, &live.snapshot, require_api_key)?;
     principal.admit_page(route.tier, &sheet.credentials)?;
@@ -235,6 +241,14 @@ fn gate(
         objection: if sheet.may_have_body { check_type(route, &sheet).err() } else { None },
         shared: Arc::clone(shared),
     }))
+}
+
+/// The key that control acts for: it alone knows the link token. From anybody else the header means nothing, as every
+/// header under its prefix.
+fn on_behalf<'a>(shared: &Shared, sheet: &Sheet<'a>) -> Option<&'a str> {
+    let (token, key_id) = sheet.on_behalf?.split_once(':')?;
+    let expected = SecretHash::of(shared.config.link_token.expose().as_bytes());
+    expected.same_as(&SecretHash::of(token.as_bytes())).then_some(key_id)
 }
 
 /// No room: said, counted and, for inference, settled.

@@ -3,7 +3,7 @@
 use fairlead_core::egress::{Networks, Policy};
 use fairlead_core::error::Kind;
 use fairlead_core::limit::Period;
-use fairlead_core::routes::{Answer, Tier, ROUTES};
+use fairlead_core::routes::{Answer, Surface, Tier, ROUTES};
 use fairlead_core::secret::{self, Sealer, SecretHash};
 use fairlead_core::signature::{self, SigningSecret};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -23,6 +23,7 @@ pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             entry.set_item("tier", tier(route.tier))?;
             entry.set_item("answered_by", if route.answer == Answer::Control { "control" } else { "relay" })?;
             entry.set_item("endpoint", route.endpoint)?;
+            entry.set_item("surface", surface(route.surface))?;
             entry.set_item("body_limit_bytes", route.body_limit_bytes)?;
             entry.set_item("takes_form", route.takes_form)?;
             entry.set_item("summary", route.summary)?;
@@ -39,6 +40,17 @@ fn tier(tier: Tier) -> &'static str {
         Tier::Admin => "admin",
         Tier::Session => "session",
         Tier::Account => "account",
+        Tier::Key => "key",
+    }
+}
+
+fn surface(surface: Surface) -> &'static str {
+    match surface {
+        Surface::OpenAi => "openai",
+        Surface::Anthropic => "anthropic",
+        Surface::Gemini => "gemini",
+        Surface::Management => "management",
+        Surface::Scraping => "scraping",
     }
 }
 

@@ -1,0 +1,6 @@
+"""Reading the web: scrape, crawl, map, search, extract, summarize.
+
+Read in this order: `address.py`, `fetch.py` and `manners.py` (how a page is got), `page/` (what it
+holds), `options.py` and `scraper.py` (one scrape), `jobs/` (many, surviving restarts), `model.py`
+(asking a model), `router.py` and its neighbours (the wire).
+"""

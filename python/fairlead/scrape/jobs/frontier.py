@@ -1,0 +1,80 @@
+"""What a running job has before it: addresses in the order of depth and finding, each once."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+from urllib.parse import urlsplit
+
+from fairlead.scrape.address import is_page
+from fairlead.scrape.jobs.patterns import Patterns
+from fairlead.scrape.jobs.table import Place
+from fairlead.scrape.options import CrawlAsk
+
+KNOWN_MAX: Final = 50_000
+"""Addresses that one job remembers. A site that makes up addresses without end is cut off here."""
+
+
+class Frontier:
+    """Taken up from rows with `know` and `wait`; then `pop` and `add`."""
+
+    def __init__(self, ask: CrawlAsk | None, start: str) -> None:
+        self._depth_max = ask.depth_max if ask else 0
+        self._subdomains = bool(ask and ask.allow_subdomains)
+        self._hosts = {urlsplit(start).netloc}
+        self._patterns = (
+            Patterns(
+                ask.include_paths, ask.exclude_paths, ask.include_patterns, ask.exclude_patterns
+            )
+            if ask
+            else Patterns()
+        )
+        self._known: set[str] = set()
+        self._waiting: list[tuple[int, int, str]] = []
+        self._next = 0
+
+    def know(self, url: str) -> bool:
+        """Notes an address; False if it was known."""
+        if url in self._known:
+            return False
+        self._known.add(url)
+        return True
+
+    def wait(self, place: Place, *, pending: bool) -> None:
+        """Takes up a stored address."""
+        self._known.add(place.url)
+        self._next = max(self._next, place.place + 1)
+        if pending:
+            heapq.heappush(self._waiting, (place.depth, place.place, place.url))
+
+    def widen(self, url: str) -> None:
+        """The start page turned out to live here: its host belongs to the site."""
+        self._hosts.add(urlsplit(url).netloc)
+
+    def pop(self) -> Place | None:
+        """The next address to read."""
+        if not self._waiting:
+            return None
+        depth, place, url = heapq.heappop(self._waiting)
+        return Place(place, depth, url)
+
+    def add(self, links: list[str], depth: int) -> list[Place]:
+        """The new addresses among a page's links, which are now waiting too."""
+        if depth > self._depth_max:
+            return []
+        inside = [url for url in links if url not in self._known and self._is_inside(url)]
+        room = KNOWN_MAX - len(self._known)
+        found: list[Place] = []
+        for url in self._patterns.taken(list(dict.fromkeys(inside)))[: max(room, 0)]:
+            place = Place(self._next, depth, url)
+            self.wait(place, pending=True)
+            found.append(place)
+        return found
+
+    def _is_inside(self, url: str) -> bool:
+        if not is_page(url):
+            return False
+        host = urlsplit(url).netloc
+        if host in self._hosts:
+            return True
+        return self._subdomains and any(host.endswith("." + own) for own in self._hosts)

@@ -1,0 +1,373 @@
+"""What works on jobs: takes up every one that has not ended, reads its pages, stores each as it ends.
+
+One runner for the process. A job is worked on by one task; each page's row, the addresses found on
+it and its event are one transaction, so a crash loses at most the pages that were under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.moment import now_ms
+from fairlead.scrape.cache import sweep_cache
+from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.jobs.frontier import Frontier
+from fairlead.scrape.jobs.table import (
+    Job,
+    Page,
+    Place,
+    active_jobs,
+    begin_job,
+    end_job,
+    frontier_of,
+    list_pages,
+    progress_of,
+    read_urls,
+    settle_place,
+    sweep_jobs,
+)
+from fairlead.scrape.options import BatchAsk, CrawlAsk, ScrapeAsk
+from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
+from fairlead.scrape.sitemap import sitemap_urls
+from fairlead.store.announcement import Announcement
+from fairlead.store.file import Connection
+from fairlead.store.operator_settings import read_operator_settings
+from fairlead.store.services import Services
+
+JOBS_AT_ONCE: Final = 8
+LOOK_EVERY_S: Final = 5.0
+SWEEP_EVERY_S: Final = 60.0
+JOB_DEADLINE_S: Final = 6 * 3600.0
+PAGE_DEADLINE_S: Final = 300.0
+RETRY_S: Final = 2.0
+
+log = structlog.get_logger("fairlead.scrape")
+
+
+class Runner:
+    """`run` is a background task; routes call `wake`, `stop` and `news`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._scraper: Scraper = scraper_of(services)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._wanted = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Lasts until it is cancelled."""
+        swept_s = 0.0
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                self._wanted.clear()
+                await self._take_up()
+                if loop.time() - swept_s > SWEEP_EVERY_S:
+                    swept_s = loop.time()
+                    await self._services.state.database.write(_sweep)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_EVERY_S):
+                        await self._wanted.wait()
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await self._scraper.close()
+
+    def wake(self) -> None:
+        """There is a new job."""
+        self._wanted.set()
+
+    def stop(self, job_id: str) -> None:
+        """The job has ended otherwise: whatever is under way for it is dropped."""
+        if task := self._tasks.get(job_id):
+            task.cancel()
+        self._tell()
+
+    async def news(self, within_s: float) -> None:
+        """Waits until some job has changed, or for so long."""
+        changed = self._changed
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await changed.wait()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _take_up(self) -> None:
+        if len(self._tasks) >= JOBS_AT_ONCE:
+            return
+        for job in await self._services.state.read(active_jobs):
+            if len(self._tasks) >= JOBS_AT_ONCE:
+                return
+            if job.id not in self._tasks:
+                task = asyncio.create_task(self._work(job), name=f"job {job.id}")
+                self._tasks[job.id] = task
+                task.add_done_callback(partial(self._done, job.id))
+
+    def _done(self, job_id: str, _: asyncio.Task[None]) -> None:
+        self._tasks.pop(job_id, None)
+        self.wake()
+        self._tell()
+
+    async def _work(self, job: Job) -> None:
+        try:
+            async with asyncio.timeout(JOB_DEADLINE_S):
+                await _Run(self._services, self._scraper, job, self._tell).run()
+        except TimeoutError:
+            await self._end(
+                job, "failed", f"The job was not done within {JOB_DEADLINE_S / 3600:g} h."
+            )
+        except FairleadError as error:
+            # The database does not answer: the job stands as it is, and is taken up again.
+            log.error("job interrupted", job=job.id, error=error.kind)
+            await asyncio.sleep(RETRY_S)
+        except Exception as error:  # noqa: BLE001 - a defect ends this job, not the others
+            log.error("job failed", job=job.id, error=type(error).__name__)
+            await self._end(job, "failed", "This is a defect of fairlead; its log has more.")
+
+    async def _end(self, job: Job, status: str, error: str | None) -> None:
+        await self._services.state.database.write(
+            lambda con: conclude(con, self._services, job, status, error)
+        )
+
+
+class _Run:
+    """One job from where its rows end to its last status."""
+
+    def __init__(self, services: Services, scraper: Scraper, job: Job, tell: Any) -> None:
+        self._services = services
+        self._scraper = scraper
+        self._job = job
+        self._tell = tell
+        asked = orjson.loads(job.options)
+        self._crawl: CrawlAsk | None = None
+        if job.kind == "crawl":
+            self._crawl = CrawlAsk.model_validate(asked)
+            self._options, self._width = self._crawl.scrape_options, self._crawl.width
+        elif job.kind == "batch":
+            batch = BatchAsk.model_validate(asked)
+            self._options, self._width = batch.options, batch.concurrency
+        else:
+            self._options, self._width = ScrapeAsk.model_validate(asked).options, 1
+        if job.kind == "crawl":
+            # A page's links are not in the cache, and a crawl wants the site as it is.
+            self._options = self._options.model_copy(update={"skip_cache": True})
+        self._frontier = Frontier(self._crawl, job.url)
+        self._pages = 0
+        self._from_sitemap: list[Place] = []
+        self._has_ended = False
+
+    async def run(self) -> None:
+        await self._take_up()
+        under_way: set[asyncio.Task[None]] = set()
+        try:
+            while not self._has_ended:
+                while (
+                    len(under_way) < self._width
+                    and self._pages + len(under_way) < self._job.pages_max
+                    and (place := self._frontier.pop()) is not None
+                ):
+                    under_way.add(asyncio.create_task(self._read(place)))
+                if not under_way:
+                    break
+                done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+        finally:
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+        if not self._has_ended:
+            await self._write(lambda con: finish(con, self._services, self._job))
+            self._tell()
+
+    async def _take_up(self) -> None:
+        job_id = self._job.id
+        await self._write(lambda con: begin_job(con, job_id))
+        frontier, read = await self._services.state.read(
+            lambda con: (frontier_of(con, job_id), read_urls(con, job_id))
+        )
+        for place, pending in frontier:
+            self._frontier.wait(place, pending=pending)
+        for number, place_number, url in read:
+            self._pages = max(self._pages, number)
+            self._frontier.know(url)
+            if place_number == 0:
+                self._frontier.widen(url)
+        if self._crawl is not None and not self._crawl.skip_sitemaps and not read:
+            links = await sitemap_urls(self._scraper, self._job.url, self._job.pages_max)
+            # Stored with the first page that ends, or found again.
+            self._from_sitemap = self._frontier.add(links, 1)
+
+    async def _read(self, place: Place) -> None:
+        scraped: Scraped | None = None
+        failure: FetchFailed | None = None
+        try:
+            async with asyncio.timeout(PAGE_DEADLINE_S):
+                scraped = await self._scraper.scrape(
+                    place.url, self._options, self._job.owner, wants_links=self._crawl is not None
+                )
+        except FetchFailed as fault:
+            failure = fault
+        except TimeoutError:
+            failure = FetchFailed("The page was not done in time.", code="timeout")
+        except InvalidRequest as fault:
+            # What was asked for cannot be done here, such as a browser where there is none.
+            failure = FetchFailed(fault.message, code="invalid_request")
+        except FairleadError:
+            # The database does not answer: this is no fault of the page.
+            raise
+        except Exception as error:  # noqa: BLE001 - one page's defect is not the job's
+            log.error("page failed", job=self._job.id, error=type(error).__name__)
+            failure = FetchFailed(
+                "This is a defect of fairlead; its log has more.", code="internal"
+            )
+        # From here to the end of the write nothing else of this job runs that takes a number.
+        page: Page | None = None
+        found: list[Place] = self._from_sitemap
+        self._from_sitemap = []
+        if scraped is not None:
+            if self._crawl is not None and place.place == 0:
+                self._frontier.widen(scraped.url)
+            is_second_way = (
+                self._crawl is not None
+                and scraped.url != place.url
+                and not self._frontier.know(scraped.url)
+            )
+            if not is_second_way:
+                page = self._page(place, scraped, None)
+            if self._crawl is not None:
+                found = found + self._frontier.add(scraped.links, place.depth + 1)
+        else:
+            page = self._page(place, None, failure)
+        await self._store(place, page, found)
+
+    def _page(self, place: Place, scraped: Scraped | None, failure: FetchFailed | None) -> Page:
+        self._pages += 1
+        if scraped is not None:
+            return Page(
+                self._pages, place.place, scraped.url, "completed", scraped.status, None, None,
+                orjson.dumps(scraped.document).decode(), now_ms(),
+            )  # fmt: skip
+        reason = failure or FetchFailed("The page was not read.")
+        return Page(
+            self._pages, place.place, place.url, "failed", reason.status, reason.reason,
+            reason.code, None, now_ms(),
+        )  # fmt: skip
+
+    async def _store(self, place: Place, page: Page | None, found: list[Place]) -> None:
+        job = self._job
+
+        def work(con: Connection) -> bool:
+            if not settle_place(con, job.id, place.place, page, found):
+                return False
+            if page is not None:
+                data: dict[str, Any] = {"crawlId": job.id, "url": page.url, "status": page.status}
+                if page.document is not None:
+                    document = orjson.loads(page.document)
+                    data |= {"title": document["title"], "statusCode": page.http_status}
+                else:
+                    data["error"] = page.error
+                announce(con, self._services, job, "crawl.page", data, f"page-{page.number}")
+            return True
+
+        if not await self._write(work):
+            self._has_ended = True
+        self._tell()
+
+    async def _write(self, work: Any) -> Any:
+        # Past the publisher: relays need not know of pages.
+        return await self._services.state.database.write(work, deadline_s=30.0)
+
+
+def finish(con: Connection, services: Services, job: Job) -> None:
+    """The job has nothing left to do: its last status follows from its pages."""
+    progress = progress_of(con, job)
+    status, error = "completed", None
+    if job.kind == "batch" and progress.failed and progress.completed:
+        status = "completed_with_errors"
+    elif progress.failed and not progress.completed:
+        status = "failed"
+        first = list_pages(con, job.id, 0, 1, status="failed")
+        error = first[0].error if first else None
+    conclude(con, services, job, status, error)
+
+
+def conclude(con: Connection, services: Services, job: Job, status: str, error: str | None) -> bool:
+    """Ends a job and tells its listener; False when it had ended already."""
+    at_ms = now_ms()
+    expires_at_ms = at_ms + retention_ms(con)
+    progress = progress_of(con, job)
+    if not end_job(con, job.id, status, error, at_ms, expires_at_ms):
+        return False
+    data: dict[str, Any] = {
+        "crawlId": job.id, "url": job.url, "status": status,
+        "total": progress.completed + progress.failed,
+        "completed": progress.completed, "failed": progress.failed,
+    }  # fmt: skip
+    if error is not None:
+        data["error"] = error
+    event = {"failed": "crawl.failed", "cancelled": "crawl.cancelled"}.get(
+        status, "crawl.completed"
+    )
+    announce(con, services, job, event, data, "end")
+    return True
+
+
+def announce(
+    con: Connection, services: Services, job: Job, event: str, data: dict[str, Any], what: str
+) -> None:
+    """Tells the job's listener, if it has one, in the same transaction."""
+    if job.webhook is None or job.webhook_secret_sealed is None:
+        return
+    secret = services.state.sealer.unseal(job.id, bytes(job.webhook_secret_sealed)).decode()
+    if job.kind == "batch":
+        event = event.replace("crawl.", "batch_scrape.")
+        data = {("batchId" if name == "crawlId" else name): value for name, value in data.items()}
+    services.announce(
+        con,
+        Announcement(
+            id=f"msg_{job.id}_{what}", type=event, uri=job.webhook, secret=secret,
+            owner=job.owner, at_ms=now_ms(), data=data,
+        ),
+    )  # fmt: skip
+
+
+def retention_ms(con: Connection) -> int:
+    """How long an ended job is kept."""
+    return read_operator_settings(con).scrape_retention_hours * 3_600_000
+
+
+def _sweep(con: Connection) -> None:
+    at_ms = now_ms()
+    sweep_jobs(con, at_ms)
+    sweep_cache(con, at_ms)
+
+
+def runner_of(services: Services) -> Runner:
+    """The process's runner, made when it is first needed."""
+    runner = services.rooms.get(Runner)
+    if not isinstance(runner, Runner):
+        runner = services.rooms[Runner] = Runner(services)
+    return runner
+
+
+@contextlib.asynccontextmanager
+async def running(services: Services) -> AsyncIterator[Runner]:
+    """The runner for as long as the background task lasts; another start makes everything anew."""
+    runner = runner_of(services)
+    try:
+        yield runner
+    finally:
+        services.rooms.pop(Runner, None)
+        services.rooms.pop(Scraper, None)

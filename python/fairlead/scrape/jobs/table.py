@@ -1,0 +1,256 @@
+"""The rows of jobs. Every function runs inside `state.read` or `state.database.write`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from fairlead.errors import NotFound, RateLimited
+from fairlead.store.file import Connection
+
+Kind = Literal["scrape", "crawl", "batch"]
+
+ACTIVE: Final = ("pending", "processing", "scraping")
+FIRST_STATUS: Final[dict[Kind, str]] = {
+    "scrape": "pending", "crawl": "scraping", "batch": "processing",
+}  # fmt: skip
+ACTIVE_MAX: Final = 1000
+ACTIVE_OF_OWNER_MAX: Final = 100
+
+_ACTIVE = "status IN ('pending', 'processing', 'scraping')"
+_JOB = (
+    "id, kind, owner, status, url, options, pages_max, webhook, webhook_secret_sealed, error, "
+    "created_at_ms, ended_at_ms, expires_at_ms"
+)
+_PAGE = "number, place, url, status, http_status, error, code, document, at_ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`options` is the request as JSON; `owner` is the key's id."""
+
+    id: str
+    kind: Kind
+    owner: str
+    status: str
+    url: str
+    options: str
+    pages_max: int
+    webhook: str | None
+    webhook_secret_sealed: bytes | None
+    error: str | None
+    created_at_ms: int
+    ended_at_ms: int | None
+    expires_at_ms: int | None
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that was read or not: `status` is `completed` or `failed`. `number` counts from 1 in the
+    order of ending; `document` is JSON text.
+    """
+
+    number: int
+    place: int
+    url: str
+    status: str
+    http_status: int | None
+    error: str | None
+    code: str | None
+    document: str | None
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address that a job knows: where it stands in the order of finding, and how deep."""
+
+    place: int
+    depth: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`total` is `completed + failed + pending`."""
+
+    completed: int
+    failed: int
+    pending: int
+
+    @property
+    def total(self) -> int:
+        return self.completed + self.failed + self.pending
+
+
+def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
+    """Stores a new job; `RateLimited` where too many are under way."""
+    active, own = con.execute(
+        f"SELECT count(*), count(*) FILTER (owner = ?) FROM scrape_jobs WHERE {_ACTIVE}",
+        [job.owner],
+    ).fetchone() or (0, 0)
+    if active >= ACTIVE_MAX or own >= ACTIVE_OF_OWNER_MAX:
+        raise RateLimited("Too many jobs are under way; wait for some to end.", retry_after_s=10)
+    con.execute(
+        f"INSERT INTO scrape_jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            job.id, job.kind, job.owner, job.status, job.url, job.options, job.pages_max,
+            job.webhook, job.webhook_secret_sealed, job.error, job.created_at_ms,
+            job.ended_at_ms, job.expires_at_ms,
+        ],
+    )  # fmt: skip
+    insert_places(con, job.id, places)
+
+
+def insert_places(con: Connection, job_id: str, places: list[Place]) -> None:
+    """Adds addresses to a job's frontier."""
+    if places:
+        con.execute(
+            "INSERT INTO scrape_frontier (job_id, place, depth, url, status) "
+            "SELECT ?, unnest(?::INTEGER[]), unnest(?::INTEGER[]), unnest(?::VARCHAR[]), 'pending'",
+            [job_id, [p.place for p in places], [p.depth for p in places], [p.url for p in places]],
+        )
+
+
+def find_job(con: Connection, job_id: str, kind: Kind, owner: str) -> Job:
+    """The owner's job; `NotFound`, also for another's."""
+    row = con.execute(
+        f"SELECT {_JOB} FROM scrape_jobs WHERE id = ? AND kind = ? AND owner = ?",
+        [job_id, kind, owner],
+    ).fetchone()
+    if row is None:
+        what = {"scrape": "Job", "crawl": "Crawl", "batch": "Batch"}[kind]
+        raise NotFound(f"{what} not found", param="id")
+    return Job(*row)
+
+
+def status_of(con: Connection, job_id: str) -> str | None:
+    """The job's status; None when it is gone."""
+    row = con.execute("SELECT status FROM scrape_jobs WHERE id = ?", [job_id]).fetchone()
+    return None if row is None else str(row[0])
+
+
+def list_jobs(
+    con: Connection, kind: Kind, owner: str, limit: int, *, only_active: bool = False
+) -> list[Job]:
+    """The owner's jobs, newest first."""
+    rows = con.execute(
+        f"SELECT {_JOB} FROM scrape_jobs WHERE kind = ? AND owner = ? "
+        f"{'AND ' + _ACTIVE if only_active else ''} ORDER BY created_at_ms DESC, id LIMIT ?",
+        [kind, owner, limit],
+    ).fetchall()
+    return [Job(*row) for row in rows]
+
+
+def active_jobs(con: Connection) -> list[Job]:
+    """Every job that has not ended, oldest first."""
+    rows = con.execute(
+        f"SELECT {_JOB} FROM scrape_jobs WHERE {_ACTIVE} ORDER BY created_at_ms, id"
+    ).fetchall()
+    return [Job(*row) for row in rows]
+
+
+def progress_of(con: Connection, job: Job) -> Progress:
+    """How far a job is. What the limit leaves no room for is not pending."""
+    row = con.execute(
+        "SELECT count(*) FILTER (status = 'completed'), count(*) FILTER (status = 'failed') "
+        "FROM scrape_pages WHERE job_id = ?",
+        [job.id],
+    ).fetchone()
+    completed, failed = row or (0, 0)
+    if not job.is_active:
+        return Progress(completed, failed, 0)
+    row = con.execute(
+        "SELECT count(*) FROM scrape_frontier WHERE job_id = ? AND status = 'pending'", [job.id]
+    ).fetchone()
+    return Progress(completed, failed, min((row or (0,))[0], job.pages_max - completed - failed))
+
+
+def list_pages(
+    con: Connection, job_id: str, after: int, limit: int, *, status: str | None = None
+) -> list[Page]:
+    """Pages whose number is above `after`, in order."""
+    rows = con.execute(
+        f"SELECT {_PAGE} FROM scrape_pages WHERE job_id = ? AND number > ? "
+        "AND (?::VARCHAR IS NULL OR status = ?) ORDER BY number LIMIT ?",
+        [job_id, after, status, status, limit],
+    ).fetchall()
+    return [Page(*row) for row in rows]
+
+
+def frontier_of(con: Connection, job_id: str) -> list[tuple[Place, bool]]:
+    """Every address that the job knows, and whether it is still to be read."""
+    rows = con.execute(
+        "SELECT place, depth, url, status = 'pending' FROM scrape_frontier WHERE job_id = ? "
+        "ORDER BY place",
+        [job_id],
+    ).fetchall()
+    return [(Place(place, depth, url), pending) for place, depth, url, pending in rows]
+
+
+def read_urls(con: Connection, job_id: str) -> list[tuple[int, int, str]]:
+    """Number, place and final address of every page of the job."""
+    return con.execute(
+        "SELECT number, place, url FROM scrape_pages WHERE job_id = ? ORDER BY number", [job_id]
+    ).fetchall()
+
+
+def begin_job(con: Connection, job_id: str) -> None:
+    """A job that waited is under way."""
+    con.execute(
+        "UPDATE scrape_jobs SET status = 'processing' WHERE id = ? AND status = 'pending'", [job_id]
+    )
+
+
+def settle_place(
+    con: Connection, job_id: str, place: int, page: Page | None, found: list[Place]
+) -> bool:
+    """An address is done: with a page, or as a second way to one. False when the job has ended
+    meanwhile; nothing is stored then.
+    """
+    if status_of(con, job_id) not in ACTIVE:
+        return False
+    con.execute(
+        "UPDATE scrape_frontier SET status = 'done' WHERE job_id = ? AND place = ?", [job_id, place]
+    )
+    if page is not None:
+        con.execute(
+            f"INSERT INTO scrape_pages (job_id, {_PAGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                job_id, page.number, page.place, page.url, page.status, page.http_status,
+                page.error, page.code, page.document, page.at_ms,
+            ],
+        )  # fmt: skip
+    insert_places(con, job_id, found)
+    return True
+
+
+def end_job(
+    con: Connection, job_id: str, status: str, error: str | None, at_ms: int, expires_at_ms: int
+) -> bool:
+    """Gives a job its last status and forgets its frontier; False when it has one already."""
+    row = con.execute(
+        f"UPDATE scrape_jobs SET status = ?, error = ?, ended_at_ms = ?, expires_at_ms = ? "
+        f"WHERE id = ? AND {_ACTIVE} RETURNING 1",
+        [status, error, at_ms, expires_at_ms, job_id],
+    ).fetchone()
+    if row is None:
+        return False
+    con.execute("DELETE FROM scrape_frontier WHERE job_id = ?", [job_id])
+    return True
+
+
+def sweep_jobs(con: Connection, at_ms: int) -> None:
+    """Drops jobs that have expired, with their pages."""
+    rows = con.execute(
+        "DELETE FROM scrape_jobs WHERE expires_at_ms IS NOT NULL AND expires_at_ms <= ? RETURNING id",
+        [at_ms],
+    ).fetchall()
+    gone = [row[0] for row in rows]
+    if gone:
+        con.execute("DELETE FROM scrape_pages WHERE list_contains(?::VARCHAR[], job_id)", [gone])
+        con.execute("DELETE FROM scrape_frontier WHERE list_contains(?::VARCHAR[], job_id)", [gone])

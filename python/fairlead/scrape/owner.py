@@ -1,0 +1,66 @@
+"""Who calls the scraping API: always a key, and not too often."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Annotated, Final
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from fairlead.caller import caller_of
+from fairlead.errors import RateLimited, Unauthenticated
+from fairlead.scrape.model import relay_url
+from fairlead.scrape.scraper import scraper_of
+from fairlead.store.services import services_of
+
+WINDOW_S: Final = 60.0
+OWNERS_MAX: Final = 10_000
+
+
+class CallLimit:
+    """Calls of each key in the present minute. Keys are known ones, so the table is bounded."""
+
+    def __init__(self) -> None:
+        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()
+
+    def spend(self, owner: str, most: int, now_s: float) -> None:
+        """Counts a call; `RateLimited` when the minute has no room for it."""
+        begun_s, count = self._windows.pop(owner, (now_s, 0))
+        if now_s - begun_s >= WINDOW_S:
+            begun_s, count = now_s, 0
+        if most and count >= most:
+            self._windows[owner] = (begun_s, count)
+            raise RateLimited(
+                "Too many requests: slow down and retry later.",
+                retry_after_s=max(1, round(begun_s + WINDOW_S - now_s)),
+            )
+        self._windows[owner] = (begun_s, count + 1)
+        while len(self._windows) > OWNERS_MAX:
+            self._windows.popitem(last=False)
+
+
+async def _owner(request: Request) -> str:
+    principal = caller_of(request).principal
+    if principal.kind != "key" or principal.id is None:
+        raise Unauthenticated("A gateway API key is required: send `X-API-Key: sk-fl-...`.")
+    services = services_of(request)
+    limit = services.rooms.setdefault(CallLimit, CallLimit())
+    settings = await scraper_of(services).settings()
+    if isinstance(limit, CallLimit):
+        limit.spend(principal.id, settings.scrape_requests_per_minute, time.monotonic())
+    return principal.id
+
+
+async def _base(request: Request) -> str:
+    host = request.headers.get("x-fairlead-host")
+    if host:
+        return f"{caller_of(request).scheme}://{host}"
+    return relay_url(services_of(request))
+
+
+OwnerDep = Annotated[str, Depends(_owner)]
+"""The id of the calling key."""
+BaseDep = Annotated[str, Depends(_base)]
+"""The address under which the caller reached the gateway, without a slash at its end."""

@@ -1,0 +1,14 @@
+"""What control keeps running for scraping."""
+
+from __future__ import annotations
+
+from fairlead.scrape.jobs.runner import running
+from fairlead.store.services import BackgroundTask, Services
+
+
+async def _jobs(services: Services) -> None:
+    async with running(services) as runner:
+        await runner.run()
+
+
+TASKS = (BackgroundTask("scrape.jobs", _jobs),)

@@ -1,0 +1,122 @@
+"""The guard where sockets are made: every address of a name is judged, and a judged one is dialled."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead.egress import AddressForbidden, Egress
+from fairlead.errors import Refusal
+from fairlead.scrape.fetch import Fetcher, FetchFailed
+from fairlead.scrape.proxy import GuardedProxy
+from fairlead.scrape.transport import GuardedTransport
+from fairlead.settings import ServeSettings
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
+    """What names resolve to, one answer after the other; the last stays."""
+    table: dict[str, list[list[str]]] = {}
+    real = asyncio.base_events.BaseEventLoop.getaddrinfo
+
+    async def scripted(self: Any, host: Any, port: Any, **options: Any) -> Any:
+        if host not in table:
+            return await real(self, host, port, **options)
+        answers = table[host]
+        found = answers.pop(0) if len(answers) > 1 else answers[0]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in found]
+
+    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", scripted)
+    return table
+
+
+def test_networks_are_allowed_by_name_and_metadata_never() -> None:
+    guard = Egress("127.0.0.0/8, 10.1.0.0/16,fc00::/7,169.254.0.0/16,fe80::/10")
+    for address in (
+        "127.0.0.1",
+        "127.255.0.1",
+        "10.1.2.3",
+        "fc00::1",
+        "::ffff:127.0.0.1",
+        "8.8.8.8",
+    ):
+        assert guard.allows(address), address
+    for address in (
+        "10.2.0.1", "192.168.0.1", "::1", "169.254.169.254", "fe80::1", "fe80::1%eth0", "fd00:ec2::254",
+        "100.100.100.200", "0.0.0.0", "nonsense", "",
+    ):  # fmt: skip
+        assert not guard.allows(address), address
+    assert not Egress().allows("127.0.0.1")
+
+
+def test_a_list_of_networks_that_is_none_does_not_start() -> None:
+    for wrong in ("10.0.0.1/8", "nonsense", "10.0.0.0/8;11.0.0.0/8"):
+        with pytest.raises(Refusal) as refusal:
+            ServeSettings.load(allow_private_fetch=wrong)
+        assert "FAIRLEAD_ALLOW_PRIVATE_FETCH" in refusal.value.sentence
+
+
+async def test_a_name_that_mixes_addresses_is_not_dialled(names, site) -> None:
+    names["mixed.example"] = [["127.0.0.1", "10.0.0.1"]]
+    before = sum(site.asked().values())
+    with pytest.raises(AddressForbidden):
+        await Egress("127.0.0.0/8").resolve("mixed.example", 80)
+    async with httpx.AsyncClient(transport=GuardedTransport(Egress("127.0.0.0/8"))) as client:
+        with pytest.raises(httpx.ConnectError):
+            await client.get(f"http://mixed.example:{site.port}/article")
+    assert sum(site.asked().values()) == before
+
+
+async def test_a_name_that_changes_is_judged_anew_for_each_connection(names, site) -> None:
+    names["moving.example"] = [["127.0.0.1"], ["10.0.0.1"]]
+    fetcher = Fetcher(Egress("127.0.0.0/8"))
+    first = await fetcher.fetch(f"http://moving.example:{site.port}/article")
+    assert first.status == 200
+    await fetcher.close()
+    with pytest.raises(FetchFailed) as failure:
+        await fetcher.fetch(f"http://moving.example:{site.port}/article")
+    assert failure.value.code == "forbidden_address"
+    await fetcher.close()
+
+
+async def test_a_redirect_is_judged_like_a_first_request(names, site) -> None:
+    names["inner.example"] = [["10.0.0.1"]]
+    fetcher = Fetcher(Egress("127.0.0.0/8"))
+    with pytest.raises(FetchFailed) as failure:
+        await fetcher.fetch(site.url("/inward?to=http://inner.example/"))
+    assert failure.value.code == "forbidden_address"
+    await fetcher.close()
+
+
+async def test_the_browsers_proxy_dials_through_the_guard(names, site) -> None:
+    names["inner.example"] = [["10.0.0.1"]]
+    names["outer.example"] = [["127.0.0.1"]]
+    proxy = GuardedProxy(Egress("127.0.0.0/8"))
+    address = await proxy.start()
+    try:
+        async with httpx.AsyncClient(proxy=address, timeout=10) as client:
+            answer = await client.get(f"http://outer.example:{site.port}/article")
+            assert "On harbours" in answer.text
+            for url in (
+                "http://inner.example/", f"http://[::1]:{site.port}/", "http://169.254.169.254/latest/",
+                "http://outer.example:6379/",
+            ):  # fmt: skip
+                assert (await client.get(url)).status_code == 403, url
+            with pytest.raises(httpx.ProxyError):
+                await client.get("https://inner.example/")
+    finally:
+        await proxy.close()
+
+
+async def test_cookies_of_a_page_are_not_kept(site) -> None:
+    fetcher = Fetcher(Egress("127.0.0.0/8"))
+    for _ in range(2):
+        echoed = await fetcher.fetch(site.url("/cookie"))
+    assert "cookie: none" in echoed.text
+    await fetcher.close()
