@@ -19,7 +19,7 @@ from tests.support.chat import CHAT
 from tests.support.listener import Listener
 from tests.support.polling import eventually, holds_for
 from tests.support.processes import Gateway, expect
-from tests.support.upstream import Upstream
+from tests.support.upstream import Upstream, reply
 
 OPEN = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
 
@@ -78,6 +78,31 @@ def test_model_calls_and_changes_are_told(
     holds_for(lambda: len(listener.received()) == 3, "no more events", for_s=2.5, every_s=0.1)
     assert deliveries(gateway, webhook_id)["total"] == 3
     gateway.assert_keeps_secrets()
+
+
+def test_a_provider_that_fails_and_serves_again_is_told(
+    gateways: Callable[..., Gateway], upstream: Upstream, listener: Listener
+) -> None:
+    gateway = gateways(**OPEN)
+    lane = gateway.add_lane(upstream)
+    subscribe(gateway, f"{listener.url}/ok", "provider.error", "provider.recovered")
+    upstream.script(reply({}, 500), model="broken")
+    assert (
+        gateway.caller.post(CHAT, json=lane.body(model=f"{lane.prefix}/broken")).status_code == 502
+    )
+
+    def told(count: int) -> list[dict] | None:
+        events = [one.event for one in listener.received()]
+        return events if len(events) >= count else None
+
+    (error,) = eventually(lambda: told(1), "the error", within_s=10)
+    connection = lane.connections[0]
+    expected = {name: connection[name] for name in ("id", "name", "provider")}
+    assert error["type"] == "provider.error"
+    assert error["data"] == {**expected, "errorKind": "upstream_status"}
+    assert gateway.caller.post(CHAT, json=lane.body()).status_code == 200
+    _, recovered = eventually(lambda: told(2), "the recovery", within_s=10)
+    assert (recovered["type"], recovered["data"]) == ("provider.recovered", expected)
 
 
 def test_kill_between_commit_and_delivery_loses_nothing(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from fairlead.gateway.health.router import router as health
+from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.nodes.router import router as nodes
 from fairlead.gateway.providers.router import router as providers
@@ -18,4 +19,4 @@ from fairlead.webhooks.router import router as webhooks
 from fairlead.webhooks.tasks import TASKS as WEBHOOK_TASKS
 
 ROUTERS: tuple[APIRouter, ...] = (auth, keys, nodes, providers, settings, usage, health, webhooks)
-TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS, *WEBHOOK_TASKS)
+TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS, *HEALTH_TASKS, *WEBHOOK_TASKS)
