@@ -101,7 +101,7 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
         EventType(
             "webhook.disabled",
             "A webhook was disabled because its listener is gone or failed too long.",
-            {"id": "the webhook's id", "url": "its listener", "reason": "why"},
+            {"id": "the webhook's id", "host": "its listener's host", "reason": "why"},
         ),
         EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"}),
     ),
