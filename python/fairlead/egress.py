@@ -2,9 +2,8 @@
 
 Only the public internet is reached, and the private networks that the operator named in
 `FAIRLEAD_ALLOW_PRIVATE_FETCH`. A URL is judged when it is given (`normalise_target`), and its host
-again at each connection: `resolve` looks the name up once and judges every address, and
-`PinnedTransport` dials exactly one of those. There is no proxy, no redirect is followed, and a
-resolver that fails is a refusal.
+again at each connection: `connect` looks the name up once, judges every address, and dials exactly
+one of those. There is no proxy, and a resolver that fails is a refusal.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _REST = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
 
 
-class NameUnknown(httpx.ConnectError):
+class NameUnknown(OSError):
     """The host has no address, or nobody could say which."""
 
 
-class AddressForbidden(httpx.ConnectError):
+class AddressForbidden(OSError):
     """The host leads to an address that must not be dialled."""
 
 
@@ -96,13 +95,13 @@ class Egress:
         nowhere yet is taken: it is judged again at each connection.
         """
         url = self.normalise_target(text)
-        target = httpx.URL(url)
+        host, port = host_and_port(url)
         try:
             async with asyncio.timeout(deadline_s):
-                await self.resolve(target.host, port_of(target))
+                await self.resolve(host, port)
         except AddressForbidden:
             raise AddressRefused(
-                f"must not lead to a private or reserved address, as {target.host} does now; "
+                f"must not lead to a private or reserved address, as {host} does now; "
                 "the operator opens networks with FAIRLEAD_ALLOW_PRIVATE_FETCH"
             ) from None
         except (NameUnknown, TimeoutError):
@@ -119,6 +118,27 @@ class Egress:
         if not all(self.allows(address) for address in addresses):
             raise AddressForbidden("the host leads to an address that must not be dialled")
         return addresses
+
+    async def connect(self, url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection for this URL's host, by TLS under the host's name if it is https. The caller
+        sets the deadline.
+
+        `AddressForbidden`, `NameUnknown`, `ssl.SSLError`, or another `OSError`.
+        """
+        host, port = host_and_port(url)
+        is_tls = url.startswith("https:")
+        errors: list[OSError] = []
+        for address in await self.resolve(host, port):
+            try:
+                return await asyncio.open_connection(
+                    address,
+                    port,
+                    ssl=_tls() if is_tls else None,
+                    server_hostname=host if is_tls else None,
+                )
+            except OSError as error:
+                errors.append(error)
+        raise errors[0]
 
     async def _look_up(self, host: str, port: int) -> list[str]:
         wanted = (host, port)
@@ -144,34 +164,10 @@ class Egress:
         return address
 
 
-class PinnedTransport(httpx.AsyncBaseTransport):
-    """Dials a judged address of a request's host, under the host's name (`Host`, TLS)."""
-
-    def __init__(self, egress: Egress) -> None:
-        self._egress = egress
-        self._inner = httpx.AsyncHTTPTransport(verify=_tls(), trust_env=False)
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        host = request.url.host
-        addresses = await self._egress.resolve(host, port_of(request.url))
-        if not _is_literal(host):
-            request.extensions = {**request.extensions, "sni_hostname": host}
-        errors: list[httpx.ConnectError] = []
-        for address in addresses:
-            request.url = request.url.copy_with(host=address)
-            try:
-                return await self._inner.handle_async_request(request)
-            except httpx.ConnectError as error:
-                errors.append(error)
-        raise errors[0]
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-def port_of(url: httpx.URL) -> int:
-    """The port that a URL leads to."""
-    return url.port or _DEFAULT_PORTS.get(url.scheme, 443)
+def host_and_port(url: str) -> tuple[str, int]:
+    """Where a URL in its normal spelling leads to; an IPv6 address is without its brackets."""
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
 
 
 @cache

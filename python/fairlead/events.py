@@ -82,6 +82,12 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
                 "latencyMs": "how long it took",
             },
         ),
+        EventType(
+            "provider.error",
+            "A provider connection began to fail in traffic.",
+            {**_CONNECTION, "errorKind": "kind of the error"},
+        ),
+        EventType("provider.recovered", "A connection that failed serves again.", _CONNECTION),
         EventType("node.created", "A provider node was made.", _NODE),
         EventType("node.updated", "A provider node was changed.", {**_NODE, "changed": _CHANGED}),
         EventType("node.deleted", "A provider node was deleted.", _NODE),
@@ -95,7 +101,7 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
         EventType(
             "webhook.disabled",
             "A webhook was disabled because its listener is gone or failed too long.",
-            {"id": "the webhook's id", "url": "its listener", "reason": "why"},
+            {"id": "the webhook's id", "host": "its listener's host", "reason": "why"},
         ),
         EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"}),
     ),

@@ -17,7 +17,7 @@ from collections import Counter
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, BinaryIO, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.support.polling import eventually
@@ -77,6 +77,11 @@ class Listener:
         new.write_text(status)
         new.rename(self.folder / "status")
 
+    def count(self) -> int:
+        """How many requests came: for polling, when there are many."""
+        file = self.folder / "received.ndjson"
+        return file.read_bytes().count(b"\n") if file.exists() else 0
+
     def received(self, path: str | None = None) -> list[Received]:
         """Everything that came, or what came to a path, in order."""
         file = self.folder / "received.ndjson"
@@ -92,6 +97,7 @@ class Listener:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder: ClassVar[Path]
+    file: ClassVar[BinaryIO]
     lock: ClassVar[threading.Lock] = threading.Lock()
     tries: ClassVar[Counter[str]] = Counter()
 
@@ -104,8 +110,8 @@ class _Handler(BaseHTTPRequestHandler):
             "body": base64.b64encode(body).decode(),
             "at_s": time.time(),
         }
-        with self.lock, (self.folder / "received.ndjson").open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        with self.lock:
+            self.file.write(json.dumps(line).encode() + b"\n")
         self.close_connection = True
         kind, _, detail = target.path.strip("/").partition("/")
         query = {name: values[0] for name, values in parse_qs(target.query).items()}
@@ -152,7 +158,10 @@ class _Server(ThreadingHTTPServer):
 
 def main(folder: Path) -> None:
     _Handler.folder = folder
-    with _Server(("127.0.0.1", 0), _Handler) as server:
+    with (
+        (folder / "received.ndjson").open("ab", buffering=0) as _Handler.file,
+        _Server(("127.0.0.1", 0), _Handler) as server,
+    ):
         (folder / "port.new").write_text(str(server.server_port))
         (folder / "port.new").rename(folder / "port")
         server.serve_forever()

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.health.router import router as health
+from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.nodes.router import router as nodes
 from fairlead.gateway.providers.router import router as providers
@@ -40,4 +41,10 @@ ROUTERS: tuple[APIRouter, ...] = (
     scrape_sites,
     health,
 )
-TASKS: tuple[BackgroundTask, ...] = (*IDENTITY_TASKS, *USAGE_TASKS, *WEBHOOK_TASKS, *SCRAPE_TASKS)
+TASKS: tuple[BackgroundTask, ...] = (
+    *IDENTITY_TASKS,
+    *USAGE_TASKS,
+    *HEALTH_TASKS,
+    *WEBHOOK_TASKS,
+    *SCRAPE_TASKS,
+)

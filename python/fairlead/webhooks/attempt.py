@@ -12,16 +12,19 @@ import time
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-import httpx
+import h11
 
 from fairlead import __version__, _core
-from fairlead.egress import AddressForbidden, Egress, NameUnknown, PinnedTransport
+from fairlead.egress import AddressForbidden, Egress, NameUnknown
+from fairlead.host import AddressRefused
 from fairlead.webhooks.schedule import parse_retry_after
 
 DEADLINE_S: Final = 15.0
 # So much of an answer is taken, that a listener may finish saying it; it is thrown away.
 ANSWER_MAX_BYTES: Final = 16 * 1024
 ANSWER_DEADLINE_S: Final = 1.0
+ANSWER_HEAD_MAX_BYTES: Final = 64 * 1024
+READ_BYTES: Final = 16 * 1024
 
 ErrorKind = Literal[
     "timeout", "name_unknown", "address_refused", "connection_failed", "tls_failed",
@@ -69,53 +72,98 @@ async def attempt(parcel: Parcel, egress: Egress, at_ms: int) -> Answer:
     try:
         async with asyncio.timeout(DEADLINE_S):
             status, retry_after = await _send(parcel, egress, at_ms // 1000)
-    except (TimeoutError, httpx.TimeoutException):
+    except TimeoutError:
         return answer(None, "timeout")
-    except AddressForbidden:
+    except (AddressRefused, AddressForbidden):
         return answer(None, "address_refused")
     except NameUnknown:
         return answer(None, "name_unknown")
-    except httpx.ConnectError as error:
-        return answer(None, "tls_failed" if _is_tls(error) else "connection_failed")
-    except httpx.HTTPError:
+    except ssl.SSLError:
+        return answer(None, "tls_failed")
+    except (Broken, h11.RemoteProtocolError):
         return answer(None, "connection_broken")
+    except OSError:
+        return answer(None, "connection_failed")
     return answer(status, _error_of(status), parse_retry_after(retry_after, at_ms))
 
 
+class Broken(Exception):
+    """The connection ended before there was an answer."""
+
+
 async def _send(parcel: Parcel, egress: Egress, at_s: int) -> tuple[int, str | None]:
-    headers = {
-        "content-type": "application/json",
-        "user-agent": f"fairlead-webhooks/{__version__}",
-        "webhook-id": parcel.message_id,
-        "webhook-timestamp": str(at_s),
-        "webhook-signature": _core.sign_webhook(
-            list(parcel.secrets), parcel.message_id, at_s, parcel.body
-        ),
-    }
+    # Judged again, whatever got into the database.
+    url = egress.normalise_target(parcel.url)
+    signature = _core.sign_webhook(list(parcel.secrets), parcel.message_id, at_s, parcel.body)
+    # In the normal spelling there is always a path.
+    host, _, path = url.partition("//")[2].partition("/")
+    request = h11.Request(
+        method="POST",
+        target=f"/{path}",
+        headers=[
+            ("host", host),
+            ("content-type", "application/json"),
+            ("content-length", str(len(parcel.body))),
+            ("user-agent", f"fairlead-webhooks/{__version__}"),
+            ("webhook-id", parcel.message_id),
+            ("webhook-timestamp", str(at_s)),
+            ("webhook-signature", signature),
+            ("connection", "close"),
+        ],
+    )
     # A connection for each attempt: what is dialled is what was judged just now.
-    async with (
-        httpx.AsyncClient(
-            transport=PinnedTransport(egress),
-            timeout=DEADLINE_S,
-            follow_redirects=False,
-            trust_env=False,
-        ) as client,
-        client.stream("POST", parcel.url, content=parcel.body, headers=headers) as answer,
-    ):
-        await _let_finish(answer)
-        return answer.status_code, answer.headers.get("retry-after")
+    reader, writer = await egress.connect(url)
+    try:
+        return await _exchange(reader, writer, request, parcel.body)
+    except ssl.SSLError:
+        # The handshake was well: this is a stream that was cut.
+        raise Broken from None
+    except OSError as error:
+        # `TimeoutError` is one too, and it is the deadline's.
+        if isinstance(error, TimeoutError):
+            raise
+        raise Broken from None
+    finally:
+        writer.transport.abort()
 
 
-async def _let_finish(answer: httpx.Response) -> None:
+async def _exchange(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: h11.Request, body: bytes
+) -> tuple[int, str | None]:
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=ANSWER_HEAD_MAX_BYTES)
+    head = http.send(request) or b""
+    writer.write(head + (http.send(h11.Data(data=body)) or b""))
+    http.send(h11.EndOfMessage())
+    await writer.drain()
+    while True:
+        event = await _next_event(http, reader)
+        if isinstance(event, h11.Response):
+            break
+        if not isinstance(event, h11.InformationalResponse):
+            raise Broken
+    retry_after = next((value for name, value in event.headers if name == b"retry-after"), None)
+    await _let_finish(http, reader)
+    return event.status_code, None if retry_after is None else retry_after.decode("latin-1")
+
+
+async def _next_event(http: h11.Connection, reader: asyncio.StreamReader) -> h11.Event:
+    while (event := http.next_event()) is h11.NEED_DATA:
+        http.receive_data(await reader.read(READ_BYTES))
+    if not isinstance(event, h11.Event):
+        raise Broken
+    return event
+
+
+async def _let_finish(http: h11.Connection, reader: asyncio.StreamReader) -> None:
     taken = 0
     try:
         async with asyncio.timeout(ANSWER_DEADLINE_S):
-            async for part in answer.aiter_raw():
-                taken += len(part)
+            while isinstance(event := await _next_event(http, reader), h11.Data):
+                taken += len(event.data)
                 if taken > ANSWER_MAX_BYTES:
                     return
-    except (TimeoutError, httpx.HTTPError):
-        # The status is known, and that is all that counts.
+    except (Broken, h11.RemoteProtocolError, OSError):
+        # The status is known, and that is all that counts. `TimeoutError` is an `OSError`.
         return
 
 
@@ -125,12 +173,3 @@ def _error_of(status: int) -> ErrorKind | None:
     if 300 <= status < 400:
         return "redirect"
     return "gone" if status == 410 else "status"
-
-
-def _is_tls(error: BaseException) -> bool:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLError):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return False

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fairlead.egress import host_and_port
 from fairlead.moment import iso, moment_of
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
@@ -129,5 +130,7 @@ def _end_pending(con: Connection, endpoint: Endpoint) -> None:
         "WHERE endpoint_id = ? AND state = 'pending'",
         [ENDPOINT_DISABLED, endpoint.updated_at_ms, endpoint.id],
     )
-    data = {"id": endpoint.id, "url": endpoint.url, "reason": endpoint.reason}
+    # The host alone: a path or a query may hold what is for that listener only.
+    host, _ = host_and_port(endpoint.url)
+    data = {"id": endpoint.id, "host": host, "reason": endpoint.reason}
     emit(con, Event("webhook.disabled", data, endpoint.updated_at_ms))

@@ -63,6 +63,9 @@ class Worker:
                     await self._settle()
                     wait_s = await self._take_up(attempts)
                     await self._rest(wait_s)
+        except ExceptionGroup as group:
+            # Its owner is told what it was, not that it was one of several.
+            raise group.exceptions[0] from group
         finally:
             self._state.unwatch(self._woken)
             self._in_flight.clear()

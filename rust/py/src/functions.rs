@@ -146,13 +146,13 @@ pub(crate) fn new_webhook_secret() -> PyResult<String> {
 /// The value of `webhook-signature`: one signature for each secret.
 #[pyfunction]
 pub(crate) fn sign_webhook(secrets: Vec<String>, message_id: &str, timestamp_s: i64, body: &[u8]) -> PyResult<String> {
-    signature::sign(&signing(&secrets)?, message_id, timestamp_s, body)
+    signature::sign(&signing(secrets)?, message_id, timestamp_s, body)
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// Returns when one of the signatures is of one of the secrets; `ValueError` says why not.
 #[pyfunction]
-#[pyo3(signature = (secrets, message_id, timestamp, signature, body, now_s, tolerance_s = signature::TOLERANCE_S))]
+#[pyo3(signature = (secrets, message_id, timestamp, signature, body, now_s, tolerance_s = 300))]
 pub(crate) fn verify_webhook(
     secrets: Vec<String>,
     message_id: &str,
@@ -162,14 +162,14 @@ pub(crate) fn verify_webhook(
     now_s: i64,
     tolerance_s: i64,
 ) -> PyResult<()> {
-    signature::verify(&signing(&secrets)?, message_id, timestamp, signature, body, now_s, tolerance_s)
+    signature::verify(&signing(secrets)?, message_id, timestamp, signature, body, now_s, tolerance_s)
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-fn signing(secrets: &[String]) -> PyResult<Vec<SigningSecret>> {
+fn signing(secrets: Vec<String>) -> PyResult<Vec<SigningSecret>> {
     secrets
-        .iter()
-        .map(|text| SigningSecret::parse(text).map_err(|error| PyValueError::new_err(error.to_string())))
+        .into_iter()
+        .map(|text| SigningSecret::parse(&text).map_err(|error| PyValueError::new_err(error.to_string())))
         .collect()
 }
 

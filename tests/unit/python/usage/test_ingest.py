@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from fairlead.errors import StorageUnavailable
@@ -247,3 +250,26 @@ async def test_what_is_sealed_is_counted_within_half_a_second(
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_what_cannot_be_told_is_told_in_the_next_round(
+    usage: Database, spool: Path, record: Any
+) -> None:
+    """The rows count once, however often it takes until listeners are told of them."""
+    told: list[list[str]] = []
+
+    async def announce(batches: Sequence[pl.DataFrame]) -> None:
+        told.append([each for batch in batches for each in batch["request_id"]])
+        if len(told) == 1:
+            raise StorageUnavailable("not now")
+
+    (spool / "w-00000001.ndjson").write_text(json.dumps(record("r1")) + "\n")
+    ingest = Ingest(usage, spool, announce)
+    with pytest.raises(StorageUnavailable):
+        await ingest.ingest()
+    assert [each.name for each in spool.glob("*.ndjson")] == ["w-00000001.ndjson"]
+    assert await ingest.ingest() == 1
+    assert told == [["r1"], ["r1"]]
+    assert not list(spool.glob("*.ndjson"))
+    count = await usage.read(lambda con: con.execute("SELECT count(*) FROM requests").fetchone())
+    assert count == (1,)

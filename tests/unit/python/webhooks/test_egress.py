@@ -6,11 +6,10 @@ import asyncio
 import socket
 import threading
 
-import httpx
 import pytest
 
 from fairlead import egress as egress_module
-from fairlead.egress import AddressForbidden, Egress, NameUnknown, PinnedTransport
+from fairlead.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.host import AddressRefused
 from fairlead.webhooks.attempt import Parcel, attempt
 
@@ -52,18 +51,15 @@ async def test_and_never_dialled(url: str, monkeypatch) -> None:
     """Whatever got into the database: no connection is opened."""
     dialled = []
 
-    async def dial(self, request: httpx.Request) -> httpx.Response:
-        dialled.append(request.url.host)
-        return httpx.Response(200)
+    async def dial(host, port, **_):
+        dialled.append(host)
+        raise ConnectionRefusedError
 
-    monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", dial)
+    monkeypatch.setattr(asyncio, "open_connection", dial)
     monkeypatch.setattr(socket, "getaddrinfo", resolver({"good": ["10.0.0.1"]}))
     parcel = Parcel("msg_1", b"{}", url, ("whsec_" + "bmV3" * 8,))
-    try:
-        answer = await attempt(parcel, Egress(), 0)
-    except httpx.InvalidURL:
-        return
-    assert answer.error is not None
+    answer = await attempt(parcel, Egress(), 0)
+    assert answer.error == "address_refused"
     assert dialled == []
 
 
@@ -133,19 +129,17 @@ async def test_what_was_judged_is_what_is_dialled(monkeypatch) -> None:
 
     dialled = []
 
-    async def dial(self, request: httpx.Request) -> httpx.Response:
-        dialled.append((request.url.host, request.headers["host"], dict(request.extensions)))
-        return httpx.Response(204)
+    async def dial(host, port, **tls):
+        dialled.append((host, port, tls.get("server_hostname")))
+        return None, None
 
     monkeypatch.setattr(socket, "getaddrinfo", rebinding)
-    monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", dial)
-    async with httpx.AsyncClient(transport=PinnedTransport(Egress())) as client:
-        assert (await client.post("https://rebind.test/x")).status_code == 204
-        with pytest.raises(AddressForbidden):
-            await client.post("https://rebind.test/x")
-    ((address, host, extensions),) = dialled
-    assert (address, host) == ("1.1.1.1", "rebind.test")
-    assert extensions["sni_hostname"] == "rebind.test"
+    monkeypatch.setattr(asyncio, "open_connection", dial)
+    egress = Egress()
+    await egress.connect("https://rebind.test/x")
+    with pytest.raises(AddressForbidden):
+        await egress.connect("https://rebind.test/x")
+    assert dialled == [("1.1.1.1", 443, "rebind.test")]
 
 
 async def test_a_resolver_that_fails_is_a_refusal(monkeypatch) -> None:

@@ -179,7 +179,7 @@ async def test_410_disables_and_ends_what_waits(engine, listener) -> None:
     assert "410" in after.reason
     await engine.until(watcher, state="delivered", event="webhook.disabled")
     (told,) = listener.received("/ok")
-    assert told.event["data"] == {"id": endpoint.id, "url": endpoint.url, "reason": after.reason}
+    assert told.event["data"] == {"id": endpoint.id, "host": "127.0.0.1", "reason": after.reason}
     assert await engine.raise_events() == 0
 
 
