@@ -9,6 +9,7 @@ use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
 use fairlead_core::error::{Kind, Retry};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Rejections of a request that say something of the model and not of the request: the next target may take it.
@@ -77,7 +78,8 @@ pub fn tell(choice: &Choice, failures: &[(Arc<Target>, Failed)]) -> Option<Strin
     let more = failures.len().saturating_sub(TOLD_AT_MOST);
     let mut message = format!("Every target of the combo `{}` failed: {}", combo.name, told.join("; "));
     if more > 0 {
-        message.push_str(&format!("; and {more} more"));
+        // Writing into a text cannot fail.
+        let _written = write!(message, "; and {more} more");
     }
     if !combo.closed.is_empty() {
         message.push_str("; not tried: ");

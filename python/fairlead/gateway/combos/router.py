@@ -148,9 +148,10 @@ def _check_place(con: Connection, combo: StoredCombo, before: StoredCombo | None
     # One that was there before may have been deleted since; it is let be.
     known = _connections(before.fields) if before is not None else set()
     for at, step in enumerate(combo.fields.models):
-        if not isinstance(step, ModelStep) or step.connection_id is None:
+        wanted_id = step.connection_id if isinstance(step, ModelStep) else None
+        if wanted_id is None or wanted_id in known:
             continue
-        if step.connection_id not in known and find_connection(con, step.connection_id) is None:
+        if find_connection(con, wanted_id) is None:
             raise InvalidRequest(
                 f"models.{at}.connectionId: there is no connection with this id.",
                 param=f"models.{at}.connectionId",

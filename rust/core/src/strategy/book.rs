@@ -269,3 +269,7 @@ fn cut_cycles(ready: &mut [Ready]) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "book_tests.rs"]
+mod tests;

@@ -11,8 +11,10 @@ use smallvec::SmallVec;
 
 /// More targets than this are not tried for one request.
 pub const MAX_TARGETS: usize = 32;
-/// More candidates than this are not looked at for one request.
-const MAX_LOOKS: usize = 4_096;
+/// For one request so many combos are put in their places, and for each so many candidates are looked at: combos that are nested in
+/// many others are met through each of them, and this bounds what that may cost.
+const MAX_PLACES: usize = 64;
+const MAX_LOOKS: usize = 1_024;
 
 /// What the caller brings to a decision.
 pub trait Look {
@@ -55,6 +57,7 @@ pub fn expand(book: &Book, combo: usize, ask: &Ask, look: &mut impl Look) -> Tar
         look,
         targets: Targets::default(),
         seen: SmallVec::new(),
+        places_left: MAX_PLACES,
         looks_left: MAX_LOOKS,
         step: 0,
     };
@@ -69,7 +72,7 @@ struct Walk<'a, L> {
     look: &'a mut L,
     targets: Targets,
     seen: SmallVec<[u64; 32]>,
-    /// Combos that are nested in many others are looked at through each; this bounds what one request may cost.
+    places_left: usize,
     looks_left: usize,
     /// Of the outermost combo, where the walk is.
     step: usize,
@@ -77,7 +80,9 @@ struct Walk<'a, L> {
 
 impl<L: Look> Walk<'_, L> {
     fn place(&mut self, at: usize, depth: usize) {
-        let Some(ready) = self.book.get(at).filter(|_| depth < MAX_DEPTH) else { return };
+        let Some(ready) = self.book.get(at).filter(|_| depth < MAX_DEPTH && self.places_left > 0) else { return };
+        self.places_left -= 1;
+        self.looks_left = MAX_LOOKS;
         let facts = self.gather(ready, depth);
         for (candidate, one) in facts.iter().enumerate() {
             let is_connection = matches!(ready.candidates[candidate].to, To::Connection { .. });

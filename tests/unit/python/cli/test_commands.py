@@ -144,6 +144,23 @@ def test_the_sentence_of_the_api_is_passed_on(run: Run) -> None:
     assert "169.254.169.254" in sentence(run("nodes", "add", "x", "http://169.254.169.254/"), 1)
 
 
+def test_combos_are_made_listed_shown_and_deleted(run: Run) -> None:
+    made = run("combos", "create", "spread", "a/one=3", "b/two=1", "--strategy", "weighted")
+    assert "combo/spread" in made.stdout
+    run("combos", "create", "outer", "combo/spread", "a/one")
+    listed = run("combos", "list").stdout
+    assert "weighted" in listed
+    assert "combo/spread, a/one" in listed
+    shown = json.loads(run("combos", "show", "spread", "--json").stdout)
+    assert [step["weight"] for step in shown["models"]] == [3, 1]
+    assert "b/two" in run("combos", "show", shown["id"]).stdout
+    assert "outer" in sentence(run("combos", "delete", "spread"), 1)
+    assert "Deleted outer" in run("combos", "delete", "outer").stdout
+    assert json.loads(run("combos", "delete", "spread", "--json").stdout)["success"] is True
+    assert "weight" in sentence(run("combos", "create", "x", "a/one=many"), 1)
+    assert "no combo" in sentence(run("combos", "show", "nothing"), 1)
+
+
 def test_status_says_ready_and_how_the_parts_are(run: Run, gateway: Gateway) -> None:
     assert gateway.url in run("status").stdout
     found = json.loads(run("status", "--json").stdout)

@@ -1,0 +1,160 @@
+use super::super::{expand, Ask, Candidate, Facts, Look, Memory, Random, Strategy, Targets};
+use super::*;
+use proptest::prelude::*;
+use std::time::{Duration, Instant};
+
+struct Desk(Vec<(Memory, Random)>);
+
+impl Desk {
+    fn of(book: &Book) -> Self {
+        Self(book.all().iter().map(|_| (Memory::default(), Random::seeded(1))).collect())
+    }
+}
+
+impl Look for Desk {
+    fn facts(&mut self, candidate: &Candidate) -> Facts {
+        candidate.known
+    }
+
+    fn remember<T>(&mut self, combo: usize, work: impl FnOnce(&mut Memory, &mut Random) -> T) -> T {
+        let (memory, random) = &mut self.0[combo];
+        work(memory, random)
+    }
+}
+
+/// Three providers (the first with two connections) with a model `m` each, and these combos.
+fn book(combos: &str) -> Book {
+    let connection = |id: &str, provider: &str, dialect: &str| {
+        format!(
+            r#"{{"id":"{id}","provider":"{provider}","prefixes":["{provider}"],"dialect":"{dialect}","base_url":"https://h","auth":"none"}}"#
+        )
+    };
+    let connections = [
+        connection("a1", "a", "openai"),
+        connection("a2", "a", "openai"),
+        connection("b1", "b", "openai"),
+        connection("g", "g", "gemini"),
+    ];
+    let models =
+        ["a", "b", "g"].map(|p| format!(r#"{{"id":"{p}/chat","provider":"{p}","context_length":9}}"#)).join(",");
+    let prices = r#"{"model":"a/chat","input":5,"output":7},{"model":"b/chat","input":0,"output":0}"#;
+    let connections = connections.join(",");
+    let json = format!(
+        r#"{{"version":1,"connections":[{connections}],"models":[{models}],"prices":[{prices}],"combos":[{combos}]}}"#
+    );
+    let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+    Book::compile(&snapshot, &|_, connection| connection.dialect == crate::snapshot::Dialect::Openai)
+}
+
+fn targets(book: &Book, name: &str) -> Targets {
+    let at = book.find(name).expect("a combo");
+    expand(book, at, &Ask::default(), &mut Desk::of(book))
+}
+
+fn named(book: &Book, name: &str) -> Vec<String> {
+    let picks = targets(book, name).picks;
+    let candidates = picks.iter().filter_map(|pick| pick.of(book));
+    candidates
+        .map(|candidate| match candidate.to {
+            To::Connection { index, .. } => format!("{}@{index}", candidate.name),
+            To::Combo(_) => panic!("a combo is no target"),
+        })
+        .collect()
+}
+
+#[test]
+fn a_step_is_every_connection_and_shares_its_weight() {
+    let book = book(
+        r#"{"id":"i","name":"x","strategy":"priority","steps":[{"kind":"model","model":"a/m","weight":4},{"kind":"model","model":"b/m","weight":1},{"kind":"model","model":"g/m"},{"kind":"model","model":"none/m"}]}"#,
+    );
+    assert_eq!(named(&book, "combo/x"), ["a/m@0", "a/m@1", "b/m@2"], "what speaks another protocol is left out");
+    let ready = book.get(book.find("x").expect("there")).expect("ready");
+    assert_eq!(ready.candidates.iter().map(|one| one.known.weight).collect::<Vec<_>>(), [2.0, 2.0, 1.0]);
+}
+
+#[test]
+fn a_step_may_name_its_connection_or_a_pattern() {
+    let book = book(
+        r#"{"id":"i","name":"x","steps":[{"kind":"model","model":"a/m","connection_id":"a2"},{"kind":"model","model":"*/chat"}]}"#,
+    );
+    assert_eq!(named(&book, "x"), ["a/m@1", "a/chat@0", "a/chat@1", "b/chat@2"]);
+}
+
+#[test]
+fn a_nested_combo_stands_in_its_place_and_a_target_stands_once() {
+    let book = book(
+        r#"{"id":"1","name":"inner","steps":[{"kind":"model","model":"b/m"},{"kind":"model","model":"a/m","connection_id":"a1"}]},
+           {"id":"2","name":"outer","steps":[{"kind":"combo-ref","combo":"inner"},{"kind":"model","model":"a/m"}]}"#,
+    );
+    assert_eq!(named(&book, "outer"), ["b/m@2", "a/m@0", "a/m@1"]);
+}
+
+#[test]
+fn a_pipeline_may_use_a_target_twice_and_knows_its_steps() {
+    let book = book(
+        r#"{"id":"i","name":"x","strategy":"pipeline","steps":[{"kind":"model","model":"b/m"},{"kind":"model","model":"b/m"}]}"#,
+    );
+    let steps: Vec<usize> = targets(&book, "x").picks.iter().map(|pick| pick.step).collect();
+    assert_eq!(steps, [0, 1]);
+}
+
+#[test]
+fn a_circle_in_a_document_leads_nowhere() {
+    let book = book(
+        r#"{"id":"1","name":"x","steps":[{"kind":"combo-ref","combo":"y"},{"kind":"model","model":"b/m"}]},
+           {"id":"2","name":"y","steps":[{"kind":"combo-ref","combo":"x"},{"kind":"model","model":"a/m","connection_id":"a1"}]}"#,
+    );
+    assert_eq!(named(&book, "x"), ["a/m@0", "b/m@2"]);
+    assert!(!named(&book, "y").is_empty());
+}
+
+#[test]
+fn combos_that_multiply_cost_no_more_than_their_bound() {
+    let mut combos = vec![r#"{"id":"0","name":"c0","steps":[{"kind":"model","model":"b/m"}]}"#.to_owned()];
+    for depth in 1..10 {
+        let steps = vec![format!(r#"{{"kind":"combo-ref","combo":"c{}"}}"#, depth - 1); 50].join(",");
+        combos.push(format!(r#"{{"id":"{depth}","name":"c{depth}","steps":[{steps}]}}"#));
+    }
+    let book = book(&combos.join(","));
+    let began = Instant::now();
+    assert_eq!(named(&book, "c9"), ["b/m@2"]);
+    assert!(began.elapsed() < Duration::from_millis(500), "50^9 ways lead down");
+}
+
+#[test]
+fn auto_is_there_without_being_made() {
+    let book = book("");
+    assert_eq!(named(&book, "auto/cheap")[0], "b/chat@2", "what costs nothing");
+    assert_eq!(named(&book, "auto/free"), ["b/chat@2"]);
+    assert_eq!(named(&book, "auto").len(), 3);
+    for channel in auto::CHANNELS {
+        assert!(book.find(channel.name).is_some(), "{}", channel.name);
+    }
+    assert!(book.find("auto/nothing").is_none());
+}
+
+#[test]
+fn an_operators_combo_goes_before_a_channel_of_its_name() {
+    let book = book(r#"{"id":"i","name":"auto/cheap","steps":[{"kind":"model","model":"a/m"}]}"#);
+    assert_eq!(named(&book, "auto/cheap"), ["a/m@0", "a/m@1"]);
+}
+
+proptest! {
+    #[test]
+    fn any_document_compiles_and_any_combo_ends(
+        links in proptest::collection::vec(proptest::collection::vec(0usize..8, 0..5), 8),
+        strategies in proptest::collection::vec(0usize..Strategy::ALL.len(), 8),
+    ) {
+        let combos: Vec<String> = links.iter().zip(&strategies).enumerate().map(|(at, (to, strategy))| {
+            let steps: Vec<String> = to.iter().map(|to| format!(r#"{{"kind":"combo-ref","combo":"c{to}"}}"#))
+                .chain([r#"{"kind":"model","model":"a/m"}"#.to_owned()]).collect();
+            format!(r#"{{"id":"{at}","name":"c{at}","strategy":"{}","steps":[{}]}}"#, Strategy::ALL[*strategy].1, steps.join(","))
+        }).collect();
+        let book = book(&combos.join(","));
+        for at in 0..8 {
+            let found = expand(&book, at, &Ask::default(), &mut Desk::of(&book));
+            prop_assert!(!found.picks.is_empty(), "its own model is always there");
+            prop_assert!(found.picks.len() <= super::super::expand::MAX_TARGETS);
+        }
+    }
+}
