@@ -56,15 +56,20 @@ from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
 
+# People behind one address sign in together; somebody who plays with the provider is slowed down.
+ANSWERS_A_MINUTE = 120
 NEEDS_SETUP = "No password is set: open /setup, or start fairlead with INITIAL_PASSWORD."
 
 
 @dataclass(slots=True)
 class SignIn:
-    """One per process, made by control. `limit` counts wrong guesses, `window` all attempts."""
+    """One per process, made by control. `limit` counts wrong guesses, `window` all attempts, and
+    `answers` what is taken to the identity provider.
+    """
 
     limit: GuessLimit = field(default_factory=GuessLimit)
     window: RateWindow = field(default_factory=RateWindow)
+    answers: RateWindow = field(default_factory=lambda: RateWindow(ANSWERS_A_MINUTE))
     checker: PasswordChecker = field(default_factory=PasswordChecker)
     provider: Provider | None = None
 
