@@ -250,7 +250,8 @@ def test_no_file_is_a_grab_bag() -> None:
         str(file.relative_to(ROOT))
         for room in ("python", "rust", "tests", "benches")
         for file in (ROOT / room).rglob("*")
-        if not {"target", "node_modules"}.intersection(file.parts) and GRAB_BAGS.search(file.stem.lower())
+        if not {"target", "node_modules"}.intersection(file.parts)
+        and GRAB_BAGS.search(file.stem.lower())
     ]
 
     assert not wrong, f"name each after the one noun it is about: {wrong}"

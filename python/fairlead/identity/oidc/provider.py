@@ -21,6 +21,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from fairlead.errors import UpstreamOverloaded
+from fairlead.identity.oidc.dial import JudgedTransport
 from fairlead.settings import ServeFields
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
@@ -73,7 +74,10 @@ class Provider:
         self.client_id = client_id
         self._client_secret = client_secret
         self._http = httpx.AsyncClient(
-            timeout=REQUEST_DEADLINE_S, trust_env=False, follow_redirects=False
+            transport=JudgedTransport(),
+            timeout=REQUEST_DEADLINE_S,
+            trust_env=False,
+            follow_redirects=False,
         )
         self._endpoints: tuple[float, Endpoints] | None = None
         self._keys: tuple[float, KeySet] | None = None
