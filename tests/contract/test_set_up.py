@@ -20,6 +20,51 @@ def config(config):
     return config.model_copy(update={"initial_password": None})
 
 
+@pytest.fixture
+def control(control):
+    """Called as a browser on this machine calls the gateway."""
+    control.client.headers["x-fairlead-host"] = "127.0.0.1:20128"
+    return control
+
+
+FOREIGN = [
+    {"x-fairlead-host": "rebound.example", "origin": "http://rebound.example"},
+    {"x-fairlead-host": "rebound.example"},
+    {"origin": "http://evil.example"},
+    {"origin": "null"},
+    {"origin": "https://127.0.0.1:20128"},
+    {"x-fairlead-host": "127.0.0.1.rebound.example"},
+]
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+async def test_no_foreign_page_makes_itself_the_owner(control, headers) -> None:
+    answer = await control.client.post("/setup", json={"password": PASSWORD}, headers=headers)
+    assert answer.status_code == 403
+    assert (await control.client.get("/api/auth/status")).json()["needsSetup"] is True
+
+
+OWN = [
+    {"origin": "http://127.0.0.1:20128"},
+    {"x-fairlead-host": "localhost", "origin": "http://localhost"},
+    {"x-fairlead-host": "192.168.1.9:1", "origin": "http://192.168.1.9:1"},
+    {"x-fairlead-host": "[::1]:1"},
+    {"x-fairlead-host": "gw.example", "x-fairlead-scheme": "https"},
+]
+
+
+@pytest.mark.parametrize("headers", OWN)
+async def test_a_page_of_ours_does(control, headers) -> None:
+    answer = await control.client.post("/setup", json={"password": PASSWORD}, headers=headers)
+    assert answer.status_code == 201
+
+
+async def test_the_command_line_may_give_the_first_password(control) -> None:
+    answer = await control.client.patch("/api/settings", json={"newPassword": PASSWORD})
+    assert answer.status_code == 200, answer.text
+    assert (await login(control, password=PASSWORD)).status_code == 200
+
+
 async def login(control, **body: str):
     return await control.client.post("/api/auth/login", json=body)
 

@@ -45,7 +45,10 @@ def test_the_running_instance_takes_the_new_password(gateways: Callable[..., Gat
 def test_the_data_directory_takes_it_while_nothing_runs(gateways: Callable[..., Gateway]) -> None:
     gateway = gateways()
     assert expect(gateway.client().get("/api/auth/status"), 200)["needsSetup"] is True
-    expect(gateway.client().post("/setup", json={"password": FIRST}), 201)
+    answer = gateway.client().post("/setup", json={"password": FIRST})
+    expect(answer, 201)
+    cookie = {"Cookie": f"auth_token={answer.cookies['auth_token']}"}
+    expect(gateway.client().get("/api/auth/me", headers=cookie), 200)
     # Killed at once: the address file and the lock file are still there.
     gateway.kill_all()
     done = reset(gateway, "--generate")
@@ -55,6 +58,7 @@ def test_the_data_directory_takes_it_while_nothing_runs(gateways: Callable[..., 
     gateway.canaries.append(password)
     assert len(password) >= 24
     gateway.start()
+    expect(gateway.client().get("/api/auth/me", headers=cookie), 401)
     assert (status_of(gateway, FIRST), status_of(gateway, password)) == (401, 200)
     gateway.assert_keeps_secrets()
 

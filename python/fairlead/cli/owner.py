@@ -120,3 +120,5 @@ def _reset_at_rest(folder: Path, password: str, *, remove_second_factor: bool) -
             connection.execute("CHECKPOINT")
         finally:
             connection.close()
+        # A relay begins with the last snapshot, in which the sessions still count.
+        (folder / "snapshot.json").unlink(missing_ok=True)

@@ -38,6 +38,19 @@ def public_origin(request: Request, caller: Caller, config: ServeFields) -> str 
     return f"http://{caller.host}" if _is_loopback(caller.host) else None
 
 
+def is_own_page(request: Request, caller: Caller, config: ServeFields) -> bool:
+    """Whether a request that needs no credential comes from a page of ours, or from no page.
+
+    A foreign page may give this machine a name of its own (DNS rebinding) and is of one origin with
+    us then. So the name must be one that we trust, or an address.
+    """
+    known = {public_origin(request, caller, config)} - {None}
+    if caller.host is not None and _is_address(caller.host):
+        known.add(f"{caller.scheme}://{caller.host}")
+    origin = request.headers.get("origin")
+    return bool(known) if origin is None else origin in known
+
+
 def is_https(request: Request, caller: Caller, config: ServeFields) -> bool:
     """Whether the caller's own end of the way is https, so that cookies may be `Secure`."""
     if caller.scheme == "https":
@@ -68,6 +81,16 @@ def _is_host(text: str | None) -> bool:
         return False
     port = text.rpartition(":")[2] if re.search(r":[0-9]+$", text) else "1"
     return 1 <= int(port) <= 65535
+
+
+def _is_address(host: str) -> bool:
+    if not _is_host(host):
+        return False
+    try:
+        ipaddress.ip_address(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
+    return True
 
 
 def _is_loopback(host: str | None) -> bool:

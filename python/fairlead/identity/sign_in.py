@@ -29,7 +29,7 @@ from fairlead.identity.challenges import (
 )
 from fairlead.identity.guess_limit import GuessLimit
 from fairlead.identity.oidc.provider import Provider
-from fairlead.identity.origin import address_of, is_https
+from fairlead.identity.origin import address_of, is_https, is_own_page
 from fairlead.identity.password import PasswordChecker, same_text
 from fairlead.identity.rate_window import RateWindow
 from fairlead.identity.sessions import (
@@ -56,15 +56,20 @@ from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
 
+# People behind one address sign in together; somebody who plays with the provider is slowed down.
+ANSWERS_A_MINUTE = 120
 NEEDS_SETUP = "No password is set: open /setup, or start fairlead with INITIAL_PASSWORD."
 
 
 @dataclass(slots=True)
 class SignIn:
-    """One per process, made by control. `limit` counts wrong guesses, `window` all attempts."""
+    """One per process, made by control. `limit` counts wrong guesses, `window` all attempts, and
+    `answers` what is taken to the identity provider.
+    """
 
     limit: GuessLimit = field(default_factory=GuessLimit)
     window: RateWindow = field(default_factory=RateWindow)
+    answers: RateWindow = field(default_factory=lambda: RateWindow(ANSWERS_A_MINUTE))
     checker: PasswordChecker = field(default_factory=PasswordChecker)
     provider: Provider | None = None
 
@@ -261,11 +266,14 @@ class Attempt:
 
     async def new_password(self, password: SecretStr) -> Work[None]:
         """What stores the caller's new password and ends their other sessions, for a commit."""
-        user = await self.acting_user()
+        is_local = self.caller.principal.kind == "local"
+        acting = None if is_local else await self.acting_user()
         digest = await self.sign_in.checker.hash(password.get_secret_value())
-        cookie = self.cookie if self.caller.principal.kind == "session" else None
+        cookie = None if is_local else self.cookie
 
         def work(con: Connection) -> None:
+            # The local command line acts for the owner, also before there is one.
+            user = acting or ensure_owner(con)
             set_password_hash(con, user.id, digest)
             end_sessions(con, user.id, but_token=cookie)
             con.execute("DELETE FROM login_challenges WHERE user_id = ?", [user.id])
@@ -273,9 +281,17 @@ class Attempt:
         return work
 
     async def set_up(self, email: str | None, password: SecretStr, response: Response) -> User:
-        """Gives the gateway its owner, once. `Conflict` when it has one."""
+        """Gives the gateway its owner, once. `Conflict` when it has one, `Forbidden` for a page that
+        is not ours.
+        """
         self.spend()
-        await self.refuse_set_up()
+        if not is_own_page(self.request, self.caller, self.config):
+            raise Forbidden(
+                "Set up from the gateway's own page, called by `localhost` or an IP address; or start "
+                "it with INITIAL_PASSWORD; or run `fairlead owner reset-password` on its machine."
+            )
+        if await self.has_owner_password():
+            raise _is_set_up()
         digest = await self.sign_in.checker.hash(password.get_secret_value())
 
         def work(con: Connection) -> User:
@@ -293,11 +309,6 @@ class Attempt:
         owner = await self.services.state.commit(work)
         await self.enter(owner, "setup", response)
         return owner
-
-    async def refuse_set_up(self) -> None:
-        """`Conflict` when the gateway has an owner who can sign in."""
-        if await self.has_owner_password():
-            raise _is_set_up()
 
     async def _user_of(self, email: str | None) -> User | None:
         def look(con: Connection) -> User | None:

@@ -108,6 +108,7 @@ async def _signed_in(
         raise OidcFailed("state_invalid", "the answer is of another issuer")
     if error is not None or code is None:
         raise OidcFailed("provider", "the provider refused, or the person cancelled")
+    attempt.sign_in.answers.spend(attempt.address)
     identity = await provider.exchange(code, errand.verifier, errand.redirect_uri, errand.nonce)
     user = await state_db.database.write(lambda con: user_of(con, identity))
     answer = _redirect(errand.return_to)

@@ -47,10 +47,38 @@ def test_flags_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     assert "secret words" not in repr(settings)
 
 
+def test_the_identity_provider_is_named_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_OIDC_ISSUER", "https://id.example/realms/one/")
+    monkeypatch.setenv("SERVICE_OIDC_CLIENT_ID", "fairlead")
+    monkeypatch.setenv("SERVICE_OIDC_CLIENT_SECRET", "canary of a secret")
+    monkeypatch.setenv("SERVICE_TRUST_PROXY", "1")
+    settings = ServeSettings.load()
+    settings.check()
+    # An issuer is compared byte for byte, so its last slash stays.
+    assert settings.service_oidc_issuer == "https://id.example/realms/one/"
+    assert settings.service_trust_proxy is True
+    assert "canary" not in repr(settings)
+    told = settings.control_config(link_token="t" * 16, control_socket=Path("/s"))
+    assert told["service_oidc_client_secret"] == "canary of a secret"
+    relay = settings.relay_config(
+        link_token="t", control_socket=Path("/s"), secret_key=b"k" * 32, version="0"
+    )
+    assert "canary" not in str(relay)
+
+
 @pytest.mark.parametrize(
     ("flags", "named"),
     [
         ({"port": 0}, "--port (FAIRLEAD_PORT)"),
+        ({"service_oidc_issuer": "https://id.example"}, "SERVICE_OIDC_CLIENT_ID"),
+        ({"service_oidc_client_id": "fairlead"}, "SERVICE_OIDC_ISSUER"),
+        ({"service_oidc_local_auth_disabled": True}, "SERVICE_OIDC_ISSUER"),
+        ({"service_oidc_issuer": "http://id.example"}, "SERVICE_OIDC_ISSUER: must be an https"),
+        ({"service_oidc_issuer": "https://id.example?x"}, "SERVICE_OIDC_ISSUER"),
+        ({"service_oidc_issuer": "id.example"}, "SERVICE_OIDC_ISSUER"),
+        ({"service_public_base_url": "http://gw.example"}, "SERVICE_PUBLIC_BASE_URL"),
+        ({"service_public_base_url": "https://u@gw.example"}, "SERVICE_PUBLIC_BASE_URL"),
+        ({"service_public_base_url": "https://gw.example:x"}, "SERVICE_PUBLIC_BASE_URL"),
         ({"port": 65536}, "--port (FAIRLEAD_PORT)"),
         ({"port": "http"}, "--port (FAIRLEAD_PORT)"),
         ({"workers": 0}, "--workers (FAIRLEAD_WORKERS)"),
