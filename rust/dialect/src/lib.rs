@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod anthropic;
+pub mod count;
 mod model;
 pub mod openai;
 pub mod shapes;

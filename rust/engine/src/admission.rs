@@ -118,7 +118,9 @@ fn refuse_head(shared: &Shared, exchange: &Exchange, surface: Surface, request_i
 
 /// For paths that have no route.
 fn surface_of(path: &str) -> Surface {
-    if path.starts_with("/v1/") {
+    if path == "/v1/messages" || path.starts_with("/v1/messages/") {
+        Surface::Anthropic
+    } else if path.starts_with("/v1/") {
         Surface::OpenAi
     } else {
         Surface::Management
@@ -322,7 +324,7 @@ impl Drop for Pending {
 
 /// Records an inference request that ended before any work began.
 fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, outcome: Outcome, fault: &Error) {
-    if admission.route.answer == Answer::Chat {
+    if matches!(admission.route.answer, Answer::Chat | Answer::CountTokens) {
         let mut settlement = Settlement::open(shared, exchange, admission, 0);
         settlement.status = fault.kind.status();
         settlement.settle(outcome, Some(fault));

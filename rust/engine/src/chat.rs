@@ -15,13 +15,14 @@ use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
 use crate::stream::Relay;
 use crate::target::Target;
+use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
 use fairlead_core::record::Outcome;
-use fairlead_core::routes::Surface;
-use fairlead_dialect::openai::request::{self, ChatRequest};
+use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes;
+use fairlead_dialect::translate;
 use http::StatusCode;
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -42,13 +43,14 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 }
 
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
-    let parsed = match request::read(body).and_then(|parsed| admit(&settlement, parsed)) {
+    let caller = caller_of(settlement.admission.route);
+    let parsed = match translate::read(caller, body).and_then(|parsed| admit(&settlement, parsed)) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     settlement.model = Some(parsed.model.clone());
     settlement.stream = parsed.stream;
-    let choice = match choose::choose(&shared.live.load(), &parsed.model) {
+    let mut choice = match choose::choose(&shared.live.load(), &parsed.model) {
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
@@ -56,6 +58,10 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
     settlement.upstream_model = Some(choice.upstream_model.clone());
+    let wording = match Wording::prepare(caller, body, &parsed, &mut choice) {
+        Ok(wording) => wording,
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
     let stream_slot = if parsed.stream {
         let Some(slot) = Held::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams) else {
             shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
@@ -70,16 +76,15 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     } else {
         None
     };
-    let pieces = request::rewrite(body, &parsed, &choice.upstream_model);
     tokio::select! {
         biased;
         () = exchange.gone() => {} // the settlement's drop says who left
-        () = work(shared, exchange, settlement, &choice, &pieces, &parsed) => {}
+        () = work(shared, exchange, settlement, &choice, &wording, parsed.stream) => {}
     }
     drop(stream_slot);
 }
 
-fn admit(settlement: &Settlement, parsed: ChatRequest) -> Result<ChatRequest, Error> {
+pub(crate) fn admit(settlement: &Settlement, parsed: ChatRequest) -> Result<ChatRequest, Error> {
     if let Some(key) = settlement.admission.principal.key() {
         policy::admit_model(key, &parsed.model)?;
     }
@@ -87,7 +92,7 @@ fn admit(settlement: &Settlement, parsed: ChatRequest) -> Result<ChatRequest, Er
 }
 
 /// A connection answers to several prefixes: what is blocked under one of them is blocked under all.
-fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> {
+pub(crate) fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> {
     let Some(key) = settlement.admission.principal.key().filter(|key| !key.blocked_models.is_empty()) else {
         return Ok(());
     };
@@ -102,16 +107,16 @@ async fn work(
     exchange: &Arc<Exchange>,
     mut settlement: Settlement,
     choice: &Choice,
-    pieces: &fairlead_dialect::Pieces,
-    parsed: &ChatRequest,
+    wording: &Wording,
+    stream: bool,
 ) {
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
     for target in &choice.targets {
         settlement.attempts += 1;
         settlement.target = Some(Arc::clone(target));
-        let failed = if parsed.stream {
-            let mut relay = Relay::new(shared, exchange, parsed.asks_usage);
-            match relay.run(&mut settlement, target, pieces, failures.len()).await {
+        let failed = if stream {
+            let mut relay = Relay::new(shared, exchange, wording);
+            match relay.run(&mut settlement, target, failures.len()).await {
                 Ok(mut finished) => {
                     observe(target, finished.error.as_ref(), &settlement);
                     settlement.settle(finished.outcome, finished.error.as_ref());
@@ -121,7 +126,7 @@ async fn work(
                 Err(failed) => failed,
             }
         } else {
-            match attempt_plain(shared, target, pieces, &mut settlement).await {
+            match attempt_plain(shared, target, wording, &mut settlement).await {
                 Ok(answer) => {
                     observe(target, None, &settlement);
                     let (head, body) = plain::answer(shared, &mut settlement, target, answer, failures.len());
@@ -146,17 +151,17 @@ async fn work(
 async fn attempt_plain(
     shared: &Arc<Shared>,
     target: &Arc<Target>,
-    pieces: &fairlead_dialect::Pieces,
+    wording: &Wording,
     settlement: &mut Settlement,
 ) -> Result<plain::Answer, Failed> {
     let Answered { response, lease } = tokio::select! {
         biased;
-        answered = attempt::send(&shared.pool, target, pieces, false) => answered?,
+        answered = attempt::send(&shared.pool, target, &target.chat_uri, wording.body(target), false) => answered?,
         () = shared.drain.expired() => return Err(drained().into()),
     };
     tokio::select! {
         biased;
-        answer = plain::read(shared, target, response, lease, settlement) => answer,
+        answer = plain::read(shared, target, response, lease, wording, settlement) => answer,
         () = shared.drain.expired() => Err(drained().into()),
     }
 }
@@ -193,7 +198,12 @@ fn blame(target: &Target, kind: Kind, hint_ms: Option<u64>) {
 }
 
 /// Nothing served the request: one error that says what every attempt came to.
-fn fail(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, mut failures: Vec<(Arc<Target>, Failed)>) {
+pub(crate) fn fail(
+    shared: &Shared,
+    exchange: &Exchange,
+    mut settlement: Settlement,
+    mut failures: Vec<(Arc<Target>, Failed)>,
+) {
     let Some((target, last)) = failures.pop() else {
         return;
     };
@@ -212,14 +222,15 @@ fn fail(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, mut fa
     let text = last.rejection.as_ref().map_or_else(|| shapes::ErrorText::from(&error), |rejection| rejection.text());
     if exchange.is_headed() {
         // Only comments went out so far; the failure is told in the stream.
-        let bytes = fairlead_dialect::openai::stream::terminal_error(&text);
+        let bytes = fairlead_dialect::stream::terminal_error(caller_of(settlement.admission.route), &text);
         settlement.bytes_response += bytes.len() as u64;
         settlement.settle(outcome, Some(&error));
         return exchange.end([bytes]);
     }
     let request_id = &settlement.admission.request_id;
-    let body = shapes::error_body(shapes::Surface::OpenAi, &text, request_id);
-    let (mut head, _) = answer::error(shared, Surface::OpenAi, request_id, &error);
+    let surface = settlement.admission.route.surface;
+    let body = shapes::error_body(surface, &text, request_id);
+    let (mut head, _) = answer::error(shared, surface, request_id, &error);
     head.headers.extend(plain::headers(shared, &settlement, &target, failures.len()));
     head.status = StatusCode::from_u16(text.status).unwrap_or(StatusCode::BAD_GATEWAY);
     settlement.status = text.status;
@@ -228,9 +239,16 @@ fn fail(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, mut fa
     exchange.answer(head, body);
 }
 
-fn refuse(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, outcome: Outcome, fault: &Error) {
+pub(crate) fn refuse(
+    shared: &Shared,
+    exchange: &Exchange,
+    mut settlement: Settlement,
+    outcome: Outcome,
+    fault: &Error,
+) {
     settlement.status = fault.kind.status();
-    let (head, body) = answer::error(shared, Surface::OpenAi, &settlement.admission.request_id, fault);
+    let surface = settlement.admission.route.surface;
+    let (head, body) = answer::error(shared, surface, &settlement.admission.request_id, fault);
     settlement.bytes_response = body.len() as u64;
     settlement.settle(outcome, Some(fault));
     exchange.answer(head, body);

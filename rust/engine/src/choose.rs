@@ -39,7 +39,7 @@ pub fn choose(live: &Live, model: &str) -> Result<Choice, Error> {
     let mut soonest_ms = u64::MAX;
     let mut speaks_other = false;
     for target in candidates.iter().filter_map(|&index| live.targets.get(index)?.as_ref()) {
-        if target.connection.dialect != Dialect::Openai {
+        if target.connection.dialect == Dialect::Gemini {
             speaks_other = true;
             continue;
         }
@@ -63,8 +63,7 @@ pub fn choose(live: &Live, model: &str) -> Result<Choice, Error> {
         return Err(Error::gateway(Kind::UpstreamRateLimited, message).after_s(soonest_ms.div_ceil(1_000)));
     }
     if speaks_other {
-        let message =
-            format!("The provider `{prefix}` does not speak the OpenAI chat protocol, which this endpoint needs.");
+        let message = format!("The provider `{prefix}` speaks a dialect that this endpoint does not translate.");
         return Err(Error::client(Kind::InvalidRequest, message).about("model"));
     }
     Err(Error::gateway(Kind::NoRoute, format!("The provider `{prefix}` has no usable connection.")).after_s(5))

@@ -2,6 +2,7 @@
 //!
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
+//! [`wording`] (the same request in each provider's dialect), [`count`] (its tokens, without asking for an answer),
 //! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
@@ -20,6 +21,7 @@ pub mod clock;
 pub mod config;
 pub mod connector;
 pub mod control;
+pub mod count;
 pub mod engine;
 pub mod exchange;
 pub mod inbound;
@@ -36,3 +38,4 @@ pub mod spool;
 pub mod stream;
 pub mod target;
 pub mod task;
+pub mod wording;

@@ -7,9 +7,9 @@ use crate::pool::Lease;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
+use crate::wording::Wording;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_dialect::openai::answer::inspect;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -25,12 +25,13 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// Reads the answer and gives the connection back. A 200 whose body tells an error or is no chat completion is a failure.
+/// Reads the answer and gives the connection back. A 200 whose body tells an error or is no answer is a failure.
 pub async fn read(
     shared: &Shared,
     target: &Target,
     response: Response<Incoming>,
     lease: Lease,
+    wording: &Wording,
     settlement: &mut Settlement,
 ) -> Result<Answer, Failed> {
     settlement.first_byte = Some(Instant::now());
@@ -40,18 +41,12 @@ pub async fn read(
     }
     let body = collect(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
     shared.pool.give_back(lease);
-    let inspection = inspect(&body).map_err(|_| invalid("The provider's answer is not one JSON object."))?;
-    if inspection.error.is_some() {
-        return Err(invalid("The provider told an error under a status of success.").into());
-    }
-    if !inspection.has_choices {
-        return Err(invalid("The provider's answer has no `choices`.").into());
-    }
-    settlement.usage = inspection.usage.unwrap_or_default();
-    Ok(Answer { body })
+    let whole = wording.answer(target, &body)?;
+    settlement.usage = whole.usage.unwrap_or_default();
+    Ok(Answer { body: whole.body })
 }
 
-async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
+pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
     if body.size_hint().lower() > MAX_ANSWER_BYTES as u64 {
         return Err(too_large());
     }
