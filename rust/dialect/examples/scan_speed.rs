@@ -103,9 +103,18 @@ fn main() {
         report(&format!("translated to messages, {what}"), event.len() * 100 + last.len(), ns);
     }
 
+    let pair = Pair { caller: Form::Chat, provider: Form::Messages };
+    let paragraph = r#"A line that says something, and \"quotes\" a little.\n"#.repeat(35);
+    let talk = format!(r#"{{"role":"user","content":"{paragraph}"}},{{"role":"assistant","content":"{paragraph}"}}"#);
+    let talk = Bytes::from(format!(r#"{{"model":"demo/m","messages":[{}]}}"#, vec![talk; 25].join(",")));
+    let ns = best_ns(|| {
+        let read = translate::read(Form::Chat, black_box(&talk)).expect("valid");
+        black_box(translate::request(pair, &talk, &read, "m").is_ok());
+    });
+    report("translate a request of 50 messages", talk.len(), ns);
+
     let said = r#"{"role":"user","content":"A line that says something, and \"quotes\" a little."}"#;
     let large = Bytes::from(format!(r#"{{"model":"demo/m","messages":[{}]}}"#, vec![said; 1_250].join(",")));
-    let pair = Pair { caller: Form::Chat, provider: Form::Messages };
     let ns = best_ns(|| {
         let read = translate::read(Form::Chat, black_box(&large)).expect("valid");
         black_box(translate::request(pair, &large, &read, "m").is_ok());

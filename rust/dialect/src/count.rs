@@ -42,14 +42,12 @@ fn parts(parts: &[Part<'_>]) -> usize {
 fn of(content: &Content<'_>) -> usize {
     use crate::model::Source;
     match content {
-        Content::Text(said) | Content::Refusal(said) => text(said),
+        Content::Text(said) | Content::Refusal(said) | Content::Thinking { text: said, .. } => text(said),
         Content::Note { text: said, title } => text(said) + title.as_ref().map_or(0, text),
-        Content::Thinking { text: said, .. } => text(said),
-        Content::Image(_) => TOKENS_PER_IMAGE,
         Content::Document { source: Source::Base64 { data, .. }, .. } => {
             TOKENS_PER_IMAGE + data.len() / BYTES_PER_DOCUMENT_TOKEN
         }
-        Content::Document { .. } => TOKENS_PER_IMAGE,
+        Content::Image(_) | Content::Document { .. } => TOKENS_PER_IMAGE,
         Content::Call(call) => TOKENS_PER_TURN + text(&call.name) + bytes(call.arguments.len()),
         Content::Result { parts: inner, .. } => TOKENS_PER_TURN + parts(inner),
         Content::Redacted(_) | Content::Audio => 0,

@@ -61,6 +61,7 @@ pub(crate) struct Turn<'a> {
 /// A part of a turn, and where it stood in the body.
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
+    /// Empty for a text, which every dialect has.
     pub(crate) path: String,
     pub(crate) content: Content<'a>,
     /// The `cache_control` object.
@@ -172,6 +173,10 @@ pub(crate) enum Event<'a> {
 }
 
 impl<'a> Part<'a> {
+    pub(crate) fn text(text: Text<'a>) -> Self {
+        Self::new(String::new(), Content::Text(text))
+    }
+
     pub(crate) fn new(path: impl Into<String>, content: Content<'a>) -> Self {
         Self { path: path.into(), content, cache: None }
     }
@@ -204,6 +209,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 /// Reads a value of the caller's; a fault names `path` and repeats nothing of the value.
 pub(crate) fn typed<'a, T: Deserialize<'a>>(raw: &'a RawValue, path: &str) -> Result<T, Error> {
     serde_json::from_str(raw.get()).map_err(|error| shape(path, &error))
+}
+
+/// As [`typed`], for places that are many: the path is made only for a fault.
+pub(crate) fn typed_at<'a, T: Deserialize<'a>>(raw: &'a RawValue, path: impl Fn() -> String) -> Result<T, Error> {
+    serde_json::from_str(raw.get()).map_err(|error| shape(&path(), &error))
 }
 
 /// As [`typed`], for what borrows nothing.

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::model::{
-    is_neutral, owned, typed, unsupported, wrong, Call, Choice, Content, Effort, Members, Part, Request, Role, Source,
-    Tool, Turn,
+    is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Members, Part, Request,
+    Role, Source, Tool, Turn,
 };
 use crate::openai::request_in::{count, number};
 use crate::text::Text;
@@ -251,15 +251,17 @@ fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Er
     let list: Vec<&'a RawValue> = typed(value, "messages")?;
     request.turns.reserve(list.len());
     for (at, raw) in list.into_iter().enumerate() {
-        let path = format!("messages[{at}]");
-        let message: MessageIn<'a> = typed(raw, &path)?;
+        let message: MessageIn<'a> = typed_at(raw, || format!("messages[{at}]"))?;
         let mut parts = Vec::new();
-        blocks(message.content, &format!("{path}.content"), &mut parts)?;
+        match Text::of(message.content) {
+            Some(text) => parts.push(Part::text(text)),
+            None => blocks(message.content, &format!("messages[{at}].content"), &mut parts)?,
+        }
         match &*message.role {
             "user" => request.turns.push(Turn { role: Role::User, parts }),
             "assistant" => request.turns.push(Turn { role: Role::Assistant, parts }),
             "system" => request.system.append(&mut parts),
-            _ => return Err(unsupported(&format!("{path}.role"))),
+            _ => return Err(unsupported(&format!("messages[{at}].role"))),
         }
     }
     Ok(())

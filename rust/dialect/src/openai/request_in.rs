@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::model::{
-    is_neutral, owned, typed, unsupported, wrong, Call, Choice, Content, Effort, Members, Part, Request, Role, Source,
-    Tool, Turn,
+    is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Members, Part, Request,
+    Role, Source, Tool, Turn,
 };
 use crate::text::Text;
 
@@ -245,13 +245,14 @@ fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Er
     let list: Vec<&'a RawValue> = typed(value, "messages")?;
     request.turns.reserve(list.len());
     for (at, raw) in list.into_iter().enumerate() {
-        message(raw, &format!("messages[{at}]"), request)?;
+        message(raw, at, request)?;
     }
     Ok(())
 }
 
-fn message<'a>(raw: &'a RawValue, path: &str, request: &mut Request<'a>) -> Result<(), Error> {
-    let members: Members<'a> = typed(raw, path)?;
+fn message<'a>(raw: &'a RawValue, at: usize, request: &mut Request<'a>) -> Result<(), Error> {
+    let path = || format!("messages[{at}]");
+    let members: Members<'a> = typed_at(raw, path)?;
     let mut role = "";
     let mut parts: Vec<Part<'a>> = Vec::new();
     let mut thinking: Vec<Part<'a>> = Vec::new();
@@ -260,13 +261,13 @@ fn message<'a>(raw: &'a RawValue, path: &str, request: &mut Request<'a>) -> Resu
     let mut call_id = None;
     let mut cache = None;
     for (name, value) in members.0 {
-        let field = || format!("{path}.{name}");
+        let field = || format!("messages[{at}].{name}");
         match &*name {
             "role" => role = value.get(),
             // The name of a speaker; see the table of what is left out.
             "name" => {}
             _ if value.get() == "null" => {}
-            "content" => content(value, &field(), &mut parts)?,
+            "content" => content(value, field, &mut parts)?,
             "refusal" => parts.push(Part::new(field(), Content::Refusal(typed(value, &field())?))),
             "tool_calls" => calls = tool_calls(value, &field())?,
             "tool_call_id" => call_id = Some(typed(value, &field())?),
@@ -278,7 +279,7 @@ fn message<'a>(raw: &'a RawValue, path: &str, request: &mut Request<'a>) -> Resu
         }
     }
     if let (true, Some(text)) = (thinking.is_empty(), reasoning) {
-        thinking.push(Part::new(path, Content::Thinking { text, signature: None }));
+        thinking.push(Part::new(path(), Content::Thinking { text, signature: None }));
     }
     if let Some(last) = parts.last_mut().filter(|_| cache.is_some()) {
         last.cache = cache;
@@ -292,22 +293,23 @@ fn message<'a>(raw: &'a RawValue, path: &str, request: &mut Request<'a>) -> Resu
             request.turns.push(Turn { role: Role::Assistant, parts: thinking });
         }
         "\"tool\"" => {
-            let id = call_id.ok_or_else(|| wrong(&format!("{path}.tool_call_id"), "is required"))?;
+            let id = call_id.ok_or_else(|| wrong(&format!("{}.tool_call_id", path()), "is required"))?;
             let content = Content::Result { id, parts, is_error: false };
-            request.turns.push(Turn { role: Role::User, parts: vec![Part { path: path.to_owned(), content, cache }] });
+            request.turns.push(Turn { role: Role::User, parts: vec![Part { path: path(), content, cache }] });
         }
-        "" => return Err(wrong(&format!("{path}.role"), "is required")),
-        _ => return Err(unsupported(&format!("{path}.role"))),
+        "" => return Err(wrong(&format!("{}.role", path()), "is required")),
+        _ => return Err(unsupported(&format!("{}.role", path()))),
     }
     Ok(())
 }
 
-fn content<'a>(value: &'a RawValue, path: &str, parts: &mut Vec<Part<'a>>) -> Result<(), Error> {
+fn content<'a>(value: &'a RawValue, path: impl Fn() -> String, parts: &mut Vec<Part<'a>>) -> Result<(), Error> {
     if let Some(text) = Text::of(value) {
-        parts.push(Part::new(path, Content::Text(text)));
+        parts.push(Part::text(text));
         return Ok(());
     }
-    let list: Vec<&'a RawValue> = typed(value, path)?;
+    let path = path();
+    let list: Vec<&'a RawValue> = typed(value, &path)?;
     for (at, raw) in list.into_iter().enumerate() {
         let path = format!("{path}[{at}]");
         let part: PartIn<'a> = typed(raw, &path)?;
