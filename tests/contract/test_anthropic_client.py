@@ -296,9 +296,10 @@ def test_the_same_dialect_passes_byte_for_byte(gateway: Gateway, upstream: Upstr
     answer = gateway.caller.post(
         "/v1/messages",
         content=before + b'"anthropic-bytes/m"' + after,
-        headers={"Content-Type": "application/json"},
+        headers={"Content-Type": "application/json", "Anthropic-Beta": "one-2026, two-2026"},
     )
     assert (answer.status_code, answer.content) == (200, said)
+    assert upstream.last.header("anthropic-beta") == "one-2026, two-2026"
     seen = upstream.last
     assert seen.target == "/v1/messages"
     assert seen.body == before + b'"m"' + after

@@ -34,6 +34,8 @@ pub struct Admission {
     pub request_id: String,
     pub session_tag: Option<String>,
     pub session_id: Option<String>,
+    /// `anthropic-beta` as sent.
+    pub anthropic_beta: Option<HeaderValue>,
     pub started: Instant,
     pub ts_ms: u64,
 }
@@ -180,6 +182,7 @@ fn gate(
         request_id,
         session_tag: sheet.session_tag.map(str::to_owned),
         session_id: sheet.session_id.map(str::to_owned),
+        anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
         started: Instant::now(),
         ts_ms,
     };

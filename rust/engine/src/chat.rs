@@ -154,9 +154,10 @@ async fn attempt_plain(
     wording: &Wording,
     settlement: &mut Settlement,
 ) -> Result<plain::Answer, Failed> {
+    let betas = settlement.admission.anthropic_beta.clone();
     let Answered { response, lease } = tokio::select! {
         biased;
-        answered = attempt::send(&shared.pool, target, &target.chat_uri, wording.body(target), false) => answered?,
+        answered = attempt::send(&shared.pool, target, &target.chat_uri, betas.as_ref(), wording.body(target), false) => answered?,
         () = shared.drain.expired() => return Err(drained().into()),
     };
     tokio::select! {

@@ -17,7 +17,7 @@ use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::json;
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::request::{self, ChatRequest};
-use fairlead_dialect::{count, translate};
+use fairlead_dialect::{count, translate, Pieces};
 use http::header::{self, HeaderValue};
 use http::{StatusCode, Uri};
 use std::future::Future;
@@ -70,7 +70,9 @@ async fn work(
         let counted = match &target.count_uri {
             Some(uri) => {
                 settlement.attempts += 1;
-                ask(shared, target, uri, body, parsed, &choice.upstream_model).await
+                let pieces = request::rewrite(body, parsed, &choice.upstream_model);
+                let betas = settlement.admission.anthropic_beta.as_ref();
+                ask(shared, target, uri, betas, &pieces).await
             }
             None => match count::estimate(caller_of(settlement.admission.route), body) {
                 Ok(tokens) => Ok(Bytes::from(format!(r#"{{"input_tokens":{tokens}}}"#))),
@@ -96,13 +98,11 @@ async fn ask(
     shared: &Shared,
     target: &Target,
     uri: &Uri,
-    body: &Bytes,
-    parsed: &ChatRequest,
-    upstream_model: &str,
+    betas: Option<&HeaderValue>,
+    pieces: &Pieces,
 ) -> Result<Bytes, Failed> {
-    let pieces = request::rewrite(body, parsed, upstream_model);
     let asking = async {
-        let answered = attempt::send(&shared.pool, target, uri, &pieces, false).await?;
+        let answered = attempt::send(&shared.pool, target, uri, betas, pieces, false).await?;
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
         let told = plain::collect(answered.response.into_body(), idle).await?;
         shared.pool.give_back(answered.lease);

@@ -43,6 +43,8 @@ pub struct Sheet<'a> {
     pub if_none_match: Option<&'a [u8]>,
     pub session_tag: Option<&'a str>,
     pub session_id: Option<&'a str>,
+    /// What an Anthropic client wants of features that are not settled yet; for a provider of that dialect alone.
+    pub anthropic_beta: Option<&'a str>,
 }
 
 /// Holds the head to the rules and reads what the engine needs of it.
@@ -109,6 +111,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             // Two spellings of one header: the hyphened one wins.
             b"x-session-id" => sheet.session_id = Some(tag(value, "X-Session-Id")?),
             b"x_session_id" if sheet.session_id.is_none() => sheet.session_id = Some(tag(value, "x_session_id")?),
+            b"anthropic-beta" => sheet.anthropic_beta = text(value),
             b"origin" => origin = Some(value),
             b"sec-fetch-site" => fetch_site = Some(value),
             b"forwarded" | b"via" | b"x-real-ip" => is_forwarded = true,

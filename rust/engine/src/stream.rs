@@ -108,8 +108,9 @@ impl<'a> Relay<'a> {
         fallbacks: usize,
     ) -> Result<Answered, Failed> {
         let every = Duration::from_millis(self.shared.config.heartbeat_ms);
-        let mut asking =
-            pin!(attempt::send(&self.shared.pool, target, &target.chat_uri, self.wording.body(target), true));
+        let betas = settlement.admission.anthropic_beta.clone();
+        let body = self.wording.body(target);
+        let mut asking = pin!(attempt::send(&self.shared.pool, target, &target.chat_uri, betas.as_ref(), body, true));
         let mut tick = pin!(tokio::time::sleep(every));
         loop {
             tokio::select! {
