@@ -86,3 +86,60 @@ impl Wording {
         Follow::new(self.pair(target), self.asks_usage, clock::unix_ms() / 1_000)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choose;
+    use crate::live::Live;
+    use fairlead_core::secret::Sealer;
+    use fairlead_core::snapshot::Snapshot;
+
+    /// One prefix whose connections speak two dialects.
+    fn choice() -> Choice {
+        let connection = |dialect: &str| {
+            format!(
+                r#"{{"id":"{dialect}","provider":"n","prefixes":["n"],"dialect":"{dialect}","base_url":"http://{dialect}","auth":"none"}}"#
+            )
+        };
+        let connections = [connection("openai"), connection("anthropic"), connection("gemini")].join(",");
+        let json = format!(r#"{{"version":1,"connections":[{connections}]}}"#);
+        let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+        let live = Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
+        choose::choose(&live, "n/m").expect("a choice")
+    }
+
+    fn prepare(body: &'static str, choice: &mut Choice) -> Result<Wording, Error> {
+        let body = Bytes::from_static(body.as_bytes());
+        let parsed = translate::read(Form::Chat, &body).expect("a request");
+        Wording::prepare(Form::Chat, &body, &parsed, choice)
+    }
+
+    #[test]
+    fn each_connection_gets_the_body_of_its_dialect() {
+        let mut choice = choice();
+        let body = r#"{"model":"n/m","messages":[{"role":"user","content":"hi"}]}"#;
+        let wording = prepare(body, &mut choice).expect("can be said");
+        assert_eq!(choice.targets.len(), 2);
+        for target in &choice.targets {
+            let sent = String::from_utf8(wording.body(target).concat()).expect("text");
+            assert_eq!(sent.contains("max_tokens"), target.connection.dialect == Dialect::Anthropic, "{sent}");
+            assert!(sent.contains(r#""model":"m""#), "{sent}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_cannot_be_told_leaves_the_choice() {
+        let mut choice = choice();
+        let body = r#"{"model":"n/m","n":2,"messages":[{"role":"user","content":"hi"}]}"#;
+        prepare(body, &mut choice).expect("one can");
+        assert_eq!(choice.targets.len(), 1);
+        choice.targets.retain(|target| target.connection.dialect == Dialect::Anthropic);
+        assert!(choice.targets.is_empty());
+
+        let mut alone = self::choice();
+        alone.targets.retain(|target| target.connection.dialect == Dialect::Anthropic);
+        let fault = prepare(body, &mut alone).map(drop).expect_err("none can");
+        assert_eq!(fault.param.as_deref(), Some("n"));
+    }
+}
