@@ -260,9 +260,13 @@ class Gateway:
         self.canaries.append(created["key"])
         return created
 
-    def add_node(self, prefix: str, base_url: str, **timeouts: int) -> dict[str, Any]:
-        """An OpenAI-compatible node; timeouts as in its record (`headerMs=300`)."""
-        body = {"type": "openai-compatible", "name": prefix, "prefix": prefix, "baseUrl": base_url}
+    def add_node(
+        self, prefix: str, base_url: str, *, dialect: str = "openai", **timeouts: int
+    ) -> dict[str, Any]:
+        """A node of that dialect; timeouts as in its record (`headerMs=300`)."""
+        kind = f"{dialect}-compatible"
+        body: dict[str, Any] = {"type": kind, "name": prefix, "prefix": prefix}
+        body["baseUrl"] = base_url
         if timeouts:
             body |= {"timeouts": timeouts}
         return expect(self.admin.post("/api/provider-nodes", json=body), 201)["node"]
@@ -283,7 +287,7 @@ class Gateway:
     ) -> Lane:
         """A node with a fresh prefix in front of `upstream`, and its connections, each with a credential of its own."""
         prefix = f"t{secrets.token_hex(4)}"
-        node = self.add_node(prefix, base_url or upstream.url, **timeouts)
+        node = self.add_node(prefix, base_url or upstream.url, dialect="openai", **timeouts)
         lane = Lane(self, upstream, prefix, node)
         for priority in range(1, connections + 1):
             secret = f"sk-upstream-canary-{secrets.token_hex(12)}"

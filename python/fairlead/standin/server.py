@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.standin import chat, completions, embeddings
+from fairlead.standin import chat, completions, embeddings, messages
 from fairlead.standin.answer import CREATED_S, InvalidAsk, answer_chat, answer_completion
 from fairlead.standin.knobs import Knobs, UnknownKnob, parse_knobs, split_model
 from fairlead.standin.stream import STALL_S, Frames, paced
@@ -63,6 +63,8 @@ def _application() -> Robyn:
     app.post("/v1/chat/completions")(_chat)
     app.post("/v1/completions")(_completions)
     app.post("/v1/embeddings")(_embeddings)
+    app.post("/v1/messages")(_messages)
+    app.post("/v1/messages/count_tokens")(_count_tokens)
     return app
 
 
@@ -100,6 +102,39 @@ async def _completions(request: Request) -> Reply:
 
 async def _embeddings(request: Request) -> Reply:
     return await _answered(request, "embeddings")
+
+
+async def _messages(request: Request) -> Reply:
+    return await _answered_messages(request, counts=False)
+
+
+async def _count_tokens(request: Request) -> Reply:
+    return await _answered_messages(request, counts=True)
+
+
+async def _answered_messages(request: Request, *, counts: bool) -> Reply:
+    try:
+        body = _body(request)
+        model, knobs = split_model(body["model"], parse_knobs(request.headers.get(HEADER) or ""))
+        body["model"] = model
+        if knobs.latency_ms:
+            await asyncio.sleep(knobs.latency_ms / 1000)
+        if knobs.status >= 400:
+            text = orjson.dumps(messages.error(knobs.status, "The stand-in was asked to fail."))
+            return _reply(knobs.status, text[: len(text) // 2] if knobs.malformed else text, knobs)
+        if not request.headers.get("anthropic-version"):
+            raise InvalidAsk("anthropic-version: header is required")
+        if counts:
+            asked = messages.as_chat({"max_tokens": 1, **body})
+            answer = answer_chat(asked, model, knobs)
+            return _json({"input_tokens": answer.usage["prompt_tokens"] if answer.usage else 0})
+        answer = answer_chat(messages.as_chat(body), model, knobs)
+        thinking = messages.thinks(body)
+        if body.get("stream") is True:
+            return _streamed(messages.events(answer, thinking), knobs)
+        return await _unary(messages.message(answer, thinking), knobs)
+    except (InvalidAsk, UnknownKnob) as error:
+        return _json(messages.error(400, str(error)), 400)
 
 
 async def _answered(request: Request, endpoint: str) -> Reply:

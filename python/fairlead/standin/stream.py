@@ -22,6 +22,8 @@ class Frames:
     head: list[bytes]
     content: Iterable[bytes]
     tail: list[bytes]
+    failure: bytes | None = None
+    """The error event, where it is not that of OpenAI."""
 
 
 def frame(payload: dict[str, Any]) -> bytes:
@@ -38,7 +40,7 @@ async def paced(frames: Frames, knobs: Knobs) -> AsyncGenerator[bytes, None]:
         if sent == knobs.cut_after:
             return
         if sent == knobs.error_after:
-            yield _error_event()
+            yield frames.failure or _error_event()
             return
         if sent == knobs.stall_after:
             await asyncio.sleep(STALL_S)
@@ -49,7 +51,7 @@ async def paced(frames: Frames, knobs: Knobs) -> AsyncGenerator[bytes, None]:
     if knobs.cut_after is not None:
         return
     if knobs.error_after is not None:
-        yield _error_event()
+        yield frames.failure or _error_event()
         return
     if knobs.stall_after is not None:
         await asyncio.sleep(STALL_S)

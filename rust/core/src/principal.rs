@@ -34,6 +34,7 @@ struct Wire<'a> {
 
 /// The credentials of a request, as its headers carry them.
 #[derive(Debug, Default, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts of one request")]
 pub struct Credentials<'a> {
     /// From `Authorization: Bearer`, `x-api-key` or `x-goog-api-key`.
     pub bearer: Option<&'a str>,
@@ -162,12 +163,11 @@ impl Principal {
     pub fn admit(&self, tier: Tier, is_read: bool, snapshot: &Snapshot, require_api_key: bool) -> Result<(), Error> {
         match (tier, self) {
             (Tier::Public, _)
-            | (Tier::Key, Self::Key(_))
+            | (Tier::Key | Tier::Inference, Self::Key(_))
             | (
                 Tier::Inference | Tier::Management | Tier::Admin | Tier::Session | Tier::Account,
                 Self::Local | Self::Session { manages: true, .. },
             )
-            | (Tier::Inference, Self::Key(_))
             | (Tier::Account, Self::Session { .. }) => Ok(()),
             (Tier::Key, _) => {
                 Err(Error::client(Kind::Unauthenticated, "A gateway API key is required: send `X-API-Key: sk-fl-...`.")

@@ -52,6 +52,8 @@ pub enum Answer {
     Model,
     /// A chat completion, relayed to a provider.
     Chat,
+    /// The tokens of a messages request, counted by its provider or estimated.
+    CountTokens,
     /// The control plane.
     Control,
 }
@@ -189,6 +191,22 @@ pub static ROUTES: &[Route] = &[
     public("GET", "/healthz", Answer::Health, NO_BODY, "Whether the relay is alive."),
     public("GET", "/readyz", Answer::Ready, NO_BODY, "Whether the relay can serve, and what it knows of control."),
     inference("POST", "/v1/chat/completions", Answer::Chat, "chat", PROMPT, "Chat completion, plain or streamed."),
+    // `/v1/messages` is a chat completion in another dialect: the surface says which.
+    Route {
+        surface: Surface::Anthropic,
+        ..inference("POST", "/v1/messages", Answer::Chat, "chat", PROMPT, "Messages, plain or streamed.")
+    },
+    Route {
+        surface: Surface::Anthropic,
+        ..inference(
+            "POST",
+            "/v1/messages/count_tokens",
+            Answer::CountTokens,
+            "chat",
+            PROMPT,
+            "How many tokens a messages request has.",
+        )
+    },
     inference("GET", "/v1/models", Answer::Models, "models", NO_BODY, "The models that the caller may use."),
     inference("GET", "/v1/models/{*id}", Answer::Model, "models", NO_BODY, "One model."),
     public("POST", "/api/auth/login", Answer::Control, FORM, "Sign in."),

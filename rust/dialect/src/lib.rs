@@ -2,15 +2,23 @@
 //!
 //! Read in this order: [`openai::request`] (what a chat body asks for, and the body that goes upstream),
 //! [`openai::answer`] (what came back in one piece), [`sse`] (a byte stream cut into events), [`openai::stream`] (what
-//! came back in many pieces, and how such an answer ends), [`shapes`] (errors as each surface says them).
+//! came back in many pieces, and how such an answer ends), [`shapes`] (errors as each surface says them). Then, for a
+//! caller and a provider that speak different dialects: [`translate`] (requests and whole answers), [`stream`] (streamed
+//! answers), both by way of the model in `model`; what is kept and what is left out is in docs/explanation/dialects.md.
 //!
 //! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
 
 #![forbid(unsafe_code)]
 
+pub mod anthropic;
+pub mod count;
+mod model;
 pub mod openai;
 pub mod shapes;
 pub mod sse;
+pub mod stream;
+mod text;
+pub mod translate;
 
 /// Consecutive byte slices that together are one message, or one part of it.
 pub type Pieces = smallvec::SmallVec<[bytes::Bytes; 4]>;

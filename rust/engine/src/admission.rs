@@ -40,6 +40,8 @@ pub struct Admission {
     /// `X-Route-Model`: the model that takes the place of the body's.
     pub route_model: Option<String>,
     pub idempotency_key: Option<String>,
+    /// `anthropic-beta` as sent.
+    pub anthropic_beta: Option<HeaderValue>,
     pub started: Instant,
     pub ts_ms: u64,
 }
@@ -129,7 +131,8 @@ fn refuse_head(shared: &Shared, exchange: &Exchange, surface: Surface, request_i
 /// For what is refused before it has a route.
 fn surface_of(path: &str) -> Surface {
     match routes::surface_at(path) {
-        Some(Surface::Scraping) => Surface::Scraping,
+        Some(surface @ (Surface::Scraping | Surface::Anthropic)) => surface,
+        _ if path == "/v1/messages" || path.starts_with("/v1/messages/") => Surface::Anthropic,
         _ if path.starts_with("/v1/") => Surface::OpenAi,
         _ => Surface::Management,
     }
@@ -199,6 +202,7 @@ fn gate(
         pin: sheet.pin.map(str::to_owned),
         route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
         idempotency_key: sheet.idempotency_key.map(str::to_owned),
+        anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
         started: Instant::now(),
         ts_ms,
     };
@@ -367,7 +371,7 @@ impl Drop for Pending {
 
 /// Records an inference request that ended before any work began.
 fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, outcome: Outcome, fault: &Error) {
-    if admission.route.answer == Answer::Chat {
+    if matches!(admission.route.answer, Answer::Chat | Answer::CountTokens) {
         let mut settlement = Settlement::open(shared, exchange, admission, 0);
         settlement.status = fault.kind.status();
         settlement.settle(outcome, Some(fault));

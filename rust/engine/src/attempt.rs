@@ -7,14 +7,16 @@ use crate::pool::{Lease, Pool};
 use crate::target::Target;
 use fairlead_core::cooldown::parse_retry_after;
 use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::snapshot::Dialect;
 use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
 use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::Pieces;
-use http::{header, Method, Request, Response, StatusCode};
+use http::{header, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use std::time::{Duration, Instant};
 
+const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 /// What is read of a provider's error answer.
 const MAX_ERROR_BYTES: usize = 256 * 1024;
 const ERROR_BODY_DEADLINE: Duration = Duration::from_secs(5);
@@ -81,9 +83,16 @@ impl From<Error> for Failed {
 
 /// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
 /// answer is replaced by a fresh one, once.
-pub async fn send(pool: &Pool, target: &Target, body: &Pieces, is_stream: bool) -> Result<Answered, Failed> {
+pub async fn send(
+    pool: &Pool,
+    target: &Target,
+    uri: &Uri,
+    betas: Option<&HeaderValue>,
+    body: &Pieces,
+    is_stream: bool,
+) -> Result<Answered, Failed> {
     if let Some(lease) = pool.kept(&target.origin) {
-        match send_over(lease, target, body, is_stream).await {
+        match send_over(lease, target, uri, betas, body, is_stream).await {
             Err(Failed { error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, .. }) => {}
             other => return other,
         }
@@ -97,19 +106,29 @@ pub async fn send(pool: &Pool, target: &Target, body: &Pieces, is_stream: bool) 
                 format!("The provider did not take the connection within {connect_ms} ms."),
             )
         })??;
-    send_over(lease, target, body, is_stream).await
+    send_over(lease, target, uri, betas, body, is_stream).await
 }
 
-async fn send_over(mut lease: Lease, target: &Target, body: &Pieces, is_stream: bool) -> Result<Answered, Failed> {
+async fn send_over(
+    mut lease: Lease,
+    target: &Target,
+    uri: &Uri,
+    betas: Option<&HeaderValue>,
+    body: &Pieces,
+    is_stream: bool,
+) -> Result<Answered, Failed> {
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
     let is_reused = lease.is_reused;
     let mut request = Request::new(Sliced::new(body.clone()));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = target.chat_uri.clone();
+    *request.uri_mut() = uri.clone();
     *request.headers_mut() = target.headers.clone();
+    if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic) {
+        request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
+    }
     if is_stream {
-        request.headers_mut().insert(header::ACCEPT, header::HeaderValue::from_static("text/event-stream"));
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
     }
     let sent_at = Instant::now();
     let exchange = async {

@@ -22,13 +22,14 @@ use crate::stages::{self, Staged};
 use crate::stream::Relay;
 use crate::target::Target;
 use crate::twins::{self, Leader, Name, Recording, Role};
+use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Origin};
 use fairlead_core::policy;
 use fairlead_core::record::Outcome;
-use fairlead_core::routes::Surface;
-use fairlead_dialect::openai::request::{self, ChatRequest};
+use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes;
+use fairlead_dialect::translate;
 use http::{HeaderValue, StatusCode};
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -96,7 +97,7 @@ async fn repeat(
     recording: Arc<Recording>,
     body: &[u8],
 ) {
-    if let Ok(parsed) = request::read(body) {
+    if let Ok(parsed) = translate::read(caller_of(settlement.admission.route), body) {
         settlement.model = Some(parsed.model);
         settlement.stream = parsed.stream;
     }
@@ -119,13 +120,14 @@ async fn repeat(
 
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
     let live = shared.live.load_full();
-    let parsed = match request::read(body).and_then(|parsed| admit(&live, &settlement, parsed)) {
+    let caller = caller_of(settlement.admission.route);
+    let parsed = match translate::read(caller, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     settlement.model = Some(parsed.model.clone());
     settlement.stream = parsed.stream;
-    let choice = match route::choose(shared, &live, &settlement.admission, &parsed.model, body) {
+    let mut choice = match route::choose(shared, &live, &settlement.admission, &parsed.model, body) {
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
@@ -136,6 +138,10 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     }
     drop(live);
     settlement.strategy = choice.strategy();
+    let wording = match Wording::prepare(caller, body, &parsed, &mut choice) {
+        Ok(wording) => wording,
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
     let stream_slot = if parsed.stream {
         let Some(slot) = Held::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams) else {
             shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
@@ -153,14 +159,14 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     tokio::select! {
         biased;
         () = exchange.gone() => {} // the settlement's drop says who left
-        () = work(shared, exchange, settlement, &choice, body, &parsed) => {}
+        () = work(shared, exchange, settlement, &choice, wording, body, &parsed) => {}
     }
     drop(stream_slot);
 }
 
 /// The key's forced model goes before the header's, and that before the body's; whichever it is, the key must be allowed
 /// to call it.
-fn admit(live: &Live, settlement: &Settlement, mut parsed: ChatRequest) -> Result<ChatRequest, Error> {
+pub(crate) fn admit(live: &Live, settlement: &Settlement, mut parsed: ChatRequest) -> Result<ChatRequest, Error> {
     let key = settlement.admission.principal.key();
     let forced = key.and_then(|key| key.forced_model.as_ref());
     if let Some(model) = forced.or(settlement.admission.route_model.as_ref()) {
@@ -174,7 +180,7 @@ fn admit(live: &Live, settlement: &Settlement, mut parsed: ChatRequest) -> Resul
 
 /// A connection answers to several prefixes: what is blocked under one of them is blocked under all. A combo has left such
 /// targets out by itself.
-fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> {
+pub(crate) fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> {
     let Some(key) =
         settlement.admission.principal.key().filter(|key| !key.blocked_models.is_empty() && choice.combo.is_none())
     else {
@@ -191,6 +197,7 @@ async fn work(
     exchange: &Arc<Exchange>,
     mut settlement: Settlement,
     choice: &Choice,
+    wording: Wording,
     body: &Bytes,
     parsed: &ChatRequest,
 ) {
@@ -207,11 +214,11 @@ async fn work(
         }
     };
     let next;
-    let (body, parsed, choice) = match staged {
-        Staged::AsIs => (body, parsed, choice),
-        Staged::Next { body, parsed, choice } => {
-            next = (body, parsed, choice);
-            (&next.0, &next.1, &*next.2)
+    let (wording, parsed, choice) = match staged {
+        Staged::AsIs => (&wording, parsed, choice),
+        Staged::Next { wording, parsed, choice } => {
+            next = (wording, parsed, choice);
+            (&*next.0, &next.1, &*next.2)
         }
         Staged::Failed { choice, failures } => return fail(shared, exchange, settlement, &choice, failures),
         Staged::Done { target, answer } => {
@@ -221,20 +228,15 @@ async fn work(
         }
     };
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
-    let mut pieces = request::rewrite(body, parsed, &choice.upstream_model);
     for (at, target) in choice.targets.iter().enumerate() {
-        if at > 0 && choice.upstream_model(at) != choice.upstream_model(at - 1) {
-            pieces = request::rewrite(body, parsed, choice.upstream_model(at));
-        }
-        let pieces = &pieces;
         settlement.attempts += 1;
         settlement.target = Some(Arc::clone(target));
         settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
         settlement.priced_model = Some(choice.model(at).to_owned());
         let _busy = Busy::count(&target.hot);
         let failed = if parsed.stream {
-            let mut relay = Relay::new(shared, exchange, parsed.asks_usage);
-            match relay.run(&mut settlement, target, pieces, failures.len()).await {
+            let mut relay = Relay::new(shared, exchange, wording, choice.upstream_model(at));
+            match relay.run(&mut settlement, target, failures.len()).await {
                 Ok(mut finished) => {
                     observe(target, finished.error.as_ref(), &settlement);
                     failover::remember(shared, choice, at, &settlement, finished.error.is_none());
@@ -245,7 +247,7 @@ async fn work(
                 Err(failed) => failed,
             }
         } else {
-            match attempt_plain(shared, target, pieces, &mut settlement).await {
+            match attempt_plain(shared, target, wording, choice.upstream_model(at), &mut settlement).await {
                 Ok(answer) => {
                     observe(target, None, &settlement);
                     failover::remember(shared, choice, at, &settlement, true);
@@ -272,17 +274,20 @@ async fn work(
 async fn attempt_plain(
     shared: &Arc<Shared>,
     target: &Arc<Target>,
-    pieces: &fairlead_dialect::Pieces,
+    wording: &Wording,
+    upstream_model: &str,
     settlement: &mut Settlement,
 ) -> Result<plain::Answer, Failed> {
+    let betas = settlement.admission.anthropic_beta.clone();
+    let body = wording.body(target, upstream_model);
     let Answered { response, lease } = tokio::select! {
         biased;
-        answered = attempt::send(&shared.pool, target, pieces, false) => answered?,
+        answered = attempt::send(&shared.pool, target, &target.chat_uri, betas.as_ref(), body, false) => answered?,
         () = shared.drain.expired() => return Err(drained().into()),
     };
     tokio::select! {
         biased;
-        answer = plain::read(shared, target, response, lease, settlement) => answer,
+        answer = plain::read(shared, target, response, lease, wording, settlement) => answer,
         () = shared.drain.expired() => Err(drained().into()),
     }
 }
@@ -325,7 +330,7 @@ pub fn blame(target: &Target, kind: Kind, hint_ms: Option<u64>) {
 }
 
 /// Nothing served the request: one error that says what every attempt came to.
-fn fail(
+pub(crate) fn fail(
     shared: &Shared,
     exchange: &Exchange,
     mut settlement: Settlement,
@@ -361,14 +366,15 @@ fn fail(
     let text = last.rejection.as_ref().map_or_else(|| shapes::ErrorText::from(&error), |rejection| rejection.text());
     if exchange.is_headed() {
         // Only comments went out so far; the failure is told in the stream.
-        let bytes = fairlead_dialect::openai::stream::terminal_error(&text);
+        let bytes = fairlead_dialect::stream::terminal_error(caller_of(settlement.admission.route), &text);
         settlement.bytes_response += bytes.len() as u64;
         settlement.settle(outcome, Some(&error));
         return exchange.end([bytes]);
     }
     let request_id = &settlement.admission.request_id;
-    let body = shapes::error_body(shapes::Surface::OpenAi, &text, request_id);
-    let (mut head, _) = answer::error(shared, Surface::OpenAi, request_id, &error);
+    let surface = settlement.admission.route.surface;
+    let body = shapes::error_body(surface, &text, request_id);
+    let (mut head, _) = answer::error(shared, surface, request_id, &error);
     head.headers.extend(plain::headers(shared, &settlement, &target, failures.len()));
     head.status = StatusCode::from_u16(text.status).unwrap_or(StatusCode::BAD_GATEWAY);
     settlement.status = text.status;
@@ -377,9 +383,16 @@ fn fail(
     exchange.answer(head, body);
 }
 
-fn refuse(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, outcome: Outcome, fault: &Error) {
+pub(crate) fn refuse(
+    shared: &Shared,
+    exchange: &Exchange,
+    mut settlement: Settlement,
+    outcome: Outcome,
+    fault: &Error,
+) {
     settlement.status = fault.kind.status();
-    let (head, body) = answer::error(shared, Surface::OpenAi, &settlement.admission.request_id, fault);
+    let surface = settlement.admission.route.surface;
+    let (head, body) = answer::error(shared, surface, &settlement.admission.request_id, fault);
     settlement.bytes_response = body.len() as u64;
     settlement.settle(outcome, Some(fault));
     exchange.answer(head, body);

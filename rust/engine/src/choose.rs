@@ -4,9 +4,10 @@ use crate::clock;
 use crate::combos::Remembered;
 use crate::live::Live;
 use crate::target::Target;
+use crate::wording::form_of;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
-use fairlead_core::snapshot::{Dialect, Key};
+use fairlead_core::snapshot::Key;
 use fairlead_core::strategy::{identity, Params, Strategy};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -139,7 +140,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
             is_barred = true;
             continue;
         }
-        if target.connection.dialect != Dialect::Openai {
+        if form_of(target.connection.dialect).is_none() {
             speaks_other = true;
             continue;
         }
@@ -191,8 +192,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
         return Err(Error::client(Kind::Forbidden, message).about("model"));
     }
     if speaks_other {
-        let message =
-            format!("The provider `{prefix}` does not speak the OpenAI chat protocol, which this endpoint needs.");
+        let message = format!("The provider `{prefix}` speaks a dialect that this endpoint does not translate.");
         return Err(Error::client(Kind::InvalidRequest, message).about("model"));
     }
     Err(Error::gateway(Kind::NoRoute, format!("The provider `{prefix}` has no usable connection.")).after_s(5))

@@ -3,10 +3,11 @@
 use crate::choose::{Choice, ComboChoice, Leg};
 use crate::clock;
 use crate::target::Target;
+use crate::wording::form_of;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::secret;
-use fairlead_core::snapshot::{Dialect, Key, Snapshot};
+use fairlead_core::snapshot::{Key, Snapshot};
 use fairlead_core::strategy::{expand, Ask, Book, Candidate, Facts, Look, Memory, Pick, Random, Ready, Standing, To};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -28,7 +29,7 @@ impl Combos {
     /// Prepares the combos. What one remembers stays with it while its id does.
     pub fn build(snapshot: &Snapshot, targets: &[Option<Arc<Target>>], before: &Combos) -> Self {
         let book = Book::compile(snapshot, &|index, connection| {
-            connection.dialect == Dialect::Openai && targets.get(index).is_some_and(Option::is_some)
+            form_of(connection.dialect).is_some() && targets.get(index).is_some_and(Option::is_some)
         });
         let known: HashMap<&str, &Remembered> =
             before.book.all().iter().map(|ready| ready.id.as_str()).zip(&before.memories).collect();

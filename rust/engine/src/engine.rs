@@ -8,7 +8,7 @@ use crate::inbound::Inbound;
 use crate::pool::Pool;
 use crate::shared::Shared;
 use crate::spool::Spool;
-use crate::{chat, control, link, log, task};
+use crate::{chat, control, count, link, log, task};
 use fairlead_core::routes::Answer;
 use fairlead_core::secret::{hex, random, NoRandomness};
 use parking_lot::Mutex;
@@ -91,6 +91,7 @@ impl Engine {
         // The task ends by itself when its exchange is cancelled, and its guards tell how it ended.
         drop(match whole.admission.route.answer {
             Answer::Control => self.handle.spawn(control::serve(shared, whole)),
+            Answer::CountTokens => self.handle.spawn(count::serve(shared, whole)),
             _ => self.handle.spawn(chat::serve(shared, whole)),
         });
     }

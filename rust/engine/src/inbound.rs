@@ -49,6 +49,8 @@ pub struct Sheet<'a> {
     pub idempotency_key: Option<&'a str>,
     /// `<link token>:<key id>`, from control only; worth nothing until the token is compared.
     pub on_behalf: Option<&'a str>,
+    /// What an Anthropic client wants of features that are not settled yet; for a provider of that dialect alone.
+    pub anthropic_beta: Option<&'a str>,
 }
 
 /// Holds the head to the rules and reads what the engine needs of it.
@@ -122,6 +124,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             // Proxies send what they like under this name: only what can be a key is one.
             b"x-request-id" => request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
             b"x-fairlead-on-behalf" => sheet.on_behalf = text(value),
+            b"anthropic-beta" => sheet.anthropic_beta = text(value),
             b"origin" => origin = Some(value),
             b"sec-fetch-site" => fetch_site = Some(value),
             b"forwarded" | b"via" | b"x-real-ip" => is_forwarded = true,

@@ -2,6 +2,7 @@
 //!
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
+//! [`wording`] (the same request in each provider's dialect), [`count`] (its tokens, without asking for an answer),
 //! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
@@ -21,6 +22,7 @@ pub mod combos;
 pub mod config;
 pub mod connector;
 pub mod control;
+pub mod count;
 pub mod engine;
 pub mod exchange;
 pub mod failover;
@@ -44,3 +46,4 @@ pub mod stream;
 pub mod target;
 pub mod task;
 pub mod twins;
+pub mod wording;

@@ -7,10 +7,10 @@ use crate::pool::Lease;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
+use crate::wording::Wording;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::usage::Usage;
-use fairlead_dialect::openai::answer::inspect;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -26,16 +26,17 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// Reads the answer and gives the connection back. A 200 whose body tells an error or is no chat completion is a failure.
+/// Reads the answer and gives the connection back. A 200 whose body tells an error or is no answer is a failure.
 pub async fn read(
     shared: &Shared,
     target: &Target,
     response: Response<Incoming>,
     lease: Lease,
+    wording: &Wording,
     settlement: &mut Settlement,
 ) -> Result<Answer, Failed> {
     settlement.first_byte = Some(Instant::now());
-    let (answer, usage) = take(shared, target, response, lease).await?;
+    let (answer, usage) = take(shared, target, response, lease, wording).await?;
     settlement.usage = usage;
     Ok(answer)
 }
@@ -46,6 +47,7 @@ pub async fn take(
     target: &Target,
     response: Response<Incoming>,
     lease: Lease,
+    wording: &Wording,
 ) -> Result<(Answer, Usage), Failed> {
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
     if !is_json {
@@ -53,17 +55,11 @@ pub async fn take(
     }
     let body = collect(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
     shared.pool.give_back(lease);
-    let inspection = inspect(&body).map_err(|_| invalid("The provider's answer is not one JSON object."))?;
-    if inspection.error.is_some() {
-        return Err(invalid("The provider told an error under a status of success.").into());
-    }
-    if !inspection.has_choices {
-        return Err(invalid("The provider's answer has no `choices`.").into());
-    }
-    Ok((Answer { body }, inspection.usage.unwrap_or_default()))
+    let whole = wording.answer(target, &body)?;
+    Ok((Answer { body: whole.body }, whole.usage.unwrap_or_default()))
 }
 
-async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
+pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
     if body.size_hint().lower() > MAX_ANSWER_BYTES as u64 {
         return Err(too_large());
     }

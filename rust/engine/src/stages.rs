@@ -9,13 +9,14 @@ use crate::plain;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
+use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
 use fairlead_core::strategy::Strategy;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::{self, ChatRequest};
-use fairlead_dialect::Pieces;
+use fairlead_dialect::translate::Form;
 use serde_json::{json, Map, Value};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ const MAX_QUOTED_BYTES: usize = 256 * 1024;
 pub enum Staged {
     /// The request as it is.
     AsIs,
-    /// Another body, for these targets.
-    Next { body: Bytes, parsed: ChatRequest, choice: Box<Choice> },
+    /// Another request, for these targets.
+    Next { wording: Box<Wording>, parsed: ChatRequest, choice: Box<Choice> },
     /// One answer of a panel of which no other came: it goes to the caller as it is.
     Done { target: Arc<Target>, answer: plain::Answer },
     /// Nobody answered: those that were asked, and why.
@@ -60,6 +61,10 @@ pub async fn prepare(
     let strategy = choice.combo.as_ref().map(|combo| combo.strategy);
     if !matches!(strategy, Some(Strategy::Fusion | Strategy::Pipeline)) {
         return Ok(Staged::AsIs);
+    }
+    if caller_of(settlement.admission.route) != Form::Chat {
+        let message = "A combo of the strategy `fusion` or `pipeline` is asked for by `/v1/chat/completions` only.";
+        return Err(Error::client(Kind::InvalidRequest, message).about("model"));
     }
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(body) else { return Ok(Staged::AsIs) };
     match strategy {
@@ -91,11 +96,12 @@ async fn panel(
     let mut asked = JoinSet::new();
     for &at in &members {
         let target = Arc::clone(&choice.targets[at]);
-        let pieces = quiet_body(&fields, None, choice.upstream_model(at));
+        let alone = choice.narrowed(&[at]);
+        let body = quiet_body(&fields, None);
         let shared = Arc::clone(shared);
         settlement.attempts += 1;
         // The set ends its tasks when it is dropped with this request.
-        asked.spawn(async move { (at, say(&shared, &target, pieces).await) });
+        asked.spawn(async move { (at, say(&shared, &target, alone, &body).await) });
     }
     let params = &combo.params;
     let began = Instant::now();
@@ -200,9 +206,9 @@ async fn chain(
         let mut failures = Vec::new();
         let mut text = None;
         for at in of(step) {
-            let pieces = quiet_body(&fields, Some(&extra), choice.upstream_model(at));
+            let body = quiet_body(&fields, Some(&extra));
             settlement.attempts += 1;
-            match say(shared, &choice.targets[at], pieces).await {
+            match say(shared, &choice.targets[at], choice.narrowed(&[at]), &body).await {
                 Ok(one) => {
                     learn(settlement, choice, at, &one);
                     settlement.add_side(choice.model(at), &one.usage);
@@ -226,41 +232,44 @@ async fn chain(
 }
 
 /// The caller's request with more messages, for the targets that are left.
-fn next(fields: &Map<String, Value>, extra: Vec<Value>, choice: Choice) -> Result<Staged, Error> {
+fn next(fields: &Map<String, Value>, extra: Vec<Value>, mut choice: Choice) -> Result<Staged, Error> {
     let mut fields = fields.clone();
     if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
         messages.extend(extra);
     }
     let body = Bytes::from(Value::Object(fields).to_string());
     let parsed = request::read(&body)?;
-    Ok(Staged::Next { body, parsed, choice: Box::new(choice) })
+    let wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice)?;
+    Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
 }
 
 /// The request for one answer in one piece.
-fn quiet_body(fields: &Map<String, Value>, extra: Option<&[Value]>, upstream_model: &str) -> Pieces {
+fn quiet_body(fields: &Map<String, Value>, extra: Option<&[Value]>) -> Bytes {
     let mut fields = fields.clone();
     fields.remove("stream");
     fields.remove("stream_options");
-    fields.insert("model".into(), upstream_model.into());
     fields.remove("n");
     if let (Some(extra), Some(messages)) = (extra, fields.get_mut("messages").and_then(Value::as_array_mut)) {
         messages.extend_from_slice(extra);
     }
-    let mut pieces = Pieces::new();
-    pieces.push(Bytes::from(Value::Object(fields).to_string()));
-    pieces
+    Bytes::from(Value::Object(fields).to_string())
 }
 
 fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-async fn say(shared: &Shared, target: &Arc<Target>, pieces: Pieces) -> Result<Said, Failed> {
+/// One call of this target, which is the only one of the choice.
+async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &Bytes) -> Result<Said, Failed> {
     let began = Instant::now();
     let _busy = Busy::count(&target.hot);
+    let parsed = request::read(body)?;
+    let wording = Wording::prepare(Form::Chat, body, &parsed, &mut alone)?;
+    let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
-        let Answered { response, lease } = attempt::send(&shared.pool, target, &pieces, false).await?;
-        plain::take(shared, target, response, lease).await
+        let sent = attempt::send(&shared.pool, target, &target.chat_uri, None, pieces, false);
+        let Answered { response, lease } = sent.await?;
+        plain::take(shared, target, response, lease, &wording).await
     };
     let (answer, usage) = tokio::select! {
         biased;

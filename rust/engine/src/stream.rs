@@ -20,11 +20,12 @@ use crate::pool::Lease;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
+use crate::wording::Wording;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::answer::UpstreamError;
-use fairlead_dialect::openai::stream::{self, heartbeat, Closing, End, StreamScan};
+use fairlead_dialect::openai::stream::{self, heartbeat, Closing, End};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::StatusCode;
@@ -52,7 +53,8 @@ const CLIENT_IDLE: Duration = Duration::from_secs(300);
 pub struct Relay<'a> {
     shared: &'a Arc<Shared>,
     exchange: &'a Arc<Exchange>,
-    asks_usage: bool,
+    wording: &'a Wording,
+    upstream_model: &'a str,
 }
 
 /// A stream that came to an end after something was sent.
@@ -76,8 +78,13 @@ enum Step {
 }
 
 impl<'a> Relay<'a> {
-    pub fn new(shared: &'a Arc<Shared>, exchange: &'a Arc<Exchange>, asks_usage: bool) -> Self {
-        Self { shared, exchange, asks_usage }
+    pub fn new(
+        shared: &'a Arc<Shared>,
+        exchange: &'a Arc<Exchange>,
+        wording: &'a Wording,
+        upstream_model: &'a str,
+    ) -> Self {
+        Self { shared, exchange, wording, upstream_model }
     }
 
     /// Relays until the end. An error means that nothing but comments was sent.
@@ -85,10 +92,9 @@ impl<'a> Relay<'a> {
         &mut self,
         settlement: &mut Settlement,
         target: &Arc<Target>,
-        pieces: &Pieces,
         fallbacks: usize,
     ) -> Result<Finished, Failed> {
-        let Answered { response, lease } = self.ask(settlement, target, pieces, fallbacks).await?;
+        let Answered { response, lease } = self.ask(settlement, target, fallbacks).await?;
         if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
             return Err(Error::upstream(
                 Kind::UpstreamInvalid,
@@ -105,11 +111,12 @@ impl<'a> Relay<'a> {
         &self,
         settlement: &mut Settlement,
         target: &Arc<Target>,
-        pieces: &Pieces,
         fallbacks: usize,
     ) -> Result<Answered, Failed> {
         let every = Duration::from_millis(self.shared.config.heartbeat_ms);
-        let mut asking = pin!(attempt::send(&self.shared.pool, target, pieces, true));
+        let betas = settlement.admission.anthropic_beta.clone();
+        let body = self.wording.body(target, self.upstream_model);
+        let mut asking = pin!(attempt::send(&self.shared.pool, target, &target.chat_uri, betas.as_ref(), body, true));
         let mut tick = pin!(tokio::time::sleep(every));
         loop {
             tokio::select! {
@@ -135,7 +142,7 @@ impl<'a> Relay<'a> {
         let every = Duration::from_millis(self.shared.config.heartbeat_ms);
         let timeouts = target.connection.timeouts;
         let mut patience = Duration::from_millis(timeouts.first_token_ms);
-        let mut scan = StreamScan::new(self.asks_usage);
+        let mut scan = self.wording.follow(target);
         let mut heard = Instant::now();
         let mut said = heard;
         let mut read = heard;

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::cooldown::Cooldown;
 use fairlead_core::secret::{Sealer, Secret};
-use fairlead_core::snapshot::{Auth, Connection};
+use fairlead_core::snapshot::{Auth, Connection, Dialect};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Uri;
 use parking_lot::Mutex;
@@ -22,6 +22,8 @@ pub struct Target {
     pub origin: Arc<Origin>,
     /// Path and query of the chat endpoint.
     pub chat_uri: Uri,
+    /// Path of the endpoint that counts a request's tokens, where the dialect has one.
+    pub count_uri: Option<Uri>,
     /// `host`, the credential, the operator's own headers, and what every call carries.
     pub headers: HeaderMap,
     /// The credential and the operator's header values, so that they are found and masked in what the provider says.
@@ -30,6 +32,7 @@ pub struct Target {
     pub hot: Arc<Hot>,
 }
 
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 /// Shorter texts stand by chance in what a provider says.
 const MIN_MASKED_CHARS: usize = 6;
 
@@ -94,11 +97,14 @@ impl Target {
         let host = authority.host();
         let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         let origin = Origin::Tcp { host: host.into(), port, tls };
-        let chat_path = connection.chat_path.as_deref().unwrap_or("/chat/completions");
+        let is_messages = connection.dialect == Dialect::Anthropic;
+        let usual_path = if is_messages { "/messages" } else { "/chat/completions" };
+        let chat_path = connection.chat_path.as_deref().unwrap_or(usual_path);
         let separator = if chat_path.starts_with('/') { "" } else { "/" };
-        let chat_uri = format!("{}{separator}{chat_path}", base.path().trim_end_matches('/'))
-            .parse()
-            .map_err(|_| Unusable::BaseUrl)?;
+        let chat_text = format!("{}{separator}{chat_path}", base.path().trim_end_matches('/'));
+        let chat_uri: Uri = chat_text.parse().map_err(|_| Unusable::BaseUrl)?;
+        let count_uri = is_messages.then(|| format!("{}/count_tokens", chat_uri.path()).parse());
+        let count_uri = count_uri.transpose().map_err(|_| Unusable::BaseUrl)?;
 
         let credentials = open(&connection, sealer)?;
         let mut headers = HeaderMap::with_capacity(16);
@@ -107,6 +113,9 @@ impl Target {
         // Usage is read from the answer, so it must come uncoded; a coded answer is refused.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers.insert(header::USER_AGENT, value(&format!("fairlead/{version}"))?);
+        if is_messages {
+            headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static("2023-06-01"));
+        }
         for (name, text) in &credentials.headers {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unusable::Header)?;
             let mut value = value(text)?;
@@ -128,7 +137,7 @@ impl Target {
         }
         let texts = credentials.api_key.into_iter().chain(credentials.headers.into_values());
         let secrets = texts.filter(|text| text.len() >= MIN_MASKED_CHARS).map(Secret::from).collect();
-        Ok(Self { connection, origin: Arc::new(origin), chat_uri, headers, secrets, hot })
+        Ok(Self { connection, origin: Arc::new(origin), chat_uri, count_uri, headers, secrets, hot })
     }
 }
 
@@ -184,6 +193,15 @@ mod tests {
             assert_eq!((target.origin.to_string().as_str(), target.chat_uri.to_string().as_str()), (origin, uri));
         }
         assert!(matches!(build(connection("ftp://x", "")), Err(Unusable::BaseUrl)));
+    }
+
+    #[test]
+    fn the_dialect_names_the_endpoint_and_its_version() {
+        let json = r#"{"id":"c","provider":"p","prefixes":["p"],"dialect":"anthropic","base_url":"http://h/v1","auth":"x-api-key"}"#;
+        let target = build(Arc::new(serde_json::from_str(json).expect("a connection"))).expect("usable");
+        assert_eq!(target.chat_uri, "/v1/messages");
+        assert_eq!(target.count_uri, Some("/v1/messages/count_tokens".parse().expect("a path")));
+        assert_eq!(target.headers["anthropic-version"], "2023-06-01");
     }
 
     #[test]

@@ -43,6 +43,13 @@ struct Splice {
     text: &'static str,
 }
 
+impl ChatRequest {
+    /// For a form without `stream_options`: its streams tell usage unasked.
+    pub(crate) fn pass_options(&mut self) {
+        self.ask_usage = None;
+    }
+}
+
 /// Reads a body. An error is of kind `invalid_request` and names the member that it is about.
 pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
     if body.is_empty() {

@@ -1,0 +1,338 @@
+//! A messages request, read into the model.
+
+use std::borrow::Cow;
+
+use fairlead_core::error::Error;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::model::{
+    is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Members, Part, Request,
+    Role, Source, Tool, Turn,
+};
+use crate::openai::request_in::{count, number};
+use crate::text::Text;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockIn<'a> {
+    r#type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    text: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    source: Option<SourceIn<'a>>,
+    #[serde(borrow, default)]
+    title: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    signature: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    data: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    tool_use_id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(default)]
+    is_error: Option<bool>,
+    #[serde(borrow, default)]
+    cache_control: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    context: Option<&'a RawValue>,
+    /// Where an answer found what it says, or whether it should tell; see the table of what is left out.
+    #[serde(default, rename = "citations")]
+    _citations: Option<serde::de::IgnoredAny>,
+    /// Who called: always the model where this is read.
+    #[serde(default, rename = "caller")]
+    _caller: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SourceIn<'a> {
+    r#type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    media_type: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    data: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    url: Option<Text<'a>>,
+    #[serde(default, rename = "file_id")]
+    _file_id: Option<serde::de::IgnoredAny>,
+    #[serde(default, rename = "content")]
+    _content: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolIn<'a> {
+    /// Was looked at before.
+    #[serde(default, rename = "type")]
+    _type: Option<serde::de::IgnoredAny>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    description: Option<Text<'a>>,
+    #[serde(borrow)]
+    input_schema: &'a RawValue,
+    #[serde(default)]
+    strict: Option<bool>,
+    #[serde(borrow, default)]
+    cache_control: Option<&'a RawValue>,
+    /// How the arguments are cut into pieces; a hint.
+    #[serde(default, rename = "eager_input_streaming")]
+    _eager: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MessageIn<'a> {
+    role: Cow<'a, str>,
+    #[serde(borrow)]
+    content: &'a RawValue,
+}
+
+/// Reads a body that was scanned before.
+pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
+    let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
+    let mut request = Request::default();
+    let mut budget = None;
+    for (name, value) in members.0 {
+        let raw = value.get();
+        match &*name {
+            "model" => {}
+            _ if raw == "null" => {}
+            "messages" => messages(value, &mut request)?,
+            "system" => blocks(value, "system", &mut request.system)?,
+            "stream" => request.stream = owned(value, "stream")?,
+            "tools" => request.tools = tools(value)?,
+            "tool_choice" => choice(value, &mut request)?,
+            "max_tokens" => request.max_tokens = Some(count(value, "max_tokens")?),
+            "temperature" => request.temperature = Some(number(value, "temperature")?),
+            "top_p" => request.top_p = Some(number(value, "top_p")?),
+            "stop_sequences" => request.stop = typed(value, "stop_sequences")?,
+            "output_config" => output_config(value, &mut request)?,
+            "output_format" => request.schema = Some(schema(value, "output_format")?),
+            "thinking" => budget = thinking(value)?,
+            "metadata" => metadata(value, &mut request)?,
+            "speed" if raw == "\"standard\"" => {}
+            _ if is_neutral(raw) => {}
+            _ => request.extras.push((name, raw)),
+        }
+    }
+    // A named effort says more than a number of tokens.
+    request.reasoning = request.reasoning.or(budget);
+    Ok(request)
+}
+
+fn thinking(value: &RawValue) -> Result<Option<Effort>, Error> {
+    #[derive(Deserialize)]
+    struct ThinkingIn<'a> {
+        r#type: Cow<'a, str>,
+        #[serde(default)]
+        budget_tokens: Option<u64>,
+    }
+    let asked: ThinkingIn<'_> = typed(value, "thinking")?;
+    match (&*asked.r#type, asked.budget_tokens) {
+        ("disabled", _) => Ok(Some(Effort::Off)),
+        // How much is the model's own to decide, there as here.
+        ("adaptive" | "between_tools", _) => Ok(None),
+        ("enabled", Some(budget)) => Ok(Some(match budget {
+            0..=2048 => Effort::Low,
+            2049..=12_288 => Effort::Medium,
+            _ => Effort::High,
+        })),
+        ("enabled", None) => Err(wrong("thinking.budget_tokens", "is required")),
+        _ => Err(unsupported("thinking.type")),
+    }
+}
+
+fn output_config<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct ConfigIn<'a> {
+        #[serde(default)]
+        effort: Option<Cow<'a, str>>,
+        #[serde(borrow, default)]
+        format: Option<&'a RawValue>,
+    }
+    let config: ConfigIn<'a> = typed(value, "output_config")?;
+    if let Some(format) = config.format {
+        request.schema = Some(schema(format, "output_config.format")?);
+    }
+    request.reasoning = match config.effort.as_deref() {
+        None => request.reasoning,
+        Some("low") => Some(Effort::Low),
+        Some("medium") => Some(Effort::Medium),
+        Some("high") => Some(Effort::High),
+        Some("xhigh" | "max") => Some(Effort::Most),
+        Some(_) => return Err(wrong("output_config.effort", "must be low, medium, high, xhigh or max")),
+    };
+    Ok(())
+}
+
+fn schema<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
+    #[derive(Deserialize)]
+    struct FormatIn<'a> {
+        r#type: Cow<'a, str>,
+        #[serde(borrow)]
+        schema: &'a RawValue,
+    }
+    let format: FormatIn<'a> = typed(value, path)?;
+    if format.r#type != "json_schema" {
+        return Err(unsupported(&format!("{path}.type")));
+    }
+    Ok(format.schema.get())
+}
+
+fn metadata<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct MetadataIn<'a> {
+        #[serde(borrow, default)]
+        user_id: Option<Text<'a>>,
+    }
+    let metadata: MetadataIn<'a> = typed(value, "metadata")?;
+    request.user = metadata.user_id;
+    Ok(())
+}
+
+fn choice<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct ChoiceIn<'a> {
+        r#type: Cow<'a, str>,
+        #[serde(borrow, default)]
+        name: Option<Text<'a>>,
+        #[serde(default)]
+        disable_parallel_tool_use: Option<bool>,
+    }
+    let choice: ChoiceIn<'a> = typed(value, "tool_choice")?;
+    request.parallel = choice.disable_parallel_tool_use.map(|disabled| !disabled);
+    request.choice = Some(match (&*choice.r#type, choice.name) {
+        ("auto", _) => Choice::Auto,
+        ("any", _) => Choice::Any,
+        ("none", _) => Choice::Never,
+        ("tool", Some(name)) => Choice::One(name),
+        ("tool", None) => return Err(wrong("tool_choice.name", "is required")),
+        _ => return Err(unsupported("tool_choice.type")),
+    });
+    Ok(())
+}
+
+fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
+    #[derive(Deserialize)]
+    struct TypeIn<'a> {
+        #[serde(default)]
+        r#type: Option<Cow<'a, str>>,
+    }
+    let list: Vec<&RawValue> = typed(value, "tools")?;
+    let each = list.into_iter().enumerate().map(|(at, raw)| {
+        let path = format!("tools[{at}]");
+        // A tool of the provider's own has other members: its type is what is wrong with it.
+        let kind: TypeIn<'_> = typed(raw, &path)?;
+        if kind.r#type.is_some_and(|kind| kind != "custom") {
+            return Err(unsupported(&format!("{path}.type")));
+        }
+        let ToolIn { name, description, input_schema, strict, cache_control, .. } = typed(raw, &path)?;
+        let cache = cache_control.map(RawValue::get);
+        Ok(Tool { name, description, schema: Some(input_schema.get()), strict, cache })
+    });
+    each.collect()
+}
+
+fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
+    let list: Vec<&'a RawValue> = typed(value, "messages")?;
+    request.turns.reserve(list.len());
+    for (at, raw) in list.into_iter().enumerate() {
+        let message: MessageIn<'a> = typed_at(raw, || format!("messages[{at}]"))?;
+        let mut parts = Vec::new();
+        match Text::of(message.content) {
+            Some(text) => parts.push(Part::text(text)),
+            None => blocks(message.content, &format!("messages[{at}].content"), &mut parts)?,
+        }
+        match &*message.role {
+            "user" => request.turns.push(Turn { role: Role::User, parts }),
+            "assistant" => request.turns.push(Turn { role: Role::Assistant, parts }),
+            "system" => request.system.append(&mut parts),
+            _ => return Err(unsupported(&format!("messages[{at}].role"))),
+        }
+    }
+    Ok(())
+}
+
+/// The content of a message, of a tool's result or of an answer.
+pub(super) fn blocks<'a>(value: &'a RawValue, path: &str, parts: &mut Vec<Part<'a>>) -> Result<(), Error> {
+    if let Some(text) = Text::of(value) {
+        parts.push(Part::new(path, Content::Text(text)));
+        return Ok(());
+    }
+    let list: Vec<&'a RawValue> = typed(value, path)?;
+    for (at, raw) in list.into_iter().enumerate() {
+        let path = format!("{path}[{at}]");
+        let mut block: BlockIn<'a> = typed(raw, &path)?;
+        let cache = block.cache_control.take().map(RawValue::get);
+        let content = content(block, &path)?;
+        parts.push(Part { path, content, cache });
+    }
+    Ok(())
+}
+
+fn content<'a>(block: BlockIn<'a>, path: &str) -> Result<Content<'a>, Error> {
+    fn given<T>(value: Option<T>, path: &str, name: &str) -> Result<T, Error> {
+        value.ok_or_else(|| wrong(&format!("{path}.{name}"), "is required"))
+    }
+    if block.context.is_some() {
+        return Err(unsupported(&format!("{path}.context")));
+    }
+    Ok(match &*block.r#type {
+        "text" => Content::Text(given(block.text, path, "text")?),
+        "image" => Content::Image(source(given(block.source, path, "source")?, path)?),
+        "document" => document(given(block.source, path, "source")?, block.title, path)?,
+        "thinking" => {
+            let signature = block.signature.filter(|signature| !signature.is_empty());
+            Content::Thinking { text: given(block.thinking, path, "thinking")?, signature }
+        }
+        "redacted_thinking" => Content::Redacted(given(block.data, path, "data")?),
+        "tool_use" => {
+            let arguments = Cow::Borrowed(block.input.map_or("{}", RawValue::get));
+            let (id, name) = (given(block.id, path, "id")?, given(block.name, path, "name")?);
+            Content::Call(Call { id, name, arguments })
+        }
+        "tool_result" => {
+            let mut parts = Vec::new();
+            if let Some(content) = block.content {
+                blocks(content, &format!("{path}.content"), &mut parts)?;
+            }
+            let id = given(block.tool_use_id, path, "tool_use_id")?;
+            Content::Result { id, parts, is_error: block.is_error.unwrap_or(false) }
+        }
+        _ => return Err(unsupported(&format!("{path}.type"))),
+    })
+}
+
+fn source<'a>(source: SourceIn<'a>, path: &str) -> Result<Source<'a>, Error> {
+    match (&*source.r#type, source.media_type, source.data, source.url) {
+        ("base64", Some(media_type), Some(data), _) => {
+            Ok(Source::Base64 { media_type: media_type.decode(), data: data.decode() })
+        }
+        ("base64", None, ..) => Err(wrong(&format!("{path}.source.media_type"), "is required")),
+        ("base64", ..) => Err(wrong(&format!("{path}.source.data"), "is required")),
+        ("url", _, _, Some(url)) => Ok(Source::Url(url)),
+        _ => Err(unsupported(&format!("{path}.source"))),
+    }
+}
+
+fn document<'a>(from: SourceIn<'a>, title: Option<Text<'a>>, path: &str) -> Result<Content<'a>, Error> {
+    if from.r#type != "text" {
+        return Ok(Content::Document { source: source(from, path)?, title });
+    }
+    let text = from.data.ok_or_else(|| wrong(&format!("{path}.source.data"), "is required"))?;
+    Ok(Content::Note { text, title })
+}

@@ -1,0 +1,235 @@
+//! The model, written as a messages request.
+
+use fairlead_core::error::Error;
+
+use crate::model::{unsupported, wrong, Choice, Content, Effort, Part, Request, Role, Source};
+use crate::text::Writer;
+
+/// Members of other dialects that may be left out; see docs/explanation/dialects.md.
+const DROPPED: &[&str] =
+    &["store", "metadata", "service_tier", "seed", "prediction", "prompt_cache_key", "prompt_cache_retention"];
+/// `max_tokens` must be said here. What is asked for where a caller says nothing: what every model of this dialect takes.
+pub const DEFAULT_MAX_TOKENS: u64 = 4096;
+
+/// The body for a provider that knows the model as `model`.
+pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {
+    let mut out = Writer::with_capacity(size_hint + 512);
+    out.open(b'{').key("model").str(model).key("max_tokens");
+    match request.max_tokens {
+        Some(most) => out.raw(most),
+        None => out.number(DEFAULT_MAX_TOKENS),
+    };
+    if !request.system.is_empty() {
+        out.key("system");
+        contents(&mut out, &request.system)?;
+    }
+    turns(&mut out, request)?;
+    if request.stream {
+        out.key("stream").raw("true");
+    }
+    if let Some(number) = request.temperature {
+        if number.parse::<f64>().is_ok_and(|temperature| temperature > 1.0) {
+            return Err(wrong("temperature", "must be at most 1 for this model's provider"));
+        }
+        out.key("temperature").raw(number);
+    }
+    if let Some(number) = request.top_p {
+        out.key("top_p").raw(number);
+    }
+    if !request.stop.is_empty() {
+        out.key("stop_sequences").open(b'[');
+        for text in &request.stop {
+            out.text(text);
+        }
+        out.close(b']');
+    }
+    tools(&mut out, request);
+    effort_and_format(&mut out, request);
+    if let Some(user) = &request.user {
+        out.key("metadata").open(b'{').member("user_id", user).close(b'}');
+    }
+    if let Some((name, _)) = request.extras.iter().find(|(name, _)| !DROPPED.contains(&&**name)) {
+        return Err(unsupported(name));
+    }
+    Ok(out.close(b'}').take())
+}
+
+fn effort_and_format(out: &mut Writer, request: &Request<'_>) {
+    let effort = request.reasoning.and_then(|effort| match effort {
+        Effort::Off => None,
+        Effort::Minimal | Effort::Low => Some("low"),
+        Effort::Medium => Some("medium"),
+        Effort::High => Some("high"),
+        Effort::Most => Some("max"),
+    });
+    match request.reasoning {
+        None => {}
+        Some(Effort::Off) => drop(out.key("thinking").raw(r#"{"type":"disabled"}"#)),
+        Some(_) => drop(out.key("thinking").raw(r#"{"type":"adaptive"}"#)),
+    }
+    if effort.is_none() && request.schema.is_none() {
+        return;
+    }
+    out.key("output_config").open(b'{');
+    if let Some(effort) = effort {
+        out.key("effort").str(effort);
+    }
+    if let Some(schema) = request.schema {
+        out.key("format").open(b'{').key("type").raw(r#""json_schema""#).key("schema").raw(schema).close(b'}');
+    }
+    out.close(b'}');
+}
+
+fn tools(out: &mut Writer, request: &Request<'_>) {
+    if !request.tools.is_empty() {
+        out.key("tools").open(b'[');
+        for tool in &request.tools {
+            out.open(b'{').member("name", &tool.name);
+            if let Some(description) = &tool.description {
+                out.member("description", description);
+            }
+            out.key("input_schema").raw(tool.schema.unwrap_or(r#"{"type":"object","properties":{}}"#));
+            if let Some(strict) = tool.strict {
+                out.key("strict").raw(if strict { "true" } else { "false" });
+            }
+            cache(out, tool.cache);
+            out.close(b'}');
+        }
+        out.close(b']');
+    }
+    let alone = request.parallel == Some(false);
+    let choice = match (&request.choice, alone) {
+        (None, false) => return,
+        (None | Some(Choice::Auto), _) => "auto",
+        (Some(Choice::Any), _) => "any",
+        (Some(Choice::Never), _) => "none",
+        (Some(Choice::One(_)), _) => "tool",
+    };
+    if request.tools.is_empty() {
+        return;
+    }
+    out.key("tool_choice").open(b'{').key("type").str(choice);
+    if let Some(Choice::One(name)) = &request.choice {
+        out.member("name", name);
+    }
+    if alone && choice != "none" {
+        out.key("disable_parallel_tool_use").raw("true");
+    }
+    out.close(b'}');
+}
+
+/// Turns of one role that follow each other are one message: results of parallel calls must stand together.
+fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
+    out.key("messages").open(b'[');
+    for run in request.turns.chunk_by(|one, next| one.role == next.role) {
+        let [first, ..] = run else { continue };
+        let role = if first.role == Role::User { "user" } else { "assistant" };
+        let mut parts = run.iter().flat_map(|turn| &turn.parts).filter(|part| !is_left_out(part)).peekable();
+        if parts.peek().is_none() {
+            // The provider refuses an empty message; nothing is said by leaving it out.
+            continue;
+        }
+        out.open(b'{').key("role").str(role).key("content");
+        match (parts.next(), parts.peek()) {
+            (Some(Part { content: Content::Text(text), cache: None, .. }), None) => drop(out.text(text)),
+            (first, _) => {
+                out.open(b'[');
+                first.into_iter().chain(parts).try_for_each(|part| write_part(out, part))?;
+                out.close(b']');
+            }
+        }
+        out.close(b'}');
+    }
+    out.close(b']');
+    Ok(())
+}
+
+/// What the provider refuses and nobody misses: an empty text, and thinking that it has not signed.
+fn is_left_out(part: &Part<'_>) -> bool {
+    match &part.content {
+        Content::Text(text) => text.is_empty(),
+        Content::Thinking { signature, .. } => signature.is_none(),
+        _ => false,
+    }
+}
+
+/// One text without more is a string, anything else a list.
+fn contents(out: &mut Writer, parts: &[Part<'_>]) -> Result<(), Error> {
+    if let [Part { content: Content::Text(text), cache: None, .. }] = parts {
+        out.text(text);
+        return Ok(());
+    }
+    out.open(b'[');
+    parts.iter().filter(|part| !is_left_out(part)).try_for_each(|part| write_part(out, part))?;
+    out.close(b']');
+    Ok(())
+}
+
+fn cache(out: &mut Writer, cache: Option<&str>) {
+    if let Some(cache) = cache {
+        out.key("cache_control").raw(cache);
+    }
+}
+
+/// A block of a message, of a tool's result or of an answer.
+pub(super) fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error> {
+    out.open(b'{').key("type");
+    match &part.content {
+        Content::Text(text) | Content::Refusal(text) => drop(out.raw(r#""text""#).member("text", text)),
+        Content::Image(from) => {
+            out.raw(r#""image""#);
+            source(out, from);
+        }
+        Content::Document { source: Source::Base64 { media_type, .. }, .. } if media_type != "application/pdf" => {
+            return Err(unsupported(&part.path));
+        }
+        Content::Document { source: from, title } => {
+            out.raw(r#""document""#);
+            source(out, from);
+            if let Some(title) = title {
+                out.member("title", title);
+            }
+        }
+        Content::Note { text, title } => {
+            out.raw(r#""document""#).key("source").open(b'{').key("type").raw(r#""text""#);
+            out.key("media_type").raw(r#""text/plain""#).member("data", text).close(b'}');
+            if let Some(title) = title {
+                out.member("title", title);
+            }
+        }
+        Content::Thinking { text, signature } => {
+            out.raw(r#""thinking""#).member("thinking", text).key("signature");
+            match signature {
+                Some(signature) => out.text(signature),
+                None => out.raw(r#""""#),
+            };
+        }
+        Content::Redacted(data) => drop(out.raw(r#""redacted_thinking""#).member("data", data)),
+        Content::Call(call) => {
+            out.raw(r#""tool_use""#).member("id", &call.id).member("name", &call.name);
+            out.key("input").raw(&call.arguments);
+        }
+        Content::Result { id, parts, is_error } => {
+            out.raw(r#""tool_result""#).member("tool_use_id", id).key("content");
+            contents(out, parts)?;
+            if *is_error {
+                out.key("is_error").raw("true");
+            }
+        }
+        Content::Audio => return Err(unsupported(&part.path)),
+    }
+    cache(out, part.cache);
+    out.close(b'}');
+    Ok(())
+}
+
+fn source(out: &mut Writer, source: &Source<'_>) {
+    out.key("source").open(b'{').key("type");
+    match source {
+        Source::Url(url) => drop(out.raw(r#""url""#).member("url", url)),
+        Source::Base64 { media_type, data } => {
+            out.raw(r#""base64""#).key("media_type").str(media_type).key("data").str(data);
+        }
+    }
+    out.close(b'}');
+}

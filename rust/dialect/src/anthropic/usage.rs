@@ -1,0 +1,105 @@
+//! The `usage` object of a message, told whole or in parts along a stream.
+
+use fairlead_core::json::{self, Kind};
+use fairlead_core::usage::Usage;
+
+use crate::text::Writer;
+
+const MAX_DEPTH: usize = 16;
+/// Counts above this are no counts, as in the chat dialect.
+const MAX_TOKENS: u64 = 1_000_000_000_000;
+
+/// What was told so far. Here the input is counted without what came from or went to the cache.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    input: u64,
+    cache_read: u64,
+    cache_write: u64,
+    output: u64,
+    thinking: u64,
+    is_told: bool,
+}
+
+impl Counts {
+    /// Takes over what `object` tells; what it leaves out stays.
+    pub(crate) fn read(&mut self, object: &[u8]) {
+        let wanted = [
+            "input_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+            "output_tokens",
+            "output_tokens_details",
+        ];
+        let Ok(scan) = json::scan_object(object, &wanted, MAX_DEPTH) else { return };
+        let count = |name| {
+            let count = scan.get(name).and_then(|value| json::as_u64(object, value));
+            count.filter(|count| *count <= MAX_TOKENS)
+        };
+        self.is_told = true;
+        let fields = [
+            (&mut self.input, "input_tokens"),
+            (&mut self.cache_read, "cache_read_input_tokens"),
+            (&mut self.cache_write, "cache_creation_input_tokens"),
+            (&mut self.output, "output_tokens"),
+        ];
+        for (field, name) in fields {
+            *field = count(name).unwrap_or(*field);
+        }
+        let details = scan.get("output_tokens_details").filter(|value| value.kind == Kind::Object);
+        if let Some(inner) = details.and_then(|details| object.get(details.span())) {
+            let wanted = ["thinking_tokens"];
+            let told = json::scan_object(inner, &wanted, MAX_DEPTH).ok();
+            let told = told.and_then(|scan| json::as_u64(inner, scan.get("thinking_tokens")?));
+            self.thinking = told.unwrap_or(self.thinking);
+        }
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            input: self.input + self.cache_read + self.cache_write,
+            output: self.output,
+            cached: self.cache_read,
+            reasoning: self.thinking.min(self.output),
+            cache_write: self.cache_write,
+        }
+    }
+
+    pub(crate) fn told(&self) -> Option<Usage> {
+        self.is_told.then(|| self.usage())
+    }
+}
+
+pub(super) fn write(out: &mut Writer, usage: &Usage) {
+    let fresh = usage.input.saturating_sub(usage.cached + usage.cache_write);
+    out.open(b'{').key("input_tokens").number(fresh);
+    out.key("cache_creation_input_tokens").number(usage.cache_write);
+    out.key("cache_read_input_tokens").number(usage.cached);
+    out.key("output_tokens").number(usage.output);
+    if usage.reasoning > 0 {
+        out.key("output_tokens_details").open(b'{').key("thinking_tokens").number(usage.reasoning).close(b'}');
+    }
+    out.close(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_tells_its_counts_in_parts() {
+        let mut counts = Counts::default();
+        assert_eq!(counts.told(), None);
+        counts.read(
+            br#"{"input_tokens":10,"cache_read_input_tokens":30,"cache_creation_input_tokens":5,"output_tokens":1}"#,
+        );
+        counts.read(br#"{"output_tokens":40,"output_tokens_details":{"thinking_tokens":25}}"#);
+
+        let usage = Usage { input: 45, output: 40, cached: 30, reasoning: 25, cache_write: 5 };
+        assert_eq!(counts.told(), Some(usage));
+        let mut out = Writer::default();
+        write(&mut out, &usage);
+        let mut again = Counts::default();
+        again.read(&out.take());
+        assert_eq!(again.usage(), usage);
+    }
+}

@@ -1,0 +1,84 @@
+//! How many tokens a request has, about: for a provider that has no endpoint to ask.
+
+use fairlead_core::error::Error;
+
+use crate::model::{Content, Part, Request};
+use crate::text::Text;
+use crate::translate::Form;
+use crate::{anthropic, openai};
+
+/// What tokenisers make of text in most languages and of code, on average.
+const BYTES_PER_TOKEN: usize = 4;
+/// Roles and separators around a message.
+const TOKENS_PER_TURN: usize = 4;
+/// An image of common size.
+const TOKENS_PER_IMAGE: usize = 1_500;
+/// A page of a document; how many it has cannot be seen from outside, so its bytes count too.
+const BYTES_PER_DOCUMENT_TOKEN: usize = 40;
+
+/// About how many tokens the request has. Reads no member but those that a model is shown.
+pub fn estimate(form: Form, body: &[u8]) -> Result<u64, Error> {
+    let request = match form {
+        Form::Chat => openai::request_in::read(body)?,
+        Form::Messages => anthropic::request_in::read(body)?,
+    };
+    Ok(tokens(&request) as u64)
+}
+
+fn tokens(request: &Request<'_>) -> usize {
+    let turns: usize = request.turns.iter().map(|turn| TOKENS_PER_TURN + parts(&turn.parts)).sum();
+    let tool = |tool: &crate::model::Tool<'_>| {
+        let description = tool.description.as_ref().map_or(0, text);
+        TOKENS_PER_TURN + text(&tool.name) + description + bytes(tool.schema.map_or(0, str::len))
+    };
+    let tools: usize = request.tools.iter().map(tool).sum();
+    parts(&request.system) + turns + tools
+}
+
+fn parts(parts: &[Part<'_>]) -> usize {
+    parts.iter().map(|part| of(&part.content)).sum()
+}
+
+fn of(content: &Content<'_>) -> usize {
+    use crate::model::Source;
+    match content {
+        Content::Text(said) | Content::Refusal(said) | Content::Thinking { text: said, .. } => text(said),
+        Content::Note { text: said, title } => text(said) + title.as_ref().map_or(0, text),
+        Content::Document { source: Source::Base64 { data, .. }, .. } => {
+            TOKENS_PER_IMAGE + data.len() / BYTES_PER_DOCUMENT_TOKEN
+        }
+        Content::Image(_) | Content::Document { .. } => TOKENS_PER_IMAGE,
+        Content::Call(call) => TOKENS_PER_TURN + text(&call.name) + bytes(call.arguments.len()),
+        Content::Result { parts: inner, .. } => TOKENS_PER_TURN + parts(inner),
+        Content::Redacted(_) | Content::Audio => 0,
+    }
+}
+
+fn text(text: &Text<'_>) -> usize {
+    bytes(text.decode().len())
+}
+
+fn bytes(length: usize) -> usize {
+    length.div_ceil(BYTES_PER_TOKEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_text_is_more_tokens() {
+        let body = |said: &str| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{said}"}}]}}"#);
+        let count = |said: &str| estimate(Form::Messages, body(said).as_bytes()).expect("a request");
+        assert_eq!(count("Good morning"), 7);
+        assert_eq!(count("\\u00e9\\u00e9"), 5, "what is said counts, not how it is escaped");
+        assert!(count(&"word ".repeat(1_000)) > 1_000);
+    }
+
+    #[test]
+    fn tools_and_images_count() {
+        let body = br#"{"model":"m","system":"12345678","tools":[{"name":"tide","input_schema":{"type":"object"}}],
+            "messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x"}}]}]}"#;
+        assert_eq!(estimate(Form::Messages, body).expect("a request"), 2 + 4 + 1 + 5 + 4 + 1_500);
+    }
+}

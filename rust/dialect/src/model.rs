@@ -1,0 +1,251 @@
+//! What every dialect says, in one form: a request, an answer, and the events of a streamed answer.
+//!
+//! A dialect is one reader into this model and one writer out of it, so that another dialect is two pieces of code and not
+//! two for each that is there already. What a reader finds and the model has no place for stays in [`Request::extras`]
+//! under its name, and the writer says what becomes of it: nothing is lost on the way without a word.
+
+use std::borrow::Cow;
+
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::usage::Usage;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::text::Text;
+
+/// A request. Numbers that no rule looks at stay as they were written.
+#[derive(Debug, Default)]
+pub(crate) struct Request<'a> {
+    pub(crate) stream: bool,
+    pub(crate) system: Vec<Part<'a>>,
+    pub(crate) turns: Vec<Turn<'a>>,
+    pub(crate) tools: Vec<Tool<'a>>,
+    pub(crate) choice: Option<Choice<'a>>,
+    /// Whether the model may call several tools at once.
+    pub(crate) parallel: Option<bool>,
+    pub(crate) max_tokens: Option<&'a str>,
+    pub(crate) temperature: Option<&'a str>,
+    pub(crate) top_p: Option<&'a str>,
+    pub(crate) stop: Vec<Text<'a>>,
+    pub(crate) schema: Option<&'a str>,
+    pub(crate) reasoning: Option<Effort>,
+    pub(crate) user: Option<Text<'a>>,
+    /// Members of the body that the model has no place for, as they came.
+    pub(crate) extras: Vec<(Cow<'a, str>, &'a str)>,
+}
+
+/// How hard the model is asked to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    Off,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Most,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    User,
+    Assistant,
+}
+
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    pub(crate) role: Role,
+    pub(crate) parts: Vec<Part<'a>>,
+}
+
+/// A part of a turn, and where it stood in the body.
+#[derive(Debug)]
+pub(crate) struct Part<'a> {
+    /// Empty for a text, which every dialect has.
+    pub(crate) path: String,
+    pub(crate) content: Content<'a>,
+    /// The `cache_control` object.
+    pub(crate) cache: Option<&'a str>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Content<'a> {
+    Text(Text<'a>),
+    Refusal(Text<'a>),
+    Image(Source<'a>),
+    /// Base64 and the name of its format.
+    Audio,
+    Document {
+        source: Source<'a>,
+        title: Option<Text<'a>>,
+    },
+    /// A document that is plain text.
+    Note {
+        text: Text<'a>,
+        title: Option<Text<'a>>,
+    },
+    Thinking {
+        text: Text<'a>,
+        signature: Option<Text<'a>>,
+    },
+    Redacted(Text<'a>),
+    Call(Call<'a>),
+    Result {
+        id: Text<'a>,
+        parts: Vec<Part<'a>>,
+        is_error: bool,
+    },
+}
+
+/// Bytes in the body or an address.
+#[derive(Debug)]
+pub(crate) enum Source<'a> {
+    Base64 { media_type: Cow<'a, str>, data: Cow<'a, str> },
+    Url(Text<'a>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) id: Text<'a>,
+    pub(crate) name: Text<'a>,
+    /// A JSON object.
+    pub(crate) arguments: Cow<'a, str>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Tool<'a> {
+    pub(crate) name: Text<'a>,
+    pub(crate) description: Option<Text<'a>>,
+    pub(crate) schema: Option<&'a str>,
+    pub(crate) strict: Option<bool>,
+    pub(crate) cache: Option<&'a str>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Choice<'a> {
+    Auto,
+    Any,
+    Never,
+    One(Text<'a>),
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    End,
+    Length,
+    Sequence,
+    Tools,
+    Refused,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    pub(crate) id: Text<'a>,
+    pub(crate) model: Text<'a>,
+    pub(crate) parts: Vec<Part<'a>>,
+    pub(crate) stop: Stop,
+    pub(crate) usage: Usage,
+}
+
+/// What happens in a streamed answer, in order. A call's arguments belong to the call that began last.
+#[derive(Debug)]
+pub(crate) enum Event<'a> {
+    Start {
+        id: Option<Text<'a>>,
+        model: Option<Text<'a>>,
+    },
+    Text(Text<'a>),
+    Refusal(Text<'a>),
+    Thinking(Text<'a>),
+    /// Ends a thinking block.
+    Signature(Text<'a>),
+    Redacted(Text<'a>),
+    Call {
+        id: Text<'a>,
+        name: Text<'a>,
+    },
+    /// A piece of the text of a JSON object.
+    Arguments(Text<'a>),
+    /// The block is over; what follows is another, even if of the same kind.
+    BlockEnd,
+}
+
+impl<'a> Part<'a> {
+    pub(crate) fn text(text: Text<'a>) -> Self {
+        Self::new(String::new(), Content::Text(text))
+    }
+
+    pub(crate) fn new(path: impl Into<String>, content: Content<'a>) -> Self {
+        Self { path: path.into(), content, cache: None }
+    }
+}
+
+/// The members of an object in their order.
+#[derive(Debug)]
+pub(crate) struct Members<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Walk;
+        impl<'de> Visitor<'de> for Walk {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::with_capacity(map.size_hint().unwrap_or(8));
+                while let Some((name, value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
+                    members.push((name.decode(), value));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Walk)
+    }
+}
+
+/// Reads a value of the caller's; a fault names `path` and repeats nothing of the value.
+pub(crate) fn typed<'a, T: Deserialize<'a>>(raw: &'a RawValue, path: &str) -> Result<T, Error> {
+    serde_json::from_str(raw.get()).map_err(|error| shape(path, &error))
+}
+
+/// As [`typed`], for places that are many: the path is made only for a fault.
+pub(crate) fn typed_at<'a, T: Deserialize<'a>>(raw: &'a RawValue, path: impl Fn() -> String) -> Result<T, Error> {
+    serde_json::from_str(raw.get()).map_err(|error| shape(&path(), &error))
+}
+
+/// As [`typed`], for what borrows nothing.
+pub(crate) fn owned<T: DeserializeOwned>(raw: &RawValue, path: &str) -> Result<T, Error> {
+    typed(raw, path)
+}
+
+fn shape(path: &str, error: &serde_json::Error) -> Error {
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or_default();
+    // An unknown or missing member is told by its name; any other message would repeat the value.
+    if let Some(name) = text.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
+        return unsupported(&format!("{path}.{name}"));
+    }
+    if let Some(name) = text.strip_prefix("missing field `").and_then(|rest| rest.split('`').next()) {
+        return wrong(&format!("{path}.{name}"), "is required");
+    }
+    let expected = text.find("expected ").and_then(|at| text.get(at..)).unwrap_or("it has the wrong type");
+    wrong(path, &format!("is not as it must be: {expected}"))
+}
+
+/// A member of the request breaks a rule.
+pub(crate) fn wrong(field: &str, rule: &str) -> Error {
+    Error::client(Kind::InvalidRequest, format!("`{field}` {rule}.")).about(field.to_owned())
+}
+
+/// A member of the request that the provider's dialect has no word for.
+pub(crate) fn unsupported(field: &str) -> Error {
+    wrong(field, "cannot be expressed in the dialect of this model's provider; leave it out or choose another model")
+}
+
+/// Whether a member says nothing: null, or what would hold without it.
+pub(crate) fn is_neutral(value: &str) -> bool {
+    matches!(value, "null" | "false" | "0" | "0.0" | "[]" | "{}")
+}

@@ -1,0 +1,195 @@
+//! The events of a chat stream, read into the model.
+
+use std::borrow::Cow;
+
+use fairlead_core::usage::Usage;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::error::error_fields;
+use super::usage;
+use super::whole::stop;
+use crate::model::{Event, Stop};
+use crate::stream::{Malformed, Step};
+use crate::text::Text;
+
+#[derive(Deserialize)]
+struct ChunkIn<'a> {
+    #[serde(borrow, default)]
+    id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    model: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    choices: First<ChoiceIn<'a>>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ChoiceIn<'a> {
+    #[serde(default)]
+    index: u32,
+    #[serde(borrow, default)]
+    delta: Option<DeltaIn<'a>>,
+    #[serde(borrow, default)]
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct DeltaIn<'a> {
+    #[serde(borrow, default)]
+    content: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    refusal: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    reasoning: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<CallIn<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct CallIn<'a> {
+    #[serde(default)]
+    index: Option<u32>,
+    #[serde(borrow, default)]
+    id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    function: Option<FunctionIn<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionIn<'a> {
+    #[serde(borrow, default)]
+    name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    arguments: Option<Text<'a>>,
+}
+
+/// The first of a list; the rest is skipped. Null is an empty list.
+struct First<T>(Option<T>);
+
+impl<T> Default for First<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Walk<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Walk<T> {
+            type Value = First<T>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list")
+            }
+            fn visit_unit<E>(self) -> Result<First<T>, E> {
+                Ok(First(None))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<First<T>, A::Error> {
+                let first = seq.next_element()?;
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(First(first))
+            }
+        }
+        deserializer.deserialize_any(Walk(std::marker::PhantomData))
+    }
+}
+
+/// What is known of a stream so far.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    is_started: bool,
+    /// Upstream's number and id of the call whose arguments come now.
+    call: Option<(u32, String)>,
+    calls: usize,
+    reason: Option<Stop>,
+    refused: bool,
+    usage: Option<Usage>,
+}
+
+impl Reader {
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// Why the model stopped, once it was said.
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        match self.reason {
+            Some(_) if self.refused => Some(Stop::Refused),
+            Some(Stop::End) if self.calls > 0 => Some(Stop::Tools),
+            other => other,
+        }
+    }
+
+    pub(crate) fn read(&mut self, data: &[u8], emit: &mut dyn FnMut(Event<'_>)) -> Result<Step, Malformed> {
+        if data.starts_with(b"[DONE]") {
+            return Ok(Step::Done);
+        }
+        let chunk: ChunkIn<'_> = serde_json::from_slice(data).map_err(|_| Malformed)?;
+        if chunk.error.is_some() {
+            if let Some(told) = error_fields(data) {
+                return Ok(Step::Failed(told));
+            }
+        }
+        if !std::mem::replace(&mut self.is_started, true) {
+            emit(Event::Start { id: chunk.id, model: chunk.model });
+        }
+        if let Some(object) = chunk.usage {
+            self.usage = usage::read(object.get().as_bytes()).or(self.usage);
+        }
+        // Several choices are refused where the request is translated.
+        let Some(choice) = chunk.choices.0.filter(|choice| choice.index == 0) else { return Ok(Step::More) };
+        if let Some(delta) = choice.delta {
+            self.read_delta(delta, emit)?;
+        }
+        if let Some(reason) = choice.finish_reason {
+            self.reason = Some(stop(Some(&reason), false));
+        }
+        Ok(Step::More)
+    }
+
+    fn read_delta(&mut self, delta: DeltaIn<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
+        if let Some(text) = delta.reasoning_content.or(delta.reasoning).filter(|text| !text.is_empty()) {
+            self.call = None;
+            emit(Event::Thinking(text));
+        }
+        if let Some(text) = delta.content.filter(|text| !text.is_empty()) {
+            self.call = None;
+            emit(Event::Text(text));
+        }
+        if let Some(text) = delta.refusal.filter(|text| !text.is_empty()) {
+            self.refused = true;
+            self.call = None;
+            emit(Event::Refusal(text));
+        }
+        delta.tool_calls.into_iter().flatten().try_for_each(|call| self.read_call(call, emit))
+    }
+
+    fn read_call(&mut self, call: CallIn<'_>, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
+        let open = self.call.as_ref();
+        let index = call.index.unwrap_or_else(|| open.map_or(0, |(index, _)| *index));
+        let (name, arguments) = call.function.map_or((None, None), |function| (function.name, function.arguments));
+        let id = call.id.filter(|id| !id.is_empty());
+        // Some providers repeat id and name with each piece; some give each call the same number.
+        let goes_on = open.is_some_and(|(number, known)| {
+            *number == index && id.as_ref().is_none_or(|id| id.decode() == known.as_str())
+        });
+        if !goes_on {
+            // Arguments of a call that another has followed belong nowhere any more.
+            let name = name.ok_or(Malformed)?;
+            let id = id.unwrap_or_else(|| Text::Plain(Cow::Owned(format!("call_{}", self.calls))));
+            self.calls += 1;
+            self.call = Some((index, id.decode().into_owned()));
+            emit(Event::Call { id, name });
+        }
+        if let Some(arguments) = arguments.filter(|arguments| !arguments.is_empty()) {
+            emit(Event::Arguments(arguments));
+        }
+        Ok(())
+    }
+}

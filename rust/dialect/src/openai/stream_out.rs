@@ -1,0 +1,162 @@
+//! The model's events, written as a chat stream.
+
+use fairlead_core::usage::Usage;
+
+use super::whole::{finish_reason, write_usage};
+use crate::model::{Event, Stop};
+use crate::text::{Text, Writer};
+
+/// The call that is under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Call {
+    #[default]
+    None,
+    /// It has no arguments yet.
+    Bare,
+    Filled,
+}
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    /// Id, object, time and model, as every chunk begins with them.
+    opening: Vec<u8>,
+    created_s: u64,
+    asks_usage: bool,
+    is_started: bool,
+    calls: u64,
+    call: Call,
+    thinking_blocks: u64,
+    in_thinking: bool,
+}
+
+impl Encoder {
+    pub(crate) fn new(created_s: u64, asks_usage: bool) -> Self {
+        Self { created_s, asks_usage, ..Self::default() }
+    }
+
+    pub(crate) fn write(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+        match event {
+            Event::Start { id, model } => self.open_with(id, model),
+            Event::Text(text) => {
+                self.end_block(out);
+                self.delta(out, b"\"content\":", &text, b"");
+            }
+            Event::Refusal(text) => {
+                self.end_block(out);
+                self.delta(out, b"\"refusal\":", &text, b"");
+            }
+            Event::Thinking(text) => {
+                self.end_call(out);
+                self.in_thinking = true;
+                self.delta(out, b"\"reasoning_content\":", &text, b"");
+            }
+            Event::Signature(text) => self.thinking_block(out, r#""type":"thinking","signature":"#, &text),
+            Event::Redacted(text) => {
+                self.end_block(out);
+                self.thinking_block(out, r#""type":"redacted_thinking","data":"#, &text);
+            }
+            Event::Call { id, name } => self.begin_call(out, &id, &name),
+            Event::Arguments(text) => {
+                self.call = Call::Filled;
+                let number = self.calls.saturating_sub(1);
+                let before = format!(r#""tool_calls":[{{"index":{number},"function":{{"arguments":"#);
+                self.delta(out, before.as_bytes(), &text, b"}}]");
+            }
+            Event::BlockEnd => self.end_block(out),
+        }
+    }
+
+    /// The regular end, whatever came before.
+    pub(crate) fn finish(&mut self, stop: Stop, usage: Option<Usage>, out: &mut Vec<u8>) {
+        self.end_block(out);
+        self.start(out);
+        out.extend_from_slice(&self.opening);
+        out.extend_from_slice(br#""choices":[{"index":0,"delta":{},"finish_reason":""#);
+        out.extend_from_slice(finish_reason(stop).as_bytes());
+        out.extend_from_slice(b"\"}]}\n\n");
+        if let (true, Some(usage)) = (self.asks_usage, usage) {
+            out.extend_from_slice(&self.opening);
+            out.extend_from_slice(br#""choices":[],"usage":"#);
+            let mut writer = Writer::default();
+            write_usage(&mut writer, &usage);
+            out.extend_from_slice(&writer.take());
+            out.extend_from_slice(b"}\n\n");
+        }
+        out.extend_from_slice(b"data: [DONE]\n\n");
+    }
+
+    fn open_with(&mut self, id: Option<Text<'_>>, model: Option<Text<'_>>) {
+        let mut writer = Writer::default();
+        let empty = || Text::from("");
+        writer.open(b'{').member("id", &id.unwrap_or_else(empty)).key("object").raw(r#""chat.completion.chunk""#);
+        writer.key("created").number(self.created_s).member("model", &model.unwrap_or_else(empty));
+        self.opening = [b"data: ", &*writer.take(), b","].concat();
+    }
+
+    /// The first chunk says who speaks.
+    fn start(&mut self, out: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.is_started, true) {
+            return;
+        }
+        if self.opening.is_empty() {
+            self.open_with(None, None);
+        }
+        out.extend_from_slice(&self.opening);
+        out.extend_from_slice(
+            b"\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n",
+        );
+    }
+
+    fn delta(&mut self, out: &mut Vec<u8>, before: &[u8], text: &Text<'_>, after: &[u8]) {
+        self.start(out);
+        out.extend_from_slice(&self.opening);
+        out.extend_from_slice(b"\"choices\":[{\"index\":0,\"delta\":{");
+        out.extend_from_slice(before);
+        match text {
+            Text::Token(token) => out.extend_from_slice(token.as_bytes()),
+            Text::Plain(_) => {
+                let mut writer = Writer::default();
+                writer.text(text);
+                out.extend_from_slice(&writer.take());
+            }
+        }
+        out.extend_from_slice(after);
+        out.extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
+    }
+
+    /// Signed and hidden thinking goes by its number, so that a caller can send it back.
+    fn thinking_block(&mut self, out: &mut Vec<u8>, before: &str, text: &Text<'_>) {
+        let before = format!(r#""thinking_blocks":[{{"index":{},{before}"#, self.thinking_blocks);
+        self.delta(out, before.as_bytes(), text, b"}]");
+        self.thinking_blocks += 1;
+        self.in_thinking = false;
+    }
+
+    fn begin_call(&mut self, out: &mut Vec<u8>, id: &Text<'_>, name: &Text<'_>) {
+        self.end_block(out);
+        let mut writer = Writer::default();
+        writer.open(b'{').key("index").number(self.calls).member("id", id).key("type").raw(r#""function""#);
+        writer.key("function").open(b'{').member("name", name).key("arguments");
+        let before = [b"\"tool_calls\":[", &*writer.take()].concat();
+        self.calls += 1;
+        self.call = Call::Bare;
+        self.delta(out, &before, &Text::from(""), b"}}]");
+    }
+
+    fn end_block(&mut self, out: &mut Vec<u8>) {
+        self.end_call(out);
+        if std::mem::replace(&mut self.in_thinking, false) {
+            self.thinking_blocks += 1;
+        }
+    }
+
+    /// A call without arguments has the empty object: clients parse the text.
+    fn end_call(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.call) == Call::Bare {
+            let number = self.calls.saturating_sub(1);
+            let before = format!(r#""tool_calls":[{{"index":{number},"function":{{"arguments":"#);
+            self.delta(out, before.as_bytes(), &Text::from("{}"), b"}}]");
+        }
+    }
+}

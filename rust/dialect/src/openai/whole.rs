@@ -1,0 +1,194 @@
+//! A chat completion in one piece, read into the model and written from it.
+
+use std::borrow::Cow;
+
+use fairlead_core::error::Error;
+use fairlead_core::usage::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::request_in::{thinking_blocks, tool_calls};
+use super::request_out::write_calls;
+use super::usage;
+use crate::model::{typed, Answer, Content, Part, Stop};
+use crate::text::{Text, Writer};
+
+#[derive(Deserialize)]
+struct CompletionIn<'a> {
+    #[serde(borrow, default)]
+    id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    choices: Vec<ChoiceIn<'a>>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ChoiceIn<'a> {
+    #[serde(borrow)]
+    message: MessageIn<'a>,
+    #[serde(default)]
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct MessageIn<'a> {
+    #[serde(borrow, default)]
+    content: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    refusal: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    reasoning: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    thinking_blocks: Option<&'a RawValue>,
+}
+
+/// Reads a body that was scanned before.
+pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
+    let raw: &RawValue = serde_json::from_slice(body).map_err(|_| crate::model::wrong("body", "must be JSON"))?;
+    let completion: CompletionIn<'_> = typed(raw, "body")?;
+    let mut choices = completion.choices.into_iter();
+    let choice = choices.next().ok_or_else(|| crate::model::wrong("choices", "must not be empty"))?;
+    let message = choice.message;
+    let mut parts = match message.thinking_blocks {
+        Some(blocks) => thinking_blocks(blocks, "thinking_blocks")?,
+        None => Vec::new(),
+    };
+    let reasoning = message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty());
+    if let (true, Some(text)) = (parts.is_empty(), reasoning) {
+        parts.push(Part::new("reasoning_content", Content::Thinking { text, signature: None }));
+    }
+    let is_refused = message.refusal.is_some();
+    let texts = [message.content.map(Content::Text), message.refusal.map(Content::Refusal)];
+    parts.extend(texts.into_iter().flatten().filter(|text| !is_empty(text)).map(|text| Part::new("content", text)));
+    let calls = match message.tool_calls {
+        Some(calls) => tool_calls(calls, "tool_calls")?,
+        None => Vec::new(),
+    };
+    let stop = if is_refused { Stop::Refused } else { stop(choice.finish_reason.as_deref(), !calls.is_empty()) };
+    parts.extend(calls);
+    Ok(Answer {
+        id: completion.id.unwrap_or_else(|| "".into()),
+        model: completion.model.unwrap_or_else(|| "".into()),
+        parts,
+        stop,
+        usage: completion.usage.and_then(|object| usage::read(object.get().as_bytes())).unwrap_or_default(),
+    })
+}
+
+fn is_empty(content: &Content<'_>) -> bool {
+    matches!(content, Content::Text(text) | Content::Refusal(text) if text.is_empty())
+}
+
+/// Some providers say `stop` after calls.
+pub(super) fn stop(reason: Option<&str>, has_calls: bool) -> Stop {
+    match reason {
+        Some("length") => Stop::Length,
+        Some("content_filter") => Stop::Refused,
+        Some("tool_calls" | "function_call") => Stop::Tools,
+        _ if has_calls => Stop::Tools,
+        _ => Stop::End,
+    }
+}
+
+pub(super) fn finish_reason(stop: Stop) -> &'static str {
+    match stop {
+        Stop::End | Stop::Sequence => "stop",
+        Stop::Length => "length",
+        Stop::Tools => "tool_calls",
+        Stop::Refused => "content_filter",
+    }
+}
+
+/// `created_s` is the time of the answer, for a dialect that has none.
+pub(crate) fn write(answer: &Answer<'_>, created_s: u64) -> Vec<u8> {
+    let mut out = Writer::with_capacity(1024);
+    out.open(b'{').member("id", &answer.id).key("object").raw(r#""chat.completion""#);
+    out.key("created").number(created_s).member("model", &answer.model).key("choices").open(b'[');
+    out.open(b'{').key("index").number(0).key("message").open(b'{').key("role").raw(r#""assistant""#);
+    joined(&mut out, answer, "content", |content| match content {
+        Content::Text(text) => Some(text),
+        _ => None,
+    });
+    joined(&mut out, answer, "refusal", |content| match content {
+        Content::Refusal(text) => Some(text),
+        _ => None,
+    });
+    thinking(&mut out, answer);
+    write_calls(
+        &mut out,
+        answer.parts.iter().filter_map(|part| match &part.content {
+            Content::Call(call) => Some(call),
+            _ => None,
+        }),
+    );
+    out.close(b'}').key("logprobs").raw("null").key("finish_reason").str(finish_reason(answer.stop));
+    out.close(b'}').close(b']').key("usage");
+    write_usage(&mut out, &answer.usage);
+    out.close(b'}').take()
+}
+
+/// All texts of one kind as one string; null where there is none.
+fn joined<'a>(
+    out: &mut Writer,
+    answer: &'a Answer<'a>,
+    name: &str,
+    pick: impl Fn(&'a Content<'a>) -> Option<&'a Text<'a>>,
+) {
+    out.key(name);
+    let texts: Vec<&Text<'_>> = answer.parts.iter().filter_map(|part| pick(&part.content)).collect();
+    match &*texts {
+        [] => drop(out.raw("null")),
+        [text] => drop(out.text(text)),
+        several => {
+            let several: Vec<Cow<'_, str>> = several.iter().map(|text| text.decode()).collect();
+            let several: Vec<&str> = several.iter().map(AsRef::as_ref).collect();
+            out.joined(&several);
+        }
+    }
+}
+
+fn thinking(out: &mut Writer, answer: &Answer<'_>) {
+    let is_thinking = |part: &&Part<'_>| matches!(part.content, Content::Thinking { .. } | Content::Redacted(_));
+    if !answer.parts.iter().any(|part| is_thinking(&part)) {
+        return;
+    }
+    joined(out, answer, "reasoning_content", |content| match content {
+        Content::Thinking { text, .. } => Some(text),
+        _ => None,
+    });
+    out.key("thinking_blocks").open(b'[');
+    for part in answer.parts.iter().filter(is_thinking) {
+        match &part.content {
+            Content::Thinking { text, signature } => {
+                out.open(b'{').key("type").raw(r#""thinking""#).member("thinking", text);
+                if let Some(signature) = signature {
+                    out.member("signature", signature);
+                }
+                out.close(b'}');
+            }
+            Content::Redacted(data) => {
+                out.open(b'{').key("type").raw(r#""redacted_thinking""#).member("data", data).close(b'}');
+            }
+            _ => {}
+        }
+    }
+    out.close(b']');
+}
+
+pub(super) fn write_usage(out: &mut Writer, usage: &Usage) {
+    out.open(b'{').key("prompt_tokens").number(usage.input).key("completion_tokens").number(usage.output);
+    out.key("total_tokens").number(usage.input + usage.output);
+    out.key("prompt_tokens_details").open(b'{').key("cached_tokens").number(usage.cached);
+    if usage.cache_write > 0 {
+        out.key("cache_write_tokens").number(usage.cache_write);
+    }
+    out.close(b'}').key("completion_tokens_details").open(b'{');
+    out.key("reasoning_tokens").number(usage.reasoning).close(b'}').close(b'}');
+}

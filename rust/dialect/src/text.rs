@@ -1,0 +1,209 @@
+//! JSON strings that are carried from one body to another without being decoded.
+//!
+//! Most of a conversation is text that no rule looks at. It stays the token that the sender wrote, escapes and all, and is
+//! copied into the other dialect's body in one piece; so translating costs no decoding and changes no byte of it.
+
+use std::borrow::Cow;
+use std::io::Write as _;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// A text, as a token or decoded. Its `Debug` shows nothing of it.
+#[derive(Clone)]
+pub(crate) enum Text<'a> {
+    /// A whole JSON string with its quotes.
+    Token(&'a str),
+    Plain(Cow<'a, str>),
+}
+
+impl<'a> Text<'a> {
+    /// The token, if the value is a string.
+    pub(crate) fn of(raw: &'a RawValue) -> Option<Self> {
+        let token = raw.get();
+        token.starts_with('"').then_some(Self::Token(token))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Token(token) => token.len() <= 2,
+            Self::Plain(text) => text.is_empty(),
+        }
+    }
+
+    /// What it says.
+    pub(crate) fn decode(&self) -> Cow<'a, str> {
+        match self {
+            Self::Plain(text) => text.clone(),
+            Self::Token(token) => {
+                let inner = token.get(1..token.len().saturating_sub(1)).unwrap_or_default();
+                if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+                    Cow::Borrowed(inner)
+                } else {
+                    // The token was scanned before; a lone surrogate of a provider's is all that can fail here.
+                    serde_json::from_str::<String>(token).map(Cow::Owned).unwrap_or_default()
+                }
+            }
+        }
+    }
+
+    pub(crate) fn into_owned(self) -> Text<'static> {
+        Text::Plain(Cow::Owned(self.decode().into_owned()))
+    }
+}
+
+impl std::fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Text")
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'a RawValue>::deserialize(deserializer)?;
+        Self::of(raw).ok_or_else(|| D::Error::custom("expected a string"))
+    }
+}
+
+impl From<&'static str> for Text<'static> {
+    fn from(text: &'static str) -> Self {
+        Self::Plain(Cow::Borrowed(text))
+    }
+}
+
+/// Writes JSON forwards; commas come by themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    out: Vec<u8>,
+    comma: bool,
+}
+
+impl Writer {
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self { out: Vec::with_capacity(bytes), comma: false }
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    fn lead(&mut self) -> &mut Vec<u8> {
+        if std::mem::replace(&mut self.comma, true) {
+            self.out.push(b',');
+        }
+        &mut self.out
+    }
+
+    /// Opens an object or a list.
+    pub(crate) fn open(&mut self, bracket: u8) -> &mut Self {
+        self.lead().push(bracket);
+        self.comma = false;
+        self
+    }
+
+    pub(crate) fn close(&mut self, bracket: u8) -> &mut Self {
+        self.out.push(bracket);
+        self.comma = true;
+        self
+    }
+
+    /// `name` needs no escape.
+    pub(crate) fn key(&mut self, name: &str) -> &mut Self {
+        let out = self.lead();
+        out.push(b'"');
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
+        self.comma = false;
+        self
+    }
+
+    /// Any whole JSON value.
+    pub(crate) fn raw(&mut self, json: &str) -> &mut Self {
+        self.lead().extend_from_slice(json.as_bytes());
+        self
+    }
+
+    pub(crate) fn number(&mut self, number: u64) -> &mut Self {
+        let out = self.lead();
+        // Writing into memory cannot fail.
+        let _written = write!(out, "{number}");
+        self
+    }
+
+    pub(crate) fn text(&mut self, text: &Text<'_>) -> &mut Self {
+        match text {
+            Text::Token(token) => self.raw(token),
+            Text::Plain(text) => self.str(text),
+        }
+    }
+
+    pub(crate) fn str(&mut self, text: &str) -> &mut Self {
+        self.joined(&[text])
+    }
+
+    /// One string made of several.
+    pub(crate) fn joined(&mut self, texts: &[&str]) -> &mut Self {
+        let out = self.lead();
+        out.push(b'"');
+        for text in texts {
+            escape(out, text);
+        }
+        out.push(b'"');
+        self
+    }
+
+    pub(crate) fn member(&mut self, name: &str, text: &Text<'_>) -> &mut Self {
+        self.key(name).text(text)
+    }
+}
+
+/// The inner part of a JSON string.
+fn escape(out: &mut Vec<u8>, text: &str) {
+    let bytes = text.as_bytes();
+    let mut kept = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(bytes.get(kept..at).unwrap_or_default());
+        kept = at + 1;
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            other => {
+                let _written = write!(out, "\\u{other:04x}");
+            }
+        }
+    }
+    out.extend_from_slice(bytes.get(kept..).unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_token_passes_as_it_was_written() {
+        let raw: &RawValue = serde_json::from_str(r#""a\/\u00e9\n""#).expect("JSON");
+        let text = Text::of(raw).expect("a string");
+        let mut writer = Writer::default();
+        writer.open(b'{').member("t", &text).key("n").number(3).close(b'}');
+        assert_eq!(writer.take(), br#"{"t":"a\/\u00e9\n","n":3}"#);
+        assert_eq!(text.decode(), "a/é\n");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_the_same(first in any::<String>(), second in any::<String>()) {
+            let mut writer = Writer::default();
+            writer.joined(&[&first, &second]);
+            let read: String = serde_json::from_slice(&writer.take()).expect("a string");
+            prop_assert_eq!(read, first + &second);
+        }
+    }
+}

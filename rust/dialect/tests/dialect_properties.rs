@@ -1,0 +1,127 @@
+//! What holds for every stream and every conversation, not for the recorded ones alone.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use fairlead_dialect::openai::stream::End;
+use fairlead_dialect::stream::Follow;
+use fairlead_dialect::translate::{self, Form, Pair};
+use proptest::prelude::*;
+use serde_json::{json, Value};
+
+const CHAT_TO_MESSAGES: Pair = Pair { caller: Form::Chat, provider: Form::Messages };
+const MESSAGES_TO_CHAT: Pair = Pair { caller: Form::Messages, provider: Form::Chat };
+
+fn recorded(form: &str) -> Vec<Bytes> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/dialects/streams").join(form);
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).expect("there").map(|entry| entry.expect("readable").path()).collect();
+    paths.retain(|path| !path.to_string_lossy().contains(".to-"));
+    paths.sort();
+    paths.iter().map(|path| Bytes::from(std::fs::read(path).expect("readable"))).collect()
+}
+
+fn told(pair: Pair, upstream: &Bytes, cuts: &[usize]) -> Vec<u8> {
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (upstream.len() + 1)).collect();
+    cuts.push(upstream.len());
+    cuts.sort_unstable();
+    let mut follow = Follow::new(pair, true, 1);
+    let mut caller = Vec::new();
+    let mut from = 0;
+    for to in cuts {
+        let passed = follow.push(&upstream.slice(from..to));
+        passed.pieces.iter().for_each(|piece| caller.extend_from_slice(piece));
+        from = to;
+    }
+    caller.extend_from_slice(&follow.finish(End::Clean).bytes);
+    caller
+}
+
+/// Arguments and texts as models write them, and as they do not.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z ]{1,20}", any::<String>().prop_filter("not empty", |text| !text.is_empty())]
+}
+
+/// A user's turn, an assistant's answer with or without calls, and the results of the calls.
+fn turns() -> impl Strategy<Value = Vec<Value>> {
+    let exchange = (text(), proptest::option::of(text()), proptest::collection::vec((text(), text()), 0..3));
+    proptest::collection::vec(exchange, 1..4).prop_map(|exchanges| {
+        let mut messages = Vec::new();
+        for (at, (asked, said, calls)) in exchanges.into_iter().enumerate() {
+            messages.push(json!({"role": "user", "content": asked}));
+            let each = calls.iter().enumerate().map(|(number, (argument, _))| {
+                let arguments = json!({ "a": argument, "n": 1.5 }).to_string();
+                json!({"id": format!("call_{at}_{number}"), "type": "function",
+                       "function": {"name": "f", "arguments": arguments}})
+            });
+            let tool_calls: Vec<Value> = each.collect();
+            let said = if tool_calls.is_empty() { Some(said.unwrap_or_else(|| "ok".to_owned())) } else { said };
+            let mut answer = json!({"role": "assistant", "content": said});
+            if !tool_calls.is_empty() {
+                answer["tool_calls"] = Value::from(tool_calls);
+            }
+            messages.push(answer);
+            for (number, (_, result)) in calls.iter().enumerate() {
+                let id = format!("call_{at}_{number}");
+                messages.push(json!({"role": "tool", "tool_call_id": id, "content": result}));
+            }
+        }
+        messages.push(json!({"role": "user", "content": [{"type": "text", "text": "so"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}));
+        messages
+    })
+}
+
+fn through(pair: Pair, body: &Bytes) -> Bytes {
+    let read = translate::read(pair.caller, body).expect("a request");
+    Bytes::from(translate::request(pair, body, &read, "m").expect("can be said").concat())
+}
+
+proptest! {
+    #[test]
+    fn any_split_of_a_stream_gives_the_same_events(which in 0_usize..32, cuts in proptest::collection::vec(any::<usize>(), 0..12)) {
+        for (form, pairs) in [
+            ("chat", [MESSAGES_TO_CHAT, Pair { caller: Form::Chat, provider: Form::Chat }]),
+            ("messages", [CHAT_TO_MESSAGES, Pair { caller: Form::Messages, provider: Form::Messages }]),
+        ] {
+            let all = recorded(form);
+            let upstream = &all[which % all.len()];
+            for pair in pairs {
+                let (whole, cut) = (told(pair, upstream, &[]), told(pair, upstream, &cuts));
+                prop_assert_eq!(String::from_utf8_lossy(&whole), String::from_utf8_lossy(&cut));
+            }
+        }
+    }
+
+    #[test]
+    fn a_conversation_comes_back_from_messages_as_it_was(
+        messages in turns(), system in text(), temperature in 0_u32..=10, parallel in any::<Option<bool>>(),
+    ) {
+        let mut all = vec![json!({"role": "system", "content": system})];
+        all.extend(messages);
+        let mut chat = json!({
+            "model": "m", "messages": all, "max_completion_tokens": 99, "temperature": f64::from(temperature) / 10.0,
+            "stop": ["x"], "user": "u", "reasoning_effort": "medium", "tool_choice": "auto",
+            "tools": [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}],
+            "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": {"type": "object"}}},
+        });
+        if parallel == Some(false) {
+            chat["parallel_tool_calls"] = Value::from(false);
+        }
+        let there = through(CHAT_TO_MESSAGES, &Bytes::from(chat.to_string()));
+        let back = through(MESSAGES_TO_CHAT, &there);
+        let back: Value = serde_json::from_slice(&back).expect("JSON");
+        prop_assert_eq!(chat, back);
+    }
+
+    #[test]
+    fn no_bytes_of_a_provider_break_a_translation(bytes in proptest::collection::vec(any::<u8>(), 0..400), prefix in any::<bool>()) {
+        let mut body = if prefix { b"data: ".to_vec() } else { Vec::new() };
+        body.extend(bytes);
+        for pair in [CHAT_TO_MESSAGES, MESSAGES_TO_CHAT] {
+            let told = told(pair, &Bytes::from(body.clone()), &[3, 17]);
+            let told = String::from_utf8_lossy(&told).into_owned();
+            prop_assert!(told.matches("data: [DONE]").count() + told.matches("event: error").count() == 1, "{}", told);
+        }
+    }
+}

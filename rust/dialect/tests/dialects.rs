@@ -1,0 +1,145 @@
+//! The golden matrix of dialects: each file is what one side said, and beside it stands what the other side is told.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test dialects` writes the second ones anew; read what changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use fairlead_dialect::openai::stream::{End, Outcome};
+use fairlead_dialect::shapes::{error_body, ErrorText};
+use fairlead_dialect::stream::Follow;
+use fairlead_dialect::translate::{self, Form, Pair};
+
+const CREATED_S: u64 = 1_767_225_600;
+
+fn name(form: Form) -> &'static str {
+    match form {
+        Form::Chat => "chat",
+        Form::Messages => "messages",
+    }
+}
+
+/// Every pair of forms, with the inputs that stand for its first side.
+fn cases(kind: &str, ending: &str, side: impl Fn(Pair) -> Form) -> Vec<(Pair, PathBuf)> {
+    let mut found = Vec::new();
+    for &caller in Form::ALL {
+        for &provider in Form::ALL {
+            let pair = Pair { caller, provider };
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/dialects").join(kind);
+            for entry in fs::read_dir(folder.join(name(side(pair)))).expect("the folder is there") {
+                let path = entry.expect("readable").path();
+                let file = path.file_name().and_then(|file| file.to_str()).expect("UTF-8").to_owned();
+                if file.ends_with(ending) && !file.contains(".to-") {
+                    found.push((pair, path));
+                }
+            }
+        }
+    }
+    assert!(found.len() >= 8, "{kind}: only {} cases", found.len());
+    found
+}
+
+fn read(path: &Path) -> Bytes {
+    Bytes::from(fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+/// Compares with the file beside the input, or writes it.
+fn hold(input: &Path, other: Form, ending: &str, told: &[u8]) {
+    let stem =
+        input.file_name().and_then(|file| file.to_str()).and_then(|file| file.split('.').next()).expect("a name");
+    let path = input.with_file_name(format!("{stem}.to-{}.{ending}", name(other)));
+    let mut told = told.to_vec();
+    if ending == "json" {
+        told.push(b'\n');
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &told).expect("written");
+    }
+    assert_eq!(String::from_utf8_lossy(&read(&path)), String::from_utf8_lossy(&told), "{}", path.display());
+}
+
+#[test]
+fn requests_reach_the_provider_as_recorded() {
+    for (pair, path) in cases("requests", ".json", |pair| pair.caller) {
+        let body = read(&path);
+        let parsed = translate::read(pair.caller, &body).expect("a request");
+        let sent = translate::request(pair, &body, &parsed, "golden-model");
+        if pair.caller == pair.provider {
+            let sent = sent.expect("passes").concat();
+            let expected = String::from_utf8_lossy(&body).replace("harbour/pilot-large", "golden-model");
+            assert!(String::from_utf8_lossy(&sent).starts_with(expected.trim_end().trim_end_matches('}')));
+            continue;
+        }
+        let told = match sent {
+            Ok(pieces) => {
+                let told = pieces.concat();
+                assert!(serde_json::from_slice::<serde_json::Value>(&told).is_ok(), "{}", path.display());
+                told
+            }
+            Err(error) => error_body(pair.caller.surface(), &ErrorText::from(&error), "req-1").to_vec(),
+        };
+        hold(&path, pair.provider, "json", &told);
+    }
+}
+
+#[test]
+fn answers_reach_the_caller_as_recorded() {
+    for (pair, path) in cases("answers", ".json", |pair| pair.provider) {
+        let body = read(&path);
+        let whole = translate::answer(pair, &body, CREATED_S).unwrap_or_else(|no| panic!("{}: {no:?}", path.display()));
+        if pair.caller == pair.provider {
+            assert_eq!(whole.body, body);
+            continue;
+        }
+        assert!(serde_json::from_slice::<serde_json::Value>(&whole.body).is_ok(), "{}", path.display());
+        hold(&path, pair.caller, "json", &whole.body);
+    }
+}
+
+#[test]
+fn streams_reach_the_caller_as_recorded_however_they_are_cut() {
+    for (pair, path) in cases("streams", ".sse", |pair| pair.provider) {
+        let upstream = read(&path);
+        let mut first: Option<Vec<u8>> = None;
+        for chunk_bytes in [usize::MAX, 1, 2, 7, 64, 1000] {
+            let mut follow = Follow::new(pair, true, CREATED_S);
+            let mut caller = Vec::new();
+            for chunk in upstream.chunks(chunk_bytes.min(upstream.len())) {
+                follow.push(&upstream.slice_ref(chunk)).pieces.iter().for_each(|piece| caller.extend_from_slice(piece));
+            }
+            let closing = follow.finish(End::Clean);
+            caller.extend_from_slice(&closing.bytes);
+            let broken = path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with("broken"));
+            let expected = if broken { Outcome::UpstreamFailed } else { Outcome::Completed };
+            assert_eq!(expected, closing.outcome, "{}", path.display());
+            assert_eq!(1, ends(pair.caller, &caller), "{}: exactly one end", path.display());
+            match &first {
+                None => first = Some(caller),
+                Some(first) => assert_eq!(
+                    String::from_utf8_lossy(first),
+                    String::from_utf8_lossy(&caller),
+                    "{} in chunks of {chunk_bytes}",
+                    path.display()
+                ),
+            }
+        }
+        let told = first.unwrap_or_default();
+        if pair.caller == pair.provider {
+            if !path.to_string_lossy().contains("broken") {
+                assert!(told.starts_with(&upstream) || upstream.starts_with(&told), "{}", path.display());
+            }
+            continue;
+        }
+        hold(&path, pair.caller, "sse", &told);
+    }
+}
+
+/// How often the stream says that it is over.
+fn ends(form: Form, stream: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(stream);
+    match form {
+        Form::Chat => text.matches("data: [DONE]").count(),
+        Form::Messages => text.matches("event: message_stop\n").count() + text.matches("event: error\n").count(),
+    }
+}

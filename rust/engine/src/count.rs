@@ -1,0 +1,141 @@
+//! How many tokens a request has, without asking for an answer: the provider says it where its dialect can, and it is
+//! estimated where it cannot.
+
+use crate::admission::Whole;
+use crate::answer::{self, EndGuard};
+use crate::attempt::{self, Failed};
+use crate::chat::{admit, admit_aliases, drained, fail, refuse};
+use crate::choose::Choice;
+use crate::exchange::{Exchange, Head};
+use crate::plain;
+use crate::route;
+use crate::settle::Settlement;
+use crate::shared::Shared;
+use crate::target::Target;
+use crate::wording::caller_of;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::json;
+use fairlead_core::record::Outcome;
+use fairlead_dialect::openai::request::{self, ChatRequest};
+use fairlead_dialect::{count, translate, Pieces};
+use http::header::{self, HeaderValue};
+use http::{StatusCode, Uri};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Serves one request. As with a completion, dropping the future is cancelling it.
+pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+    let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
+    let settlement = Settlement::open(&shared, &exchange, admission, body.len() as u64);
+    async move {
+        let _counted = (in_flight, buffered);
+        run(&shared, &exchange, settlement, &body).await;
+        drop(end);
+    }
+}
+
+async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
+    let caller = caller_of(settlement.admission.route);
+    let live = shared.live.load_full();
+    let parsed = match translate::read(caller, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
+        Ok(parsed) => parsed,
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
+    settlement.model = Some(parsed.model.clone());
+    let choice = route::choose(shared, &live, &settlement.admission, &parsed.model, body);
+    let choice = match choice.and_then(|choice| admit_aliases(&settlement, &choice).map(|()| choice)) {
+        Ok(choice) => choice,
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
+    tokio::select! {
+        biased;
+        () = exchange.gone() => {} // the settlement's drop says who left
+        () = work(shared, exchange, settlement, &choice, body, &parsed) => {}
+    }
+}
+
+async fn work(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    mut settlement: Settlement,
+    choice: &Choice,
+    body: &Bytes,
+    parsed: &ChatRequest,
+) {
+    let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
+    for (at, target) in choice.targets.iter().enumerate() {
+        settlement.target = Some(Arc::clone(target));
+        settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
+        let counted = match &target.count_uri {
+            Some(uri) => {
+                settlement.attempts += 1;
+                let pieces = request::rewrite(body, parsed, choice.upstream_model(at));
+                let betas = settlement.admission.anthropic_beta.as_ref();
+                ask(shared, target, uri, betas, &pieces).await
+            }
+            None => match count::estimate(caller_of(settlement.admission.route), body) {
+                Ok(tokens) => Ok(Bytes::from(format!(r#"{{"input_tokens":{tokens}}}"#))),
+                Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+            },
+        };
+        match counted {
+            Ok(body) => return tell(shared, exchange, settlement, target, body, failures.len()),
+            Err(failed) => {
+                let goes_on = failed.error.retry != Retry::Never;
+                failures.push((Arc::clone(target), failed));
+                if !goes_on {
+                    break;
+                }
+            }
+        }
+    }
+    fail(shared, exchange, settlement, choice, failures);
+}
+
+/// The provider's own count, as it tells it.
+async fn ask(
+    shared: &Shared,
+    target: &Target,
+    uri: &Uri,
+    betas: Option<&HeaderValue>,
+    pieces: &Pieces,
+) -> Result<Bytes, Failed> {
+    let asking = async {
+        let answered = attempt::send(&shared.pool, target, uri, betas, pieces, false).await?;
+        let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
+        let told = plain::collect(answered.response.into_body(), idle).await?;
+        shared.pool.give_back(answered.lease);
+        let wanted = ["input_tokens"];
+        let counted = json::scan_object(&told, &wanted, json::MAX_DEPTH).ok();
+        if counted.and_then(|scan| json::as_u64(&told, scan.get("input_tokens")?)).is_none() {
+            let message = "The provider's answer has no `input_tokens`.";
+            return Err(Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message).into());
+        }
+        Ok(told)
+    };
+    tokio::select! {
+        biased;
+        told = asking => told,
+        () = shared.drain.expired() => Err(drained().into()),
+    }
+}
+
+fn tell(
+    shared: &Shared,
+    exchange: &Exchange,
+    mut settlement: Settlement,
+    target: &Target,
+    body: Bytes,
+    fallbacks: usize,
+) {
+    settlement.status = StatusCode::OK.as_u16();
+    settlement.bytes_response = body.len() as u64;
+    let mut headers = plain::headers(shared, &settlement, target, fallbacks);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CONTENT_LENGTH, answer::number(body.len() as u64));
+    settlement.settle(Outcome::Completed, None);
+    exchange.answer(Head { status: StatusCode::OK, headers }, body);
+}

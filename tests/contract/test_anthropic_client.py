@@ -1,0 +1,410 @@
+"""The official `anthropic` client works through the gateway, whichever dialect the provider speaks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import httpx
+import openai
+import pytest
+
+from tests.support.polling import eventually
+from tests.support.process import Process, free_port
+from tests.support.processes import Gateway
+from tests.support.upstream import (
+    CLOSE,
+    SSE_HEAD,
+    Upstream,
+    chunk,
+    delta,
+    finish,
+    reply,
+    stream,
+    usage_event,
+)
+
+MESSAGES: Any = [{"role": "user", "content": "Say hello."}]
+WEATHER: Any = {
+    "name": "weather",
+    "input_schema": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    },
+}
+DIALECTS = ("anthropic", "openai")
+
+
+@pytest.fixture(scope="module")
+def standin(gateway: Gateway) -> Iterator[dict[str, str]]:
+    """The stand-in behind the gateway once in each dialect: the prefix of its models."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fairlead", "standin", "--port", str(port)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: answers(port), "the stand-in answers", within_s=30)
+        prefixes = {}
+        for dialect in DIALECTS:
+            prefix = f"{dialect}-standin{port}"
+            node = gateway.add_node(prefix, f"http://127.0.0.1:{port}/v1", dialect=dialect)
+            gateway.add_connection(node["id"], f"sk-{dialect}-standin-canary")
+            prefixes[dialect] = prefix
+        yield prefixes
+    finally:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            Process.of(process.pid).kill()
+            process.wait(5)
+
+
+def said(message: Any) -> list[dict[str, Any]]:
+    """The blocks, without what the client adds to them."""
+    return [block.model_dump(exclude={"parsed_output"}) for block in message.content]
+
+
+def event(name: str, data: str) -> bytes:
+    """One event as Anthropic's streams have it."""
+    return f"event: {name}\ndata: {data}\n\n".encode()
+
+
+def answers(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/v1/models", trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+@pytest.fixture
+def client(gateway: Gateway) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(
+        base_url=gateway.url, api_key=gateway.key, max_retries=0, timeout=15
+    ) as made:
+        yield made
+
+
+@pytest.fixture(params=DIALECTS)
+def model(request: pytest.FixtureRequest, standin: dict[str, str]) -> str:
+    return f"{standin[request.param]}/standin"
+
+
+def test_a_message(client: anthropic.Anthropic, model: str) -> None:
+    """Text, stop reason, usage and the gateway's headers are where the client looks for them."""
+    raw = client.messages.with_raw_response.create(
+        model=f"{model}@tokens_cached=3", max_tokens=100, system="Be brief.", messages=MESSAGES
+    )
+    answer = raw.parse()
+    assert answer.content[0].type == "text"
+    assert "Say hello." in answer.content[0].text
+    assert answer.stop_reason == "end_turn"
+    assert answer.usage.cache_read_input_tokens == 3
+    assert str(answer.usage.input_tokens + 3) == raw.headers["x-gateway-tokens-in"]
+    assert str(answer.usage.output_tokens) == raw.headers["x-gateway-tokens-out"]
+
+
+def test_a_cut_answer(client: anthropic.Anthropic, model: str) -> None:
+    answer = client.messages.create(model=model, max_tokens=2, messages=MESSAGES)
+    assert answer.stop_reason == "max_tokens"
+    assert answer.usage.output_tokens == 2
+
+
+def test_the_stream_helper(client: anthropic.Anthropic, model: str) -> None:
+    """The pieces, joined, are the plain answer; the final message has stop reason and usage."""
+    plain = client.messages.create(model=model, max_tokens=100, messages=MESSAGES)
+    with client.messages.stream(model=model, max_tokens=100, messages=MESSAGES) as pieces:
+        text = "".join(pieces.text_stream)
+        final = pieces.get_final_message()
+    assert plain.content[0].type == "text"
+    assert text == plain.content[0].text
+    assert said(final) == said(plain)
+    assert final.stop_reason == "end_turn"
+    assert (final.usage.input_tokens, final.usage.output_tokens) == (
+        plain.usage.input_tokens,
+        plain.usage.output_tokens,
+    )
+
+
+@pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
+@pytest.mark.parametrize("failed", (False, True), ids=("result", "failure"))
+def test_tools(client: anthropic.Anthropic, model: str, streamed: bool, failed: bool) -> None:
+    """A tool is called, its result or its failure is taken, and the ids stay what they were."""
+    asked: Any = {"model": model, "max_tokens": 100, "tools": [WEATHER]}
+    if streamed:
+        with client.messages.stream(messages=MESSAGES, **asked) as pieces:
+            answer = pieces.get_final_message()
+    else:
+        answer = client.messages.create(messages=MESSAGES, **asked)
+    assert answer.stop_reason == "tool_use"
+    (call,) = [block for block in answer.content if block.type == "tool_use"]
+    assert call.name == "weather"
+    assert "city" in call.input
+    result: Any = {
+        "type": "tool_result",
+        "tool_use_id": call.id,
+        "content": [{"type": "text", "text": "21 degrees"}],
+        "is_error": failed,
+    }
+    turns: Any = [
+        *MESSAGES,
+        {"role": "assistant", "content": answer.content},
+        {"role": "user", "content": [result]},
+    ]
+    last = client.messages.create(messages=turns, **asked)
+    assert last.content[0].type == "text"
+    assert "21 degrees" in last.content[0].text
+
+
+def test_thinking(client: anthropic.Anthropic, standin: dict[str, str]) -> None:
+    """Thinking and its signature come through, plain and streamed, and may be sent back."""
+    asked: Any = {
+        "model": f"{standin['anthropic']}/standin",
+        "max_tokens": 2000,
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+    }
+    plain = client.messages.create(messages=MESSAGES, **asked)
+    with client.messages.stream(messages=MESSAGES, **asked) as pieces:
+        streamed = pieces.get_final_message()
+    assert said(streamed) == said(plain)
+    assert plain.content[0].type == "thinking"
+    assert plain.content[0].signature.startswith("sig_")
+    turns: Any = [*MESSAGES, {"role": "assistant", "content": plain.content}, *MESSAGES]
+    assert client.messages.create(messages=turns, **asked).stop_reason == "end_turn"
+
+
+def test_thinking_at_a_provider_of_the_other_dialect(
+    client: anthropic.Anthropic, gateway: Gateway, upstream: Upstream
+) -> None:
+    """`reasoning_content` is thinking; what was thought before is not sent back."""
+    lane = gateway.add_lane(upstream)
+    message = {"role": "assistant", "content": "42", "reasoning_content": "Hm."}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    upstream.script(reply({"id": "c", "model": "m", "choices": [choice]}))
+    asked: Any = {"model": lane.model, "max_tokens": 9000}
+    asked["thinking"] = {"type": "enabled", "budget_tokens": 8000}
+    answer = client.messages.create(messages=MESSAGES, **asked)
+    assert [block.type for block in answer.content] == ["thinking", "text"]
+    assert upstream.last.json()["reasoning_effort"] == "medium"
+    turns: Any = [*MESSAGES, {"role": "assistant", "content": answer.content}, *MESSAGES]
+    client.messages.create(messages=turns, **asked)
+    assert upstream.last.json()["messages"][1] == {"role": "assistant", "content": "42"}
+
+
+def test_counting_tokens(client: anthropic.Anthropic, model: str) -> None:
+    few = client.messages.count_tokens(model=model, messages=MESSAGES).input_tokens
+    more: Any = [{"role": "user", "content": "Say hello. " * 100}]
+    many = client.messages.count_tokens(model=model, messages=more).input_tokens
+    assert 0 < few < many
+
+
+def test_errors_of_the_gateway(
+    client: anthropic.Anthropic, gateway: Gateway, standin: dict[str, str]
+) -> None:
+    """What the gateway refuses is raised as the exception that the client has for it."""
+    with pytest.raises(anthropic.NotFoundError) as unknown:
+        client.messages.create(model="nobody/m", max_tokens=1, messages=MESSAGES)
+    assert isinstance(unknown.value.body, dict)
+    assert unknown.value.body["error"]["type"] == "not_found_error"
+    with pytest.raises(anthropic.AuthenticationError):
+        client.with_options(api_key="sk-fl-wrong").messages.create(
+            model="nobody/m", max_tokens=1, messages=MESSAGES
+        )
+    with pytest.raises(anthropic.BadRequestError, match="top_k"):
+        client.messages.create(
+            model=f"{standin['openai']}/standin",
+            max_tokens=1,
+            extra_body={"top_k": 3},
+            messages=MESSAGES,
+        )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_errors_of_the_provider(
+    client: anthropic.Anthropic, gateway: Gateway, upstream: Upstream, dialect: str
+) -> None:
+    """A provider's failure is raised as one exception class; what the caller can mend, in its words."""
+    node = gateway.add_node(f"failing-{dialect}", upstream.url, dialect=dialect)
+    gateway.add_connection(node["id"], f"sk-failing-{dialect}-canary")
+    told = {"type": "error", "error": {"type": "invalid_request_error", "message": "too long"}}
+    upstream.script(reply(told, 400), reply({}, 529), reply({}, 429, [("Retry-After", "9")]))
+    ask: Any = {"model": f"failing-{dialect}/m", "max_tokens": 9, "messages": MESSAGES}
+    with pytest.raises(anthropic.BadRequestError, match="too long"):
+        client.messages.create(**ask)
+    with pytest.raises(anthropic.APIStatusError) as overloaded:
+        client.messages.create(**ask)
+    assert overloaded.value.status_code == 503
+    with pytest.raises(anthropic.RateLimitError) as limited:
+        client.messages.create(**ask)
+    assert limited.value.response.headers["retry-after"] == "9"
+
+
+@pytest.mark.parametrize("knob", ("cut_after=2", "error_after=2"))
+def test_a_broken_stream_is_raised(client: anthropic.Anthropic, model: str, knob: str) -> None:
+    """The pieces that came are handed out, then the client raises: it never ends as if all were well."""
+    got: list[str] = []
+    with (
+        pytest.raises(anthropic.APIStatusError),
+        client.messages.stream(
+            model=f"{model}@{knob}", max_tokens=100, messages=MESSAGES
+        ) as pieces,
+    ):
+        got.extend(pieces.text_stream)
+    assert len(got) == 2
+
+
+def test_a_stream_is_recorded_with_its_usage(
+    client: anthropic.Anthropic, gateway: Gateway, upstream: Upstream
+) -> None:
+    """What a translated stream used is what its one record says, and it goes upstream as a chat request."""
+    lane = gateway.add_lane(upstream)
+    upstream.script(stream(delta("hello"), finish(), usage_event(11, 5), b"data: [DONE]\n\n"))
+    raw = client.messages.with_raw_response.create(
+        model=lane.model, max_tokens=9, messages=MESSAGES, stream=True
+    )
+    events = list(raw.parse())
+    assert [event.type for event in events][-2:] == ["message_delta", "message_stop"]
+    assert upstream.last.target == "/v1/chat/completions"
+    assert upstream.last.json()["stream_options"] == {"include_usage": True}
+    record = gateway.record(raw.headers["x-gateway-request-id"])
+    assert (record["tokensInput"], record["tokensOutput"]) == (11, 5)
+    assert (record["outcome"], record["path"]) == ("completed", "/v1/messages")
+
+
+def test_the_same_dialect_passes_byte_for_byte(gateway: Gateway, upstream: Upstream) -> None:
+    """Odd spacing, unknown members and cache marks reach the provider, and its bytes the caller."""
+    node = gateway.add_node("anthropic-bytes", upstream.url, dialect="anthropic")
+    gateway.add_connection(node["id"], "sk-anthropic-canary")
+    before = (
+        b'{"max_tokens": 5,\r\n "x":{"y":1E+2}, "system":[{"type":"text","text":"\\u0041",'
+        b'"cache_control":{"type":"ephemeral"}}], "model" : '
+    )
+    after = b' ,"messages":[{"role":"user","content":"hi"}] }\n'
+    said = (
+        b'{ "type":"message", "content" : [{"type":"text","text":"\\u00e9"}],\n "more": [1.50],'
+        b' "usage":{"input_tokens":7,"output_tokens":3} } '
+    )
+    upstream.script(reply(said))
+    answer = gateway.caller.post(
+        "/v1/messages",
+        content=before + b'"anthropic-bytes/m"' + after,
+        headers={"Content-Type": "application/json", "Anthropic-Beta": "one-2026, two-2026"},
+    )
+    assert (answer.status_code, answer.content) == (200, said)
+    assert upstream.last.header("anthropic-beta") == "one-2026, two-2026"
+    seen = upstream.last
+    assert seen.target == "/v1/messages"
+    assert seen.body == before + b'"m"' + after
+    assert (seen.header("x-api-key"), seen.header("authorization")) == ("sk-anthropic-canary", None)
+    assert seen.header("anthropic-version") == "2023-06-01"
+
+    first = event(
+        "message_start", '{"type":"message_start","message":{"usage":{"input_tokens":4}}}'
+    )
+    events = (
+        first
+        + event("new_kind", '{ "type" : "new_kind" }')
+        + event(
+            "message_delta",
+            '{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":6}}',
+        )
+        + event("message_stop", '{"type":"message_stop"}')
+    )
+    upstream.script([SSE_HEAD, chunk(events[:90]), chunk(events[90:]), b"0\r\n\r\n"])
+    body = {"model": "anthropic-bytes/m", "max_tokens": 5, "messages": MESSAGES, "stream": True}
+    streamed = gateway.caller.post("/v1/messages", json=body)
+    assert streamed.content == events
+    record = gateway.record(streamed.headers["x-gateway-request-id"])
+    assert (record["tokensInput"], record["tokensOutput"]) == (4, 6)
+
+    upstream.script([SSE_HEAD, chunk(first), CLOSE])
+    cut = gateway.caller.post("/v1/messages", json=body)
+    assert cut.content.count(b"event: error\n") == 1
+    assert json.loads(cut.content.rsplit(b"data: ", 1)[1])["type"] == "error"
+
+
+# ------------------------------------------- the `openai` client at a provider of the other dialect
+
+
+@pytest.fixture
+def chat(gateway: Gateway) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(
+        base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0, timeout=15
+    ) as made:
+        yield made
+
+
+@pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
+def test_chat_with_tools_at_an_anthropic_provider(
+    chat: openai.OpenAI, standin: dict[str, str], streamed: bool
+) -> None:
+    model = f"{standin['anthropic']}/standin"
+    tool: Any = {
+        "type": "function",
+        "function": {"name": "weather", "parameters": WEATHER["input_schema"]},
+    }
+    if streamed:
+        with chat.chat.completions.stream(model=model, messages=MESSAGES, tools=[tool]) as pieces:
+            message: Any = pieces.get_final_completion().choices[0].message
+    else:
+        made = chat.chat.completions.create(model=model, messages=MESSAGES, tools=[tool])
+        message = made.choices[0].message
+    assert message.tool_calls
+    (call,) = message.tool_calls
+    assert call.type == "function"
+    assert "city" in json.loads(call.function.arguments)
+    asked: Any = {
+        "role": "assistant",
+        "tool_calls": [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": "weather", "arguments": call.function.arguments},
+            }
+        ],
+    }
+    result: Any = {"role": "tool", "tool_call_id": call.id, "content": "21 degrees"}
+    last = chat.chat.completions.create(
+        model=model, messages=[*MESSAGES, asked, result], tools=[tool]
+    )
+    assert "21 degrees" in (last.choices[0].message.content or "")
+
+
+def test_chat_streams_from_an_anthropic_provider(
+    chat: openai.OpenAI, standin: dict[str, str]
+) -> None:
+    model = f"{standin['anthropic']}/standin"
+    plain = chat.chat.completions.create(model=model, messages=MESSAGES)
+    with chat.chat.completions.create(
+        model=model, messages=MESSAGES, stream=True, stream_options={"include_usage": True}
+    ) as pieces:
+        got = list(pieces)
+    text = "".join(piece.choices[0].delta.content or "" for piece in got if piece.choices)
+    assert text == plain.choices[0].message.content
+    assert got[-1].usage == plain.usage
+    assert got[-2].choices[0].finish_reason == "stop"
+
+
+def test_chat_is_told_what_the_provider_cannot_do(
+    chat: openai.OpenAI, standin: dict[str, str]
+) -> None:
+    with pytest.raises(openai.BadRequestError) as raised:
+        chat.chat.completions.create(
+            model=f"{standin['anthropic']}/standin", messages=MESSAGES, logprobs=True
+        )
+    assert raised.value.param == "logprobs"
+    with (
+        pytest.raises(openai.APIError),
+        chat.chat.completions.create(
+            model=f"{standin['anthropic']}/standin@cut_after=2", messages=MESSAGES, stream=True
+        ) as pieces,
+    ):
+        list(pieces)
