@@ -14,13 +14,10 @@ from urllib.parse import urlsplit
 
 from fairlead import _core
 from fairlead.host import NOT_HTTP_PORTS, AddressRefused, normalise_host
+from fairlead.operator_egress import POLICY
 
 MAX_URL_CHARS = 2048
 MAX_PATH_CHARS = 256
-
-# Who points fairlead at an address is its operator: loopback and private networks are theirs to
-# name.
-POLICY = "operator"
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 

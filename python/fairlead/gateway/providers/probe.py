@@ -16,9 +16,10 @@ import httpx
 import orjson
 
 from fairlead.gateway.providers.credentials import Credentials
-from fairlead.gateway.providers.dial import AddressForbidden, fetch, open_client
+from fairlead.gateway.providers.dial import fetch, open_client
 from fairlead.gateway.providers.endpoint import Endpoint
 from fairlead.gateway.providers.models import NotAList, parse_models
+from fairlead.operator_egress import AddressForbidden
 
 DEADLINE_S = 15.0
 ANTHROPIC_VERSION = "2023-06-01"

@@ -18,7 +18,7 @@ import httpx
 import orjson
 
 from fairlead.errors import UpstreamOverloaded
-from fairlead.identity.oidc.dial import JudgedTransport
+from fairlead.operator_egress import JudgedTransport
 from fairlead.settings import ServeFields
 
 if TYPE_CHECKING:

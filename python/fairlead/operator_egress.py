@@ -1,13 +1,18 @@
-"""Calling the identity provider: its addresses are judged, then exactly a judged one is dialled.
+"""Where control connects to on an operator's word: providers, identity providers. Loopback and private
+networks are fine, since local models live there; link-local and metadata addresses never are.
 
-The operator names the issuer, which may be on the private network; its discovery document names the
-rest, so each host is judged at each call.
+A name is resolved once per request, every address that it leads to is judged, and exactly one of
+those is dialled. If any of them must never be dialled, nothing is: a name that mixes them is being
+played with. Redirects are not followed here, and no proxy setting of the environment is used.
+What somebody else chose goes through `egress.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+from functools import cache
 
 import httpx
 
@@ -21,10 +26,10 @@ class AddressForbidden(httpx.ConnectError):
 
 
 class JudgedTransport(httpx.AsyncBaseTransport):
-    """Dials the judged address of a host, under the host's name (`Host`, TLS)."""
+    """Dials a judged address of a host, under the host's name (`Host`, TLS)."""
 
     def __init__(self) -> None:
-        self._inner = httpx.AsyncHTTPTransport(trust_env=False)
+        self._inner = httpx.AsyncHTTPTransport(verify=_tls(), trust_env=False)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         host = request.url.host
@@ -44,6 +49,12 @@ class JudgedTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+@cache
+def _tls() -> ssl.SSLContext:
+    # Reading the trusted certificates takes tens of milliseconds.
+    return httpx.create_ssl_context(trust_env=False)
+
+
 async def _judged(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
     try:
@@ -54,6 +65,5 @@ async def _judged(host: str, port: int) -> list[str]:
     if not addresses:
         raise httpx.ConnectError("the host has no address")
     if not all(_core.address_allowed(address, POLICY) for address in addresses):
-        # A name that mixes them is being played with.
         raise AddressForbidden("the host leads to an address that is never dialled")
     return addresses
