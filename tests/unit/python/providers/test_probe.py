@@ -4,6 +4,7 @@ not be.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from collections.abc import Iterator
@@ -186,7 +187,7 @@ async def test_the_address_that_was_judged_is_dialled_under_the_name(
         asked.append(host)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", up.port))]
 
-    monkeypatch.setattr(dial.asyncio.get_running_loop(), "getaddrinfo", _resolver(resolve))
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", _resolver(resolve))
 
     finding = await probe(endpoint(f"http://models.example:{up.port}/v1"), Credentials())
 
