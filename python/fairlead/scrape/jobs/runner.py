@@ -20,6 +20,7 @@ from fairlead.moment import now_ms
 from fairlead.scrape.cache import sweep_cache
 from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.jobs.frontier import Frontier
+from fairlead.scrape.jobs.hook import sweep_hooks, tell_end, tell_page
 from fairlead.scrape.jobs.table import (
     Job,
     Page,
@@ -37,7 +38,6 @@ from fairlead.scrape.jobs.table import (
 from fairlead.scrape.options import BatchAsk, CrawlAsk, ScrapeAsk
 from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
-from fairlead.store.announcement import Announcement
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
@@ -136,9 +136,7 @@ class Runner:
             await self._end(job, "failed", "This is a defect of fairlead; its log has more.")
 
     async def _end(self, job: Job, status: str, error: str | None) -> None:
-        await self._services.state.database.write(
-            lambda con: conclude(con, self._services, job, status, error)
-        )
+        await self._services.state.record(lambda con: conclude(con, job, status, error))
 
 
 class _Run:
@@ -188,7 +186,7 @@ class _Run:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
         if not self._has_ended:
-            await self._write(lambda con: finish(con, self._services, self._job))
+            await self._write(lambda con: finish(con, self._job))
             self._tell()
 
     async def _take_up(self) -> None:
@@ -250,7 +248,7 @@ class _Run:
                 found = found + self._frontier.add(scraped.links, place.depth + 1)
         else:
             page = self._page(place, None, failure)
-        await self._store(place, page, found)
+        await self._store(place, page, scraped.document["title"] if scraped else None, found)
 
     def _page(self, place: Place, scraped: Scraped | None, failure: FetchFailed | None) -> Page:
         self._pages += 1
@@ -265,20 +263,16 @@ class _Run:
             reason.code, None, now_ms(),
         )  # fmt: skip
 
-    async def _store(self, place: Place, page: Page | None, found: list[Place]) -> None:
+    async def _store(
+        self, place: Place, page: Page | None, title: str | None, found: list[Place]
+    ) -> None:
         job = self._job
 
         def work(con: Connection) -> bool:
             if not settle_place(con, job.id, place.place, page, found):
                 return False
             if page is not None:
-                data: dict[str, Any] = {"crawlId": job.id, "url": page.url, "status": page.status}
-                if page.document is not None:
-                    document = orjson.loads(page.document)
-                    data |= {"title": document["title"], "statusCode": page.http_status}
-                else:
-                    data["error"] = page.error
-                announce(con, self._services, job, "crawl.page", data, f"page-{page.number}")
+                tell_page(con, job, page, title)
             return True
 
         if not await self._write(work):
@@ -287,10 +281,10 @@ class _Run:
 
     async def _write(self, work: Any) -> Any:
         # Past the publisher: relays need not know of pages.
-        return await self._services.state.database.write(work, deadline_s=30.0)
+        return await self._services.state.record(work, deadline_s=30.0)
 
 
-def finish(con: Connection, services: Services, job: Job) -> None:
+def finish(con: Connection, job: Job) -> None:
     """The job has nothing left to do: its last status follows from its pages."""
     progress = progress_of(con, job)
     status, error = "completed", None
@@ -300,47 +294,18 @@ def finish(con: Connection, services: Services, job: Job) -> None:
         status = "failed"
         first = list_pages(con, job.id, 0, 1, status="failed")
         error = first[0].error if first else None
-    conclude(con, services, job, status, error)
+    conclude(con, job, status, error)
 
 
-def conclude(con: Connection, services: Services, job: Job, status: str, error: str | None) -> bool:
+def conclude(con: Connection, job: Job, status: str, error: str | None) -> bool:
     """Ends a job and tells its listener; False when it had ended already."""
     at_ms = now_ms()
     expires_at_ms = at_ms + retention_ms(con)
     progress = progress_of(con, job)
     if not end_job(con, job.id, status, error, at_ms, expires_at_ms):
         return False
-    data: dict[str, Any] = {
-        "crawlId": job.id, "url": job.url, "status": status,
-        "total": progress.completed + progress.failed,
-        "completed": progress.completed, "failed": progress.failed,
-    }  # fmt: skip
-    if error is not None:
-        data["error"] = error
-    event = {"failed": "crawl.failed", "cancelled": "crawl.cancelled"}.get(
-        status, "crawl.completed"
-    )
-    announce(con, services, job, event, data, "end")
+    tell_end(con, job, status, error, progress, at_ms)
     return True
-
-
-def announce(
-    con: Connection, services: Services, job: Job, event: str, data: dict[str, Any], what: str
-) -> None:
-    """Tells the job's listener, if it has one, in the same transaction."""
-    if job.webhook is None or job.webhook_secret_sealed is None:
-        return
-    secret = services.state.sealer.unseal(job.id, bytes(job.webhook_secret_sealed)).decode()
-    if job.kind == "batch":
-        event = event.replace("crawl.", "batch_scrape.")
-        data = {("batchId" if name == "crawlId" else name): value for name, value in data.items()}
-    services.announce(
-        con,
-        Announcement(
-            id=f"msg_{job.id}_{what}", type=event, uri=job.webhook, secret=secret,
-            owner=job.owner, at_ms=now_ms(), data=data,
-        ),
-    )  # fmt: skip
 
 
 def retention_ms(con: Connection) -> int:
@@ -351,6 +316,7 @@ def retention_ms(con: Connection) -> int:
 def _sweep(con: Connection) -> None:
     at_ms = now_ms()
     sweep_jobs(con, at_ms)
+    sweep_hooks(con)
     sweep_cache(con, at_ms)
 
 

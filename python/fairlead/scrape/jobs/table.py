@@ -18,10 +18,7 @@ ACTIVE_MAX: Final = 1000
 ACTIVE_OF_OWNER_MAX: Final = 100
 
 _ACTIVE = "status IN ('pending', 'processing', 'scraping')"
-_JOB = (
-    "id, kind, owner, status, url, options, pages_max, webhook, webhook_secret_sealed, error, "
-    "created_at_ms, ended_at_ms, expires_at_ms"
-)
+_JOB = "id, kind, owner, status, url, options, pages_max, error, created_at_ms, ended_at_ms, expires_at_ms"
 _PAGE = "number, place, url, status, http_status, error, code, document, at_ms"
 
 
@@ -36,8 +33,6 @@ class Job:
     url: str
     options: str
     pages_max: int
-    webhook: str | None
-    webhook_secret_sealed: bytes | None
     error: str | None
     created_at_ms: int
     ended_at_ms: int | None
@@ -96,11 +91,10 @@ def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
     if active >= ACTIVE_MAX or own >= ACTIVE_OF_OWNER_MAX:
         raise RateLimited("Too many jobs are under way; wait for some to end.", retry_after_s=10)
     con.execute(
-        f"INSERT INTO scrape_jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO scrape_jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             job.id, job.kind, job.owner, job.status, job.url, job.options, job.pages_max,
-            job.webhook, job.webhook_secret_sealed, job.error, job.created_at_ms,
-            job.ended_at_ms, job.expires_at_ms,
+            job.error, job.created_at_ms, job.ended_at_ms, job.expires_at_ms,
         ],
     )  # fmt: skip
     insert_places(con, job.id, places)
@@ -132,6 +126,14 @@ def status_of(con: Connection, job_id: str) -> str | None:
     """The job's status; None when it is gone."""
     row = con.execute("SELECT status FROM scrape_jobs WHERE id = ?", [job_id]).fetchone()
     return None if row is None else str(row[0])
+
+
+def known_jobs(con: Connection, job_ids: list[str]) -> set[str]:
+    """Those of the jobs that are still kept."""
+    rows = con.execute(
+        "SELECT id FROM scrape_jobs WHERE list_contains(?::VARCHAR[], id)", [job_ids]
+    ).fetchall()
+    return {row[0] for row in rows}
 
 
 def list_jobs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 from typing import Any
@@ -193,29 +192,6 @@ async def test_a_crawl_may_begin_with_the_sitemap(scraping, site) -> None:
         excludePaths=["^/pages/2", "^/hop"],
     )  # fmt: skip
     assert {site.url("/article"), site.url("/pages/59")} <= urls_of(answer)
-
-
-async def test_every_event_of_a_crawl_is_announced_in_its_own_transaction(scraping, site) -> None:
-    told: list[Any] = []
-    scraping.services.announce = lambda _, announcement: told.append(announcement)
-    started = await scraping.ask(
-        "POST", "/api/crawl",
-        {"url": site.url("/pages/0"), "limit": 3, "webhook": site.url("/hook")},
-    )  # fmt: skip
-    secret = started["webhookSecret"]
-    assert secret.startswith("whsec_")
-    assert len(base64.b64decode(secret[6:])) == 32
-    answer = await ended(scraping, f"/api/crawl/{started['id']}")
-    assert secret not in json.dumps(answer)
-    assert [each.type for each in told] == ["crawl.started"] + ["crawl.page"] * 3 + [
-        "crawl.completed"
-    ]
-    assert len({each.id for each in told}) == 5
-    assert {(each.uri, each.secret, each.owner) for each in told} == {
-        (site.url("/hook"), secret, "k1")
-    }
-    assert told[-1].data["completed"] == 3
-    assert told[-1].data["crawlId"] == started["id"]
 
 
 async def test_a_job_goes_on_after_a_restart_from_the_page_it_reached(tmp_path, site) -> None:
