@@ -25,9 +25,11 @@ from fairlead.scrape.jobs.table import (
     Job,
     Page,
     Place,
+    Settled,
     active_jobs,
     begin_job,
     end_job,
+    extend_frontier,
     frontier_of,
     list_pages,
     progress_of,
@@ -162,7 +164,6 @@ class _Run:
             self._options = self._options.model_copy(update={"skip_cache": True})
         self._frontier = Frontier(self._crawl, job.url)
         self._pages = 0
-        self._from_sitemap: list[Place] = []
         self._has_ended = False
 
     async def run(self) -> None:
@@ -204,8 +205,9 @@ class _Run:
                 self._frontier.widen(url)
         if self._crawl is not None and not self._crawl.skip_sitemaps and not read:
             links = await sitemap_urls(self._scraper, self._job.url, self._job.pages_max)
-            # Stored with the first page that ends, or found again.
-            self._from_sitemap = self._frontier.add(links, 1)
+            # Before any of them is read: an address that is not stored cannot be settled.
+            found = self._frontier.add(links, 1)
+            await self._write(partial(extend_frontier, job_id=job_id, found=found))
 
     async def _read(self, place: Place) -> None:
         scraped: Scraped | None = None
@@ -232,8 +234,7 @@ class _Run:
             )
         # From here to the end of the write nothing else of this job runs that takes a number.
         page: Page | None = None
-        found: list[Place] = self._from_sitemap
-        self._from_sitemap = []
+        found: list[Place] = []
         if scraped is not None:
             if self._crawl is not None and place.place == 0:
                 self._frontier.widen(scraped.url)
@@ -245,7 +246,7 @@ class _Run:
             if not is_second_way:
                 page = self._page(place, scraped, None)
             if self._crawl is not None:
-                found = found + self._frontier.add(scraped.links, place.depth + 1)
+                found = self._frontier.add(scraped.links, place.depth + 1)
         else:
             page = self._page(place, None, failure)
         await self._store(place, page, scraped.document["title"] if scraped else None, found)
@@ -268,14 +269,13 @@ class _Run:
     ) -> None:
         job = self._job
 
-        def work(con: Connection) -> bool:
-            if not settle_place(con, job.id, place.place, page, found):
-                return False
-            if page is not None:
+        def work(con: Connection) -> Settled:
+            settled = settle_place(con, job.id, place.place, page, found)
+            if settled == "stored" and page is not None:
                 tell_page(con, job, page, title)
-            return True
+            return settled
 
-        if not await self._write(work):
+        if await self._write(work) == "ended":
             self._has_ended = True
         self._tell()
 

@@ -9,6 +9,7 @@ from fairlead.errors import NotFound, RateLimited
 from fairlead.store.file import Connection
 
 Kind = Literal["scrape", "crawl", "batch"]
+Settled = Literal["stored", "known", "ended"]
 
 ACTIVE: Final = ("pending", "processing", "scraping")
 FIRST_STATUS: Final[dict[Kind, str]] = {
@@ -108,6 +109,12 @@ def insert_places(con: Connection, job_id: str, places: list[Place]) -> None:
             "SELECT ?, unnest(?::INTEGER[]), unnest(?::INTEGER[]), unnest(?::VARCHAR[]), 'pending'",
             [job_id, [p.place for p in places], [p.depth for p in places], [p.url for p in places]],
         )
+
+
+def extend_frontier(con: Connection, job_id: str, found: list[Place]) -> None:
+    """Adds addresses that were found elsewhere than on a page, unless the job has ended."""
+    if status_of(con, job_id) in ACTIVE:
+        insert_places(con, job_id, found)
 
 
 def find_job(con: Connection, job_id: str, kind: Kind, owner: str) -> Job:
@@ -210,15 +217,20 @@ def begin_job(con: Connection, job_id: str) -> None:
 
 def settle_place(
     con: Connection, job_id: str, place: int, page: Page | None, found: list[Place]
-) -> bool:
-    """An address is done: with a page, or as a second way to one. False when the job has ended
-    meanwhile; nothing is stored then.
+) -> Settled:
+    """An address is done: with a page, or as a second way to one. Nothing is stored when the job
+    has `ended` meanwhile, or the address did not wait (`known`): a write that was given up may have
+    come through late.
     """
     if status_of(con, job_id) not in ACTIVE:
-        return False
-    con.execute(
-        "UPDATE scrape_frontier SET status = 'done' WHERE job_id = ? AND place = ?", [job_id, place]
-    )
+        return "ended"
+    row = con.execute(
+        "UPDATE scrape_frontier SET status = 'done' "
+        "WHERE job_id = ? AND place = ? AND status = 'pending' RETURNING 1",
+        [job_id, place],
+    ).fetchone()
+    if row is None:
+        return "known"
     if page is not None:
         con.execute(
             f"INSERT INTO scrape_pages (job_id, {_PAGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -228,7 +240,7 @@ def settle_place(
             ],
         )  # fmt: skip
     insert_places(con, job_id, found)
-    return True
+    return "stored"
 
 
 def end_job(

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from typing import Any
 
 import pytest
 
+from fairlead.scrape.jobs.table import (
+    Page,
+    Place,
+    frontier_of,
+    insert_job,
+    list_pages,
+    settle_place,
+)
+from fairlead.scrape.router import new_job
+from fairlead.store.database import Database
+from fairlead.store.prepare import MIGRATIONS
 from tests.support.site import PAGES
 from tests.unit.python.scrape.conftest import Scraping, run_scraping
 
@@ -275,3 +287,24 @@ async def test_a_map_lists_the_addresses_of_a_site(scraping, site) -> None:
     assert few["data"]["total"] == 3
     found = await scraping.ask("POST", "/api/map", {"url": site.url("/"), "searchQuery": "artic"})
     assert found["data"]["links"] == [site.url("/article")]
+
+
+async def test_an_address_is_settled_once(tmp_path) -> None:
+    """A write that came through after its deadline, and the same address read again."""
+    database = await asyncio.to_thread(
+        Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state"
+    )
+    job = new_job("crawl", "k1", "http://a.example/", {}, 5)
+    await database.write(lambda con: insert_job(con, job, [Place(0, 0, job.url)]))
+    for number, place, settled in ((1, 0, "stored"), (2, 0, "known"), (3, 7, "known")):
+        page = Page(number, place, job.url, "completed", 200, None, None, "{}", 1)
+        found = [Place(place + 1, 1, "http://a.example/b")]
+        assert settled == await database.write(
+            lambda con, page=page, found=found: settle_place(con, job.id, page.place, page, found)
+        )
+    pages, frontier = await database.read(
+        lambda con: (list_pages(con, job.id, 0, 10), frontier_of(con, job.id))
+    )
+    assert [page.number for page in pages] == [1]
+    assert [place.place for place, _ in frontier] == [0, 1]
+    await database.close()
