@@ -54,6 +54,23 @@ _REQUEST = {
     "latencyMs": "admission to last byte",
 }
 
+_BEGUN = {"url": "where it begins", "status": "its status"}
+_PAGE = {
+    "url": "the page's address",
+    "status": "`completed` or `failed`",
+    "title": "of a page that was read",
+    "statusCode": "of a page that was read",
+    "error": "why a page was not read",
+}
+_ENDED = {
+    "url": "where it began",
+    "status": "its last status",
+    "total": "pages",
+    "completed": "pages that were read",
+    "failed": "pages that were not",
+    "error": "why, if it failed",
+}
+
 
 def _table(*types: EventType) -> Mapping[str, EventType]:
     return {each.name: each for each in types}
@@ -106,11 +123,16 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
         EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"}),
     ),
     "crawl": _table(
-        EventType("crawl.started", "The crawl began.", {"id": "the crawl's id"}),
-        EventType("crawl.page", "A page was read, or failed.", {"id": "the crawl's id"}),
-        EventType("crawl.completed", "The crawl is done.", {"id": "the crawl's id"}),
-        EventType("crawl.failed", "The crawl cannot go on.", {"id": "the crawl's id"}),
-        EventType("crawl.cancelled", "The crawl was cancelled.", {"id": "the crawl's id"}),
+        EventType("crawl.started", "The crawl began.", {"crawlId": "the crawl's id", **_BEGUN}),
+        EventType("crawl.page", "A page was read, or not.", {"crawlId": "the crawl's id", **_PAGE}),
+        EventType("crawl.completed", "The crawl is done.", {"crawlId": "the crawl's id", **_ENDED}),
+        EventType("crawl.failed", "It came to nothing.", {"crawlId": "the crawl's id", **_ENDED}),
+        EventType("crawl.cancelled", "Somebody ended it.", {"crawlId": "the crawl's id", **_ENDED}),
+        EventType("batch_scrape.started", "The batch began.", {"batchId": "its id", **_BEGUN}),
+        EventType("batch_scrape.page", "A page was read, or not.", {"batchId": "its id", **_PAGE}),
+        EventType("batch_scrape.completed", "The batch is done.", {"batchId": "its id", **_ENDED}),
+        EventType("batch_scrape.failed", "It came to nothing.", {"batchId": "its id", **_ENDED}),
+        EventType("batch_scrape.cancelled", "It was ended.", {"batchId": "its id", **_ENDED}),
         EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"}),
     ),
     "service": _table(

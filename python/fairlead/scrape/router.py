@@ -208,8 +208,7 @@ def new_job(kind: Kind, owner: str, url: str, asked: dict[str, Any], pages_max: 
     """A job that is about to be stored."""
     return Job(
         id=str(uuid4()), kind=kind, owner=owner, status=FIRST_STATUS[kind], url=url,
-        options=orjson.dumps(asked).decode(), pages_max=pages_max, webhook=None,
-        webhook_secret_sealed=None, error=None, created_at_ms=now_ms(), ended_at_ms=None,
+        options=orjson.dumps(asked).decode(), pages_max=pages_max, error=None, created_at_ms=now_ms(), ended_at_ms=None,
         expires_at_ms=None,
     )  # fmt: skip
 

@@ -18,7 +18,6 @@ from starlette.requests import HTTPConnection, Request
 from fairlead.caller import Caller
 from fairlead.egress import Egress
 from fairlead.settings import ControlConfig
-from fairlead.store.announcement import Announce, nobody_listens
 from fairlead.store.database import Database, Work
 from fairlead.store.state import State
 
@@ -80,7 +79,6 @@ class Services:
     tasks: Callable[[], list[TaskReport]] = field(default=list)
     snapshot_version: Callable[[], int] = field(default=int)
     operator: Operator | None = None
-    announce: Announce = field(default=nobody_listens)
     rooms: dict[type, object] = field(default_factory=dict)
     """What a room keeps for the life of the process, under its own class."""
 

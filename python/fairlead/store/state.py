@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from fairlead.errors import Internal, Refusal
-from fairlead.store.database import Database, Work
+from fairlead.store.database import WRITE_DEADLINE_S, Database, Work
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta, write_meta
 from fairlead.store.sealer import Sealer
@@ -53,11 +53,11 @@ class State:
             await self._publish()
         return result
 
-    async def record(self, work: Work[T]) -> T:
+    async def record(self, work: Work[T], *, deadline_s: float = WRITE_DEADLINE_S) -> T:
         """Runs `work` in the writer and returns its result once it is stored: for what the relay
         does not need to know.
         """
-        result = await self.database.write(work)
+        result = await self.database.write(work, deadline_s=deadline_s)
         for watcher in self._watchers:
             watcher.set()
         return result

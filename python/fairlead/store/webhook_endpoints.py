@@ -103,10 +103,29 @@ def update_endpoint(con: Connection, endpoint: Endpoint) -> None:
 
 def delete_endpoint(con: Connection, endpoint_id: str) -> None:
     """Removes a listener with its secrets, what waits for it and its history, in the writer."""
-    con.execute("DELETE FROM webhook_endpoints WHERE id = ?", [endpoint_id])
-    con.execute("DELETE FROM webhook_secrets WHERE endpoint_id = ?", [endpoint_id])
-    con.execute("DELETE FROM webhook_deliveries WHERE endpoint_id = ?", [endpoint_id])
-    con.execute("DELETE FROM webhook_attempts WHERE endpoint_id = ?", [endpoint_id])
+    delete_endpoints(con, [endpoint_id])
+
+
+def delete_endpoints(con: Connection, endpoint_ids: Sequence[str]) -> None:
+    """Removes listeners as `delete_endpoint` does, in the writer."""
+    if not endpoint_ids:
+        return
+    con.execute(
+        "DELETE FROM webhook_endpoints WHERE list_contains(?::VARCHAR[], id)", [endpoint_ids]
+    )
+    for table in ("webhook_secrets", "webhook_deliveries", "webhook_attempts"):
+        con.execute(
+            f"DELETE FROM {table} WHERE list_contains(?::VARCHAR[], endpoint_id)", [endpoint_ids]
+        )
+
+
+def idle_endpoints(con: Connection, surface: Surface) -> list[tuple[str, str]]:
+    """Id and owner of each listener of a surface that has an owner and for which nothing waits."""
+    return con.execute(
+        "SELECT id, owner FROM webhook_endpoints WHERE surface = ? AND owner IS NOT NULL AND id "
+        "NOT IN (SELECT endpoint_id FROM webhook_deliveries WHERE state = 'pending')",
+        [surface],
+    ).fetchall()
 
 
 def find_endpoint(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import secrets
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -14,10 +11,14 @@ import orjson
 from fastapi import APIRouter, Query
 from starlette.responses import StreamingResponse
 
+from fairlead import _core
+from fairlead.errors import InvalidRequest
+from fairlead.host import AddressRefused
 from fairlead.moment import iso, moment_of
 from fairlead.scrape.address import checked
+from fairlead.scrape.jobs.hook import insert_hook, tell_start
 from fairlead.scrape.jobs.patterns import Patterns
-from fairlead.scrape.jobs.runner import announce, conclude, runner_of
+from fairlead.scrape.jobs.runner import conclude, runner_of
 from fairlead.scrape.jobs.table import (
     Job,
     Kind,
@@ -46,7 +47,6 @@ ListLimit = Annotated[int, Query(ge=1, le=500)]
 HEARTBEAT_S: Final = 10.0
 STREAM_MAX_S: Final = 1800.0
 STREAM_PAGES: Final = 50
-SECRET_BYTES: Final = 32
 PATHS: Final[dict[Kind, str]] = {"crawl": "/api/crawl", "batch": "/api/batch/scrape"}
 
 
@@ -188,20 +188,22 @@ async def _start(
         "success": True, "id": job.id, "url": f"{base}{PATHS[job.kind]}/{job.id}",
         "status": job.status,
     }  # fmt: skip
+    target: str | None = None
+    secret = _core.new_webhook_secret()
     if webhook is not None:
-        target = checked(webhook, scraper_of(services).egress, "webhook")
-        secret = "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
-        sealed = services.state.sealer.seal(job.id, secret.encode())
-        job = replace(job, webhook=target, webhook_secret_sealed=sealed)
+        try:
+            target = await services.egress.check_target(webhook)
+        except AddressRefused as error:
+            raise InvalidRequest(f"webhook {error}.", param="webhook") from None
         view["webhookSecret"] = secret
-    started = job
 
     def work(con: Connection) -> None:
-        insert_job(con, started, places)
-        data = {"crawlId": started.id, "url": started.url, "status": started.status}
-        announce(con, services, started, "crawl.started", data, "start")
+        insert_job(con, job, places)
+        if target is not None:
+            insert_hook(con, services.state.sealer, job, target, secret)
+            tell_start(con, job)
 
-    await services.state.database.write(work)
+    await services.state.record(work)
     runner_of(services).wake()
     return view
 
@@ -260,9 +262,9 @@ async def _errors(services: Services, kind: Kind, job_id: str, owner: str) -> di
 async def _cancel(services: Services, kind: Kind, job_id: str, owner: str) -> dict[str, Any]:
     def work(con: Connection) -> str:
         job = find_job(con, job_id, kind, owner)
-        return "cancelled" if conclude(con, services, job, "cancelled", None) else job.status
+        return "cancelled" if conclude(con, job, "cancelled", None) else job.status
 
-    status = await services.state.database.write(work)
+    status = await services.state.record(work)
     runner_of(services).stop(job_id)
     return {"success": True, "id": job_id, "status": status}
 

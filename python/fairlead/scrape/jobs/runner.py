@@ -20,13 +20,16 @@ from fairlead.moment import now_ms
 from fairlead.scrape.cache import sweep_cache
 from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.jobs.frontier import Frontier
+from fairlead.scrape.jobs.hook import sweep_hooks, tell_end, tell_page
 from fairlead.scrape.jobs.table import (
     Job,
     Page,
     Place,
+    Settled,
     active_jobs,
     begin_job,
     end_job,
+    extend_frontier,
     frontier_of,
     list_pages,
     progress_of,
@@ -37,7 +40,6 @@ from fairlead.scrape.jobs.table import (
 from fairlead.scrape.options import BatchAsk, CrawlAsk, ScrapeAsk
 from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
-from fairlead.store.announcement import Announcement
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
@@ -136,9 +138,7 @@ class Runner:
             await self._end(job, "failed", "This is a defect of fairlead; its log has more.")
 
     async def _end(self, job: Job, status: str, error: str | None) -> None:
-        await self._services.state.database.write(
-            lambda con: conclude(con, self._services, job, status, error)
-        )
+        await self._services.state.record(lambda con: conclude(con, job, status, error))
 
 
 class _Run:
@@ -164,7 +164,6 @@ class _Run:
             self._options = self._options.model_copy(update={"skip_cache": True})
         self._frontier = Frontier(self._crawl, job.url)
         self._pages = 0
-        self._from_sitemap: list[Place] = []
         self._has_ended = False
 
     async def run(self) -> None:
@@ -188,7 +187,7 @@ class _Run:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
         if not self._has_ended:
-            await self._write(lambda con: finish(con, self._services, self._job))
+            await self._write(lambda con: finish(con, self._job))
             self._tell()
 
     async def _take_up(self) -> None:
@@ -206,8 +205,9 @@ class _Run:
                 self._frontier.widen(url)
         if self._crawl is not None and not self._crawl.skip_sitemaps and not read:
             links = await sitemap_urls(self._scraper, self._job.url, self._job.pages_max)
-            # Stored with the first page that ends, or found again.
-            self._from_sitemap = self._frontier.add(links, 1)
+            # Before any of them is read: an address that is not stored cannot be settled.
+            found = self._frontier.add(links, 1)
+            await self._write(partial(extend_frontier, job_id=job_id, found=found))
 
     async def _read(self, place: Place) -> None:
         scraped: Scraped | None = None
@@ -234,8 +234,7 @@ class _Run:
             )
         # From here to the end of the write nothing else of this job runs that takes a number.
         page: Page | None = None
-        found: list[Place] = self._from_sitemap
-        self._from_sitemap = []
+        found: list[Place] = []
         if scraped is not None:
             if self._crawl is not None and place.place == 0:
                 self._frontier.widen(scraped.url)
@@ -247,10 +246,10 @@ class _Run:
             if not is_second_way:
                 page = self._page(place, scraped, None)
             if self._crawl is not None:
-                found = found + self._frontier.add(scraped.links, place.depth + 1)
+                found = self._frontier.add(scraped.links, place.depth + 1)
         else:
             page = self._page(place, None, failure)
-        await self._store(place, page, found)
+        await self._store(place, page, scraped.document["title"] if scraped else None, found)
 
     def _page(self, place: Place, scraped: Scraped | None, failure: FetchFailed | None) -> Page:
         self._pages += 1
@@ -265,32 +264,27 @@ class _Run:
             reason.code, None, now_ms(),
         )  # fmt: skip
 
-    async def _store(self, place: Place, page: Page | None, found: list[Place]) -> None:
+    async def _store(
+        self, place: Place, page: Page | None, title: str | None, found: list[Place]
+    ) -> None:
         job = self._job
 
-        def work(con: Connection) -> bool:
-            if not settle_place(con, job.id, place.place, page, found):
-                return False
-            if page is not None:
-                data: dict[str, Any] = {"crawlId": job.id, "url": page.url, "status": page.status}
-                if page.document is not None:
-                    document = orjson.loads(page.document)
-                    data |= {"title": document["title"], "statusCode": page.http_status}
-                else:
-                    data["error"] = page.error
-                announce(con, self._services, job, "crawl.page", data, f"page-{page.number}")
-            return True
+        def work(con: Connection) -> Settled:
+            settled = settle_place(con, job.id, place.place, page, found)
+            if settled == "stored" and page is not None:
+                tell_page(con, job, page, title)
+            return settled
 
-        if not await self._write(work):
+        if await self._write(work) == "ended":
             self._has_ended = True
         self._tell()
 
     async def _write(self, work: Any) -> Any:
         # Past the publisher: relays need not know of pages.
-        return await self._services.state.database.write(work, deadline_s=30.0)
+        return await self._services.state.record(work, deadline_s=30.0)
 
 
-def finish(con: Connection, services: Services, job: Job) -> None:
+def finish(con: Connection, job: Job) -> None:
     """The job has nothing left to do: its last status follows from its pages."""
     progress = progress_of(con, job)
     status, error = "completed", None
@@ -300,47 +294,18 @@ def finish(con: Connection, services: Services, job: Job) -> None:
         status = "failed"
         first = list_pages(con, job.id, 0, 1, status="failed")
         error = first[0].error if first else None
-    conclude(con, services, job, status, error)
+    conclude(con, job, status, error)
 
 
-def conclude(con: Connection, services: Services, job: Job, status: str, error: str | None) -> bool:
+def conclude(con: Connection, job: Job, status: str, error: str | None) -> bool:
     """Ends a job and tells its listener; False when it had ended already."""
     at_ms = now_ms()
     expires_at_ms = at_ms + retention_ms(con)
     progress = progress_of(con, job)
     if not end_job(con, job.id, status, error, at_ms, expires_at_ms):
         return False
-    data: dict[str, Any] = {
-        "crawlId": job.id, "url": job.url, "status": status,
-        "total": progress.completed + progress.failed,
-        "completed": progress.completed, "failed": progress.failed,
-    }  # fmt: skip
-    if error is not None:
-        data["error"] = error
-    event = {"failed": "crawl.failed", "cancelled": "crawl.cancelled"}.get(
-        status, "crawl.completed"
-    )
-    announce(con, services, job, event, data, "end")
+    tell_end(con, job, status, error, progress, at_ms)
     return True
-
-
-def announce(
-    con: Connection, services: Services, job: Job, event: str, data: dict[str, Any], what: str
-) -> None:
-    """Tells the job's listener, if it has one, in the same transaction."""
-    if job.webhook is None or job.webhook_secret_sealed is None:
-        return
-    secret = services.state.sealer.unseal(job.id, bytes(job.webhook_secret_sealed)).decode()
-    if job.kind == "batch":
-        event = event.replace("crawl.", "batch_scrape.")
-        data = {("batchId" if name == "crawlId" else name): value for name, value in data.items()}
-    services.announce(
-        con,
-        Announcement(
-            id=f"msg_{job.id}_{what}", type=event, uri=job.webhook, secret=secret,
-            owner=job.owner, at_ms=now_ms(), data=data,
-        ),
-    )  # fmt: skip
 
 
 def retention_ms(con: Connection) -> int:
@@ -351,6 +316,7 @@ def retention_ms(con: Connection) -> int:
 def _sweep(con: Connection) -> None:
     at_ms = now_ms()
     sweep_jobs(con, at_ms)
+    sweep_hooks(con)
     sweep_cache(con, at_ms)
 
 

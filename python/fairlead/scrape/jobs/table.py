@@ -9,6 +9,7 @@ from fairlead.errors import NotFound, RateLimited
 from fairlead.store.file import Connection
 
 Kind = Literal["scrape", "crawl", "batch"]
+Settled = Literal["stored", "known", "ended"]
 
 ACTIVE: Final = ("pending", "processing", "scraping")
 FIRST_STATUS: Final[dict[Kind, str]] = {
@@ -18,10 +19,7 @@ ACTIVE_MAX: Final = 1000
 ACTIVE_OF_OWNER_MAX: Final = 100
 
 _ACTIVE = "status IN ('pending', 'processing', 'scraping')"
-_JOB = (
-    "id, kind, owner, status, url, options, pages_max, webhook, webhook_secret_sealed, error, "
-    "created_at_ms, ended_at_ms, expires_at_ms"
-)
+_JOB = "id, kind, owner, status, url, options, pages_max, error, created_at_ms, ended_at_ms, expires_at_ms"
 _PAGE = "number, place, url, status, http_status, error, code, document, at_ms"
 
 
@@ -36,8 +34,6 @@ class Job:
     url: str
     options: str
     pages_max: int
-    webhook: str | None
-    webhook_secret_sealed: bytes | None
     error: str | None
     created_at_ms: int
     ended_at_ms: int | None
@@ -96,11 +92,10 @@ def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
     if active >= ACTIVE_MAX or own >= ACTIVE_OF_OWNER_MAX:
         raise RateLimited("Too many jobs are under way; wait for some to end.", retry_after_s=10)
     con.execute(
-        f"INSERT INTO scrape_jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO scrape_jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             job.id, job.kind, job.owner, job.status, job.url, job.options, job.pages_max,
-            job.webhook, job.webhook_secret_sealed, job.error, job.created_at_ms,
-            job.ended_at_ms, job.expires_at_ms,
+            job.error, job.created_at_ms, job.ended_at_ms, job.expires_at_ms,
         ],
     )  # fmt: skip
     insert_places(con, job.id, places)
@@ -114,6 +109,12 @@ def insert_places(con: Connection, job_id: str, places: list[Place]) -> None:
             "SELECT ?, unnest(?::INTEGER[]), unnest(?::INTEGER[]), unnest(?::VARCHAR[]), 'pending'",
             [job_id, [p.place for p in places], [p.depth for p in places], [p.url for p in places]],
         )
+
+
+def extend_frontier(con: Connection, job_id: str, found: list[Place]) -> None:
+    """Adds addresses that were found elsewhere than on a page, unless the job has ended."""
+    if status_of(con, job_id) in ACTIVE:
+        insert_places(con, job_id, found)
 
 
 def find_job(con: Connection, job_id: str, kind: Kind, owner: str) -> Job:
@@ -132,6 +133,14 @@ def status_of(con: Connection, job_id: str) -> str | None:
     """The job's status; None when it is gone."""
     row = con.execute("SELECT status FROM scrape_jobs WHERE id = ?", [job_id]).fetchone()
     return None if row is None else str(row[0])
+
+
+def known_jobs(con: Connection, job_ids: list[str]) -> set[str]:
+    """Those of the jobs that are still kept."""
+    rows = con.execute(
+        "SELECT id FROM scrape_jobs WHERE list_contains(?::VARCHAR[], id)", [job_ids]
+    ).fetchall()
+    return {row[0] for row in rows}
 
 
 def list_jobs(
@@ -208,15 +217,20 @@ def begin_job(con: Connection, job_id: str) -> None:
 
 def settle_place(
     con: Connection, job_id: str, place: int, page: Page | None, found: list[Place]
-) -> bool:
-    """An address is done: with a page, or as a second way to one. False when the job has ended
-    meanwhile; nothing is stored then.
+) -> Settled:
+    """An address is done: with a page, or as a second way to one. Nothing is stored when the job
+    has `ended` meanwhile, or the address did not wait (`known`): a write that was given up may have
+    come through late.
     """
     if status_of(con, job_id) not in ACTIVE:
-        return False
-    con.execute(
-        "UPDATE scrape_frontier SET status = 'done' WHERE job_id = ? AND place = ?", [job_id, place]
-    )
+        return "ended"
+    row = con.execute(
+        "UPDATE scrape_frontier SET status = 'done' "
+        "WHERE job_id = ? AND place = ? AND status = 'pending' RETURNING 1",
+        [job_id, place],
+    ).fetchone()
+    if row is None:
+        return "known"
     if page is not None:
         con.execute(
             f"INSERT INTO scrape_pages (job_id, {_PAGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -226,7 +240,7 @@ def settle_place(
             ],
         )  # fmt: skip
     insert_places(con, job_id, found)
-    return True
+    return "stored"
 
 
 def end_job(

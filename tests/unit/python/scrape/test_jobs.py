@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-import base64
+import asyncio
 import json
 import time
 from typing import Any
 
 import pytest
 
+from fairlead.scrape.jobs.table import (
+    Page,
+    Place,
+    frontier_of,
+    insert_job,
+    list_pages,
+    settle_place,
+)
+from fairlead.scrape.router import new_job
+from fairlead.store.database import Database
+from fairlead.store.prepare import MIGRATIONS
 from tests.support.site import PAGES
 from tests.unit.python.scrape.conftest import Scraping, run_scraping
 
@@ -195,29 +206,6 @@ async def test_a_crawl_may_begin_with_the_sitemap(scraping, site) -> None:
     assert {site.url("/article"), site.url("/pages/59")} <= urls_of(answer)
 
 
-async def test_every_event_of_a_crawl_is_announced_in_its_own_transaction(scraping, site) -> None:
-    told: list[Any] = []
-    scraping.services.announce = lambda _, announcement: told.append(announcement)
-    started = await scraping.ask(
-        "POST", "/api/crawl",
-        {"url": site.url("/pages/0"), "limit": 3, "webhook": site.url("/hook")},
-    )  # fmt: skip
-    secret = started["webhookSecret"]
-    assert secret.startswith("whsec_")
-    assert len(base64.b64decode(secret[6:])) == 32
-    answer = await ended(scraping, f"/api/crawl/{started['id']}")
-    assert secret not in json.dumps(answer)
-    assert [each.type for each in told] == ["crawl.started"] + ["crawl.page"] * 3 + [
-        "crawl.completed"
-    ]
-    assert len({each.id for each in told}) == 5
-    assert {(each.uri, each.secret, each.owner) for each in told} == {
-        (site.url("/hook"), secret, "k1")
-    }
-    assert told[-1].data["completed"] == 3
-    assert told[-1].data["crawlId"] == started["id"]
-
-
 async def test_a_job_goes_on_after_a_restart_from_the_page_it_reached(tmp_path, site) -> None:
     async with run_scraping(tmp_path / "data") as first:
         started = await first.ask(
@@ -299,3 +287,24 @@ async def test_a_map_lists_the_addresses_of_a_site(scraping, site) -> None:
     assert few["data"]["total"] == 3
     found = await scraping.ask("POST", "/api/map", {"url": site.url("/"), "searchQuery": "artic"})
     assert found["data"]["links"] == [site.url("/article")]
+
+
+async def test_an_address_is_settled_once(tmp_path) -> None:
+    """A write that came through after its deadline, and the same address read again."""
+    database = await asyncio.to_thread(
+        Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state"
+    )
+    job = new_job("crawl", "k1", "http://a.example/", {}, 5)
+    await database.write(lambda con: insert_job(con, job, [Place(0, 0, job.url)]))
+    for number, place, settled in ((1, 0, "stored"), (2, 0, "known"), (3, 7, "known")):
+        page = Page(number, place, job.url, "completed", 200, None, None, "{}", 1)
+        found = [Place(place + 1, 1, "http://a.example/b")]
+        assert settled == await database.write(
+            lambda con, page=page, found=found: settle_place(con, job.id, page.place, page, found)
+        )
+    pages, frontier = await database.read(
+        lambda con: (list_pages(con, job.id, 0, 10), frontier_of(con, job.id))
+    )
+    assert [page.number for page in pages] == [1]
+    assert [place.place for place, _ in frontier] == [0, 1]
+    await database.close()

@@ -1,0 +1,280 @@
+"""The webhook of a crawl or a batch: what it is told, how often, and when it is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import standardwebhooks
+
+from fairlead.events import CATALOGUE
+from fairlead.moment import now_ms
+from fairlead.scrape.jobs.hook import insert_hook, sweep_hooks, tell_end, tell_page, tell_start
+from fairlead.scrape.jobs.runner import conclude
+from fairlead.scrape.jobs.table import Job, Page, Progress, find_job, insert_job, sweep_jobs
+from fairlead.scrape.router import new_job
+from fairlead.store.database import Database
+from fairlead.store.prepare import MIGRATIONS
+from fairlead.store.sealer import Sealer
+from fairlead.store.state import State
+from fairlead.store.webhook_endpoints import live_secrets
+from tests.support.listener import Listener, Received
+from tests.unit.python.scrape.conftest import run_scraping
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
+TABLES = ("webhook_endpoints", "webhook_secrets", "webhook_deliveries", "webhook_attempts")
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[Listener]:
+    with Listener(tmp_path) as running:
+        yield running
+
+
+async def told(listener: Listener, last: str) -> list[Received]:
+    """What the listener got, once it was told this."""
+    deadline = time.monotonic() + 20
+    while True:
+        got = listener.received()
+        if any(one.event["type"] == last for one in got):
+            # The last event may overtake others: they were all written before it.
+            wanted = {one.event["data"].get("total") for one in got} - {None}
+            if len({one.message_id for one in got}) >= max(wanted) + 2:
+                return got
+        assert time.monotonic() < deadline, [one.event for one in got]
+        await asyncio.sleep(0.02)
+
+
+def of_type(got: list[Received], name: str) -> list[dict[str, Any]]:
+    return [one.event["data"] for one in got if one.event["type"] == name]
+
+
+async def counted(state: State, table: str) -> int:
+    row = await state.read(lambda con: con.execute(f"SELECT count(*) FROM {table}").fetchone())
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.fixture
+async def state(tmp_path: Path) -> AsyncIterator[State]:
+    """A database that nobody works on."""
+    database = await asyncio.to_thread(
+        Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state"
+    )
+    yield State(database, Sealer(b"k" * 32))
+    await database.close()
+
+
+async def stored_job(state: State) -> Job:
+    """A crawl with a listener."""
+    job = new_job("crawl", "k1", "http://a.example/", {}, 5)
+
+    def work(con: Any) -> None:
+        insert_job(con, job, [])
+        insert_hook(con, state.sealer, job, "http://hook.example/", SECRET)
+
+    await state.record(work)
+    return job
+
+
+async def test_a_crawl_tells_its_start_its_pages_and_its_end(scraping, site, listener) -> None:
+    url = f"{listener.url}/ok"
+    started = await scraping.ask(
+        "POST", "/api/crawl",
+        {"url": site.url("/"), "webhook": url, "excludePaths": ["^/pages", "^/hop", "^/about", "^/login"]},
+    )  # fmt: skip
+    secret = started["webhookSecret"]
+    assert len(base64.b64decode(secret.removeprefix("whsec_"))) >= 24
+    got = await told(listener, "crawl.completed")
+    for one in got:
+        standardwebhooks.Webhook(secret).verify(one.body, one.headers)
+        assert list(one.event) == ["type", "timestamp", "data"]
+        members = CATALOGUE["crawl"][one.event["type"]].data
+        assert set(one.event["data"]) <= set(members)
+        assert one.event["data"]["crawlId"] == started["id"]
+    assert of_type(got, "crawl.started") == [
+        {"crawlId": started["id"], "url": site.url("/"), "status": "scraping"}
+    ]
+    pages = {page["url"].removeprefix(site.base): page for page in of_type(got, "crawl.page")}
+    assert set(pages) == {"/", "/article", "/empty", "/missing", "/secret/x"}
+    assert pages["/article"] == {
+        "crawlId": started["id"], "url": site.url("/article"), "status": "completed",
+        "title": "On harbours", "statusCode": 200,
+    }  # fmt: skip
+    assert pages["/missing"] == {
+        "crawlId": started["id"], "url": site.url("/missing"), "status": "failed",
+        "error": "The page answered 404.",
+    }  # fmt: skip
+    assert of_type(got, "crawl.completed") == [
+        {
+            "crawlId": started["id"], "url": site.url("/"), "status": "completed",
+            "total": 5, "completed": 3, "failed": 2,
+        }
+    ]  # fmt: skip
+    assert len({one.message_id for one in got}) == len(got) == 7
+    shown = await scraping.ask("GET", f"/api/crawl/{started['id']}")
+    assert "webhookSecret" not in shown
+    assert secret not in json.dumps(shown)
+
+
+async def test_a_batch_tells_in_names_of_its_own(scraping, site, listener) -> None:
+    started = await scraping.ask(
+        "POST", "/api/batch/scrape",
+        {"urls": [site.url("/article"), site.url("/missing")], "webhook": f"{listener.url}/ok"},
+    )  # fmt: skip
+    got = await told(listener, "batch_scrape.completed")
+    (ended,) = of_type(got, "batch_scrape.completed")
+    assert ended == {
+        "batchId": started["id"], "url": site.url("/article"), "status": "completed_with_errors",
+        "total": 2, "completed": 1, "failed": 1,
+    }  # fmt: skip
+    for one in got:
+        standardwebhooks.Webhook(started["webhookSecret"]).verify(one.body, one.headers)
+        assert set(one.event["data"]) <= set(CATALOGUE["crawl"][one.event["type"]].data)
+
+
+async def test_a_crawl_that_comes_to_nothing_tells_why(scraping, site, listener) -> None:
+    body = {"url": site.url("/missing"), "webhook": f"{listener.url}/ok"}
+    started = await scraping.ask("POST", "/api/crawl", body)
+    (failed,) = of_type(await told(listener, "crawl.failed"), "crawl.failed")
+    assert failed == {
+        "crawlId": started["id"], "url": site.url("/missing"), "status": "failed", "total": 1,
+        "completed": 0, "failed": 1, "error": "The page answered 404.",
+    }  # fmt: skip
+
+
+async def test_without_a_webhook_nothing_is_kept_and_no_secret_shown(scraping, site) -> None:
+    started = await scraping.ask("POST", "/api/crawl", {"url": site.url("/empty")})
+    assert "webhookSecret" not in started
+    while (await scraping.ask("GET", f"/api/crawl/{started['id']}"))["status"] == "scraping":
+        await asyncio.sleep(0.02)
+    for table in (*TABLES, "webhook_messages"):
+        assert await counted(scraping.services.state, table) == 0, table
+
+
+async def test_what_is_written_twice_is_told_once(state) -> None:
+    job = await stored_job(state)
+    page = Page(1, 4, job.url, "completed", 200, None, None, "{}", now_ms())
+    again = Page(2, 4, job.url, "completed", 200, None, None, "{}", now_ms())
+
+    def work(con: Any) -> None:
+        tell_start(con, job)
+        tell_page(con, job, page, "a title")
+        tell_page(con, job, again, "a title")
+        tell_end(con, job, "completed", None, Progress(1, 0, 0), now_ms())
+
+    await state.record(work)
+    await state.record(work)
+    assert await counted(state, "webhook_messages") == 3
+    assert await counted(state, "webhook_deliveries") == 3
+
+
+async def test_a_title_without_end_does_not_end_the_crawl(state) -> None:
+    job = await stored_job(state)
+    page = Page(1, 0, job.url, "completed", 200, None, None, "{}", now_ms())
+    await state.record(lambda con: tell_page(con, job, page, "x" * 1_000_000))
+    row = await state.read(lambda con: con.execute("SELECT body FROM webhook_messages").fetchone())
+    assert json.loads(row[0])["data"]["title"] == "x" * 500
+
+
+async def test_what_was_undone_is_not_told(state) -> None:
+    job = await stored_job(state)
+
+    def undone(con: Any) -> None:
+        assert conclude(con, job, "cancelled", None)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await state.record(undone)
+    assert await counted(state, "webhook_messages") == 0
+    assert (await state.read(lambda con: find_job(con, job.id, "crawl", "k1"))).is_active
+
+
+async def test_a_listener_goes_with_its_job_once_nothing_waits(state) -> None:
+    told_of_all, waits, goes_on = [await stored_job(state) for _ in range(3)]
+
+    def end(con: Any) -> None:
+        for job in (told_of_all, waits):
+            conclude(con, job, "cancelled", None)
+        con.execute(
+            "UPDATE webhook_deliveries SET state = 'delivered' WHERE endpoint_id IN "
+            "(SELECT id FROM webhook_endpoints WHERE owner = ?)", [told_of_all.id],
+        )  # fmt: skip
+        con.execute(
+            "INSERT INTO webhook_attempts SELECT id, endpoint_id, 1, 1, 1, 200, NULL "
+            "FROM webhook_deliveries"
+        )
+
+    late_ms = now_ms() + 25 * 3_600_000
+
+    def expire(con: Any) -> set[str]:
+        sweep_jobs(con, late_ms)
+        sweep_hooks(con)
+        return {row[0] for row in con.execute("SELECT owner FROM webhook_endpoints").fetchall()}
+
+    await state.record(end)
+    assert await state.record(expire) == {waits.id, goes_on.id}
+    assert [await counted(state, table) for table in TABLES] == [2, 2, 1, 1]
+    await state.record(lambda con: con.execute("UPDATE webhook_deliveries SET state = 'failed'"))
+    assert await state.record(expire) == {goes_on.id}
+    assert [await counted(state, table) for table in TABLES] == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:9/", "http://localhost:9/", "http://169.254.169.254/", "ftp://a/b"]
+)
+async def test_a_webhook_does_not_lead_inside(tmp_path, url) -> None:
+    async with run_scraping(tmp_path / "data", private="") as scraping:
+        for path, body in (
+            ("/api/crawl", {"url": "http://example.com/"}),
+            ("/api/batch/scrape", {"urls": ["http://example.com/"]}),
+        ):
+            refused = await scraping.ask("POST", path, {**body, "webhook": url}, expect=400)
+            assert refused["error"].startswith("webhook must")
+        assert await counted(scraping.services.state, "scrape_jobs") == 0
+
+
+async def test_a_job_of_an_older_version_keeps_its_listener(tmp_path) -> None:
+    folder = MIGRATIONS / "state"
+    (new,) = folder.glob("*_crawl_hooks.sql")
+    older = tmp_path / "older"
+    older.mkdir()
+    for file in folder.glob("*.sql"):
+        if file.name < new.name:
+            shutil.copy(file, older)
+    sealer = Sealer(b"k" * 32)
+    path = tmp_path / "state.duckdb"
+    database = await asyncio.to_thread(Database.open, path, older)
+    for job_id, ended in (("runs", None), ("over", 2)):
+        sealed = sealer.seal(job_id, SECRET.encode())
+        await database.write(
+            lambda con, row=(job_id, sealed, ended): con.execute(
+                "INSERT INTO scrape_jobs VALUES (?, 'crawl', 'k1', 'scraping', 'http://a/', '{}', 5,"
+                " 'http://hook/', ?, NULL, 1, ?, NULL)",
+                list(row),
+            )
+        )
+    await database.close()
+    database = await asyncio.to_thread(Database.open, path, folder)
+    ((endpoint_id, owner, url),) = await database.read(
+        lambda con: con.execute("SELECT id, owner, url FROM webhook_endpoints").fetchall()
+    )
+    assert (owner, url) == ("runs", "http://hook/")
+    opened = await database.read(lambda con: live_secrets(con, sealer, [endpoint_id], 5))
+    assert opened == {endpoint_id: [SECRET]}
+    job = await database.read(lambda con: find_job(con, "runs", "crawl", "k1"))
+    await database.write(lambda con: tell_start(con, job))
+    row = await database.read(
+        lambda con: con.execute("SELECT count(*) FROM webhook_deliveries").fetchone()
+    )
+    assert row == (1,)
+    await database.close()
