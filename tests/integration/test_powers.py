@@ -5,6 +5,7 @@ What gets past the gate is told by a body that no handler will act on, so nothin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,34 +17,34 @@ from tests.support.processes import Gateway, expect, start_gateway
 
 PASSWORD = "the owner's own words"
 MEMBER = {"email": "member@example.org", "password": "the member's own words"}
-TIERS = ("public", "inference", "account", "management", "admin", "session")
+TIERS = ("public", "inference", "account", "management", "admin", "session", "key")
 
 # At each tier of TIERS: `y` passes, `n` is 401, `-` is 403; reading, then changing.
 POWERS: dict[str, tuple[str, str]] = {
-    "nobody": ("ynnnnn", "ynnnnn"),
-    "local token": ("yyyyyy", "yyyyyy"),
-    "local token through a proxy": ("nnnnnn", "nnnnnn"),
-    "wrong local token": ("nnnnnn", "nnnnnn"),
-    "owner's session": ("yyyyyy", "yyyyyy"),
-    "admin's session": ("yyyyyy", "yyyyyy"),
-    "member's session": ("yny---", "yny---"),
-    "owner's session from another site": ("yyyyyy", "------"),
-    "ended session": ("ynnnnn", "ynnnnn"),
-    "key": ("yy----", "yy----"),
-    "key with manage": ("yy-yy-", "yy-yy-"),
-    "switched off key": ("------", "------"),
-    "banned key with manage": ("------", "------"),
-    "expired key": ("------", "------"),
-    "revoked key": ("nnnnnn", "nnnnnn"),
-    "mistyped key": ("nnnnnn", "nnnnnn"),
-    "read token": ("y--y--", "y-----"),
-    "write token": ("y--y--", "y--y--"),
-    "admin token": ("y--yy-", "y--yy-"),
-    "revoked token": ("nnnnnn", "nnnnnn"),
-    "token of a removed user": ("nnnnnn", "nnnnnn"),
-    "mistyped token": ("nnnnnn", "nnnnnn"),
-    "static token of another kind": ("nnnnnn", "nnnnnn"),
-    "key and token at once": ("nnnnnn", "nnnnnn"),
+    "nobody": ("ynnnnnn", "ynnnnnn"),
+    "local token": ("yyyyyyn", "yyyyyyn"),
+    "local token through a proxy": ("nnnnnnn", "nnnnnnn"),
+    "wrong local token": ("nnnnnnn", "nnnnnnn"),
+    "owner's session": ("yyyyyyn", "yyyyyyn"),
+    "admin's session": ("yyyyyyn", "yyyyyyn"),
+    "member's session": ("yny---n", "yny---n"),
+    "owner's session from another site": ("yyyyyyn", "------n"),
+    "ended session": ("ynnnnnn", "ynnnnnn"),
+    "key": ("yy----y", "yy----y"),
+    "key with manage": ("yy-yy-y", "yy-yy-y"),
+    "switched off key": ("------n", "------n"),
+    "banned key with manage": ("------n", "------n"),
+    "expired key": ("------n", "------n"),
+    "revoked key": ("nnnnnnn", "nnnnnnn"),
+    "mistyped key": ("nnnnnnn", "nnnnnnn"),
+    "read token": ("y--y--n", "y-----n"),
+    "write token": ("y--y--n", "y--y--n"),
+    "admin token": ("y--yy-n", "y--yy-n"),
+    "revoked token": ("nnnnnnn", "nnnnnnn"),
+    "token of a removed user": ("nnnnnnn", "nnnnnnn"),
+    "mistyped token": ("nnnnnnn", "nnnnnnn"),
+    "static token of another kind": ("nnnnnnn", "nnnnnnn"),
+    "key and token at once": ("nnnnnnn", "nnnnnnn"),
 }
 
 
@@ -138,7 +139,7 @@ def credentials(gateway: Gateway) -> dict[str, dict[str, str]]:
 
 def knock(client: httpx.Client, method: str, path: str, headers: dict[str, str]) -> str:
     """`y`, `n` or `-`, as in POWERS."""
-    path = path.replace("{*id}", "no/such").replace("{id}", "no-such-id")
+    path = re.sub(r"\{\w+\}", "no-such-id", re.sub(r"\{\*\w+\}", "no/such", path))
     if method == "GET":
         answer = client.get(path, headers=headers)
     else:

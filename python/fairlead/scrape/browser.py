@@ -18,14 +18,13 @@ import time
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import httpx
-
-from fairlead.egress import Egress
+from fairlead.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.errors import InvalidRequest
 from fairlead.scrape.address import BadAddress, canonical
 from fairlead.scrape.fetch import PAGE_MAX_BYTES, Fetched, FetchFailed
 from fairlead.scrape.options import Action, ScrapeOptions
 from fairlead.scrape.proxy import GuardedProxy
+from fairlead.scrape.transport import RESOLVE_S
 
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PAGES_MAX: Final = 100
@@ -98,8 +97,11 @@ class Browser:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         try:
-            await self._egress.resolve(parts.hostname or "", port)
-        except httpx.ConnectError as error:
+            async with asyncio.timeout(RESOLVE_S):
+                await self._egress.resolve(parts.hostname or "", port)
+        except TimeoutError:
+            raise FetchFailed("The host's name was not resolved in time.", code="timeout") from None
+        except (AddressForbidden, NameUnknown) as error:
             raise FetchFailed(f"The page cannot be fetched: {error}.", code="unreachable") from None
 
     async def _started(self) -> Any:

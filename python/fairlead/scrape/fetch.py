@@ -13,10 +13,10 @@ from typing import Final
 import httpx
 
 from fairlead import __version__
-from fairlead.egress import AddressForbidden, Egress
+from fairlead.egress import Egress
 from fairlead.scrape.address import BadAddress, canonical
 from fairlead.scrape.charset import decode
-from fairlead.scrape.transport import GuardedTransport
+from fairlead.scrape.transport import Forbidden, GuardedTransport
 
 PAGE_MAX_BYTES: Final = 10 * 1024 * 1024
 PAGE_DEADLINE_S: Final = 30.0
@@ -91,7 +91,7 @@ class Fetcher:
             raise FetchFailed(
                 f"The page was not complete within {deadline_s:g} s.", code="timeout"
             ) from None
-        except AddressForbidden:
+        except Forbidden:
             raise FetchFailed(
                 "The address leads to a private or reserved network, which is not fetched.",
                 code="forbidden_address",

@@ -7,10 +7,9 @@ import contextlib
 from typing import Final
 from urllib.parse import urlsplit
 
-import httpx
 import structlog
 
-from fairlead.egress import Egress
+from fairlead.egress import AddressForbidden, Egress
 from fairlead.scrape.address import BAD_PORTS
 
 HEAD_MAX_BYTES: Final = 64 * 1024
@@ -83,10 +82,10 @@ class GuardedProxy:
             await _refuse(writer, 403)
             return
         try:
-            addresses = await self._egress.resolve(parts.hostname, port)
             async with asyncio.timeout(DIAL_DEADLINE_S):
+                addresses = await self._egress.resolve(parts.hostname, port)
                 far_reader, far_writer = await asyncio.open_connection(addresses[0], port)
-        except httpx.ConnectError:
+        except AddressForbidden:
             await _refuse(writer, 403)
             return
         except (OSError, TimeoutError):

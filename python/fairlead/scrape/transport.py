@@ -13,10 +13,14 @@ from typing import Any
 import httpcore
 import httpx
 
-from fairlead.egress import Egress
+from fairlead.egress import AddressForbidden, Egress, NameUnknown
 
 RESOLVE_S = 5.0
 ADDRESSES_MAX = 32
+
+
+class Forbidden(httpx.ConnectError):
+    """The host leads to an address that is not dialled from here."""
 
 
 class _Backend(httpcore.AsyncNetworkBackend):
@@ -40,6 +44,10 @@ class _Backend(httpcore.AsyncNetworkBackend):
                 addresses = await self._egress.resolve(host, port)
         except TimeoutError:
             raise httpx.ConnectError("the host's name was not resolved in time") from None
+        except AddressForbidden as error:
+            raise Forbidden(str(error)) from None
+        except NameUnknown as error:
+            raise httpx.ConnectError(str(error)) from None
         for address in addresses[:ADDRESSES_MAX]:
             try:
                 return await self._inner.connect_tcp(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from typing import Any
 
@@ -11,7 +10,9 @@ import pytest
 
 from fairlead.egress import AddressForbidden, Egress
 from fairlead.errors import Refusal
+from fairlead.scrape.browser import Browser
 from fairlead.scrape.fetch import Fetcher, FetchFailed
+from fairlead.scrape.options import ScrapeOptions
 from fairlead.scrape.proxy import GuardedProxy
 from fairlead.scrape.transport import GuardedTransport
 from fairlead.settings import ServeSettings
@@ -23,16 +24,16 @@ pytestmark = pytest.mark.anyio
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
     """What names resolve to, one answer after the other; the last stays."""
     table: dict[str, list[list[str]]] = {}
-    real = asyncio.base_events.BaseEventLoop.getaddrinfo
+    real = socket.getaddrinfo
 
-    async def scripted(self: Any, host: Any, port: Any, **options: Any) -> Any:
+    def scripted(host: Any, port: Any, *args: Any, **options: Any) -> Any:
         if host not in table:
-            return await real(self, host, port, **options)
+            return real(host, port, *args, **options)
         answers = table[host]
         found = answers.pop(0) if len(answers) > 1 else answers[0]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in found]
 
-    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", scripted)
+    monkeypatch.setattr(socket, "getaddrinfo", scripted)
     return table
 
 
@@ -71,6 +72,15 @@ async def test_a_name_that_mixes_addresses_is_not_dialled(names, site) -> None:
         with pytest.raises(httpx.ConnectError):
             await client.get(f"http://mixed.example:{site.port}/article")
     assert sum(site.asked().values()) == before
+
+
+async def test_a_name_without_an_address_is_a_host_out_of_reach(names, site) -> None:
+    names["nowhere.example"] = [[]]
+    fetcher = Fetcher(Egress("127.0.0.0/8"))
+    with pytest.raises(FetchFailed) as failure:
+        await fetcher.fetch("http://nowhere.example/")
+    assert failure.value.code == "unreachable"
+    await fetcher.close()
 
 
 async def test_a_name_that_changes_is_judged_anew_for_each_connection(names, site) -> None:
@@ -112,6 +122,17 @@ async def test_the_browsers_proxy_dials_through_the_guard(names, site) -> None:
                 await client.get("https://inner.example/")
     finally:
         await proxy.close()
+
+
+async def test_a_browser_is_not_started_for_a_host_that_is_not_dialled(names) -> None:
+    names["inner.example"] = [["10.0.0.1"]]
+    names["nowhere.example"] = [[]]
+    browser = Browser(Egress())
+    for host, reason in (("inner", "must not be dialled"), ("nowhere", "no address")):
+        with pytest.raises(FetchFailed, match=reason) as failure:
+            await browser.fetch(f"http://{host}.example/", ScrapeOptions())
+        assert failure.value.code == "unreachable"
+    await browser.close()
 
 
 async def test_cookies_of_a_page_are_not_kept(site) -> None:

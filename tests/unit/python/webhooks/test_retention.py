@@ -88,12 +88,22 @@ async def test_a_worker_that_cannot_write_ends_and_what_it_sent_is_sent_again(
         async with asyncio.timeout(10):
             with pytest.raises(StorageUnavailable):
                 await Worker(state, egress).run()
-    again = asyncio.create_task(Worker(state, egress).run())
-    async with asyncio.timeout(10):
-        while len(listener.received()) < 2:
-            await asyncio.sleep(0.01)
-    again.cancel()
-    await asyncio.wait([again])
+    begun = asyncio.Event()
+    write = state.database.write
+    with monkeypatch.context() as patched:
+
+        async def held(work: object) -> None:
+            patched.setattr(state.database, "write", write)
+            begun.set()
+            await asyncio.Event().wait()
+
+        patched.setattr(state.database, "write", held)
+        again = asyncio.create_task(Worker(state, egress).run())
+        async with asyncio.timeout(10):
+            await begun.wait()
+        again.cancel()
+        await asyncio.wait([again], timeout=10)
+    assert again.cancelled()
     first, second = listener.received()
     assert (first.message_id, first.body) == (second.message_id, second.body)
     # A stop in good order keeps what was done.
