@@ -15,9 +15,9 @@ from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import Request
 
-from fairlead.egress import Egress
 from fairlead.errors import Conflict, InvalidRequest, NotFound, UpstreamInvalid
 from fairlead.moment import iso, moment_of, now_ms
+from fairlead.operator_egress import JudgedTransport
 from fairlead.scrape.address import BadAddress, canonical, checked
 from fairlead.scrape.fetch import AGENT, FetchFailed
 from fairlead.scrape.jobs.patterns import Patterns
@@ -34,7 +34,6 @@ from fairlead.scrape.owner import BaseDep, OwnerDep
 from fairlead.scrape.router import extraction, read_page, within_a_minute
 from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
-from fairlead.scrape.transport import GuardedTransport
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 
@@ -149,7 +148,7 @@ async def search(ask: SearchAsk, services: ServicesDep, owner: OwnerDep) -> dict
 async def _searched(base: str, ask: SearchAsk) -> list[dict[str, Any]]:
     query = {"q": ask.query, "format": "json"} | ({"language": ask.lang} if ask.lang else {})
     # An operator set this address: it may be in any network but those that are never dialled.
-    transport = GuardedTransport(Egress(_SEARCH_NETWORKS))
+    transport = JudgedTransport()
     body = bytearray()
     try:
         async with (
