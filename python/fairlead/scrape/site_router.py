@@ -15,6 +15,7 @@ from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import Request
 
+from fairlead.egress import Egress
 from fairlead.errors import Conflict, InvalidRequest, NotFound, UpstreamInvalid
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.operator_egress import JudgedTransport
@@ -45,7 +46,6 @@ SEARCH_MAX_BYTES: Final = 5 * 1024 * 1024
 MAP_PAGES_MAX: Final = 10
 
 _PARAMETER = re.compile(r"\{([A-Za-z][A-Za-z0-9_]{0,39})\}")
-_SEARCH_NETWORKS: Final = "0.0.0.0/0,::/0"
 
 
 @router.post("/map", summary="The addresses of a site")
