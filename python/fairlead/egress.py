@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from fairlead import _core
-from fairlead.host import NOT_HTTP_PORTS, AddressRefused, normalise_host
+from fairlead.host import DEFAULT_PORTS, AddressRefused, spell_origin, split_address
 
 POLICY = "public"
 URL_MAX_CHARS = 2048
@@ -30,7 +30,6 @@ URL_MAX_CHARS = 2048
 LOOKUP_THREADS = 16
 LOOKUPS_MAX = 64
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _REST = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
 
 
@@ -72,23 +71,11 @@ class Egress:
             raise AddressRefused("must be printable ASCII without spaces and backslashes")
         if "#" in text:
             raise AddressRefused("must have no fragment")
-        try:
-            parts = urlsplit(text)
-            port = parts.port
-        except ValueError:
-            raise AddressRefused("must be an http or https URL") from None
-        if parts.scheme not in _DEFAULT_PORTS or not parts.netloc:
-            raise AddressRefused("must be an http or https URL with a host")
-        if "@" in parts.netloc:
-            raise AddressRefused("must hold no user name or password")
-        if port in NOT_HTTP_PORTS or port == 0:
-            raise AddressRefused(f"must not have the port {port}, which is no HTTP service's")
+        parts = split_address(text)
         rest = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         if _REST.fullmatch(rest) is None:
             raise AddressRefused("must have a path and a query of URL characters, others encoded")
-        host = parts.netloc.rpartition(":")[0] if port is not None else parts.netloc
-        shown_port = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
-        return f"{parts.scheme}://{normalise_host(host, self._allowed)}{shown_port}{rest}"
+        return f"{spell_origin(parts, self._allowed)}{rest}"
 
     async def check_target(self, text: str, *, deadline_s: float = 3.0) -> str:
         """As `normalise_target`, and what the name leads to now is judged too. A name that leads
@@ -167,7 +154,7 @@ class Egress:
 def host_and_port(url: str) -> tuple[str, int]:
     """Where a URL in its normal spelling leads to; an IPv6 address is without its brackets."""
     parts = urlsplit(url)
-    return parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
+    return parts.hostname or "", parts.port or DEFAULT_PORTS[parts.scheme]
 
 
 @cache

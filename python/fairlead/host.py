@@ -11,6 +11,9 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable
+from urllib.parse import SplitResult, urlsplit
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # Services that speak before they listen, or act upon lines of text: an HTTP request must not be
 # smuggled to them.
@@ -26,6 +29,32 @@ class AddressRefused(ValueError):
     """Why a URL or path is not taken, as the end of a sentence that begins with the field's
     name.
     """
+
+
+def split_address(text: str, *, instead_of_login: str = "") -> SplitResult:
+    """The parts of an http or https URL with a host, without a login, whose port is HTTP's to have.
+    `instead_of_login` goes on where a login is refused.
+    """
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise AddressRefused("must be an http or https URL") from None
+    if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
+        raise AddressRefused("must be an http or https URL with a host")
+    if "@" in parts.netloc:
+        raise AddressRefused(f"must hold no user name or password{instead_of_login}")
+    if port in NOT_HTTP_PORTS or port == 0:
+        raise AddressRefused(f"must not have the port {port}, which is no HTTP service's")
+    return parts
+
+
+def spell_origin(parts: SplitResult, allowed: Callable[[str], str]) -> str:
+    """`scheme://host[:port]` in one spelling; `allowed` judges a host that is an address."""
+    port = parts.port
+    host = parts.netloc.rpartition(":")[0] if port is not None else parts.netloc
+    shown_port = "" if port in (None, DEFAULT_PORTS[parts.scheme]) else f":{port}"
+    return f"{parts.scheme}://{normalise_host(host, allowed)}{shown_port}"
 
 
 def normalise_host(host: str, allowed: Callable[[str], str]) -> str:

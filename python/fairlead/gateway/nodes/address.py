@@ -10,16 +10,14 @@ are resolved.
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
 
 from fairlead import _core
-from fairlead.host import NOT_HTTP_PORTS, AddressRefused, normalise_host
+from fairlead.host import AddressRefused, spell_origin, split_address
 from fairlead.operator_egress import POLICY
 
 MAX_URL_CHARS = 2048
 MAX_PATH_CHARS = 256
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)*/*")
 
@@ -34,22 +32,8 @@ def normalise_base_url(text: str) -> str:
         raise AddressRefused("must be printable ASCII without spaces and backslashes")
     if "?" in text or "#" in text:
         raise AddressRefused("must have neither query nor fragment")
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        raise AddressRefused("must be an http or https URL") from None
-    if parts.scheme not in _DEFAULT_PORTS or not parts.netloc:
-        raise AddressRefused("must be an http or https URL with a host")
-    if "@" in parts.netloc:
-        raise AddressRefused("must hold no user name or password; send the key as apiKey")
-    if port in NOT_HTTP_PORTS or port == 0:
-        raise AddressRefused(f"must not have the port {port}, which is no HTTP service's")
-    host = normalise_host(
-        parts.netloc.rpartition(":")[0] if port is not None else parts.netloc, _allowed
-    )
-    shown_port = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
-    return f"{parts.scheme}://{host}{shown_port}{_normalise_path(parts.path)}"
+    parts = split_address(text, instead_of_login="; send the key as apiKey")
+    return f"{spell_origin(parts, _allowed)}{_normalise_path(parts.path)}"
 
 
 def normalise_path(text: str) -> str:
