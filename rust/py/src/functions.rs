@@ -3,7 +3,7 @@
 use fairlead_core::egress::{Networks, Policy};
 use fairlead_core::error::Kind;
 use fairlead_core::limit::Period;
-use fairlead_core::routes::{Answer, Surface, Tier, ROUTES};
+use fairlead_core::routes::{all, Answer, Surface, Tier};
 use fairlead_core::secret::{self, Sealer, SecretHash};
 use fairlead_core::signature::{self, SigningSecret};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -14,8 +14,7 @@ use std::net::IpAddr;
 /// The route table, in the order in which it is searched.
 #[pyfunction]
 pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    ROUTES
-        .iter()
+    all()
         .map(|route| {
             let entry = PyDict::new(py);
             entry.set_item("method", route.method)?;

@@ -1,0 +1,284 @@
+//! The route table: every door of the gateway, who may pass it, who answers, how large a body it takes.
+//!
+//! This table is the only one. Routing, authorisation, body limits, the OpenAPI document and the tests are fed from it;
+//! a path that is not in it is refused. Decisions are made on the raw path: it is compared byte for byte, never decoded
+//! or normalised, so no second spelling of a path exists. One exception: what `{*name}` matches is a name to look up and
+//! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
+
+use crate::error::{Error, Kind};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+mod doors;
+mod table;
+
+/// Who may pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// Anybody.
+    Public,
+    /// A gateway key, or anybody while keys are not required.
+    Inference,
+    /// A session, the local token, an access token (`read` to read, `write` to change), or a key with the scope `manage`.
+    Management,
+    /// As `Management`, and an access token needs `admin`.
+    Admin,
+    /// A session or the local token.
+    Session,
+    /// A session of any role, or the local token: what people do with their own account.
+    Account,
+    /// A gateway key, always: the scraping API knows no other caller.
+    Key,
+}
+
+impl Tier {
+    /// A refused credential, as this tier's callers are told of it: where a key is the only credential, one that does
+    /// not count is an invalid key (401), whatever the reason.
+    #[must_use]
+    pub fn tell(self, mut fault: Error) -> Error {
+        if self == Self::Key && fault.kind == Kind::Forbidden {
+            fault.kind = Kind::Unauthenticated;
+        }
+        fault
+    }
+}
+
+/// What answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The relay is alive.
+    Health,
+    /// The relay has a snapshot, and what is known of control.
+    Ready,
+    /// The model list.
+    Models,
+    /// One model.
+    Model,
+    /// A chat completion, relayed to a provider.
+    Chat,
+    /// The tokens of a messages request, counted by its provider or estimated.
+    CountTokens,
+    /// The control plane.
+    Control,
+}
+
+/// Which error shape the caller reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    OpenAi,
+    Anthropic,
+    Gemini,
+    Management,
+    /// `{"success": false, "error": "..."}`.
+    Scraping,
+}
+
+/// One door.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    pub method: &'static str,
+    /// Segments in braces match one non-empty segment; `{*name}` as the last one matches one or more.
+    pub path: &'static str,
+    pub tier: Tier,
+    pub answer: Answer,
+    /// The category that a key's `allowedEndpoints` speaks of.
+    pub endpoint: &'static str,
+    pub body_limit_bytes: usize,
+    /// The body may be a form of one of the gateway's own pages; else it is JSON.
+    pub takes_form: bool,
+    pub surface: Surface,
+    pub summary: &'static str,
+}
+
+/// What a method and a raw path come to.
+#[derive(Debug)]
+pub enum Match<'p> {
+    Found {
+        route: &'static Route,
+        /// What the last braces matched.
+        tail: Cow<'p, str>,
+    },
+    /// The path exists with these methods only.
+    OtherMethod(Vec<&'static str>),
+    None,
+}
+
+/// Every door, in the table's order.
+pub fn all() -> impl Iterator<Item = &'static Route> {
+    table::PARTS.iter().copied().flatten()
+}
+
+/// The table as it is searched: paths without braces by name, the others one after another.
+struct Index {
+    literal: HashMap<&'static str, Vec<&'static Route>>,
+    patterns: Vec<&'static Route>,
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let mut index = Index { literal: HashMap::new(), patterns: Vec::new() };
+    for route in all() {
+        if route.path.contains('{') {
+            index.patterns.push(route);
+        } else {
+            index.literal.entry(route.path).or_default().push(route);
+        }
+    }
+    index
+});
+
+/// The doors at a path whatever their method, literal ones first: they are closer than patterns that would also match.
+fn doors_at(path: &str) -> impl Iterator<Item = (&'static Route, Cow<'_, str>)> {
+    let literal = INDEX.literal.get(path).into_iter().flatten().map(|route| (*route, Cow::Borrowed("")));
+    literal.chain(INDEX.patterns.iter().filter_map(move |route| Some((*route, matches(route.path, path)?))))
+}
+
+/// Finds the door. `path` is the raw path as it was on the request line. `HEAD` is a `GET` whose body is not sent.
+pub fn find<'p>(method: &str, path: &'p str) -> Match<'p> {
+    let wanted = if method == "HEAD" { "GET" } else { method };
+    let mut others = Vec::new();
+    for (route, tail) in doors_at(path) {
+        if route.method == wanted {
+            return Match::Found { route, tail };
+        }
+        others.push(route.method);
+    }
+    if others.is_empty() {
+        return Match::None;
+    }
+    if others.contains(&"GET") {
+        others.push("HEAD");
+    }
+    Match::OtherMethod(others)
+}
+
+/// The error shape of a path, whatever the method: what a refusal before routing is told in.
+pub fn surface_at(path: &str) -> Option<Surface> {
+    doors_at(path).next().map(|(route, _)| route.surface)
+}
+
+fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
+    let Some(brace) = pattern.find('{') else {
+        return (pattern == path).then_some(Cow::Borrowed(""));
+    };
+    let rest = path.strip_prefix(&pattern[..brace])?;
+    let (name, after) = pattern[brace + 1..].split_once('}')?;
+    if name.starts_with('*') {
+        return decode(rest).filter(|name| name.split('/').all(is_plain_segment));
+    }
+    let end = rest.find('/').unwrap_or(rest.len());
+    (is_plain_segment(&rest[..end]) && &rest[end..] == after).then_some(Cow::Borrowed(&rest[..end]))
+}
+
+/// Percent-decodes, once; `None` for what is no encoding of a text.
+fn decode(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('%') {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let mut digit = || char::from(rest.next()?).to_digit(16);
+            bytes.push(u8::try_from(digit()? * 16 + digit()?).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+/// A segment that means the same before and after any decoding.
+fn is_plain_segment(segment: &str) -> bool {
+    !segment.is_empty()
+        && segment != "."
+        && segment != ".."
+        && segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~:@!$&'()*+,=".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path_of(method: &str, path: &str) -> Option<&'static str> {
+        match find(method, path) {
+            Match::Found { route, .. } => Some(route.path),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn every_route_finds_itself() {
+        for route in all() {
+            let example =
+                route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1").replace("{slug}", "abc");
+            assert_eq!(path_of(route.method, &example), Some(route.path));
+        }
+    }
+
+    #[test]
+    fn a_literal_wins_over_a_pattern() {
+        assert_eq!(path_of("POST", "/api/providers/validate"), Some("/api/providers/validate"));
+        assert_eq!(path_of("GET", "/api/providers/validate"), Some("/api/providers/{id}"));
+    }
+
+    #[test]
+    fn other_spellings_are_other_paths() {
+        for path in [
+            "/V1/models",
+            "//v1/models",
+            "/v1//models",
+            "/v1/./models",
+            "/v1%2fmodels",
+            "/v1/models/",
+            "/v1/models/..",
+            "/v1/models/%2e%2e",
+            "/v1/models/a%2F%2e%2e%2fb",
+            "/v1/models/a%2F",
+            "/v1/models/a%252Fb",
+            "/v1/models/a%2",
+            "/v1/models/%ff",
+            "/v1/models;x",
+            "/v1/models/a%00b",
+            "/v1\\models",
+            "v1/models",
+            "/api/keys/a/b",
+            "/api/keys/a%2fb",
+            "/api/keys/",
+            "",
+            "*",
+        ] {
+            assert!(!matches!(find("GET", path), Match::Found { .. }), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_refused_credential_is_an_invalid_key_where_only_keys_count() {
+        let fault = || Error::client(Kind::Forbidden, "The API key is banned.");
+        assert_eq!(Tier::Key.tell(fault()).kind, Kind::Unauthenticated);
+        assert_eq!(Tier::Inference.tell(fault()).kind, Kind::Forbidden);
+        assert_eq!(surface_at("/api/crawl/x/errors"), Some(Surface::Scraping));
+        assert_eq!(surface_at("/api/keys"), Some(Surface::Management));
+        assert_eq!(surface_at("/api/crawler"), None);
+    }
+
+    #[test]
+    fn a_wrong_method_names_the_right_ones() {
+        let Match::OtherMethod(methods) = find("DELETE", "/v1/models") else { panic!("no methods") };
+        assert_eq!(methods, ["GET", "HEAD"]);
+        assert!(matches!(find("HEAD", "/v1/models"), Match::Found { .. }));
+        assert!(matches!(find("get", "/v1/models"), Match::OtherMethod(_)));
+    }
+
+    #[test]
+    fn the_tail_of_a_model_keeps_its_slashes() {
+        let Match::Found { tail, .. } = find("GET", "/v1/models/openrouter/meta/llama-3:free") else {
+            panic!("not found")
+        };
+        assert_eq!(tail, "openrouter/meta/llama-3:free");
+        let Match::Found { tail, .. } = find("GET", "/v1/models/openrouter%2Fmeta%2fllama-3%3Afree") else {
+            panic!("not found")
+        };
+        assert_eq!(tail, "openrouter/meta/llama-3:free");
+    }
+}

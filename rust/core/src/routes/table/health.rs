@@ -1,0 +1,9 @@
+//! Whether the gateway lives.
+
+use crate::routes::doors::{public, NO_BODY};
+use crate::routes::{Answer, Route};
+
+pub(super) static ROUTES: &[Route] = &[
+    public("GET", "/healthz", Answer::Health, NO_BODY, "Whether the relay is alive."),
+    public("GET", "/readyz", Answer::Ready, NO_BODY, "Whether the relay can serve, and what it knows of control."),
+];

@@ -1,0 +1,46 @@
+//! Users, sign-in and what lets people in.
+
+use crate::routes::doors::{account, admin, management, page, public, session, FORM, NO_BODY};
+use crate::routes::{Answer, Route};
+
+pub(super) static ROUTES: &[Route] = &[
+    public("POST", "/api/auth/login", Answer::Control, FORM, "Sign in."),
+    public("POST", "/api/auth/logout", Answer::Control, FORM, "Sign out."),
+    page("GET", "/", NO_BODY, "The way in."),
+    page("GET", "/setup", NO_BODY, "The set-up page."),
+    page("POST", "/setup", FORM, "Set up the owner."),
+    page("GET", "/login", NO_BODY, "The sign-in page."),
+    page("POST", "/login", FORM, "Sign in from the page."),
+    page("POST", "/login/2fa", FORM, "Give the second factor from the page."),
+    page("POST", "/logout", FORM, "Sign out from the page."),
+    public("POST", "/api/auth/login/2fa", Answer::Control, FORM, "Finish signing in with the second factor."),
+    public("GET", "/api/auth/status", Answer::Control, NO_BODY, "Which ways to sign in there are."),
+    public("GET", "/api/auth/oidc/login", Answer::Control, NO_BODY, "Begin signing in at the identity provider."),
+    public(
+        "GET",
+        "/api/auth/oidc/callback",
+        Answer::Control,
+        NO_BODY,
+        "Where the identity provider sends people back.",
+    ),
+    account("GET", "/api/auth/me", NO_BODY, "Who is signed in."),
+    account("POST", "/api/auth/password", FORM, "Change one's own password."),
+    account("GET", "/api/auth/sessions", NO_BODY, "List sessions."),
+    account("DELETE", "/api/auth/sessions", NO_BODY, "End all sessions but the one that asks."),
+    account("DELETE", "/api/auth/sessions/{id}", NO_BODY, "End a session."),
+    account("GET", "/api/auth/2fa", NO_BODY, "Whether a second factor is asked for."),
+    account("POST", "/api/auth/2fa/enrol", FORM, "Begin to set up a second factor."),
+    account("POST", "/api/auth/2fa/confirm", FORM, "Turn the second factor on."),
+    account("POST", "/api/auth/2fa/disable", FORM, "Turn the second factor off."),
+    account("POST", "/api/auth/2fa/recovery-codes", FORM, "Make new recovery codes."),
+    session("GET", "/api/auth/tokens", NO_BODY, "List management access tokens."),
+    session("POST", "/api/auth/tokens", FORM, "Make a management access token; its text is shown once."),
+    session("DELETE", "/api/auth/tokens/{id}", NO_BODY, "Revoke a management access token."),
+    session("POST", "/api/auth/owner/password", FORM, "Set the owner's password anew, by the local command line only."),
+    session("GET", "/api/users", NO_BODY, "List users."),
+    session("POST", "/api/users", FORM, "Add a user."),
+    session("PATCH", "/api/users/{id}", FORM, "Change a user."),
+    session("DELETE", "/api/users/{id}", NO_BODY, "Remove a user."),
+    management("GET", "/api/settings/require-login", NO_BODY, "Whether management asks for a sign-in."),
+    admin("PUT", "/api/settings/require-login", FORM, "Turn the sign-in for management on or off."),
+];

@@ -1,0 +1,26 @@
+//! What clients of models call.
+
+use crate::routes::doors::{inference, NO_BODY, PROMPT};
+use crate::routes::{Answer, Route, Surface};
+
+pub(super) static ROUTES: &[Route] = &[
+    inference("POST", "/v1/chat/completions", Answer::Chat, "chat", PROMPT, "Chat completion, plain or streamed."),
+    // `/v1/messages` is a chat completion in another dialect: the surface says which.
+    Route {
+        surface: Surface::Anthropic,
+        ..inference("POST", "/v1/messages", Answer::Chat, "chat", PROMPT, "Messages, plain or streamed.")
+    },
+    Route {
+        surface: Surface::Anthropic,
+        ..inference(
+            "POST",
+            "/v1/messages/count_tokens",
+            Answer::CountTokens,
+            "chat",
+            PROMPT,
+            "How many tokens a messages request has.",
+        )
+    },
+    inference("GET", "/v1/models", Answer::Models, "models", NO_BODY, "The models that the caller may use."),
+    inference("GET", "/v1/models/{*id}", Answer::Model, "models", NO_BODY, "One model."),
+];
