@@ -14,6 +14,7 @@ UPSTREAM := benches/load/upstream/Cargo.toml
 
 CORE_SOURCES := Cargo.toml Cargo.lock $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+EXTRAS := --extra browser --extra telemetry --extra vectors
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--exclude-newer "7 days" --custom-compile-command "make lock" --system-certs
 
@@ -83,9 +84,9 @@ reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the refere
 .PHONY: lock
 lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a week.
 	$(LOCK) pyproject.toml --extra standin --group build --output-file requirements/run.txt
-	$(LOCK) pyproject.toml --extra standin --group build --group test \
+	$(LOCK) pyproject.toml --extra standin $(EXTRAS) --group build --group test \
 		--constraint requirements/run.txt --output-file requirements/test.txt
-	$(LOCK) pyproject.toml --extra standin --group build --group test --group check \
+	$(LOCK) pyproject.toml --extra standin $(EXTRAS) --group build --group test --group check \
 		--constraint requirements/test.txt --output-file requirements/dev.txt
 
 .PHONY: clean
