@@ -39,12 +39,12 @@ build: $(VENV)/.stamp-run ## Make the wheel and the source archive in dist/ (ful
 develop: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Build the extension in place and install every tool into .venv.
 
 .PHONY: test
-test: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Run every test but the slow ones, Rust and Python.
+test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run every test but the slow ones, Rust and Python.
 	cargo test --workspace --profile $(PROFILE) --locked
 	$(BIN)/pytest
 
 .PHONY: test-slow
-test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
+test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
 	$(BIN)/pytest -m slow
 
 .PHONY: test-all
@@ -113,6 +113,11 @@ $(BIN)/uv: | $(BIN)/python
 # Each list holds the one before it, with the same versions.
 $(VENV)/.stamp-run $(VENV)/.stamp-test $(VENV)/.stamp-dev: $(VENV)/.stamp-%: requirements/%.txt | $(BIN)/python
 	$(PIP) install --require-hashes -r $<
+	touch $@
+
+# npm's clients are judges in some tests, which skip and say so where there is no npm.
+$(VENV)/.stamp-node: tests/support/node/package-lock.json tests/support/node/.npmrc | $(BIN)/python
+	if command -v npm >/dev/null; then cd tests/support/node && npm ci --silent; fi
 	touch $@
 
 $(VENV)/.stamp-core-$(PROFILE): $(CORE_SOURCES) pyproject.toml requirements/run.txt | $(VENV)/.stamp-run

@@ -1,6 +1,6 @@
 """The OpenID provider that Node has, `oidc-provider`, signs a person in through its own pages.
 
-It is not installed with the tests: `npm install --no-save --prefix tests/support/node oidc-provider` brings it.
+`make test` installs it where there is npm; elsewhere this is skipped.
 """
 
 from __future__ import annotations
