@@ -83,6 +83,8 @@ impl From<Error> for Failed {
 
 /// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
 /// answer is replaced by a fresh one, once.
+///
+/// A refused access token is not used again.
 pub async fn send(
     pool: &Pool,
     target: &Target,
@@ -91,8 +93,9 @@ pub async fn send(
     body: &Pieces,
     is_stream: bool,
 ) -> Result<Answered, Failed> {
+    let proof = target.proof.headers(pool, &target.hot.access_token, uri, body).await?;
     if let Some(lease) = pool.kept(&target.origin) {
-        match send_over(lease, target, uri, betas, body, is_stream).await {
+        match send_over(lease, target, uri, betas, &proof, body, is_stream).await {
             Err(Failed { error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, .. }) => {}
             other => return other,
         }
@@ -106,7 +109,7 @@ pub async fn send(
                 format!("The provider did not take the connection within {connect_ms} ms."),
             )
         })??;
-    send_over(lease, target, uri, betas, body, is_stream).await
+    send_over(lease, target, uri, betas, &proof, body, is_stream).await
 }
 
 async fn send_over(
@@ -114,6 +117,7 @@ async fn send_over(
     target: &Target,
     uri: &Uri,
     betas: Option<&HeaderValue>,
+    proof: &[(HeaderName, HeaderValue)],
     body: &Pieces,
     is_stream: bool,
 ) -> Result<Answered, Failed> {
@@ -124,6 +128,7 @@ async fn send_over(
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = target.headers.clone();
+    request.headers_mut().extend(proof.iter().cloned());
     if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic) {
         request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
     }
@@ -182,12 +187,11 @@ async fn judge(response: Response<Incoming>, lease: Lease, target: &Target) -> R
         429 => {
             fail(Kind::UpstreamRateLimited, Retry::Elsewhere, "The provider limits this connection.".into(), hint_ms)
         }
-        401 | 403 => fail(
-            Kind::UpstreamAuth,
-            Retry::Elsewhere,
-            format!("The provider refused the connection's credential ({code})."),
-            None,
-        ),
+        401 | 403 => {
+            target.hot.access_token.forget();
+            let message = format!("The provider refused the connection's credential ({code}).");
+            fail(Kind::UpstreamAuth, Retry::Elsewhere, message, None)
+        }
         402 => fail(Kind::UpstreamAuth, Retry::Elsewhere, "The provider asks for payment (402).".into(), None),
         503 | 529 => {
             fail(Kind::UpstreamOverloaded, Retry::Elsewhere, format!("The provider is overloaded ({code})."), hint_ms)

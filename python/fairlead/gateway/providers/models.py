@@ -17,6 +17,9 @@ MAX_MODELS = 5_000
 MAX_ID_CHARS = 300
 LARGEST = 2**53 - 1
 
+# What holds the list: at OpenAI and most, at Gemini and Cohere, at Bedrock.
+_LIST_NAMES = ("data", "models", "modelSummaries")
+
 # What servers call the length of the context, and of the answer.
 _CONTEXT_NAMES = (
     "context_length",
@@ -42,13 +45,13 @@ class NotAList(ValueError):
 
 
 def parse_models(answer: object) -> list[dict[str, Any]]:
-    """The models of a provider's answer: `{"data": [...]}`, `{"models": [...]}` or a bare list.
+    """The models of a provider's answer: a list, bare or under one of the names of `_LIST_NAMES`.
 
     Entries without a usable id are left out; `NotAList` when there is no list at all.
     """
     entries = answer
     if isinstance(answer, dict):
-        entries = answer["data"] if "data" in answer else answer.get("models")
+        entries = next((answer[name] for name in _LIST_NAMES if name in answer), None)
     if not isinstance(entries, list):
         raise NotAList
     found: dict[str, dict[str, Any]] = {}
@@ -86,7 +89,7 @@ def catalogue_models(provider: Provider) -> list[dict[str, Any]]:
 
 
 def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
-    name = entry.get("id") or entry.get("name")
+    name = entry.get("id") or entry.get("modelId") or entry.get("name")
     if not isinstance(name, str):
         return None
     # Gemini names its models `models/<id>` and is asked for `<id>`.

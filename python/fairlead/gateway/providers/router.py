@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
 from fastapi import APIRouter
 
-from fairlead.errors import Conflict, InvalidRequest, NotFound
+from fairlead.errors import Conflict, NotFound
 from fairlead.gateway.nodes.table import Node
+from fairlead.gateway.providers.catalogue import Variable
 from fairlead.gateway.providers.credentials import (
     Credentials,
     open_credentials,
@@ -32,6 +33,7 @@ from fairlead.gateway.providers.fields import (
 )
 from fairlead.gateway.providers.models import catalogue_models
 from fairlead.gateway.providers.probe import TEST_STATUS, Finding, probe
+from fairlead.gateway.providers.sent import auth_type_of, check_credential, merge_credentials
 from fairlead.gateway.providers.specific import merge_specific
 from fairlead.gateway.providers.table import (
     Connection,
@@ -92,15 +94,16 @@ async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
 
     def work(con: Database) -> Connection:
         provider = resolve_provider(con, new.provider)
-        auth_type = _auth_type(new)
-        _check_credential(provider, auth_type, new.api_key)
-        credentials = _credentials(services.state.sealer, provider, new.api_key)
+        auth_type = auth_type_of(new)
+        credentials = _credentials(services.state.sealer, provider, new, auth_type)
+        specific = merge_specific({}, new.provider_specific_data)
+        endpoint_of(provider, auth_type, specific)
         connection = Connection(
             id=connection_id,
             provider=provider.id,
             auth_type=auth_type,
             **{name: getattr(new, name) for name in _PLAIN},
-            provider_specific=merge_specific({}, new.provider_specific_data),
+            provider_specific=specific,
             credentials_sealed=seal_credentials(services.state.sealer, connection_id, credentials),
             api_key_tail=None if new.api_key is None else shown_tail(new.api_key),
             test_status=None,
@@ -120,13 +123,12 @@ async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
 
 @router.post("/validate", summary="Try a connection without storing it")
 async def validate(candidate: Candidate, services: ServicesDep) -> ValidationView:
-    auth_type = _auth_type(candidate)
+    auth_type = auth_type_of(candidate)
 
     def look(con: Database) -> tuple[Endpoint, Credentials]:
         provider = resolve_provider(con, candidate.provider)
-        _check_credential(provider, auth_type, candidate.api_key)
+        credentials = _credentials(services.state.sealer, provider, candidate, auth_type)
         specific = merge_specific({}, candidate.provider_specific_data)
-        credentials = _credentials(services.state.sealer, provider, candidate.api_key)
         return endpoint_of(provider, auth_type, specific), credentials
 
     finding = await probe(*await services.state.read(look))
@@ -233,18 +235,15 @@ def _changed(
     if "provider_specific_data" in sent:
         specific = merge_specific(specific, change.provider_specific_data)
     credentials = open_credentials(sealer, before)
-    api_key = change.api_key if "api_key" in sent else credentials.api_key
-    auth_type = change.auth_type or ("apikey" if change.api_key else before.auth_type)
-    if auth_type == "none" and "api_key" not in sent:
-        api_key = None
-    _check_credential(provider, auth_type, api_key)
-    if api_key != credentials.api_key:
-        credentials = replace(credentials, api_key=api_key)
-        columns["credentials_sealed"] = seal_credentials(sealer, before.id, credentials)
-        columns["api_key_tail"] = None if api_key is None else shown_tail(api_key)
-    if "credentials_sealed" in columns or specific.get("base_url") != before.provider_specific.get(
-        "base_url"
-    ):
+    auth_type = auth_type_of(change, otherwise=before.auth_type)
+    changed = merge_credentials(credentials, change, auth_type)
+    check_credential(provider, auth_type, changed)
+    endpoint_of(provider, auth_type, specific)
+    if changed != credentials:
+        key = changed.api_key
+        columns["credentials_sealed"] = seal_credentials(sealer, before.id, changed)
+        columns["api_key_tail"] = None if key is None else shown_tail(key)
+    if "credentials_sealed" in columns or _address(specific) != _address(before.provider_specific):
         # Another key or address: what an earlier test found out is not about it.
         columns.update(test_status=None, last_error=None, last_error_at_ms=None, models=None)
     updated_at_ms = max(now_ms(), before.updated_at_ms + 1)
@@ -269,24 +268,17 @@ def _tested(connection: Connection, finding: Finding, tested_at_ms: int) -> Conn
     )
 
 
-def _auth_type(fields: ConnectionFields) -> str:
-    return fields.auth_type or ("apikey" if fields.api_key else "none")
+def _address(specific: dict[str, Any]) -> list[Any]:
+    return [specific.get(name) for name in ("base_url", *get_args(Variable))]
 
 
-def _check_credential(provider: Provider, auth_type: str, api_key: str | None) -> None:
-    if auth_type == "apikey" and api_key is None:
-        raise InvalidRequest("apiKey is required while authType is `apikey`.", param="apiKey")
-    if auth_type == "none" and api_key is not None:
-        raise InvalidRequest("apiKey must not be sent while authType is `none`.", param="apiKey")
-    if auth_type == "none" and not isinstance(provider, Node):
-        raise InvalidRequest(
-            f"apiKey is required: {provider.name} serves nobody without.", param="apiKey"
-        )
-
-
-def _credentials(sealer: Sealer, provider: Provider, api_key: str | None) -> Credentials:
+def _credentials(
+    sealer: Sealer, provider: Provider, fields: ConnectionFields, auth_type: str
+) -> Credentials:
     headers = open_headers(sealer, provider) if isinstance(provider, Node) else {}
-    return Credentials(api_key=api_key, headers=headers)
+    credentials = merge_credentials(Credentials(headers=headers), fields, auth_type)
+    check_credential(provider, auth_type, credentials)
+    return credentials
 
 
 def _found(con: Database, connection_id: str) -> Connection:

@@ -87,6 +87,7 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "base_url": endpoint.base_url,
         "chat_path": endpoint.chat_path,
         "auth": endpoint.auth,
+        "aws": endpoint.aws,
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
         "timeouts": endpoint.timeouts,
@@ -109,7 +110,8 @@ def _prices(provider: Provider, connection: Connection) -> Iterator[tuple[str, d
     yield from (connection.provider_specific.get("prices") or {}).items()
     if isinstance(provider, CatalogueProvider):
         for entry in provider.models:
-            yield entry.id, entry.price.model_dump()
+            if entry.price is not None:
+                yield entry.id, entry.price.model_dump()
     for model in connection.models or ():
         if model.get("price"):
             yield model["id"], model["price"]
