@@ -11,8 +11,8 @@ from fairlead import _core, errors
 from fairlead.control.app import routed_app
 from fairlead.control.openapi import TIERS, openapi_document, openapi_text, shape
 from fairlead.control.settings_reference import settings_reference
-from fairlead.gateway.providers.reference import provider_reference
 from fairlead.errors import KINDS
+from fairlead.gateway.providers.reference import provider_reference
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
