@@ -8,7 +8,8 @@ from fairlead.identity.account_router import router as account
 from fairlead.identity.oidc.router import router as oidc
 from fairlead.identity.pages import router as pages
 from fairlead.identity.router import router as auth
+from fairlead.identity.static_tokens_router import router as static_tokens
 from fairlead.identity.tokens_router import router as tokens
 from fairlead.identity.users_router import router as users
 
-ROUTERS: tuple[APIRouter, ...] = (auth, account, tokens, users, oidc, pages)
+ROUTERS: tuple[APIRouter, ...] = (auth, account, tokens, static_tokens, users, oidc, pages)
