@@ -60,6 +60,7 @@ TIERS: dict[str, list[dict[str, list[str]]]] = {
     "session": [{"session": []}, {"local": []}],
     "account": [{"session": []}, {"local": []}],
     "key": [{"scraping": []}],
+    "own": [],
 }
 
 ERROR_SCHEMA: dict[str, Any] = {

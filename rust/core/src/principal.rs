@@ -150,7 +150,7 @@ impl Principal {
     /// Where no login is asked for, being nobody is a credential, which every page that a browser has open could use. So
     /// what manages must not come from a foreign page.
     pub fn admit_page(&self, tier: Tier, shown: &Credentials<'_>) -> Result<(), Error> {
-        let is_open = matches!(self, Self::Anonymous) && !matches!(tier, Tier::Public | Tier::Inference);
+        let is_open = matches!(self, Self::Anonymous) && !matches!(tier, Tier::Public | Tier::Inference | Tier::Own);
         if is_open && shown.is_of_foreign_page {
             return Err(forbidden(
                 "Without a login, management is for the gateway's own pages and programs, called by `localhost` or an IP address.",
@@ -162,7 +162,7 @@ impl Principal {
     /// Whether the caller may pass a door of this tier. `is_read` says that the method changes nothing.
     pub fn admit(&self, tier: Tier, is_read: bool, snapshot: &Snapshot, require_api_key: bool) -> Result<(), Error> {
         match (tier, self) {
-            (Tier::Public, _)
+            (Tier::Public | Tier::Own, _)
             | (Tier::Key | Tier::Inference, Self::Key(_))
             | (
                 Tier::Inference | Tier::Management | Tier::Admin | Tier::Session | Tier::Account,

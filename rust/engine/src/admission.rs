@@ -12,7 +12,7 @@ use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
-use fairlead_core::routes::{self, Answer, Match, Route, Surface};
+use fairlead_core::routes::{self, Answer, Match, Route, Surface, Tier};
 use fairlead_core::secret::SecretHash;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
@@ -56,8 +56,8 @@ pub struct Forward {
     pub is_tls: bool,
     /// As the caller sent it.
     pub host: Option<HeaderValue>,
-    /// The body is a form and is not looked into.
-    pub is_form: bool,
+    /// The body is a form, or for a room that reads it itself: it is not looked into.
+    pub is_opaque: bool,
 }
 
 /// A request whose body is to be read next.
@@ -131,7 +131,7 @@ fn refuse_head(shared: &Shared, exchange: &Exchange, surface: Surface, request_i
 /// For what is refused before it has a route.
 fn surface_of(path: &str) -> Surface {
     match routes::surface_at(path) {
-        Some(surface @ (Surface::Scraping | Surface::Anthropic)) => surface,
+        Some(surface @ (Surface::Scraping | Surface::Anthropic | Surface::OAuth)) => surface,
         _ if path == "/v1/messages" || path.starts_with("/v1/messages/") => Surface::Anthropic,
         _ if path.starts_with("/v1/") => Surface::OpenAi,
         _ => Surface::Management,
@@ -145,7 +145,7 @@ fn gate(
     request_id: String,
     surface: &mut Surface,
 ) -> Result<Option<Pending>, Error> {
-    let sheet = match inbound::read(inbound) {
+    let mut sheet = match inbound::read(inbound) {
         Ok(sheet) => sheet,
         Err(fault) => {
             refuse_head(shared, exchange, *surface, &request_id, &fault);
@@ -178,12 +178,20 @@ fn gate(
     let ts_ms = clock::unix_ms();
     let live = shared.live.load();
     let require_api_key = shared.config.require_api_key;
-    let principal = on_behalf(shared, &sheet)
-        .map_or_else(
-            || Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms),
-            |key_id| Principal::on_behalf(&live.snapshot, key_id, ts_ms),
-        )
-        .map_err(|fault| route.tier.tell(fault))?;
+    let is_own = route.tier == Tier::Own;
+    if let Some(fault) = sheet.credential_fault.take_if(|_| !is_own) {
+        return Err(fault);
+    }
+    let principal = if is_own {
+        Principal::Anonymous
+    } else {
+        on_behalf(shared, &sheet)
+            .map_or_else(
+                || Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms),
+                |key_id| Principal::on_behalf(&live.snapshot, key_id, ts_ms),
+            )
+            .map_err(|fault| route.tier.tell(fault))?
+    };
     let is_read = matches!(inbound.method, "GET" | "HEAD");
     principal.admit(route.tier, is_read, &live.snapshot, require_api_key)?;
     principal.admit_page(route.tier, &sheet.credentials)?;
@@ -226,7 +234,7 @@ fn gate(
     };
     let forward = (route.answer == Answer::Control).then(|| {
         let is_form = route.takes_form && inbound::is_form(sheet.content_type);
-        Forward { is_form, ..forward(inbound) }
+        Forward { is_opaque: is_form || is_own, ..forward(inbound, is_own) }
     });
     Ok(Some(Pending {
         exchange: Arc::clone(exchange),
@@ -277,6 +285,9 @@ fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
 /// JSON cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
 /// from ours.
 fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+    if route.tier == Tier::Own {
+        return Ok(());
+    }
     if !(route.takes_form && inbound::is_form(sheet.content_type)) {
         return inbound::check_json(sheet.content_type);
     }
@@ -379,8 +390,9 @@ fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, 
 }
 
 /// Copies the head for control: hop-by-hop headers, whatever `Connection` names, our internal names and the credentials
-/// that the gate has used stay behind. The cookie goes along: sign-out needs to know which session ends.
-fn forward(inbound: &Inbound<'_>) -> Forward {
+/// that the gate has used stay behind; a room that judges for itself gets `Authorization`. The cookie goes along: sign-out
+/// needs to know which session ends.
+fn forward(inbound: &Inbound<'_>, is_own: bool) -> Forward {
     let named: Vec<&[u8]> = inbound
         .headers
         .iter()
@@ -390,7 +402,8 @@ fn forward(inbound: &Inbound<'_>) -> Forward {
     let mut headers = HeaderMap::with_capacity(inbound.headers.len() + 6);
     for &(name, value) in inbound.headers {
         let is_named = named.iter().any(|other| other.eq_ignore_ascii_case(name));
-        if is_named || is_dropped(name) {
+        let is_shown = is_own && name == b"authorization";
+        if is_named || (is_dropped(name) && !is_shown) {
             continue;
         }
         if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
@@ -413,7 +426,7 @@ fn forward(inbound: &Inbound<'_>) -> Forward {
             .iter()
             .find(|(name, _)| *name == b"host")
             .and_then(|(_, value)| HeaderValue::from_bytes(value).ok()),
-        is_form: false,
+        is_opaque: false,
     }
 }
 

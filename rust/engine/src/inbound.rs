@@ -34,6 +34,8 @@ pub struct Inbound<'a> {
 #[derive(Debug, Default)]
 pub struct Sheet<'a> {
     pub credentials: Credentials<'a>,
+    /// A credential was shown in a form that is none.
+    pub credential_fault: Option<Error>,
     pub content_type: Option<&'a [u8]>,
     pub content_length: Option<u64>,
     /// A body is announced.
@@ -78,14 +80,17 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
                 if let Some(token) = bearer(value) {
                     show(&mut sheet.credentials, token);
                 } else if !value.is_empty() {
-                    return Err(Error::client(Kind::Unauthenticated, "`Authorization` must be `Bearer <key>`.")
-                        .about("Authorization"));
+                    let message = "`Authorization` must be `Bearer <key>`.";
+                    sheet.credential_fault = Some(Error::client(Kind::Unauthenticated, message).about("Authorization"));
                 }
             }
             b"x-api-key" | b"x-goog-api-key" => {
-                let message = "A key is visible ASCII.";
-                let token = text(value).ok_or_else(|| Error::client(Kind::Unauthenticated, message))?;
-                show(&mut sheet.credentials, token);
+                if let Some(token) = text(value) {
+                    show(&mut sheet.credentials, token);
+                } else {
+                    let message = "A key is visible ASCII.";
+                    sheet.credential_fault = Some(Error::client(Kind::Unauthenticated, message));
+                }
             }
             b"cookie" => {
                 if let Some(found) = cookie(value) {
@@ -303,7 +308,8 @@ mod tests {
         assert!(!read(&inbound(&same)).expect("read").credentials.ambiguous);
         let other = [(&b"host"[..], &b"a"[..]), (b"authorization", b"Bearer k"), (b"x-api-key", b"l")];
         assert!(read(&inbound(&other)).expect("read").credentials.ambiguous);
-        assert_eq!(status(&[(b"host", b"a"), (b"authorization", b"Basic eA==")]), 401);
+        let basic = [(&b"host"[..], &b"a"[..]), (b"authorization", b"Basic eA==")];
+        assert!(read(&inbound(&basic)).expect("read").credential_fault.is_some());
     }
 
     #[test]

@@ -40,6 +40,7 @@ fn tier(tier: Tier) -> &'static str {
         Tier::Session => "session",
         Tier::Account => "account",
         Tier::Key => "key",
+        Tier::Own => "own",
     }
 }
 
@@ -50,6 +51,7 @@ fn surface(surface: Surface) -> &'static str {
         Surface::Gemini => "gemini",
         Surface::Management => "management",
         Surface::Scraping => "scraping",
+        Surface::OAuth => "oauth",
     }
 }
 

@@ -30,6 +30,9 @@ pub enum Tier {
     Account,
     /// A gateway key, always: the scraping API knows no other caller.
     Key,
+    /// Whoever the room behind the door lets in: it judges credentials and origins itself and reads the body as it came.
+    /// For protocols that say in their own words what is wrong.
+    Own,
 }
 
 impl Tier {
@@ -72,6 +75,8 @@ pub enum Surface {
     Management,
     /// `{"success": false, "error": "..."}`.
     Scraping,
+    /// `{"error": "...", "error_description": "..."}`.
+    OAuth,
 }
 
 /// One door.
