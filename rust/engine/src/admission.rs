@@ -131,7 +131,7 @@ fn refuse_head(shared: &Shared, exchange: &Exchange, surface: Surface, request_i
 /// For what is refused before it has a route.
 fn surface_of(path: &str) -> Surface {
     match routes::surface_at(path) {
-        Some(surface @ (Surface::Scraping | Surface::Anthropic)) => surface,
+        Some(surface @ (Surface::Scraping | Surface::Anthropic | Surface::OAuth)) => surface,
         _ if path == "/v1/messages" || path.starts_with("/v1/messages/") => Surface::Anthropic,
         _ if path.starts_with("/v1/") => Surface::OpenAi,
         _ => Surface::Management,

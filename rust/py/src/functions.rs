@@ -51,6 +51,7 @@ fn surface(surface: Surface) -> &'static str {
         Surface::Gemini => "gemini",
         Surface::Management => "management",
         Surface::Scraping => "scraping",
+        Surface::OAuth => "oauth",
     }
 }
 

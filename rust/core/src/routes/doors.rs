@@ -123,6 +123,15 @@ pub(super) const fn admin(
     of_tier(Tier::Admin, management(method, path, body_limit_bytes, summary))
 }
 
+pub(super) const fn oauth(
+    method: &'static str,
+    path: &'static str,
+    body_limit_bytes: usize,
+    summary: &'static str,
+) -> Route {
+    Route { surface: Surface::OAuth, ..delegated(method, path, body_limit_bytes, summary) }
+}
+
 pub(super) const fn scraping(
     method: &'static str,
     path: &'static str,

@@ -75,6 +75,8 @@ pub enum Surface {
     Management,
     /// `{"success": false, "error": "..."}`.
     Scraping,
+    /// `{"error": "...", "error_description": "..."}`.
+    OAuth,
 }
 
 /// One door.

@@ -7,6 +7,7 @@ mod gateway;
 mod health;
 mod identity;
 mod inference;
+mod oauth;
 mod scraping;
 mod webhooks;
 
@@ -19,4 +20,5 @@ pub(super) static PARTS: &[&[Route]] = &[
     webhooks::ROUTES,
     scraping::ROUTES,
     board::ROUTES,
+    oauth::ROUTES,
 ];

@@ -1,0 +1,146 @@
+"""The tables of the authorization server: everything is read once, and written in batches.
+
+A batch is a few statements over lists, however many requests share it: DuckDB's cost is in the
+statement and the commit, not in the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.identity.oauth.records import AccessToken, Client, Code, Grant, RefreshToken
+from fairlead.store.file import Connection
+
+_CLIENT = ("id", "name", "redirect_uri", "created_at_ms", "approved_at_ms")
+_GRANT = ("id", "client_id", "user_id", "resource", "created_at_ms")
+_CODE = (
+    "hash", "grant_id", "client_id", "user_id", "redirect_uri", "challenge", "resource",
+    "expires_at_ms", "is_spent",
+)  # fmt: skip
+_ACCESS = ("hash", "grant_id", "expires_at_ms")
+_REFRESH = ("hash", "grant_id", "generation", "expires_at_ms", "rotated_at_ms")
+
+
+@dataclass(slots=True)
+class Change:
+    """What one request changes, or many of them together."""
+
+    clients: list[Client] = field(default_factory=list)
+    approved: list[str] = field(default_factory=list)
+    grants: list[Grant] = field(default_factory=list)
+    codes: list[Code] = field(default_factory=list)
+    spent: list[str] = field(default_factory=list)
+    access: list[AccessToken] = field(default_factory=list)
+    refresh: list[RefreshToken] = field(default_factory=list)
+    rotated: list[str] = field(default_factory=list)
+    dropped_access: list[str] = field(default_factory=list)
+    dropped_refresh: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    """Grants that end, with all that came of them."""
+    forgotten: list[str] = field(default_factory=list)
+    """Clients that are deleted."""
+
+    def add(self, other: Change) -> None:
+        """Takes another change in. The order of two changes does not matter to the result: what is
+        made has a fresh name, and what ends never comes back.
+        """
+        for name in self.__dataclass_fields__:
+            getattr(self, name).extend(getattr(other, name))
+
+
+@dataclass(slots=True)
+class Kept:
+    """All that is stored."""
+
+    clients: list[Client]
+    grants: list[Grant]
+    codes: list[Code]
+    access: list[AccessToken]
+    refresh: list[RefreshToken]
+
+
+def read_all(con: Connection, at_ms: int) -> Kept:
+    """Everything that has not expired by then; tokens oldest first."""
+
+    def rows(columns: Sequence[str], table: str, rest: str, *values: Any) -> list[Any]:
+        return con.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", [*values]).fetchall()
+
+    return Kept(
+        clients=[Client(*row) for row in rows(_CLIENT, "oauth_clients", "ORDER BY created_at_ms")],
+        grants=[Grant(*row) for row in rows(_GRANT, "oauth_grants", "ORDER BY created_at_ms")],
+        codes=[Code(*row) for row in rows(_CODE, "oauth_codes", "")],
+        access=[
+            AccessToken(*row)
+            for row in rows(
+                _ACCESS, "oauth_access_tokens", "WHERE expires_at_ms > ? ORDER BY 3", at_ms
+            )
+        ],
+        refresh=[
+            RefreshToken(*row)
+            for row in rows(
+                _REFRESH, "oauth_refresh_tokens", "WHERE expires_at_ms > ? ORDER BY 3", at_ms
+            )
+        ],
+    )
+
+
+def apply(con: Connection, change: Change, at_ms: int) -> None:
+    """Writes a change, in the writer."""
+    _insert(con, "oauth_clients", _CLIENT, change.clients)
+    _insert(con, "oauth_grants", _GRANT, change.grants)
+    _insert(con, "oauth_codes", _CODE, change.codes)
+    _insert(con, "oauth_access_tokens", _ACCESS, change.access)
+    _insert(con, "oauth_refresh_tokens", _REFRESH, change.refresh)
+    if change.approved:
+        con.execute(
+            "UPDATE oauth_clients SET approved_at_ms = ? "
+            "WHERE approved_at_ms IS NULL AND id IN (SELECT unnest(?))",
+            [at_ms, change.approved],
+        )
+    if change.spent:
+        con.execute(
+            "UPDATE oauth_codes SET is_spent = true WHERE hash IN (SELECT unnest(?))",
+            [change.spent],
+        )
+    if change.rotated:
+        con.execute(
+            "UPDATE oauth_refresh_tokens SET rotated_at_ms = ? WHERE hash IN (SELECT unnest(?))",
+            [at_ms, change.rotated],
+        )
+    if change.dropped_access:
+        _delete(con, "oauth_access_tokens", "hash", change.dropped_access)
+    if change.dropped_refresh:
+        _delete(con, "oauth_refresh_tokens", "hash", change.dropped_refresh)
+    if change.ended:
+        for table in ("oauth_access_tokens", "oauth_refresh_tokens", "oauth_codes"):
+            _delete(con, table, "grant_id", change.ended)
+        _delete(con, "oauth_grants", "id", change.ended)
+    if change.forgotten:
+        _delete(con, "oauth_clients", "id", change.forgotten)
+
+
+def sweep(con: Connection, at_ms: int, codes_before_ms: int) -> None:
+    """Deletes tokens that have expired by then and codes that expired before the other moment, in
+    the writer.
+    """
+    con.execute("DELETE FROM oauth_access_tokens WHERE expires_at_ms <= ?", [at_ms])
+    con.execute("DELETE FROM oauth_refresh_tokens WHERE expires_at_ms <= ?", [at_ms])
+    con.execute("DELETE FROM oauth_codes WHERE expires_at_ms <= ?", [codes_before_ms])
+
+
+def _insert(con: Connection, table: str, columns: Sequence[str], records: Sequence[Any]) -> None:
+    if not records:
+        return
+    if len(records) == 1:
+        marks = ", ".join("?" * len(columns))
+        values = [getattr(records[0], column) for column in columns]
+    else:
+        marks = ", ".join(["unnest(?)"] * len(columns))
+        values = [[getattr(record, column) for record in records] for column in columns]
+    con.execute(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {marks}", values)
+
+
+def _delete(con: Connection, table: str, column: str, values: list[str]) -> None:
+    con.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))", [values])
