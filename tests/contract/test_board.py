@@ -252,7 +252,11 @@ async def test_a_project_is_not_there_for_others(ada, bo) -> None:
         ("sprints", sprint["sprint"]["id"]),
         ("tags", todo["tags"][0]["id"]),
     ):
-        for method, body in (("GET", None), ("PATCH", {"name": "x", "title": "x"}), ("DELETE", None)):
+        for method, body in (
+            ("GET", None),
+            ("PATCH", {"name": "x", "title": "x"}),
+            ("DELETE", None),
+        ):
             sent = body and {"title" if kind == "todos" else "name": "x"}
             there = await bo.refused(method, f"/{kind}/{record_id}", sent, expect=404)
             assert there == await bo.refused(method, f"/{kind}/{never}", sent, expect=404)

@@ -96,7 +96,9 @@ class ToolClient:
         assert said["iss"] == self.origin
         return said["code"]
 
-    async def post(self, path: str, fields: dict[str, str | None], more: str = "") -> httpx.Response:
+    async def post(
+        self, path: str, fields: dict[str, str | None], more: str = ""
+    ) -> httpx.Response:
         content = urlencode({name: value for name, value in fields.items() if value is not None})
         return await self.http.post(path, content=content + more, headers=self.headers | FORM)
 

@@ -9,6 +9,7 @@ stream for clients that take nothing else.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Collection
 from urllib.parse import urlsplit
 
 import structlog
@@ -35,18 +36,23 @@ EVENTS = "text/event-stream"
 log = structlog.get_logger("fairlead.mcp")
 
 
-def is_foreign(request: HttpRequest, caller: Caller, own: str | None) -> bool:
-    """Whether a page of another origin made this request. `own` is the gateway's own origin."""
+def is_foreign(request: HttpRequest, own: Collection[str | None]) -> bool:
+    """Whether a page of an origin other than these made this request."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         return True
     origins = request.headers.getlist("origin")
     if not origins:
         return False
-    known = {own} - {None}
-    if caller.host is not None and _is_address(caller.host):
-        # A name can be made to mean this machine by whoever owns the name; an address cannot.
-        known.add(f"{caller.scheme}://{caller.host}")
-    return len(origins) > 1 or origins[0] not in known
+    return len(origins) > 1 or origins[0] not in own
+
+
+def origin_by_address(caller: Caller) -> str | None:
+    """The origin of pages that come by an address of this machine: a name can be made to mean it by
+    whoever owns the name, an address cannot.
+    """
+    if caller.host is None or not _is_address(caller.host):
+        return None
+    return f"{caller.scheme}://{caller.host}"
 
 
 def refuse(status: int, **headers: str) -> Response:

@@ -49,7 +49,7 @@ async def _answer(server: Server, request: Request, services: Services, caller: 
         # Behind a proxy that says nothing it is ours to mend; else the caller came by a name that
         # is not the gateway's.
         return refuse(503 if services.config.service_trust_proxy else 421)
-    if is_foreign(request, caller, own):
+    if is_foreign(request, {own}):
         return refuse(403)
     user = await access.resolve(request, caller)
     if isinstance(user, ToolRefusal):

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 
 from fairlead import __version__
 from fairlead.caller import Caller, CallerDep
-from fairlead.mcp.http import EVENTS, JSON, is_foreign, refuse, serve_message
+from fairlead.mcp.http import EVENTS, JSON, is_foreign, origin_by_address, refuse, serve_message
 from fairlead.mcp.message import RpcError, read_object
 from fairlead.mcp.revision import SUPPORTED
 from fairlead.mcp.server import Server, ToolFailed, run_tool
@@ -54,7 +54,7 @@ def static_endpoint(path: str, server: Server) -> APIRouter:
 async def _answer(server: Server, request: Request, services: Services, caller: Caller) -> Response:
     access = services.tool_access
     own = None if access is None else access.origin(request, caller)
-    if is_foreign(request, caller, own):
+    if is_foreign(request, {own, origin_by_address(caller)}):
         return _failed(403, "FORBIDDEN", "A page of another origin may not call this.")
     has_header = "authorization" in request.headers
     person = await _person(request, services, caller)
