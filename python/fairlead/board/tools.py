@@ -274,7 +274,7 @@ TOOLS: tuple[Tool[Any], ...] = (
             member=projects.add_member(con, who, it.project_id, it))),
     ),
     Tool(
-        "members_update", "Change a member's role", "viewer, contributor or maintainer.",
+        "members_update", "Change a member's role", "Gives a member another role: viewer, contributor or maintainer.",
         ChangeMember, OneMember,
         _writer(lambda con, who, it: OneMember(
             member=projects.change_member(con, who, it.member_id, it))),
