@@ -69,7 +69,9 @@ class Server:
     async def resolve(self, *authorization: str, **headers: str) -> ToolUser | ToolRefusal:
         """What the tool endpoint is told."""
         raw = [(b"authorization", value.encode()) for value in authorization]
-        raw += [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        raw += [
+            (name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()
+        ]
         scope = {"type": "http", "method": "POST", "path": "/mcp/rpc", "headers": raw}
         caller = Caller(Principal("anonymous"), "192.0.2.1", "req-1", "http", HOST)
         assert self.services.tool_access is not None

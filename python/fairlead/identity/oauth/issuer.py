@@ -21,7 +21,9 @@ NO_ISSUER = (
     "send X-Forwarded-Host and X-Forwarded-Proto: https"
 )
 
-_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>.*)", re.DOTALL)
+_URI = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>.*)", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
