@@ -76,22 +76,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
         match name {
             b"host" if host.is_some() => return Err(bad_host("There is more than one Host header.")),
             b"host" => host = Some(value),
-            b"authorization" => {
-                if let Some(token) = bearer(value) {
-                    show(&mut sheet.credentials, token);
-                } else if !value.is_empty() {
-                    let message = "`Authorization` must be `Bearer <key>`.";
-                    sheet.credential_fault = Some(Error::client(Kind::Unauthenticated, message).about("Authorization"));
-                }
-            }
-            b"x-api-key" | b"x-goog-api-key" => {
-                if let Some(token) = text(value) {
-                    show(&mut sheet.credentials, token);
-                } else {
-                    let message = "A key is visible ASCII.";
-                    sheet.credential_fault = Some(Error::client(Kind::Unauthenticated, message));
-                }
-            }
+            b"authorization" | b"x-api-key" | b"x-goog-api-key" => show(&mut sheet, name, value),
             b"cookie" => {
                 if let Some(found) = cookie(value) {
                     sheet.credentials.cookie = Some(found);
@@ -163,7 +148,19 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     Ok(sheet)
 }
 
-fn show<'a>(credentials: &mut Credentials<'a>, token: &'a str) {
+/// A key or a token in its header, or what is wrong with it.
+fn show<'a>(sheet: &mut Sheet<'a>, name: &[u8], value: &'a [u8]) {
+    let is_authorization = name == b"authorization";
+    let Some(token) = (if is_authorization { bearer(value) } else { text(value) }) else {
+        if !is_authorization {
+            sheet.credential_fault = Some(Error::client(Kind::Unauthenticated, "A key is visible ASCII."));
+        } else if !value.is_empty() {
+            let message = "`Authorization` must be `Bearer <key>`.";
+            sheet.credential_fault = Some(Error::client(Kind::Unauthenticated, message).about("Authorization"));
+        }
+        return;
+    };
+    let credentials = &mut sheet.credentials;
     match credentials.bearer {
         Some(other) if other != token => credentials.ambiguous = true,
         _ => credentials.bearer = Some(token),
