@@ -13,6 +13,7 @@ from fairlead.identity.oauth.token_router import router as oauth_tokens
 from fairlead.identity.oidc.router import router as oidc
 from fairlead.identity.pages import router as pages
 from fairlead.identity.router import router as auth
+from fairlead.identity.static_tokens_router import router as static_tokens
 from fairlead.identity.tokens_router import router as tokens
 from fairlead.identity.users_router import router as users
 
@@ -20,6 +21,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     auth,
     account,
     tokens,
+    static_tokens,
     users,
     oidc,
     pages,

@@ -1,7 +1,7 @@
 """What identity offers to the room that serves tools: who a tool client acts for, or the refusal in
 the words of the standards.
 
-Control brings the two together (`services.tool_access`). The doors are of the tier `own`: the relay
+Control brings the two together (`services.tool_access`). The doors are of the tier `delegated`: the relay
 resolves no credential there and hands `Authorization` on.
 """
 

@@ -57,8 +57,8 @@ pub struct Forward {
     pub is_tls: bool,
     /// As the caller sent it.
     pub host: Option<HeaderValue>,
-    /// The body is a form, or for a room that reads it itself: it is not looked into.
-    pub is_opaque: bool,
+    /// The body is not looked into: a form, or one that control reads by rules of its own.
+    pub is_unread: bool,
 }
 
 /// A request whose body is to be read next.
@@ -146,14 +146,20 @@ fn gate(
     request_id: String,
     surface: &mut Surface,
 ) -> Result<Option<Pending>, Error> {
-    let mut sheet = match inbound::read(inbound) {
+    let sheet = match inbound::read(inbound) {
         Ok(sheet) => sheet,
         Err(fault) => {
             refuse_head(shared, exchange, *surface, &request_id, &fault);
             return Ok(None);
         }
     };
-    let (route, tail) = match routes::find(inbound.method, inbound.path) {
+    let found = routes::find(inbound.method, inbound.path);
+    let is_delegated = matches!(found, Match::Found { route, .. } if route.tier == Tier::Delegated);
+    if sheet.has_other_scheme && !is_delegated {
+        refuse_head(shared, exchange, *surface, &request_id, &inbound::other_scheme());
+        return Ok(None);
+    }
+    let (route, tail) = match found {
         Match::Found { route, tail } => (route, tail),
         Match::OtherMethod(methods) => {
             answer::other_method(shared, exchange, *surface, &request_id, &methods);
@@ -178,8 +184,7 @@ fn gate(
     }
     let ts_ms = clock::unix_ms();
     let live = shared.live.load();
-    let is_own = route.tier == Tier::Own;
-    let principal = resolve(shared, route, &mut sheet, &live.snapshot, ts_ms)?;
+    let principal = resolve(shared, route, &sheet, &live.snapshot, ts_ms)?;
     let is_read = matches!(inbound.method, "GET" | "HEAD");
     principal.admit(route.tier, is_read, &live.snapshot, shared.config.require_api_key)?;
     principal.admit_page(route.tier, &sheet.credentials)?;
@@ -222,7 +227,7 @@ fn gate(
     };
     let forward = (route.answer == Answer::Control).then(|| {
         let is_form = route.takes_form && inbound::is_form(sheet.content_type);
-        Forward { is_opaque: is_form || is_own, ..forward(inbound, is_own) }
+        Forward { is_unread: is_form || is_delegated, ..forward(inbound, is_delegated) }
     });
     Ok(Some(Pending {
         exchange: Arc::clone(exchange),
@@ -243,19 +248,16 @@ fn gate(
     }))
 }
 
-/// Who calls; nobody yet where the room behind the door finds that out itself.
+/// Who calls; where the room behind the door judges that itself, only whose session it is.
 fn resolve(
     shared: &Shared,
     route: &Route,
-    sheet: &mut Sheet<'_>,
+    sheet: &Sheet<'_>,
     snapshot: &Snapshot,
     ts_ms: u64,
 ) -> Result<Principal, Error> {
-    if route.tier == Tier::Own {
-        return Ok(Principal::Anonymous);
-    }
-    if let Some(fault) = sheet.credential_fault.take() {
-        return Err(fault);
+    if route.tier == Tier::Delegated {
+        return Ok(Principal::of_session(snapshot, &sheet.credentials, ts_ms));
     }
     on_behalf(shared, sheet)
         .map_or_else(
@@ -295,7 +297,7 @@ fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
 /// JSON cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
 /// from ours.
 fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
-    if route.tier == Tier::Own {
+    if route.tier == Tier::Delegated {
         return Ok(());
     }
     if !(route.takes_form && inbound::is_form(sheet.content_type)) {
@@ -400,9 +402,8 @@ fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, 
 }
 
 /// Copies the head for control: hop-by-hop headers, whatever `Connection` names, our internal names and the credentials
-/// that the gate has used stay behind; a room that judges for itself gets `Authorization`. The cookie goes along: sign-out
-/// needs to know which session ends.
-fn forward(inbound: &Inbound<'_>, is_own: bool) -> Forward {
+/// that the gate has used stay behind. The cookie goes along: sign-out needs to know which session ends.
+fn forward(inbound: &Inbound<'_>, with_authorization: bool) -> Forward {
     let named: Vec<&[u8]> = inbound
         .headers
         .iter()
@@ -412,8 +413,7 @@ fn forward(inbound: &Inbound<'_>, is_own: bool) -> Forward {
     let mut headers = HeaderMap::with_capacity(inbound.headers.len() + 6);
     for &(name, value) in inbound.headers {
         let is_named = named.iter().any(|other| other.eq_ignore_ascii_case(name));
-        let is_shown = is_own && name == b"authorization";
-        if is_named || (is_dropped(name) && !is_shown) {
+        if is_named || (is_dropped(name) && !(with_authorization && name == b"authorization")) {
             continue;
         }
         if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
@@ -436,7 +436,7 @@ fn forward(inbound: &Inbound<'_>, is_own: bool) -> Forward {
             .iter()
             .find(|(name, _)| *name == b"host")
             .and_then(|(_, value)| HeaderValue::from_bytes(value).ok()),
-        is_opaque: false,
+        is_unread: false,
     }
 }
 

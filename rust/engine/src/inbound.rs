@@ -34,8 +34,8 @@ pub struct Inbound<'a> {
 #[derive(Debug, Default)]
 pub struct Sheet<'a> {
     pub credentials: Credentials<'a>,
-    /// A credential was shown in a form that is none.
-    pub credential_fault: Option<Error>,
+    /// `Authorization` is there and is no bearer's, which matters where the relay judges it.
+    pub has_other_scheme: bool,
     pub content_type: Option<&'a [u8]>,
     pub content_length: Option<u64>,
     /// A body is announced.
@@ -76,7 +76,18 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
         match name {
             b"host" if host.is_some() => return Err(bad_host("There is more than one Host header.")),
             b"host" => host = Some(value),
-            b"authorization" | b"x-api-key" | b"x-goog-api-key" => show(&mut sheet, name, value),
+            b"authorization" => {
+                if let Some(token) = bearer(value) {
+                    show(&mut sheet.credentials, token);
+                } else if !value.is_empty() {
+                    sheet.has_other_scheme = true;
+                }
+            }
+            b"x-api-key" | b"x-goog-api-key" => {
+                let message = "A key is visible ASCII.";
+                let token = text(value).ok_or_else(|| Error::client(Kind::Unauthenticated, message))?;
+                show(&mut sheet.credentials, token);
+            }
             b"cookie" => {
                 if let Some(found) = cookie(value) {
                     sheet.credentials.cookie = Some(found);
@@ -148,19 +159,12 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     Ok(sheet)
 }
 
-/// A key or a token in its header, or what is wrong with it.
-fn show<'a>(sheet: &mut Sheet<'a>, name: &[u8], value: &'a [u8]) {
-    let is_authorization = name == b"authorization";
-    let Some(token) = (if is_authorization { bearer(value) } else { text(value) }) else {
-        if !is_authorization {
-            sheet.credential_fault = Some(Error::client(Kind::Unauthenticated, "A key is visible ASCII."));
-        } else if !value.is_empty() {
-            let message = "`Authorization` must be `Bearer <key>`.";
-            sheet.credential_fault = Some(Error::client(Kind::Unauthenticated, message).about("Authorization"));
-        }
-        return;
-    };
-    let credentials = &mut sheet.credentials;
+/// What is said of a scheme that is not `Bearer`.
+pub fn other_scheme() -> Error {
+    Error::client(Kind::Unauthenticated, "`Authorization` must be `Bearer <key>`.").about("Authorization")
+}
+
+fn show<'a>(credentials: &mut Credentials<'a>, token: &'a str) {
     match credentials.bearer {
         Some(other) if other != token => credentials.ambiguous = true,
         _ => credentials.bearer = Some(token),
@@ -306,7 +310,8 @@ mod tests {
         let other = [(&b"host"[..], &b"a"[..]), (b"authorization", b"Bearer k"), (b"x-api-key", b"l")];
         assert!(read(&inbound(&other)).expect("read").credentials.ambiguous);
         let basic = [(&b"host"[..], &b"a"[..]), (b"authorization", b"Basic eA==")];
-        assert!(read(&inbound(&basic)).expect("read").credential_fault.is_some());
+        assert!(read(&inbound(&basic)).expect("read").has_other_scheme);
+        assert_eq!(other_scheme().kind.status(), 401);
     }
 
     #[test]

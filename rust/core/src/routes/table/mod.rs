@@ -2,6 +2,7 @@
 
 use super::Route;
 
+mod board;
 mod gateway;
 mod health;
 mod identity;
@@ -18,5 +19,6 @@ pub(super) static PARTS: &[&[Route]] = &[
     identity::ROUTES,
     webhooks::ROUTES,
     scraping::ROUTES,
+    board::ROUTES,
     oauth::ROUTES,
 ];
