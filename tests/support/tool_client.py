@@ -102,7 +102,7 @@ class ToolClient:
         content = urlencode({name: value for name, value in fields.items() if value is not None})
         return await self.http.post(path, content=content + more, headers=self.headers | FORM)
 
-    async def exchange(self, code: str, more: str = "", **bent: str | None) -> httpx.Response:
+    async def exchange(self, code: str, /, more: str = "", **bent: str | None) -> httpx.Response:
         right = {
             "grant_type": "authorization_code",
             "code": code,
@@ -113,7 +113,7 @@ class ToolClient:
         }
         return await self.post("/oauth/token", right | bent, more)
 
-    async def refresh(self, token: str, more: str = "", **bent: str | None) -> httpx.Response:
+    async def refresh(self, token: str, /, more: str = "", **bent: str | None) -> httpx.Response:
         right = {
             "grant_type": "refresh_token",
             "refresh_token": token,

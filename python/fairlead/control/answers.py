@@ -52,6 +52,8 @@ def error_response(
         }
     )
     headers = {"cache-control": "no-store"}
+    if path is not None and path.startswith("/oauth/"):
+        headers["pragma"] = "no-cache"
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)
     return Response(orjson.dumps(body), error.status, headers, "application/json")

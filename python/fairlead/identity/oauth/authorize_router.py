@@ -69,7 +69,10 @@ async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
 async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Response:
     """302 to the client with a code, or with `access_denied`."""
     request = attempt.request
-    if not _is_own_page(request, room.issuer(request, caller)):
+    issuer = room.issuer(request, caller)
+    if issuer is None:
+        return _no_issuer()
+    if not _is_own_page(request, issuer):
         return _said(400, "Invalid request origin", "This was not sent by the gateway's own page.")
     if not is_form(request):
         return _said(400, "Invalid request", "Send the form as the page does.")
@@ -96,7 +99,7 @@ async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
 async def _judge(text: bytes, attempt: Attempt, room: OAuth) -> AuthorizeRequest:
     issuer = room.issuer(attempt.request, attempt.caller)
     if issuer is None:
-        raise _Answered(_said(503, "Not reachable under this address", f"{NO_ISSUER}."))
+        raise _Answered(_no_issuer())
     try:
         return await judge(Parameters.read(text), issuer, room.ledger)
     except Unreadable as error:
@@ -136,10 +139,8 @@ def _here(request: Request) -> str:
     return f"{request.url.path}?{query}"
 
 
-def _is_own_page(request: Request, issuer: Issuer | None) -> bool:
+def _is_own_page(request: Request, issuer: Issuer) -> bool:
     """Whether the form was sent by a page of ours: `Origin` says so, else `Referer`; silence does not."""
-    if issuer is None:
-        return False
     origins = request.headers.getlist("origin")
     if origins:
         return origins == [issuer.origin]
@@ -151,6 +152,10 @@ def _is_own_page(request: Request, issuer: Issuer | None) -> bool:
     except ValueError:
         return False
     return f"{parts.scheme}://{parts.netloc}" == issuer.origin
+
+
+def _no_issuer() -> Response:
+    return _said(503, "Not reachable under this address", f"The gateway is {NO_ISSUER}.")
 
 
 def _said(status: int, title: str, text: str) -> Response:

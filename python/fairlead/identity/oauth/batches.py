@@ -12,7 +12,6 @@ from functools import partial
 
 from fairlead.errors import Overloaded
 from fairlead.identity.oauth.table import Change, apply
-from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 
@@ -49,9 +48,8 @@ class Batches:
                 whole = Change()
                 for change, _ in batch:
                     whole.add(change)
-                at_ms = now_ms()
                 try:
-                    await self._database.write(partial(_apply, whole, at_ms))
+                    await self._database.write(partial(_apply, whole))
                 except BaseException as error:
                     self.is_behind = True
                     batch += self._waiting
@@ -65,8 +63,8 @@ class Batches:
             self._writing = None
 
 
-def _apply(change: Change, at_ms: int, con: Connection) -> None:
-    apply(con, change, at_ms)
+def _apply(change: Change, con: Connection) -> None:
+    apply(con, change)
 
 
 def _settle(batch: list[tuple[Change, asyncio.Future[None]]], error: BaseException | None) -> None:

@@ -177,7 +177,7 @@ class Ledger:
         change = Change(codes=[code])
         if client.approved_at_ms is None:
             client.approved_at_ms = at_ms
-            change.approved.append(client.id)
+            change.approved.append(client)
         await self._batches.store(change)
         return text
 
@@ -240,7 +240,7 @@ class Ledger:
         change = Change()
         if token.rotated_at_ms is None:
             token.rotated_at_ms = at_ms
-            change.rotated.append(token.hash)
+            change.rotated.append(token)
             issued = Issued(
                 self._mint_access(grant, at_ms, change), self._mint_refresh(grant, at_ms, change)
             )

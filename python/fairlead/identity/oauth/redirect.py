@@ -12,6 +12,7 @@ MAX_BYTES = 2048
 
 # A browser and we must read the address alike.
 _UNCLEAR = re.compile(r'[\x00-\x20\x7f\\<>"^`{|}\u2028\u2029]')
+_HOST = re.compile(r"[\w.~-]+")
 _KEPT = "!#$%&'()*+,/:;=?@[]~"
 
 
@@ -82,6 +83,10 @@ def _split(uri: str) -> SplitResult | None:
         parts = urlsplit(uri)
         # Reading the port judges it; a colon without one has two readings.
         if parts.port == 0 or parts.netloc.endswith(":"):
+            return None
+        if "[" in parts.netloc:
+            ipaddress.IPv6Address(parts.hostname or "")
+        elif parts.hostname and _HOST.fullmatch(parts.hostname) is None:
             return None
     except ValueError:
         return None

@@ -28,13 +28,13 @@ class Change:
     """What one request changes, or many of them together."""
 
     clients: list[Client] = field(default_factory=list)
-    approved: list[str] = field(default_factory=list)
+    approved: list[Client] = field(default_factory=list)
     grants: list[Grant] = field(default_factory=list)
     codes: list[Code] = field(default_factory=list)
     spent: list[str] = field(default_factory=list)
     access: list[AccessToken] = field(default_factory=list)
     refresh: list[RefreshToken] = field(default_factory=list)
-    rotated: list[str] = field(default_factory=list)
+    rotated: list[RefreshToken] = field(default_factory=list)
     dropped_access: list[str] = field(default_factory=list)
     dropped_refresh: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ def read_all(con: Connection, at_ms: int) -> Kept:
     )
 
 
-def apply(con: Connection, change: Change, at_ms: int) -> None:
+def apply(con: Connection, change: Change) -> None:
     """Writes a change, in the writer."""
     _insert(con, "oauth_clients", _CLIENT, change.clients)
     _insert(con, "oauth_grants", _GRANT, change.grants)
@@ -95,9 +95,12 @@ def apply(con: Connection, change: Change, at_ms: int) -> None:
     _insert(con, "oauth_refresh_tokens", _REFRESH, change.refresh)
     if change.approved:
         con.execute(
-            "UPDATE oauth_clients SET approved_at_ms = ? "
-            "WHERE approved_at_ms IS NULL AND id IN (SELECT unnest(?))",
-            [at_ms, change.approved],
+            "UPDATE oauth_clients SET approved_at_ms = n.at "
+            "FROM (SELECT unnest(?) AS id, unnest(?) AS at) n WHERE oauth_clients.id = n.id",
+            [
+                [each.id for each in change.approved],
+                [each.approved_at_ms for each in change.approved],
+            ],
         )
     if change.spent:
         con.execute(
@@ -106,8 +109,13 @@ def apply(con: Connection, change: Change, at_ms: int) -> None:
         )
     if change.rotated:
         con.execute(
-            "UPDATE oauth_refresh_tokens SET rotated_at_ms = ? WHERE hash IN (SELECT unnest(?))",
-            [at_ms, change.rotated],
+            "UPDATE oauth_refresh_tokens SET rotated_at_ms = n.at "
+            "FROM (SELECT unnest(?) AS hash, unnest(?) AS at) n "
+            "WHERE oauth_refresh_tokens.hash = n.hash",
+            [
+                [each.hash for each in change.rotated],
+                [each.rotated_at_ms for each in change.rotated],
+            ],
         )
     if change.dropped_access:
         _delete(con, "oauth_access_tokens", "hash", change.dropped_access)
