@@ -42,7 +42,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with start_gateway(tmp_path_factory.mktemp("plain-oauth"), INITIAL_PASSWORD=PASSWORD) as running:
+    with start_gateway(
+        tmp_path_factory.mktemp("plain-oauth"), INITIAL_PASSWORD=PASSWORD
+    ) as running:
         yield running
         running.assert_keeps_secrets()
 
@@ -234,9 +236,7 @@ def test_a_strict_reader_of_the_standards_passes(plain: Gateway) -> None:
     session = sign_in(plain)
     registered, asked = "http://127.0.0.1:1/callback", "http://127.0.0.1:50123/callback"
     command = ["node", "oauth_client.mjs", plain.url, session, registered, asked]
-    ran = subprocess.run(
-        command, cwd=NODE, capture_output=True, text=True, timeout=60, check=False
-    )
+    ran = subprocess.run(command, cwd=NODE, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
     said = json.loads(ran.stdout)
     assert said == {"expires_in": 3600, "token_type": "bearer", "refused": "invalid_grant"}
