@@ -17,7 +17,9 @@ from fairlead.identity.static_tokens_router import router as static_tokens
 from fairlead.identity.tokens_router import router as tokens
 from fairlead.identity.users_router import router as users
 
+# What programs ask for most stands first: routes are tried in order.
 ROUTERS: tuple[APIRouter, ...] = (
+    oauth_tokens,
     auth,
     account,
     tokens,
@@ -28,6 +30,5 @@ ROUTERS: tuple[APIRouter, ...] = (
     metadata,
     registration,
     authorize,
-    oauth_tokens,
     grants,
 )

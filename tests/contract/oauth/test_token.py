@@ -16,6 +16,10 @@ from .conftest import ORIGIN, PASSWORD
 pytestmark = pytest.mark.anyio
 
 
+ACCESS = "oauth_tokens WHERE generation IS NULL"
+REFRESH = "oauth_tokens WHERE generation IS NOT NULL"
+
+
 async def count(server, table: str) -> int:
     def work(con: Connection) -> int:
         row = con.execute(f"SELECT count(*) FROM {table}").fetchone()
@@ -150,7 +154,7 @@ async def test_codes_and_tokens_end_in_time(server, tool, session, clock) -> Non
     clock.ms += records.REFRESH_LIFETIME_MS - 3_600_000
     assert_fault(await tool.refresh(issued["refresh_token"]), 400, "invalid_grant")
     await server.room.ledger.sweep()
-    for table in ("oauth_access_tokens", "oauth_refresh_tokens", "oauth_codes", "oauth_grants"):
+    for table in ("oauth_tokens", "oauth_codes", "oauth_grants"):
         assert await count(server, table) == 0
 
 
@@ -173,7 +177,7 @@ async def test_of_fifty_requests_with_one_code_one_succeeds(server, tool, sessio
     for answer in answers:
         if answer.status_code == 400:
             assert_fault(answer, 400, "invalid_grant")
-    assert await count(server, "oauth_refresh_tokens") <= 1
+    assert await count(server, REFRESH) <= 1
 
 
 async def test_rotation_and_its_grace(server, tool, session, clock) -> None:
@@ -237,8 +241,8 @@ async def test_only_so_many_tokens_of_one_approval_live(server, tool, session, m
         issued.append((await tool.refresh(issued[-1]["refresh_token"])).json())
     alive = [await server.counts(one["access_token"]) for one in issued]
     assert alive == [False, False, False, True, True]
-    assert await count(server, "oauth_access_tokens") == 2
-    assert await count(server, "oauth_refresh_tokens") == 3
+    assert await count(server, ACCESS) == 2
+    assert await count(server, REFRESH) == 3
 
 
 async def test_the_sixty_first_in_a_minute_is_too_many(server, tool, session) -> None:

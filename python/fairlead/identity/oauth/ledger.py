@@ -98,9 +98,11 @@ class Ledger:
                 grant.access.append(access.hash)
         for refresh in kept.refresh:
             if grant := self._grants.get(refresh.grant_id):
+                if refresh.generation == grant.generation + 1 and grant.refresh:
+                    self._refresh[grant.refresh[-1]].rotated_at_ms = refresh.created_at_ms
                 self._refresh[refresh.hash] = refresh
                 grant.refresh.append(refresh.hash)
-                grant.generation = max(grant.generation, refresh.generation)
+                grant.generation = refresh.generation
 
     async def sweep(self) -> None:
         """Forgets what has expired, approvals that nothing is left of, and clients that nobody
@@ -240,7 +242,6 @@ class Ledger:
         change = Change()
         if token.rotated_at_ms is None:
             token.rotated_at_ms = at_ms
-            change.rotated.append(token)
             issued = Issued(
                 self._mint_access(grant, at_ms, change), self._mint_refresh(grant, at_ms, change)
             )
@@ -270,7 +271,7 @@ class Ledger:
             self._end(grant, change)
         else:
             self._drop_access(digest)
-            change.dropped_access.append(digest)
+            change.dropped.append(digest)
         await self._batches.store(change)
 
     async def granted(self, text: str, resource: str) -> tuple[Grant, AccessToken] | None:
@@ -310,10 +311,10 @@ class Ledger:
 
     def _mint_access(self, grant: Grant, at_ms: int, change: Change) -> str:
         text = secrets.token_urlsafe(32)
-        token = AccessToken(_core.hash_secret(text), grant.id, at_ms + ACCESS_LIFETIME_MS)
+        token = AccessToken(_core.hash_secret(text), grant.id, at_ms, at_ms + ACCESS_LIFETIME_MS)
         for old in grant.access[: max(0, len(grant.access) - ACCESS_PER_GRANT_MAX + 1)]:
             self._drop_access(old)
-            change.dropped_access.append(old)
+            change.dropped.append(old)
         self._access[token.hash] = token
         grant.access.append(token.hash)
         change.access.append(token)
@@ -323,12 +324,12 @@ class Ledger:
         text = secrets.token_urlsafe(32)
         grant.generation += 1
         token = RefreshToken(
-            _core.hash_secret(text), grant.id, grant.generation, at_ms + REFRESH_LIFETIME_MS
+            _core.hash_secret(text), grant.id, grant.generation, at_ms, at_ms + REFRESH_LIFETIME_MS
         )
         for old in grant.refresh[: max(0, len(grant.refresh) - REFRESH_PER_GRANT_MAX + 1)]:
             self._refresh.pop(old)
             grant.refresh.remove(old)
-            change.dropped_refresh.append(old)
+            change.dropped.append(old)
         self._refresh[token.hash] = token
         grant.refresh.append(token.hash)
         change.refresh.append(token)

@@ -51,16 +51,20 @@ class AccessToken:
 
     hash: str
     grant_id: str
+    created_at_ms: int
     expires_at_ms: int
 
 
 @dataclass(slots=True)
 class RefreshToken:
-    """A refresh token, by its hash. `generation` counts the rotations of its grant."""
+    """A refresh token, by its hash. `generation` counts the rotations of its grant; it was rotated
+    when the next one was made.
+    """
 
     hash: str
     grant_id: str
     generation: int
+    created_at_ms: int
     expires_at_ms: int
     rotated_at_ms: int | None = None
 

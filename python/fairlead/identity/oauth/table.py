@@ -19,8 +19,7 @@ _CODE = (
     "hash", "grant_id", "client_id", "user_id", "redirect_uri", "challenge", "resource",
     "expires_at_ms", "is_spent",
 )  # fmt: skip
-_ACCESS = ("hash", "grant_id", "expires_at_ms")
-_REFRESH = ("hash", "grant_id", "generation", "expires_at_ms", "rotated_at_ms")
+_TOKEN = ("hash", "grant_id", "generation", "created_at_ms", "expires_at_ms")
 
 
 @dataclass(slots=True)
@@ -34,9 +33,8 @@ class Change:
     spent: list[str] = field(default_factory=list)
     access: list[AccessToken] = field(default_factory=list)
     refresh: list[RefreshToken] = field(default_factory=list)
-    rotated: list[RefreshToken] = field(default_factory=list)
-    dropped_access: list[str] = field(default_factory=list)
-    dropped_refresh: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    """Tokens that end alone."""
     ended: list[str] = field(default_factory=list)
     """Grants that end, with all that came of them."""
     forgotten: list[str] = field(default_factory=list)
@@ -67,22 +65,15 @@ def read_all(con: Connection, at_ms: int) -> Kept:
     def rows(columns: Sequence[str], table: str, rest: str, *values: Any) -> list[Any]:
         return con.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", [*values]).fetchall()
 
+    tokens = rows(
+        _TOKEN, "oauth_tokens", "WHERE expires_at_ms > ? ORDER BY generation, created_at_ms", at_ms
+    )
     return Kept(
         clients=[Client(*row) for row in rows(_CLIENT, "oauth_clients", "ORDER BY created_at_ms")],
         grants=[Grant(*row) for row in rows(_GRANT, "oauth_grants", "ORDER BY created_at_ms")],
         codes=[Code(*row) for row in rows(_CODE, "oauth_codes", "")],
-        access=[
-            AccessToken(*row)
-            for row in rows(
-                _ACCESS, "oauth_access_tokens", "WHERE expires_at_ms > ? ORDER BY 3", at_ms
-            )
-        ],
-        refresh=[
-            RefreshToken(*row)
-            for row in rows(
-                _REFRESH, "oauth_refresh_tokens", "WHERE expires_at_ms > ? ORDER BY 3", at_ms
-            )
-        ],
+        access=[AccessToken(row[0], row[1], row[3], row[4]) for row in tokens if row[2] is None],
+        refresh=[RefreshToken(*row) for row in tokens if row[2] is not None],
     )
 
 
@@ -91,8 +82,15 @@ def apply(con: Connection, change: Change) -> None:
     _insert(con, "oauth_clients", _CLIENT, change.clients)
     _insert(con, "oauth_grants", _GRANT, change.grants)
     _insert(con, "oauth_codes", _CODE, change.codes)
-    _insert(con, "oauth_access_tokens", _ACCESS, change.access)
-    _insert(con, "oauth_refresh_tokens", _REFRESH, change.refresh)
+    tokens: list[tuple[Any, ...]] = [
+        (each.hash, each.grant_id, None, each.created_at_ms, each.expires_at_ms)
+        for each in change.access
+    ]
+    tokens += [
+        (each.hash, each.grant_id, each.generation, each.created_at_ms, each.expires_at_ms)
+        for each in change.refresh
+    ]
+    _insert_rows(con, "oauth_tokens", _TOKEN, tokens)
     if change.approved:
         con.execute(
             "UPDATE oauth_clients SET approved_at_ms = n.at "
@@ -107,22 +105,10 @@ def apply(con: Connection, change: Change) -> None:
             "UPDATE oauth_codes SET is_spent = true WHERE hash IN (SELECT unnest(?))",
             [change.spent],
         )
-    if change.rotated:
-        con.execute(
-            "UPDATE oauth_refresh_tokens SET rotated_at_ms = n.at "
-            "FROM (SELECT unnest(?) AS hash, unnest(?) AS at) n "
-            "WHERE oauth_refresh_tokens.hash = n.hash",
-            [
-                [each.hash for each in change.rotated],
-                [each.rotated_at_ms for each in change.rotated],
-            ],
-        )
-    if change.dropped_access:
-        _delete(con, "oauth_access_tokens", "hash", change.dropped_access)
-    if change.dropped_refresh:
-        _delete(con, "oauth_refresh_tokens", "hash", change.dropped_refresh)
+    if change.dropped:
+        _delete(con, "oauth_tokens", "hash", change.dropped)
     if change.ended:
-        for table in ("oauth_access_tokens", "oauth_refresh_tokens", "oauth_codes"):
+        for table in ("oauth_tokens", "oauth_codes"):
             _delete(con, table, "grant_id", change.ended)
         _delete(con, "oauth_grants", "id", change.ended)
     if change.forgotten:
@@ -133,20 +119,22 @@ def sweep(con: Connection, at_ms: int, codes_before_ms: int) -> None:
     """Deletes tokens that have expired by then and codes that expired before the other moment, in
     the writer.
     """
-    con.execute("DELETE FROM oauth_access_tokens WHERE expires_at_ms <= ?", [at_ms])
-    con.execute("DELETE FROM oauth_refresh_tokens WHERE expires_at_ms <= ?", [at_ms])
+    con.execute("DELETE FROM oauth_tokens WHERE expires_at_ms <= ?", [at_ms])
     con.execute("DELETE FROM oauth_codes WHERE expires_at_ms <= ?", [codes_before_ms])
 
 
 def _insert(con: Connection, table: str, columns: Sequence[str], records: Sequence[Any]) -> None:
-    if not records:
+    rows = [tuple(getattr(record, column) for column in columns) for record in records]
+    _insert_rows(con, table, columns, rows)
+
+
+def _insert_rows(
+    con: Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    if not rows:
         return
-    if len(records) == 1:
-        marks = ", ".join("?" * len(columns))
-        values = [getattr(records[0], column) for column in columns]
-    else:
-        marks = ", ".join(["unnest(?)"] * len(columns))
-        values = [[getattr(record, column) for record in records] for column in columns]
+    marks = ", ".join(["unnest(?)"] * len(columns))
+    values = [list(column) for column in zip(*rows, strict=True)]
     con.execute(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {marks}", values)
 
 

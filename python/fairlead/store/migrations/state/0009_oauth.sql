@@ -29,17 +29,12 @@ CREATE TABLE oauth_codes (
     is_spent BOOLEAN NOT NULL
 );
 
-CREATE TABLE oauth_access_tokens (
+-- Access tokens have no generation. A refresh token is rotated once its grant has the next generation, so a rotation only
+-- adds rows. Rotated ones stay until they expire: whoever shows one again ends its grant.
+CREATE TABLE oauth_tokens (
     hash VARCHAR NOT NULL,
     grant_id VARCHAR NOT NULL,
+    generation INTEGER,
+    created_at_ms BIGINT NOT NULL,
     expires_at_ms BIGINT NOT NULL
-);
-
--- Rotated ones stay until they expire: whoever shows one again ends its grant.
-CREATE TABLE oauth_refresh_tokens (
-    hash VARCHAR NOT NULL,
-    grant_id VARCHAR NOT NULL,
-    generation INTEGER NOT NULL,
-    expires_at_ms BIGINT NOT NULL,
-    rotated_at_ms BIGINT
 );
