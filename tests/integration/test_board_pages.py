@@ -303,7 +303,6 @@ def test_pictures_for_the_documentation(
     project_id = seed(owner, gateway)
     for name, path, options in (
         ("board-kanban", f"/board/{project_id}", {}),
-        ("board-kanban-dark", f"/board/{project_id}", {"color_scheme": "dark"}),
         ("board-list", f"/board/{project_id}/list", {}),
         ("board-settings", f"/board/{project_id}/settings", {}),
         (

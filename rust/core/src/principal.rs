@@ -339,6 +339,27 @@ mod tests {
     }
 
     #[test]
+    fn where_control_judges_a_session_is_told_whatever_else_was_shown() {
+        let json = format!(
+            r#"{{"version": 1, "sessions": [{{"hash": "{}", "user_id": "u", "expires_at_ms": 10, "manages": false}}]}}"#,
+            SecretHash::of(b"c").to_hex()
+        );
+        let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+        let shown = Credentials {
+            bearer: Some("sk-fl-no-key"),
+            cookie: Some("c"),
+            local_token: Some("no token"),
+            is_cross_site: true,
+            ..Credentials::default()
+        };
+        let who = Principal::of_session(&snapshot, &shown, 9);
+        assert_eq!(who.to_header(), r#"{"kind":"session","id":"u","scopes":[]}"#);
+        assert!(who.admit(Tier::Delegated, false, &snapshot, true).is_ok());
+        assert!(matches!(Principal::of_session(&snapshot, &shown, 10), Principal::Anonymous));
+        assert!(matches!(Principal::of_session(&snapshot, &Credentials::default(), 9), Principal::Anonymous));
+    }
+
+    #[test]
     fn an_access_token_counts_until_it_expires() {
         let text = "flm_x";
         let json = format!(
