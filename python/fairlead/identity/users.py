@@ -168,6 +168,7 @@ def delete_user(con: Connection, user_id: str) -> None:
         "recovery_codes",
         "login_challenges",
         "static_tokens",
+        "board_members",
     ):
         con.execute(f"DELETE FROM {table} WHERE user_id = ?", [user_id])
     con.execute("DELETE FROM management_tokens WHERE created_by = ?", [user_id])
