@@ -77,10 +77,11 @@ bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways 
 	PEERS_DIR=$(PEERS_DIR) $(BIN)/python benches/load/run.py $(BENCH_FLAGS)
 
 .PHONY: reference
-reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes and settings.
+reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes, settings and tools.
 	$(BIN)/python -m fairlead.control.openapi docs/reference/openapi.json
 	$(BIN)/python -m fairlead.control.settings_reference docs/reference/settings.md
 	$(BIN)/python -m fairlead.gateway.providers.reference docs/reference/providers.md
+	$(BIN)/python -m fairlead.control.tools_reference docs/reference/tools.md
 
 .PHONY: lock
 lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a week.

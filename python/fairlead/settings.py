@@ -151,6 +151,14 @@ class ServeFields(BaseModel):
         "and webhooks delivered; metadata addresses never.",
     )
 
+    oauth_refresh_grace_s: float = Field(
+        10.0,
+        ge=0,
+        le=300,
+        description="Seconds in which a refresh token that was just rotated still gets an access "
+        "token, so that two windows of one client do not sign each other out; 0 is strict.",
+    )
+
     service_oidc_issuer: str | None = Field(
         None,
         max_length=2048,

@@ -161,6 +161,8 @@ def test_every_credential_at_every_door(
         method, path, tier = route["method"], route["path"], route["tier"]
         if path in ("/healthz", "/readyz"):  # answered before anybody is looked at
             continue
+        if tier == "delegated":  # the room behind the door has its own tests
+            continue
         expected = (reading if method == "GET" else changing)[TIERS.index(tier)]
         found = knock(client, method, path, credentials[who])
         if found != expected:
@@ -170,7 +172,7 @@ def test_every_credential_at_every_door(
 
 def test_the_table_is_whole(credentials: dict[str, dict[str, str]]) -> None:
     assert set(credentials) == set(POWERS)
-    assert {route["tier"] for route in _core.routes()} == set(TIERS)
+    assert {route["tier"] for route in _core.routes()} == {*TIERS, "delegated"}
 
 
 SECURITY = [

@@ -33,6 +33,8 @@ def error_response(
     body: dict[str, object] = (
         {"success": False, "error": error.message, **error.extra}
         if path is not None and is_scraping(path)
+        else _oauth_body(error)
+        if path is not None and path.startswith("/oauth/")
         else {
             "error": {
                 "message": error.message,
@@ -45,9 +47,18 @@ def error_response(
         }
     )
     headers = {"cache-control": "no-store"}
+    if path is not None and path.startswith("/oauth/"):
+        headers["pragma"] = "no-cache"
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)
     return Response(orjson.dumps(body), error.status, headers, "application/json")
+
+
+def _oauth_body(error: FairleadError) -> dict[str, object]:
+    code = "server_error" if error.status >= 500 else "invalid_request"
+    if error.status == 503:
+        code = "temporarily_unavailable"
+    return {"error": code, "error_description": re.sub(r'["\\\\]', "'", error.message)}
 
 
 def is_scraping(path: str) -> bool:

@@ -30,6 +30,7 @@ from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
 from fairlead.identity.local_token import local_token_hash
+from fairlead.identity.oauth.room import open_oauth
 from fairlead.identity.oidc.provider import Provider
 from fairlead.identity.operator import SignedInOperator
 from fairlead.identity.sign_in import SignIn
@@ -108,6 +109,7 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         services.snapshot_version = lambda: publisher.current.version
         sign_in = SignIn(provider=Provider.of(config))
         services.operator = SignedInOperator(services, sign_in)
+        services.tool_access = await open_oauth(services)
         if config.initial_password is not None:
             await services.state.database.write(ensure_owner)
         app.state.services = services

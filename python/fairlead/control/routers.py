@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from fairlead.board.pages import router as board_pages
+from fairlead.board.router import router as board
+from fairlead.control.tools import ROUTERS as TOOL_ENDPOINTS
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.health.router import router as health
@@ -46,6 +49,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     scrape_jobs,
     scrape_sites,
     health,
+    board,
+    board_pages,
+    *TOOL_ENDPOINTS,
 )
 TASKS: tuple[BackgroundTask, ...] = (
     *IDENTITY_TASKS,

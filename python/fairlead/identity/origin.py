@@ -5,13 +5,15 @@ holds is the gateway's origin, and if none does there is none.
 
 1. `SERVICE_PUBLIC_BASE_URL`.
 2. The caller came by https to this process: `Host`.
-3. `SERVICE_TRUST_PROXY`: exactly one `X-Forwarded-Proto: https` and one `X-Forwarded-Host`.
+3. `SERVICE_TRUST_PROXY`: exactly one `X-Forwarded-Proto: https` (or, without that header, one
+   `CF-Visitor` that says so) and one `X-Forwarded-Host`.
 4. The caller came by http to a loopback `Host`.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from urllib.parse import urlsplit
 
@@ -24,7 +26,12 @@ _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{
 
 
 def public_origin(request: Request, caller: Caller, config: ServeFields) -> str | None:
-    """`scheme://host[:port]`, or None when nothing trustworthy says it."""
+    """`scheme://host[:port]` in lower case, or None when nothing trustworthy says it."""
+    origin = _named_origin(request, caller, config)
+    return None if origin is None else origin.lower()
+
+
+def _named_origin(request: Request, caller: Caller, config: ServeFields) -> str | None:
     if config.service_public_base_url is not None:
         parts = urlsplit(config.service_public_base_url)
         return f"{parts.scheme}://{parts.netloc}"
@@ -32,9 +39,7 @@ def public_origin(request: Request, caller: Caller, config: ServeFields) -> str 
         return f"https://{caller.host}" if _is_host(caller.host) else None
     if config.service_trust_proxy:
         host = _only(request, "x-forwarded-host")
-        if _only(request, "x-forwarded-proto") == "https" and _is_host(host):
-            return f"https://{host}"
-        return None
+        return f"https://{host}" if _is_forwarded_https(request) and _is_host(host) else None
     return f"http://{caller.host}" if _is_loopback(caller.host) else None
 
 
@@ -55,9 +60,7 @@ def is_https(request: Request, caller: Caller, config: ServeFields) -> bool:
     """Whether the caller's own end of the way is https, so that cookies may be `Secure`."""
     if caller.scheme == "https":
         return True
-    if config.service_trust_proxy:
-        return _only(request, "x-forwarded-proto") == "https"
-    return False
+    return config.service_trust_proxy and _is_forwarded_https(request)
 
 
 def address_of(request: Request, caller: Caller, config: ServeFields) -> str:
@@ -69,6 +72,17 @@ def address_of(request: Request, caller: Caller, config: ServeFields) -> str:
         except ValueError:
             return caller.peer
     return caller.peer
+
+
+def _is_forwarded_https(request: Request) -> bool:
+    if "x-forwarded-proto" in request.headers:
+        return _only(request, "x-forwarded-proto") == "https"
+    visitors = request.headers.getlist("cf-visitor")
+    try:
+        said = json.loads(visitors[0]) if len(visitors) == 1 else None
+    except ValueError:
+        return False
+    return isinstance(said, dict) and said.get("scheme") == "https"
 
 
 def _only(request: Request, name: str) -> str | None:

@@ -35,8 +35,8 @@ FIELDS_MAX = 20
 RETURN_TO = Annotated[str | None, Query(max_length=4096)]
 SHORT = Annotated[str | None, Query(max_length=64)]
 
-_STYLE = (TEMPLATES / "page.css").read_text(encoding="utf-8")
-_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+STYLE = (TEMPLATES / "page.css").read_text(encoding="utf-8")
+_STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": (
@@ -192,7 +192,7 @@ def _login(attempt: Attempt, return_to: str, status: int = 200, **fields: Any) -
 
 
 def _page(name: str, status: int = 200, **fields: Any) -> HTMLResponse:
-    text = _pages.get_template(name).render(style=_STYLE, **fields)
+    text = _pages.get_template(name).render(style=STYLE, **fields)
     return HTMLResponse(text, status, HEADERS)
 
 

@@ -112,6 +112,12 @@ def list_sessions(con: Connection, user_id: str | None) -> list[StoredSession]:
     return [StoredSession(*row) for row in rows]
 
 
+def find_session(con: Connection, digest: str, at_ms: int) -> StoredSession | None:
+    """The session whose token has this hash, unless it has expired by then."""
+    row = con.execute(f"{_SELECT} WHERE hash = ? AND expires_at_ms > ?", [digest, at_ms]).fetchone()
+    return None if row is None else StoredSession(*row)
+
+
 def sweep_sessions(con: Connection, at_ms: int) -> int:
     """Deletes sessions that have expired by then, in the writer; returns how many."""
     return len(

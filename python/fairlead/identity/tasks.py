@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from fairlead.identity.oauth.tasks import TASKS as OAUTH_TASKS
 from fairlead.identity.sessions import sweep_sessions
 from fairlead.moment import now_ms
 from fairlead.store.services import BackgroundTask, Services
@@ -18,4 +19,4 @@ async def _sweep(services: Services) -> None:
         await asyncio.sleep(SWEEP_EVERY_S)
 
 
-TASKS = (BackgroundTask("session-sweep", _sweep),)
+TASKS = (BackgroundTask("session-sweep", _sweep), *OAUTH_TASKS)

@@ -162,7 +162,14 @@ def set_password_hash(con: Connection, user_id: str, password_hash: str) -> None
 
 def delete_user(con: Connection, user_id: str) -> None:
     """Removes a user and all that is theirs, in the writer."""
-    for table in ("sessions", "oidc_identities", "recovery_codes", "login_challenges"):
+    for table in (
+        "sessions",
+        "oidc_identities",
+        "recovery_codes",
+        "login_challenges",
+        "static_tokens",
+        "board_members",
+    ):
         con.execute(f"DELETE FROM {table} WHERE user_id = ?", [user_id])
     con.execute("DELETE FROM management_tokens WHERE created_by = ?", [user_id])
     con.execute("DELETE FROM users WHERE id = ?", [user_id])

@@ -20,6 +20,7 @@ from fairlead.egress import Egress
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database, Work
 from fairlead.store.state import State
+from fairlead.store.tool_access import ToolAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class Services:
     tasks: Callable[[], list[TaskReport]] = field(default=list)
     snapshot_version: Callable[[], int] = field(default=int)
     operator: Operator | None = None
+    tool_access: ToolAccess | None = None
     rooms: dict[type, object] = field(default_factory=dict)
     """What a room keeps for the life of the process, under its own class."""
 

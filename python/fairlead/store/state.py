@@ -34,13 +34,16 @@ KEY_CHECK = "key_check"
 
 
 class State:
-    """The state database with what makes a change count."""
+    """The state database with what makes a change count. `changes` grows with each: whoever keeps
+    what was read compares it.
+    """
 
     def __init__(self, database: Database, sealer: Sealer) -> None:
         self.database = database
         self.sealer = sealer
         self._publish: Callable[[], Awaitable[None]] | None = None
         self._watchers: list[asyncio.Event] = []
+        self.changes = 0
 
     def on_commit(self, publish: Callable[[], Awaitable[None]]) -> None:
         """What a commit awaits after the write: control's publisher."""
@@ -57,7 +60,11 @@ class State:
         """Runs `work` in the writer and returns its result once it is stored: for what the relay
         does not need to know.
         """
-        result = await self.database.write(work, deadline_s=deadline_s)
+        try:
+            result = await self.database.write(work, deadline_s=deadline_s)
+        finally:
+            # Also when it failed: past its deadline it may have happened.
+            self.changes += 1
         for watcher in self._watchers:
             watcher.set()
         return result

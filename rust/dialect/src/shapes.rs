@@ -29,6 +29,7 @@ pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> B
             "request_id": request_id,
         }),
         Surface::Scraping => json!({ "success": false, "error": text.message }),
+        Surface::OAuth => json!({ "error": oauth_code(text.status), "error_description": oauth_text(text.message) }),
         Surface::Gemini => json!({
             "error": { "code": text.status, "message": text.message, "status": gemini_status(text.status) },
         }),
@@ -68,6 +69,20 @@ fn anthropic_type(status: u16) -> &'static str {
     }
 }
 
+/// RFC 6749, 5.2: a code of the standard for whatever stops a request before the authorization server sees it.
+fn oauth_code(status: u16) -> &'static str {
+    match status {
+        503 => "temporarily_unavailable",
+        500..=599 => "server_error",
+        _ => "invalid_request",
+    }
+}
+
+/// RFC 6749 allows visible ASCII without quotes and backslashes.
+fn oauth_text(message: &str) -> String {
+    message.replace(['"', '\\'], "'")
+}
+
 /// The names that Google's APIs give to statuses.
 fn gemini_status(status: u16) -> &'static str {
     match status {
@@ -104,6 +119,10 @@ mod tests {
         assert_eq!(json!({ "error": inner }), body(Surface::OpenAi, &error));
         assert_eq!(json!({ "error": inner, "requestId": "req-1" }), body(Surface::Management, &error));
         assert_eq!(json!({ "success": false, "error": "say \"model\"" }), body(Surface::Scraping, &error));
+        assert_eq!(
+            json!({ "error": "invalid_request", "error_description": "say 'model'" }),
+            body(Surface::OAuth, &error)
+        );
         assert_eq!(
             json!({
                 "type": "error", "request_id": "req-1",

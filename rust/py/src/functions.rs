@@ -42,6 +42,7 @@ fn tier(tier: Tier) -> &'static str {
         Tier::Session => "session",
         Tier::Account => "account",
         Tier::Key => "key",
+        Tier::Delegated => "delegated",
     }
 }
 
@@ -52,6 +53,7 @@ fn surface(surface: Surface) -> &'static str {
         Surface::Gemini => "gemini",
         Surface::Management => "management",
         Surface::Scraping => "scraping",
+        Surface::OAuth => "oauth",
     }
 }
 

@@ -2,13 +2,23 @@
 
 use super::Route;
 
+mod board;
 mod gateway;
 mod health;
 mod identity;
 mod inference;
+mod oauth;
 mod scraping;
 mod webhooks;
 
 /// Every part, those with the hottest doors first.
-pub(super) static PARTS: &[&[Route]] =
-    &[inference::ROUTES, health::ROUTES, gateway::ROUTES, identity::ROUTES, webhooks::ROUTES, scraping::ROUTES];
+pub(super) static PARTS: &[&[Route]] = &[
+    inference::ROUTES,
+    health::ROUTES,
+    gateway::ROUTES,
+    identity::ROUTES,
+    webhooks::ROUTES,
+    scraping::ROUTES,
+    board::ROUTES,
+    oauth::ROUTES,
+];

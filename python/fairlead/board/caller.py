@@ -1,0 +1,33 @@
+"""How routes of the board know who asks: `person: PersonDep`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends
+
+from fairlead.caller import Caller, CallerDep
+from fairlead.errors import Unauthenticated
+from fairlead.store.people import Person, find_owner_person, find_person
+from fairlead.store.services import Services, ServicesDep
+
+
+async def person_of(services: Services, caller: Caller) -> Person | None:
+    """Whose session it is; the owner for the local command line; None for all others."""
+    who = caller.principal
+    if who.kind == "session" and who.id is not None:
+        user_id = who.id
+        return await services.state.read(lambda con: find_person(con, user_id))
+    if who.kind == "local":
+        return await services.state.read(find_owner_person)
+    return None
+
+
+async def _person(services: ServicesDep, caller: CallerDep) -> Person:
+    person = await person_of(services, caller)
+    if person is None:
+        raise Unauthenticated("Sign in first: the board is for people.")
+    return person
+
+
+PersonDep = Annotated[Person, Depends(_person)]

@@ -1,0 +1,287 @@
+"""The board's pages: forms that work without a script, and a kanban that is better with one.
+
+Nobody is asked for more than once: a page without a session leads to the sign-in and back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Any, get_args
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from fairlead.board import planning, projects, todos
+from fairlead.board.access import POWERS
+from fairlead.board.acts import Done, act
+from fairlead.board.caller import person_of
+from fairlead.board.todos import Narrow
+from fairlead.board.views import ProjectView
+from fairlead.board.wire import MemberRole, SprintStatus, Status
+from fairlead.caller import CallerDep
+from fairlead.errors import FairleadError
+from fairlead.moment import moment_of, now_ms
+from fairlead.store.file import Connection
+from fairlead.store.people import Person
+from fairlead.store.services import ServicesDep
+from fairlead.store.static_tokens import list_static_tokens
+
+router = APIRouter(tags=["pages"])
+
+HERE = Path(__file__).parent
+PER_COLUMN = 200
+PER_LIST = 100
+CHOICES_MAX = 500
+
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+}
+
+STATUS_NAMES: dict[Status, str] = {
+    "backlog": "Backlog",
+    "todo": "To do",
+    "in_progress": "In progress",
+    "review": "Review",
+    "done": "Done",
+}
+
+_STYLE = (HERE / "static" / "board.css").read_bytes()
+_SCRIPT = (HERE / "static" / "board.js").read_bytes()
+_ASSETS = hashlib.sha256(_STYLE + _SCRIPT).hexdigest()[:12]
+
+_pages = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_pages.globals.update(
+    assets=_ASSETS,
+    status_names=STATUS_NAMES,
+    sprint_statuses=get_args(SprintStatus),
+    member_roles=get_args(MemberRole),
+    may=lambda project, role: POWERS[project.role] >= POWERS[role],
+)
+
+_pages.filters.update(
+    zip_names=lambda values, records: [
+        (value, record.name) for value, record in zip(values, records, strict=True)
+    ],
+    zip_same=lambda values: [(value, value) for value in values],
+)
+
+Text = Annotated[str, Query(max_length=200)]
+PageNumber = Annotated[int, Query(ge=1, le=10_000)]
+
+
+@router.get("/board/board.css", summary="How the board's pages look")
+async def style() -> Response:
+    return _asset(_STYLE, "text/css; charset=utf-8")
+
+
+@router.get("/board/board.js", summary="What the board's pages do by themselves")
+async def script() -> Response:
+    return _asset(_SCRIPT, "text/javascript; charset=utf-8")
+
+
+@router.get("/board", response_class=HTMLResponse, summary="The projects of the board")
+async def home(
+    request: Request, services: ServicesDep, caller: CallerDep, page: PageNumber = 1
+) -> Response:
+    person = await person_of(services, caller)
+    if person is None:
+        return _sign_in(request)
+    offset = (page - 1) * PER_LIST
+    found = await services.state.read(
+        lambda con: projects.list_projects(con, person, PER_LIST, offset)
+    )
+    return _page("projects.html", person=person, found=found, page=page)
+
+
+@router.post("/board", response_class=HTMLResponse, summary="Do what a form of the board asks")
+async def do(request: Request, services: ServicesDep, caller: CallerDep) -> Response:
+    """Back to the page that has what was made or changed."""
+    person = await person_of(services, caller)
+    if person is None:
+        return _sign_in(request)
+    try:
+        done: Done = await act(await request.body(), services, person)
+    except FairleadError as error:
+        return _failed(person, error)
+    if done.secret is not None:
+        return await _tokens(services, person, done.secret)
+    return RedirectResponse(done.path, 303, {"cache-control": "no-store"})
+
+
+@router.get("/board/tokens", response_class=HTMLResponse, summary="One's own static tokens")
+async def tokens(request: Request, services: ServicesDep, caller: CallerDep) -> Response:
+    person = await person_of(services, caller)
+    if person is None:
+        return _sign_in(request)
+    return await _tokens(services, person, None)
+
+
+@router.get("/board/todos/{todo_id}", response_class=HTMLResponse, summary="A todo")
+async def todo_page(
+    request: Request, services: ServicesDep, caller: CallerDep, todo_id: str
+) -> Response:
+    person = await person_of(services, caller)
+    if person is None:
+        return _sign_in(request)
+
+    def look(con: Connection) -> dict[str, Any]:
+        todo = todos.get_todo(con, person, todo_id)
+        return {"todo": todo, **_choices(con, person, todo.project_id)}
+
+    return await _shown("todo.html", services, person, look)
+
+
+@router.get("/board/{project_id}", response_class=HTMLResponse, summary="A project as a kanban")
+async def kanban(
+    request: Request,
+    services: ServicesDep,
+    caller: CallerDep,
+    project_id: str,
+    sprint: Text = "",
+) -> Response:
+    person = await person_of(services, caller)
+    if person is None:
+        return _sign_in(request)
+
+    def look(con: Connection) -> dict[str, Any]:
+        choices = _choices(con, person, project_id)
+        columns = {
+            status: todos.list_todos(
+                con, person, project_id, Narrow(status, sprint_id=sprint or None), PER_COLUMN, 0
+            )
+            for status in STATUS_NAMES
+        }
+        return {"columns": columns, "sprint": sprint, **choices}
+
+    return await _shown("kanban.html", services, person, look)
+
+
+@router.get("/board/{project_id}/list", response_class=HTMLResponse, summary="A project as a list")
+async def listing(
+    request: Request,
+    services: ServicesDep,
+    caller: CallerDep,
+    project_id: str,
+    status: Text = "",
+    sprint: Text = "",
+    tag: Text = "",
+    assignee: Text = "",
+    text: Text = "",
+    page: PageNumber = 1,
+) -> Response:
+    person = await person_of(services, caller)
+    if person is None:
+        return _sign_in(request)
+    known = status if status in STATUS_NAMES else ""
+    chosen = {
+        "status": known,
+        "sprint": sprint,
+        "tag": tag,
+        "assignee": assignee,
+        "text": text.strip(),
+    }
+
+    def look(con: Connection) -> dict[str, Any]:
+        narrow = Narrow(
+            next((each for each in STATUS_NAMES if each == known), None),
+            assignee or None, sprint or None, tag or None, text.strip() or None,
+        )  # fmt: skip
+        found = todos.list_todos(con, person, project_id, narrow, PER_LIST, (page - 1) * PER_LIST)
+        query = urlencode({name: value for name, value in chosen.items() if value})
+        return {
+            "found": found,
+            "chosen": chosen,
+            "query": query,
+            "page": page,
+            **_choices(con, person, project_id),
+        }
+
+    return await _shown("list.html", services, person, look)
+
+
+@router.get(
+    "/board/{project_id}/settings",
+    response_class=HTMLResponse,
+    summary="The members, sprints and tags of a project",
+)
+async def settings(
+    request: Request, services: ServicesDep, caller: CallerDep, project_id: str
+) -> Response:
+    person = await person_of(services, caller)
+    if person is None:
+        return _sign_in(request)
+
+    def look(con: Connection) -> dict[str, Any]:
+        choices = _choices(con, person, project_id)
+        there = {each.user_id for each in choices["members"]}
+        people = projects.list_people(con, CHOICES_MAX, 0).people
+        return {**choices, "others": [each for each in people if each.id not in there]}
+
+    return await _shown("settings.html", services, person, look)
+
+
+def _choices(con: Connection, person: Person, project_id: str) -> dict[str, Any]:
+    """What the forms of a project let choose from."""
+    project: ProjectView = projects.get_project(con, person, project_id)
+    return {
+        "project": project,
+        "members": projects.list_members(con, person, project_id, CHOICES_MAX, 0).members,
+        "sprints": planning.list_sprints(con, person, project_id, CHOICES_MAX, 0).sprints,
+        "tags": planning.list_tags(con, person, project_id, CHOICES_MAX, 0).tags,
+    }
+
+
+async def _shown(name: str, services: Any, person: Person, look: Any) -> Response:
+    try:
+        fields = await services.state.read(look)
+    except FairleadError as error:
+        return _failed(person, error)
+    return _page(name, person=person, today=moment_of(now_ms()).date(), **fields)
+
+
+async def _tokens(services: Any, person: Person, secret: str | None) -> Response:
+    found, _ = await services.state.read(
+        lambda con: list_static_tokens(con, person.id, CHOICES_MAX, 0)
+    )
+    return _page("tokens.html", person=person, tokens=found, secret=secret, moment_of=moment_of)
+
+
+def _failed(person: Person, error: FairleadError) -> Response:
+    return _page("failed.html", error.status, person=person, message=error.message)
+
+
+def _page(name: str, status: int = 200, **fields: Any) -> HTMLResponse:
+    return HTMLResponse(_pages.get_template(name).render(**fields), status, HEADERS)
+
+
+def _asset(body: bytes, kind: str) -> Response:
+    headers = {
+        "cache-control": "public, max-age=31536000, immutable",
+        "x-content-type-options": "nosniff",
+    }
+    return Response(body, 200, headers, kind)
+
+
+def _sign_in(request: Request) -> Response:
+    path = request.url.path
+    if request.method == "GET" and request.url.query:
+        path += f"?{request.url.query}"
+    query = urlencode({"return_to": path})
+    status = 302 if request.method == "GET" else 303
+    return RedirectResponse(f"/login?{query}", status, {"cache-control": "no-store"})

@@ -1,0 +1,169 @@
+"""`/oauth/authorize`: set-up first, sign in, approve.
+
+A person who is not signed in does that here: by the password, with its second factor, in a small
+script that calls `/api/auth/login` and keeps the pending token in memory; without scripts by the
+form of `/login`; or at the identity provider. All three lead back to this very address.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode, urlsplit
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from fairlead.caller import CallerDep
+from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.oauth.authorize_request import (
+    AuthorizeRequest,
+    NotForUs,
+    ToldToClient,
+    judge,
+    path_of,
+)
+from fairlead.identity.oauth.issuer import NO_ISSUER, Issuer
+from fairlead.identity.oauth.pages import page
+from fairlead.identity.oauth.parameters import Parameters, Unreadable, is_form
+from fairlead.identity.oauth.redirect import source_of
+from fairlead.identity.oauth.room import OAuth, OAuthDep
+from fairlead.identity.sign_in import Attempt
+from fairlead.identity.users import find_owner
+
+router = APIRouter(tags=["oauth"])
+
+GONE_BACK = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
+
+
+class _Answered(Exception):
+    """The answer is known already."""
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__("answered")
+        self.answer = answer
+
+
+@router.get("/oauth/authorize", response_class=HTMLResponse, summary="Sign in and approve")
+async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
+    """The page that is next for this person."""
+    request = attempt.request
+    try:
+        asked = await _judge(request.scope.get("query_string", b""), attempt, room)
+    except _Answered as answered:
+        return answered.answer
+    if not await _is_set_up(attempt):
+        return page("setup_first.html", 503)
+    user = await room.gate.person(request)
+    if user is None:
+        return _login(attempt, asked)
+    return page(
+        "consent.html",
+        form_action=f"'self' {source_of(asked.redirect_uri)}",
+        client=asked.shown_name,
+        redirect_uri=asked.redirect_uri,
+        fields=asked.fields(),
+        user=user,
+    )
+
+
+@router.post("/oauth/authorize", response_class=HTMLResponse, summary="Approve or deny")
+async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Response:
+    """302 to the client with a code, or with `access_denied`."""
+    request = attempt.request
+    issuer = room.issuer(request, caller)
+    if issuer is None:
+        return _no_issuer()
+    if not _is_own_page(request, issuer):
+        return _said(400, "Invalid request origin", "This was not sent by the gateway's own page.")
+    if not is_form(request):
+        return _said(400, "Invalid request", "Send the form as the page does.")
+    body = await request.body()
+    try:
+        asked = await _judge(body, attempt, room)
+        sent = Parameters.read(body)
+    except _Answered as answered:
+        return answered.answer
+    action = sent.all("action")
+    if action not in (["approve"], ["deny"]):
+        return _said(400, "Invalid request", "Approve or deny: there is nothing else.")
+    user = await room.gate.person(request)
+    if user is None:
+        return _go(path_of(sent), 303)
+    if action == ["deny"]:
+        return _go(asked.denied())
+    code = await room.ledger.issue_code(
+        asked.client, user.id, asked.redirect_uri, asked.challenge, asked.resource
+    )
+    return _go(asked.approved(code))
+
+
+async def _judge(text: bytes, attempt: Attempt, room: OAuth) -> AuthorizeRequest:
+    issuer = room.issuer(attempt.request, attempt.caller)
+    if issuer is None:
+        raise _Answered(_no_issuer())
+    try:
+        return await judge(Parameters.read(text), issuer, room.ledger)
+    except Unreadable as error:
+        raise _Answered(
+            _said(400, "Invalid request", f"The request cannot be read: {error}.")
+        ) from None
+    except NotForUs as fault:
+        raise _Answered(_said(400, fault.title, fault.text)) from None
+    except ToldToClient as told:
+        raise _Answered(_go(told.location)) from None
+
+
+async def _is_set_up(attempt: Attempt) -> bool:
+    if attempt.sign_in.provider is not None:
+        return await attempt.services.state.read(find_owner) is not None
+    return await attempt.has_owner_password()
+
+
+def _login(attempt: Attempt, asked: AuthorizeRequest) -> Response:
+    here = _here(attempt.request)
+    sso = None
+    if attempt.sign_in.provider is not None:
+        sso = f"/api/auth/oidc/login?{urlencode({'return_to': here})}"
+    return page(
+        "connect.html",
+        form_action="'self'",
+        client=asked.shown_name,
+        return_to=here,
+        sso=sso,
+        with_password=not attempt.config.service_oidc_local_auth_disabled,
+        with_script=True,
+    )
+
+
+def _here(request: Request) -> str:
+    query = request.scope.get("query_string", b"").decode("ascii", "replace")
+    return f"{request.url.path}?{query}"
+
+
+def _is_own_page(request: Request, issuer: Issuer) -> bool:
+    """Whether the form was sent by a page of ours: `Origin` says so, else `Referer`; silence does not."""
+    origins = request.headers.getlist("origin")
+    if origins:
+        return origins == [issuer.origin]
+    referers = request.headers.getlist("referer")
+    if len(referers) != 1:
+        return False
+    try:
+        parts = urlsplit(referers[0])
+    except ValueError:
+        return False
+    return f"{parts.scheme}://{parts.netloc}" == issuer.origin
+
+
+def _no_issuer() -> Response:
+    return _said(503, "Not reachable under this address", f"The gateway is {NO_ISSUER}.")
+
+
+def _said(status: int, title: str, text: str) -> Response:
+    return page("said.html", status, heading=title, text=text)
+
+
+def _go(url: str, status: int = 302) -> Response:
+    answer = RedirectResponse("/", status, GONE_BACK)
+    # As it was put together: the framework would encode it once more.
+    answer.headers["location"] = url
+    return answer

@@ -1,0 +1,57 @@
+"""Discovery: who grants access to the tool endpoint (RFC 9728), and how (RFC 8414)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from fairlead.caller import CallerDep
+from fairlead.identity.oauth.fault import OAuthFault, json_answer
+from fairlead.identity.oauth.issuer import NO_ISSUER, RESOURCE_METADATA, RESOURCE_PATH, Issuer
+from fairlead.identity.oauth.room import OAuthDep
+
+router = APIRouter(tags=["oauth"])
+
+
+@router.get(RESOURCE_METADATA + RESOURCE_PATH, summary="The protected resource (RFC 9728)")
+@router.get(RESOURCE_METADATA, summary="The same, for clients that look at the root")
+async def protected_resource(request: Request, caller: CallerDep, room: OAuthDep) -> Response:
+    """The canonical tool endpoint and its authorization server, which is this gateway."""
+    issuer = room.issuer(request, caller)
+    if issuer is None:
+        return no_issuer().answer()
+    return json_answer({"resource": issuer.resource, "authorization_servers": [issuer.origin]})
+
+
+@router.get(
+    "/.well-known/oauth-authorization-server", summary="The authorization server (RFC 8414)"
+)
+async def authorization_server(request: Request, caller: CallerDep, room: OAuthDep) -> Response:
+    """Endpoints, and what they can."""
+    issuer = room.issuer(request, caller)
+    return no_issuer().answer() if issuer is None else json_answer(describe(issuer))
+
+
+def describe(issuer: Issuer) -> dict[str, Any]:
+    """The document of RFC 8414. Defaults that are not ours (client secrets) are spelled out."""
+    origin = issuer.origin
+    return {
+        "issuer": origin,
+        "authorization_endpoint": f"{origin}/oauth/authorize",
+        "token_endpoint": f"{origin}/oauth/token",
+        "registration_endpoint": f"{origin}/oauth/register",
+        "revocation_endpoint": f"{origin}/oauth/revoke",
+        "response_types_supported": ["code"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": ["none"],
+        "revocation_endpoint_auth_methods_supported": ["none"],
+        "authorization_response_iss_parameter_supported": True,
+        "protected_resources": [issuer.resource],
+    }
+
+
+def no_issuer() -> OAuthFault:
+    """Closed rather than guessed."""
+    return OAuthFault("server_error", NO_ISSUER, status=503)

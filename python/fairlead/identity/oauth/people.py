@@ -1,0 +1,41 @@
+"""Who may still act through a tool client: users as they are now, kept between two changes of the
+state database.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from fairlead.identity.users import User, find_user
+from fairlead.store.file import Connection
+from fairlead.store.state import State
+
+KEPT_MAX = 10_000
+
+
+class People:
+    """Users by id. One is read again after any change, so that somebody who was switched off is
+    refused from then on.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._kept: OrderedDict[str, tuple[int, User | None]] = OrderedDict()
+
+    async def find(self, user_id: str) -> User | None:
+        """The user, if there is one who may sign in."""
+        changes, user = self._kept.get(user_id, (-1, None))
+        # Counted before it is read: a change in between makes it be read again.
+        now = self._state.changes
+        if changes != now:
+            user = await self._state.read(lambda con: find_user(con, user_id))
+            self._kept[user_id] = (now, user)
+            self._kept.move_to_end(user_id)
+            if len(self._kept) > KEPT_MAX:
+                self._kept.popitem(last=False)
+        return user if user is not None and user.is_active else None
+
+
+def user_ids(con: Connection) -> frozenset[str]:
+    """Everybody there is."""
+    return frozenset(str(row[0]) for row in con.execute("SELECT id FROM users").fetchall())

@@ -1,0 +1,68 @@
+"""What the authorization server keeps for the life of the process, and how its routes get it:
+`room: OAuthDep`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from fairlead.caller import Caller, caller_of
+from fairlead.errors import Internal
+from fairlead.identity.oauth.issuer import Issuer
+from fairlead.identity.oauth.ledger import Ledger
+from fairlead.identity.oauth.tool_gate import ToolGate
+from fairlead.identity.origin import address_of
+from fairlead.identity.rate_window import RateWindow
+from fairlead.store.services import Services, services_of
+from fairlead.store.tool_access import ToolAccess
+
+REGISTRATIONS_A_MINUTE = 10
+TOKEN_REQUESTS_A_MINUTE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class OAuth:
+    """One per process. The windows count by address alone, apart from those of signing in."""
+
+    services: Services
+    ledger: Ledger
+    gate: ToolGate
+    registrations: RateWindow = field(default_factory=lambda: RateWindow(REGISTRATIONS_A_MINUTE))
+    token_requests: RateWindow = field(default_factory=lambda: RateWindow(TOKEN_REQUESTS_A_MINUTE))
+    revocations: RateWindow = field(default_factory=lambda: RateWindow(TOKEN_REQUESTS_A_MINUTE))
+
+    def issuer(self, request: Request, caller: Caller) -> Issuer | None:
+        """See `Issuer.of`."""
+        return Issuer.of(request, caller, self.services.config)
+
+    def address(self, request: Request) -> str:
+        """Whom the windows count."""
+        return address_of(request, caller_of(request), self.services.config)
+
+
+async def open_oauth(services: Services) -> ToolAccess:
+    """Reads what is stored and takes its place among the rooms."""
+    config = services.config
+    ledger = Ledger(services.state, config.oauth_refresh_grace_s)
+    await ledger.load()
+    gate = ToolGate(config, services.state, ledger)
+    services.rooms[OAuth] = OAuth(services, ledger, gate)
+    return gate
+
+
+def oauth_of(services: Services) -> OAuth:
+    """The room of this process."""
+    room = services.rooms.get(OAuth)
+    if not isinstance(room, OAuth):
+        raise Internal("The authorization server was not opened.")
+    return room
+
+
+async def _oauth(request: Request) -> OAuth:
+    return oauth_of(services_of(request))
+
+
+OAuthDep = Annotated[OAuth, Depends(_oauth)]

@@ -1,0 +1,142 @@
+"""The tables of the authorization server: everything is read once, and written in batches.
+
+A batch is a few statements over lists, however many requests share it: DuckDB's cost is in the
+statement and the commit, not in the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.identity.oauth.records import AccessToken, Client, Code, Grant, RefreshToken
+from fairlead.store.file import Connection
+
+_CLIENT = ("id", "name", "redirect_uri", "created_at_ms", "approved_at_ms")
+_GRANT = ("id", "client_id", "user_id", "resource", "created_at_ms")
+_CODE = (
+    "hash", "grant_id", "client_id", "user_id", "redirect_uri", "challenge", "resource",
+    "expires_at_ms", "is_spent",
+)  # fmt: skip
+_TOKEN = ("hash", "grant_id", "generation", "created_at_ms", "expires_at_ms")
+
+
+@dataclass(slots=True)
+class Change:
+    """What one request changes, or many of them together."""
+
+    clients: list[Client] = field(default_factory=list)
+    approved: list[Client] = field(default_factory=list)
+    grants: list[Grant] = field(default_factory=list)
+    codes: list[Code] = field(default_factory=list)
+    spent: list[str] = field(default_factory=list)
+    access: list[AccessToken] = field(default_factory=list)
+    refresh: list[RefreshToken] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    """Tokens that end alone."""
+    ended: list[str] = field(default_factory=list)
+    """Grants that end, with all that came of them."""
+    forgotten: list[str] = field(default_factory=list)
+    """Clients that are deleted."""
+
+    def add(self, other: Change) -> None:
+        """Takes another change in. The order of two changes does not matter to the result: what is
+        made has a fresh name, and what ends never comes back.
+        """
+        for name in self.__dataclass_fields__:
+            getattr(self, name).extend(getattr(other, name))
+
+
+@dataclass(slots=True)
+class Kept:
+    """All that is stored."""
+
+    clients: list[Client]
+    grants: list[Grant]
+    codes: list[Code]
+    access: list[AccessToken]
+    refresh: list[RefreshToken]
+
+
+def read_all(con: Connection, at_ms: int) -> Kept:
+    """Everything that has not expired by then; tokens oldest first."""
+
+    def rows(columns: Sequence[str], table: str, rest: str, *values: Any) -> list[Any]:
+        return con.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", [*values]).fetchall()
+
+    tokens = rows(
+        _TOKEN, "oauth_tokens", "WHERE expires_at_ms > ? ORDER BY generation, created_at_ms", at_ms
+    )
+    return Kept(
+        clients=[Client(*row) for row in rows(_CLIENT, "oauth_clients", "ORDER BY created_at_ms")],
+        grants=[Grant(*row) for row in rows(_GRANT, "oauth_grants", "ORDER BY created_at_ms")],
+        codes=[Code(*row) for row in rows(_CODE, "oauth_codes", "")],
+        access=[AccessToken(row[0], row[1], row[3], row[4]) for row in tokens if row[2] is None],
+        refresh=[RefreshToken(*row) for row in tokens if row[2] is not None],
+    )
+
+
+def apply(con: Connection, change: Change) -> None:
+    """Writes a change, in the writer."""
+    _insert(con, "oauth_clients", _CLIENT, change.clients)
+    _insert(con, "oauth_grants", _GRANT, change.grants)
+    _insert(con, "oauth_codes", _CODE, change.codes)
+    tokens: list[tuple[Any, ...]] = [
+        (each.hash, each.grant_id, None, each.created_at_ms, each.expires_at_ms)
+        for each in change.access
+    ]
+    tokens += [
+        (each.hash, each.grant_id, each.generation, each.created_at_ms, each.expires_at_ms)
+        for each in change.refresh
+    ]
+    _insert_rows(con, "oauth_tokens", _TOKEN, tokens)
+    if change.approved:
+        con.execute(
+            "UPDATE oauth_clients SET approved_at_ms = n.at "
+            "FROM (SELECT unnest(?) AS id, unnest(?) AS at) n WHERE oauth_clients.id = n.id",
+            [
+                [each.id for each in change.approved],
+                [each.approved_at_ms for each in change.approved],
+            ],
+        )
+    if change.spent:
+        con.execute(
+            "UPDATE oauth_codes SET is_spent = true WHERE hash IN (SELECT unnest(?))",
+            [change.spent],
+        )
+    if change.dropped:
+        _delete(con, "oauth_tokens", "hash", change.dropped)
+    if change.ended:
+        for table in ("oauth_tokens", "oauth_codes"):
+            _delete(con, table, "grant_id", change.ended)
+        _delete(con, "oauth_grants", "id", change.ended)
+    if change.forgotten:
+        _delete(con, "oauth_clients", "id", change.forgotten)
+
+
+def sweep(con: Connection, at_ms: int, codes_before_ms: int) -> None:
+    """Deletes tokens that have expired by then and codes that expired before the other moment, in
+    the writer.
+    """
+    con.execute("DELETE FROM oauth_tokens WHERE expires_at_ms <= ?", [at_ms])
+    con.execute("DELETE FROM oauth_codes WHERE expires_at_ms <= ?", [codes_before_ms])
+
+
+def _insert(con: Connection, table: str, columns: Sequence[str], records: Sequence[Any]) -> None:
+    rows = [tuple(getattr(record, column) for column in columns) for record in records]
+    _insert_rows(con, table, columns, rows)
+
+
+def _insert_rows(
+    con: Connection, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    if not rows:
+        return
+    marks = ", ".join(["unnest(?)"] * len(columns))
+    values = [list(column) for column in zip(*rows, strict=True)]
+    con.execute(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {marks}", values)
+
+
+def _delete(con: Connection, table: str, column: str, values: list[str]) -> None:
+    con.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))", [values])

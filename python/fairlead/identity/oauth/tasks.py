@@ -1,0 +1,19 @@
+"""What the authorization server has done in the background: what has expired is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fairlead.identity.oauth.room import oauth_of
+from fairlead.store.services import BackgroundTask, Services
+
+SWEEP_EVERY_S = 600.0
+
+
+async def _sweep(services: Services) -> None:
+    while True:
+        await oauth_of(services).ledger.sweep()
+        await asyncio.sleep(SWEEP_EVERY_S)
+
+
+TASKS = (BackgroundTask("oauth-sweep", _sweep),)

@@ -1,0 +1,115 @@
+"""`/oauth/token` and `/oauth/revoke`: what programs of clients call (RFC 6749, RFC 7009)."""
+
+from __future__ import annotations
+
+import re
+
+from fastapi import APIRouter, Request, Response
+
+from fairlead.caller import caller_of
+from fairlead.identity.oauth.fault import OAuthFault, json_answer
+from fairlead.identity.oauth.issuer import Issuer
+from fairlead.identity.oauth.ledger import Issued
+from fairlead.identity.oauth.metadata_router import no_issuer
+from fairlead.identity.oauth.parameters import Parameters, is_form, read_form
+from fairlead.identity.oauth.records import ACCESS_LIFETIME_MS
+from fairlead.identity.oauth.registration_router import spend
+from fairlead.identity.oauth.room import OAuth, OAuthDep, oauth_of
+from fairlead.store.services import services_of
+
+router = APIRouter(tags=["oauth"])
+
+VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+
+_TOKEN = frozenset(
+    {
+        "grant_type", "code", "redirect_uri", "client_id", "client_secret", "code_verifier",
+        "refresh_token", "resource", "scope",
+    }
+)  # fmt: skip
+_REVOKE = frozenset({"token", "token_type_hint", "client_id"})
+_NOT_A_FORM = "Content-Type must be application/x-www-form-urlencoded"
+
+
+@router.post("/oauth/token", summary="Exchange a code, or refresh")
+async def token(request: Request) -> Response:
+    """`access_token`, `token_type`, `expires_in`, and `refresh_token` where there is a new one."""
+    # Without the framework's injection, which costs as much as the rest.
+    room = oauth_of(services_of(request))
+    try:
+        issued = await _token(request, room.issuer(request, caller_of(request)), room)
+    except OAuthFault as fault:
+        return fault.answer()
+    body = {
+        "access_token": issued.access_token,
+        "token_type": "Bearer",
+        "expires_in": ACCESS_LIFETIME_MS // 1000,
+    }
+    if issued.refresh_token is not None:
+        body["refresh_token"] = issued.refresh_token
+    return json_answer(body)
+
+
+async def _token(request: Request, issuer: Issuer | None, room: OAuth) -> Issued:
+    if not is_form(request):
+        raise OAuthFault("invalid_request", _NOT_A_FORM)
+    spend(room, request, "token_requests")
+    form = await read_form(request, _TOKEN, once=_TOKEN - {"resource"})
+    grant_type = _needed(form, "grant_type")
+    if grant_type == "authorization_code":
+        names: tuple[str, ...] = ("code", "client_id", "redirect_uri", "code_verifier")
+    elif grant_type == "refresh_token":
+        names = ("refresh_token", "client_id")
+    else:
+        raise OAuthFault(
+            "unsupported_grant_type", "grant_type must be authorization_code or refresh_token"
+        )
+    values = [_needed(form, name) for name in names]
+    if issuer is None:
+        raise no_issuer()
+    resource = the_resource(form, issuer)
+    if grant_type == "refresh_token":
+        issued = await room.ledger.refresh(values[0], values[1], resource)
+        if issued is None:
+            raise OAuthFault("invalid_grant", "the refresh token does not count, or no longer")
+        return issued
+    code, client_id, redirect_uri, verifier = values
+    issued = None
+    if VERIFIER.fullmatch(verifier):
+        issued = await room.ledger.exchange(code, client_id, redirect_uri, verifier, resource)
+    if issued is None:
+        raise OAuthFault(
+            "invalid_grant",
+            "the code is unknown, expired or used, or is not of this client, redirect_uri, "
+            "code_verifier and resource",
+        )
+    return issued
+
+
+@router.post("/oauth/revoke", summary="Revoke a token (RFC 7009)")
+async def revoke(request: Request, room: OAuthDep) -> Response:
+    """200 for a token that was known and for one that was not."""
+    try:
+        if not is_form(request):
+            raise OAuthFault("invalid_request", _NOT_A_FORM)
+        spend(room, request, "revocations")
+        form = await read_form(request, _REVOKE, once=_REVOKE)
+        await room.ledger.revoke(_needed(form, "token"), form.get("client_id"))
+    except OAuthFault as fault:
+        return fault.answer()
+    return json_answer({})
+
+
+def the_resource(form: Parameters, issuer: Issuer) -> str:
+    """The canonical resource, if it is what the request names, once; else `invalid_target`."""
+    named = form.all("resource")
+    if len(named) != 1 or not issuer.is_resource(named[0]):
+        raise OAuthFault("invalid_target", f"resource must be {issuer.resource}, once")
+    return issuer.resource
+
+
+def _needed(form: Parameters, name: str) -> str:
+    value = form.get(name)
+    if value is None:
+        raise OAuthFault("invalid_request", f"{name} is required")
+    return value

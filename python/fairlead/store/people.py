@@ -1,0 +1,52 @@
+"""Who a person is, for rooms that keep what people made; `identity` keeps the people themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead.store.file import Connection
+
+MANAGING_ROLES: frozenset[str] = frozenset({"owner", "admin"})
+
+_SELECT = "SELECT id, name, email, role FROM users WHERE is_active"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who may sign in. `manages` says that they may manage the gateway."""
+
+    id: str
+    name: str
+    email: str
+    manages: bool
+
+
+def find_person(con: Connection, user_id: str) -> Person | None:
+    """By id; None for whom there is not, or who may not sign in."""
+    row = con.execute(f"{_SELECT} AND id = ?", [user_id]).fetchone()
+    return None if row is None else _person(row)
+
+
+def find_owner_person(con: Connection) -> Person | None:
+    """The owner, if there is one yet."""
+    row = con.execute(f"{_SELECT} AND role = 'owner'").fetchone()
+    return None if row is None else _person(row)
+
+
+def list_people(con: Connection, limit: int, offset: int) -> list[Person]:
+    """Everybody who may sign in, by name."""
+    rows = con.execute(
+        f"{_SELECT} ORDER BY lower(name), id LIMIT ? OFFSET ?", [limit, offset]
+    ).fetchall()
+    return [_person(row) for row in rows]
+
+
+def count_people(con: Connection) -> int:
+    """How many there are."""
+    row = con.execute("SELECT count(*) FROM users WHERE is_active").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _person(row: tuple[str, str, str, str]) -> Person:
+    user_id, name, email, role = row
+    return Person(user_id, name, email, role in MANAGING_ROLES)

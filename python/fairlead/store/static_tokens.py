@@ -1,0 +1,95 @@
+"""Static tokens, `flb_...`: what people give their own tools to reach the board with, at `/mcp` alone.
+
+They have no expiry and end by being revoked, or with their person. The text is kept nowhere; a
+revoked one stays in its person's list.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from uuid import uuid4
+
+from fairlead import _core
+from fairlead.errors import Conflict
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.people import Person, find_person
+
+PREFIX = "flb_"
+PER_PERSON_MAX = 100
+
+_COLUMNS = "id, user_id, name, preview, created_at_ms, revoked_at_ms"
+
+
+@dataclass(frozen=True, slots=True)
+class StaticToken:
+    """A token as it is listed. `preview` is what may be shown of its text."""
+
+    id: str
+    user_id: str
+    name: str
+    preview: str
+    created_at_ms: int
+    revoked_at_ms: int | None
+
+
+def make_static_token(user_id: str, name: str) -> tuple[str, StaticToken]:
+    """A fresh token's text, and its record, which is not stored yet."""
+    text = PREFIX + secrets.token_urlsafe(32)
+    preview = f"{text[:8]}...{text[-4:]}"
+    return text, StaticToken(str(uuid4()), user_id, name, preview, now_ms(), None)
+
+
+def insert_static_token(con: Connection, token: StaticToken, text: str) -> None:
+    """Stores it, in the writer; `Conflict` when the person has too many in force."""
+    row = con.execute(
+        "SELECT count(*) FROM static_tokens WHERE user_id = ? AND revoked_at_ms IS NULL",
+        [token.user_id],
+    ).fetchone()
+    if row and row[0] >= PER_PERSON_MAX:
+        raise Conflict(f"You have {PER_PERSON_MAX} static tokens already: revoke some first.")
+    con.execute(
+        "INSERT INTO static_tokens (id, user_id, name, hash, preview, created_at_ms) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            token.id, token.user_id, token.name, _core.hash_secret(text), token.preview,
+            token.created_at_ms,
+        ],
+    )  # fmt: skip
+
+
+def list_static_tokens(
+    con: Connection, user_id: str, limit: int, offset: int
+) -> tuple[list[StaticToken], int]:
+    """A page of a person's, newest first, with the revoked ones; and how many there are."""
+    rows = con.execute(
+        f"SELECT {_COLUMNS} FROM static_tokens WHERE user_id = ? "
+        "ORDER BY created_at_ms DESC, id LIMIT ? OFFSET ?",
+        [user_id, limit, offset],
+    ).fetchall()
+    total = con.execute(
+        "SELECT count(*) FROM static_tokens WHERE user_id = ?", [user_id]
+    ).fetchone()
+    return [StaticToken(*row) for row in rows], int(total[0]) if total else 0
+
+
+def revoke_static_token(con: Connection, user_id: str, token_id: str) -> bool:
+    """Ends a person's token, in the writer; whether there was one in force."""
+    ended = con.execute(
+        "UPDATE static_tokens SET revoked_at_ms = ? "
+        "WHERE id = ? AND user_id = ? AND revoked_at_ms IS NULL RETURNING 1",
+        [now_ms(), token_id, user_id],
+    ).fetchall()
+    return bool(ended)
+
+
+def find_token_person(con: Connection, text: str) -> Person | None:
+    """Whose token this is; None unless it is in force and the person may sign in."""
+    if not text.startswith(PREFIX):
+        return None
+    row = con.execute(
+        "SELECT user_id FROM static_tokens WHERE hash = ? AND revoked_at_ms IS NULL",
+        [_core.hash_secret(text)],
+    ).fetchone()
+    return None if row is None else find_person(con, str(row[0]))
