@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -81,6 +82,34 @@ def sign_in(browser: httpx.Client, return_to: str = "/login") -> str:
     answer = browser.get(back(to_provider(browser, return_to)))
     assert answer.status_code == 302, answer.text
     return answer.headers["location"]
+
+
+def test_a_tool_client_s_request_is_taken_up_again(
+    gateway: Gateway, provider: OidcProvider, browser: httpx.Client
+) -> None:
+    """From the page that asks for approval to the provider and back to the whole request."""
+    body = {"client_name": "Tool", "redirect_uris": ["http://127.0.0.1:1/" + "x" * 1500]}
+    registered = expect(browser.post("/oauth/register", json=body), 201)
+    asked = {
+        "response_type": "code",
+        "client_id": registered["client_id"],
+        "redirect_uri": registered["redirect_uris"][0],
+        "code_challenge": "c" * 43,
+        "code_challenge_method": "S256",
+        "state": "a\\b\n//evil.example/?" + "é" * 100,
+        "resource": f"{gateway.url}/mcp/rpc",
+        "return_to": "https://evil.example",
+    }
+    page = browser.get("/oauth/authorize", params=asked).text
+    [link] = [part.split('"')[0] for part in page.split('href="')[1:]]
+    went = browser.get(unescape(link))
+    assert went.status_code == 302, went.text
+    returned = browser.get(back(went.headers["location"]))
+    location = urlsplit(returned.headers["location"])
+    assert (location.scheme, location.netloc, location.path) == ("", "", "/oauth/authorize")
+    assert {name: values[0] for name, values in parse_qs(location.query).items()} == asked
+    consent = browser.get(returned.headers["location"])
+    assert "Approve access" in consent.text
 
 
 def find(gateway: Gateway, email: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ BODY_MAX_BYTES = 1024 * 1024
 BODY_DEADLINE_S = 30.0
 
 
-async def read_body(receive: Receive) -> bytes:
+async def read_body(receive: Receive, limit_bytes: int = BODY_MAX_BYTES) -> bytes:
     """The whole body. `TooLarge`, `RequestTimeout`, `ClientGone`."""
     chunks: list[bytes] = []
     size = 0
@@ -37,8 +37,8 @@ async def read_body(receive: Receive) -> bytes:
                     raise ClientGone("The caller left before the body was complete.")
                 chunk = message.get("body", b"")
                 size += len(chunk)
-                if size > BODY_MAX_BYTES:
-                    raise TooLarge(f"The body is larger than {BODY_MAX_BYTES} bytes.")
+                if size > limit_bytes:
+                    raise TooLarge(f"The body is larger than {limit_bytes} bytes.")
                 chunks.append(chunk)
                 if not message.get("more_body", False):
                     return b"".join(chunks)

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fairlead import _core
 from fairlead.caller import PRINCIPAL_KINDS, SCOPE_KEY, Caller, Principal
 from fairlead.control.answers import error_response
-from fairlead.control.body import check_json, read_body, replay
+from fairlead.control.body import BODY_MAX_BYTES, check_json, read_body, replay
 from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
 from fairlead.control.workers import Workers
@@ -30,6 +30,12 @@ WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 FORMS = frozenset(
     (route["method"], route["path"]) for route in _core.routes() if route["takes_form"]
 )
+# Doors that take a file of bytes in place of JSON, with the most that it may have.
+FILES = {
+    (route["method"], route["path"]): int(route["body_limit_bytes"])
+    for route in _core.routes()
+    if route["answered_by"] == "control" and route["body_limit_bytes"] > BODY_MAX_BYTES
+}
 # Whose rooms read their bodies themselves, and say in their own words what is wrong with them.
 DELEGATED = re.compile(
     "|".join(
@@ -88,7 +94,8 @@ class Gate:
             scope[SCOPE_KEY] = _caller(headers, request_id)
             async with asyncio.timeout(REQUEST_DEADLINE_S) as deadline:
                 if scope["method"] in WITH_BODY:
-                    body = await read_body(receive)
+                    limit_bytes = FILES.get((scope["method"], scope["path"]), BODY_MAX_BYTES)
+                    body = await read_body(receive, limit_bytes)
                     if body and not is_unread(scope["method"], scope["path"], headers):
                         check_json(body, headers.get("content-type", b"").decode("latin-1"))
                     receive = replay(body, receive)
@@ -120,7 +127,8 @@ class Gate:
 
 def is_unread(method: str, path: str, headers: dict[str, bytes]) -> bool:
     """Whether the body is no JSON that this door must hold to its rules."""
-    return DELEGATED.fullmatch(path) is not None or is_form(method, path, headers)
+    is_file = (method, path) in FILES and headers.get("content-type") == b"application/octet-stream"
+    return is_file or DELEGATED.fullmatch(path) is not None or is_form(method, path, headers)
 
 
 def is_form(method: str, path: str, headers: dict[str, bytes]) -> bool:

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from fairlead.board.pages import router as board_pages
 from fairlead.board.router import router as board
 from fairlead.control.tools import ROUTERS as TOOL_ENDPOINTS
+from fairlead.gateway.backups.router import router as backups
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.health.router import router as health
@@ -42,6 +43,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     combos,
     aliases,
     settings,
+    backups,
     usage,
     token_limits,
     webhooks,

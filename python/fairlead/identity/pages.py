@@ -32,7 +32,7 @@ router = APIRouter(tags=["pages"])
 
 TEMPLATES = Path(__file__).parent / "templates"
 FIELDS_MAX = 20
-RETURN_TO = Annotated[str | None, Query(max_length=4096)]
+RETURN_TO = Annotated[str | None, Query(max_length=8192)]
 SHORT = Annotated[str | None, Query(max_length=64)]
 
 STYLE = (TEMPLATES / "page.css").read_text(encoding="utf-8")

@@ -226,7 +226,8 @@ fn gate(
         return Err(shed(shared, exchange, admission));
     };
     let forward = (route.answer == Answer::Control).then(|| {
-        let is_form = route.takes_form && inbound::is_form(sheet.content_type);
+        let is_form = route.takes_form && inbound::is_form(sheet.content_type)
+            || route.takes_file() && inbound::is_file(sheet.content_type);
         Forward { is_unread: is_form || is_delegated, ..forward(inbound, is_delegated) }
     });
     Ok(Some(Pending {
@@ -294,10 +295,13 @@ fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// JSON cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
+/// JSON and files cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
 /// from ours.
 fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
     if route.tier == Tier::Delegated {
+        return Ok(());
+    }
+    if route.takes_file() && inbound::is_file(sheet.content_type) {
         return Ok(());
     }
     if !(route.takes_form && inbound::is_form(sheet.content_type)) {

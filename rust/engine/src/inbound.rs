@@ -251,6 +251,11 @@ pub fn check_json(content_type: Option<&[u8]>) -> Result<(), Error> {
     }
 }
 
+/// Whether the body is bytes that are no text.
+pub fn is_file(content_type: Option<&[u8]>) -> bool {
+    content_type.and_then(text).is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/octet-stream"))
+}
+
 /// Whether the body is what a page's form sends.
 pub fn is_form(content_type: Option<&[u8]>) -> bool {
     let essence = content_type.and_then(text).map_or("", |value| value.split(';').next().unwrap_or("").trim());

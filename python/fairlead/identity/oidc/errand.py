@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import re
 import secrets
+import zlib
 from dataclasses import asdict, dataclass
 from typing import Self
 from urllib.parse import unquote
@@ -23,7 +24,8 @@ from fairlead.store.sealer import Sealer
 
 COOKIE = "oidc_errand"
 LIFETIME_S = 600
-RETURN_TO_MAX_CHARS = 4096
+# The longest that the relay lets a browser ask for.
+RETURN_TO_MAX_CHARS = 8192
 _SEALED_AS = "oidc-errand"
 
 
@@ -58,7 +60,8 @@ class Errand:
 
     def to_cookie(self, sealer: Sealer) -> str:
         """Sealed, for the browser."""
-        sealed = sealer.seal(_SEALED_AS, orjson.dumps(asdict(self)))
+        # Browsers keep cookies of 4 KiB: an authorization request of a tool client is long, and repeats itself.
+        sealed = sealer.seal(_SEALED_AS, zlib.compress(orjson.dumps(asdict(self)), 9))
         return base64.urlsafe_b64encode(sealed).decode()
 
     @classmethod
@@ -66,8 +69,8 @@ class Errand:
         """None for what is no cookie of ours."""
         try:
             sealed = base64.b64decode(text.encode(), altchars=b"-_", validate=True)
-            return cls(**orjson.loads(sealer.unseal(_SEALED_AS, sealed)))
-        except (binascii.Error, UnicodeEncodeError, Internal, TypeError, ValueError):
+            return cls(**orjson.loads(zlib.decompress(sealer.unseal(_SEALED_AS, sealed))))
+        except (binascii.Error, UnicodeEncodeError, Internal, TypeError, ValueError, zlib.error):
             return None
 
 
@@ -75,11 +78,16 @@ def own_path(text: str | None) -> str:
     """The path of ours that a link may lead back to; `/` for anything that could lead elsewhere."""
     if not text or len(text) > RETURN_TO_MAX_CHARS:
         return "/"
-    # A browser may decode once more than we think, and takes a backslash for a slash.
-    for form in (text, unquote(text), unquote(unquote(text))):
-        path = form.partition("?")[0]
-        if not path.startswith("/") or path.startswith("//") or "\\" in path:
-            return "/"
-        if re.search(r"[\x00-\x20\x7f]", path) or re.search(r"[\x00-\x1f\x7f\\]", form):
+    if re.search(r"[\x00-\x1f\x7f\\]", text):
+        return "/"
+    # A browser may decode a path once more than we think, and takes a backslash for a slash. What stands in the query
+    # is a tool client's, leads nowhere, and comes back as it was.
+    path = text.partition("?")[0]
+    for form in (path, unquote(path), unquote(unquote(path))):
+        if (
+            not form.startswith("/")
+            or form.startswith("//")
+            or re.search(r"[\x00-\x20\x7f\\]", form)
+        ):
             return "/"
     return text

@@ -25,6 +25,7 @@ log = structlog.get_logger("fairlead.identity")
 PATH = "/api/auth/oidc"
 CALLBACK = f"{PATH}/callback"
 # Longer than any that a provider sends.
+PathText = Annotated[str | None, Query(max_length=8192)]
 ParamText = Annotated[str | None, Query(max_length=4096)]
 
 
@@ -34,7 +35,7 @@ ParamText = Annotated[str | None, Query(max_length=4096)]
     response_class=RedirectResponse,
     summary="Begin signing in at the identity provider",
 )
-async def login(attempt: AttemptDep, return_to: ParamText = None) -> Response:
+async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
     """Sends the browser to the provider; 404 without one, 503 when it does not answer."""
     provider = _provider(attempt)
     owner = await attempt.services.state.read(find_owner)

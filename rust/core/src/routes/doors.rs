@@ -8,6 +8,8 @@ pub(super) const NO_BODY: usize = 0;
 pub(super) const FORM: usize = 64 * KIB;
 pub(super) const RECORD: usize = MIB;
 pub(super) const PROMPT: usize = 32 * MIB;
+/// A file of bytes; nothing else is as large.
+pub(super) const FILE: usize = 100 * MIB;
 
 pub(super) const fn public(
     method: &'static str,

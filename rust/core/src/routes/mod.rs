@@ -96,6 +96,14 @@ pub struct Route {
     pub summary: &'static str,
 }
 
+impl Route {
+    /// The body may be a file of bytes (`application/octet-stream`); else it is JSON.
+    #[must_use]
+    pub fn takes_file(&self) -> bool {
+        self.body_limit_bytes == doors::FILE
+    }
+}
+
 /// What a method and a raw path come to.
 #[derive(Debug)]
 pub enum Match<'p> {

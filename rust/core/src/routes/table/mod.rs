@@ -2,6 +2,7 @@
 
 use super::Route;
 
+mod backups;
 mod board;
 mod gateway;
 mod health;
@@ -21,4 +22,5 @@ pub(super) static PARTS: &[&[Route]] = &[
     scraping::ROUTES,
     board::ROUTES,
     oauth::ROUTES,
+    backups::ROUTES,
 ];

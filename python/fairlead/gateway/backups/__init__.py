@@ -1,0 +1,1 @@
+"""Backups of the state: made, listed, taken away and put back."""

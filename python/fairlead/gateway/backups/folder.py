@@ -1,0 +1,86 @@
+"""`<data-dir>/backups`: the copies that are kept, newest first, and those on their way.
+
+A copy has its name once it is whole and on the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fairlead.moment import moment_of, now_ms
+
+Reason = Literal["manual", "pre-restore"]
+
+KEPT_MAX = 20
+
+_NAME = re.compile(r"state-([0-9]{13})-([0-9a-f]{6})-(manual|pre-restore)\.duckdb")
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """One copy. `size` is in bytes."""
+
+    id: str
+    path: Path
+    created_at_ms: int
+    size: int
+    reason: Reason
+
+
+class Folder:
+    """The folder of one data directory (0700)."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / "backups"
+
+    def new_file(self) -> Path:
+        """Where a copy may be written that is not kept yet."""
+        self._path.mkdir(mode=0o700, exist_ok=True)
+        return self._path / f"{secrets.token_hex(8)}.part"
+
+    def keep(self, part: Path, reason: Reason) -> Backup:
+        """Gives a written copy its name; the oldest beyond the limit are deleted."""
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        at_ms = now_ms()
+        path = self._path / f"state-{at_ms:013d}-{secrets.token_hex(3)}-{reason}.duckdb"
+        part.rename(path)
+        handle = os.open(self._path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        kept = self.list()
+        for old in kept[KEPT_MAX:]:
+            old.path.unlink(missing_ok=True)
+        return kept[0]
+
+    def list(self) -> list[Backup]:
+        """Newest first."""
+        found = []
+        for path in self._path.glob("*.duckdb"):
+            name = _NAME.fullmatch(path.name)
+            if name is not None:
+                size = path.stat().st_size
+                reason: Reason = "manual" if name[3] == "manual" else "pre-restore"
+                found.append(Backup(path.stem, path, int(name[1]), size, reason))
+        return sorted(found, key=lambda backup: backup.id, reverse=True)
+
+    def find(self, backup_id: str) -> Backup | None:
+        """The copy with this id."""
+        return next((each for each in self.list() if each.id == backup_id), None)
+
+    def discard(self, part: Path) -> None:
+        """Deletes what is not to be kept, and what its opening left beside it."""
+        for path in self._path.glob(f"{part.name}*"):
+            path.unlink(missing_ok=True)
+
+
+def shown_name(at_ms: int, suffix: str) -> str:
+    """What a download is called."""
+    return f"fairlead-{moment_of(at_ms):%Y%m%d-%H%M%S}{suffix}"

@@ -1,0 +1,156 @@
+"""Taking copies and putting them back, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import structlog
+
+from fairlead.errors import InvalidRequest, StorageUnavailable
+from fairlead.gateway.backups.folder import Backup, Folder, Reason
+from fairlead.store.backup import copy_to, let_go, replace_by
+from fairlead.store.database import Database
+from fairlead.store.services import Services
+
+COPY_DEADLINE_S = 50.0
+JUDGE_DEADLINE_S = 40.0
+SENTENCE_MAX_CHARS = 300
+
+log = structlog.get_logger("fairlead.gateway")
+
+
+@dataclass(slots=True)
+class Keeper:
+    """One per process."""
+
+    services: Services
+    folder: Folder
+    busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def make(self, reason: Reason) -> Backup:
+        """A copy of the state as it is now, kept."""
+        async with self.busy:
+            return await self._make(reason)
+
+    async def copy(self, database: Database) -> Path:
+        """A copy that whoever asked deletes."""
+        async with self.busy:
+            return await self._copy(database)
+
+    async def archive(self) -> Path:
+        """State and usage, compressed, in a file that whoever asked deletes."""
+        async with self.busy:
+            parts: list[tuple[str, Path]] = []
+            try:
+                for database in (self.services.state.database, self.services.usage):
+                    part = await self._copy(database)
+                    parts.append((database.path.name, part))
+                target = await asyncio.to_thread(self.folder.new_file)
+                await asyncio.to_thread(_pack, parts, target)
+                return target
+            finally:
+                for _, part in parts:
+                    await asyncio.to_thread(self.folder.discard, part)
+
+    async def receive(self, content: bytes) -> Path:
+        """Puts an uploaded file where it can be judged."""
+        part = await asyncio.to_thread(self.folder.new_file)
+        await asyncio.to_thread(_write, part, content)
+        return part
+
+    async def borrow(self, backup: Backup) -> Path:
+        """A copy of a kept copy, which may be brought to the newest schema."""
+        part = await asyncio.to_thread(self.folder.new_file)
+        await asyncio.to_thread(shutil.copyfile, backup.path, part)
+        return part
+
+    async def judge(self, part: Path) -> dict[str, int]:
+        """What is in the file, by a process that a damaged one may take down. `InvalidRequest`."""
+        judging = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "fairlead.store.backup", str(part),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(JUDGE_DEADLINE_S):
+                said, refused = await judging.communicate()
+        except TimeoutError:
+            judging.kill()
+            await judging.wait()
+            raise StorageUnavailable("The file could not be read in time.") from None
+        if judging.returncode == 0:
+            counts: dict[str, int] = json.loads(said)
+            return counts
+        sentence = refused.decode(errors="replace").strip().splitlines()[-1:] or ["It is damaged."]
+        if judging.returncode != 2:
+            sentence = ["The file is damaged."]
+        reason = sentence[0].replace(str(part), "The file")[:SENTENCE_MAX_CHARS]
+        raise InvalidRequest(f"The backup cannot be restored: {reason} Nothing was changed.")
+
+    async def restore(self, part: Path) -> Backup:
+        """Puts a judged file in place of the state; the state that it replaces is kept as a copy."""
+        async with self.busy:
+            before = await self._make("pre-restore")
+            state = self.services.state
+            try:
+                await state.commit(lambda con: replace_by(con, part, state.sealer))
+            except duckdb.Error as error:
+                log.warning("backup not restored", error=type(error).__name__)
+                raise InvalidRequest(
+                    "The backup cannot be restored: its tables are not those of this version. "
+                    "Nothing was changed."
+                ) from None
+            finally:
+                await state.database.write(let_go)
+            log.warning("state restored from a backup", replaced=before.id)
+            return before
+
+    async def _make(self, reason: Reason) -> Backup:
+        part = await self._copy(self.services.state.database)
+        return await asyncio.to_thread(self.folder.keep, part, reason)
+
+    async def _copy(self, database: Database) -> Path:
+        part = await asyncio.to_thread(self.folder.new_file)
+        try:
+            await database.read(lambda con: copy_to(con, part), deadline_s=COPY_DEADLINE_S)
+        except BaseException:
+            self.folder.discard(part)
+            raise
+        return part
+
+
+def keeper_of(services: Services) -> Keeper:
+    """The process's keeper, made when it is first needed."""
+    keeper = services.rooms.get(Keeper)
+    if not isinstance(keeper, Keeper):
+        keeper = services.rooms[Keeper] = Keeper(services, Folder(services.data_dir))
+    return keeper
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(content)
+
+
+def _pack(parts: list[tuple[str, Path]], target: Path) -> None:
+    target.touch(mode=0o600)
+    own: Callable[[tarfile.TarInfo], tarfile.TarInfo] = _anonymous
+    with tarfile.open(target, "w:gz", compresslevel=6) as archive:
+        for name, part in parts:
+            archive.add(part, name, recursive=False, filter=own)
+
+
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o600
+    return entry

@@ -1,0 +1,172 @@
+"""A copy of the state, and a copy put back.
+
+A copy is taken within one read, so it is of one moment, while writing goes on. It is put back in one
+transaction of the writer: either every table is as it was in the copy, or nothing has changed.
+
+`python -m fairlead.store.backup <file>` says in a process of its own whether a file is such a copy,
+because a damaged one can take the process that opens it down. It brings the file to this version's
+schema, reads it to the end, prints one JSON line with what is in it and exits 0, or prints one
+sentence to stderr and exits 2.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import duckdb
+
+from fairlead.errors import Conflict, Internal, Refusal
+from fairlead.store.file import Connection, open_file
+from fairlead.store.meta import read_meta
+from fairlead.store.prepare import MIGRATIONS, read_to_the_end
+from fairlead.store.sealer import Sealer
+from fairlead.store.state import KEY_CHECK
+
+COUNTED = {
+    "connectionCount": "provider_connections",
+    "nodeCount": "provider_nodes",
+    "comboCount": "combos",
+    "apiKeyCount": "keys",
+    "userCount": "users",
+}
+# What belongs to this file and not to its content.
+_STAYS = frozenset({"schema_version"})
+_COPY = "fairlead_copy"
+
+
+def copy_to(con: Connection, target: Path) -> None:
+    """Copies the whole database to a file that is not there yet, in a read."""
+    row = con.execute("SELECT current_database()").fetchone()
+    if row is None:
+        raise Internal("The database has no name.")
+    con.execute(f"ATTACH {_literal(target)} AS {_COPY}")
+    try:
+        con.execute(f"COPY FROM DATABASE {_name(str(row[0]))} TO {_COPY}")
+    finally:
+        # The file is whole once this transaction has ended and nobody holds it.
+        con.commit()
+        con.execute(f"DETACH {_COPY}")
+        con.begin()
+    target.chmod(0o600)
+
+
+def replace_by(con: Connection, source: Path, sealer: Sealer) -> None:
+    """Makes every table as it is in the copy, in the writer. `Conflict` when its secrets were sealed
+    with another key. The file must have passed `judge`; `let_go` afterwards.
+    """
+    con.execute(f"ATTACH {_literal(source)} AS {_COPY} (READ_ONLY)")
+    row = con.execute(f"SELECT value FROM {_COPY}.main.meta WHERE name = ?", [KEY_CHECK]).fetchone()
+    if row is not None:
+        try:
+            sealer.unseal(KEY_CHECK, bytes.fromhex(str(row[0])))
+        except Internal:
+            raise Conflict(
+                "The secrets in this backup were sealed with another key: start fairlead with the "
+                "secret.key or FAIRLEAD_SECRET_KEY that it was made with, then restore."
+            ) from None
+    version = read_meta(con, "snapshot_version")
+    for table in _tables(con):
+        con.execute(f"DELETE FROM main.{_name(table)}")
+        con.execute(
+            f"INSERT INTO main.{_name(table)} BY NAME SELECT * FROM {_COPY}.main.{_name(table)}"
+        )
+    if version is not None:
+        # Relays have seen it: it never goes back.
+        con.execute("DELETE FROM meta WHERE name = 'snapshot_version'")
+        con.execute("INSERT INTO meta (name, value) VALUES ('snapshot_version', ?)", [version])
+
+
+def let_go(con: Connection) -> None:
+    """Lets go of the copy's file, in the writer, after `replace_by` has ended either way."""
+    attached = con.execute(
+        "SELECT 1 FROM duckdb_databases() WHERE database_name = ?", [_COPY]
+    ).fetchone()
+    if attached is not None:
+        con.execute(f"DETACH {_COPY}")
+
+
+def judge(path: Path) -> dict[str, int]:
+    """What is in the file, once it is of this schema and was read to the end. `Refusal` otherwise."""
+    _is_ours(path)
+    connection = open_file(path, MIGRATIONS / "state")
+    try:
+        read_to_the_end(connection)
+        counts = {}
+        for name, table in COUNTED.items():
+            row = connection.execute(f"SELECT count(*) FROM {_name(table)}").fetchone()
+            counts[name] = 0 if row is None else int(row[0])
+        connection.execute("CHECKPOINT")
+    except duckdb.Error:
+        raise Refusal("The file is damaged.") from None
+    finally:
+        connection.close()
+    return counts
+
+
+def _is_ours(path: Path) -> None:
+    try:
+        connection = duckdb.connect(
+            str(path),
+            read_only=True,
+            config={
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+            },
+        )
+    except duckdb.Error:
+        raise Refusal("The file is no database that can be read, or is damaged.") from None
+    try:
+        tables = {
+            str(row[0])
+            for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        }
+        if not {"schema_version", "meta", "keys", "sessions"} <= tables:
+            raise Refusal("The file is a database, but not the state of a fairlead.")
+        if connection.execute("SELECT 1 FROM duckdb_views() WHERE NOT internal").fetchone():
+            # A view reads whatever it likes when it is copied.
+            raise Refusal("The file has views, which no state of a fairlead has.")
+    except duckdb.Error:
+        raise Refusal("The file is damaged.") from None
+    finally:
+        connection.close()
+
+
+def _tables(con: Connection) -> list[str]:
+    rows = con.execute(
+        "SELECT table_name FROM duckdb_tables() "
+        "WHERE database_name = current_database() AND schema_name = 'main' ORDER BY 1"
+    ).fetchall()
+    return [str(row[0]) for row in rows if str(row[0]) not in _STAYS]
+
+
+def _name(text: str) -> str:
+    quoted = text.replace('"', '""')
+    return f'"{quoted}"'
+
+
+def _literal(path: Path) -> str:
+    # ATTACH takes no bound parameter; the path is ours, not a caller's.
+    quoted = str(path).replace("'", "''")
+    return f"'{quoted}'"
+
+
+def main(arguments: list[str]) -> int:
+    """The command."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m fairlead.store.backup <file>\n")
+        return 2
+    os.umask(0o077)
+    try:
+        counts = judge(Path(arguments[0]).absolute())
+    except Refusal as refusal:
+        sys.stderr.write(f"{refusal.sentence}\n")
+        return 2
+    sys.stdout.write(json.dumps(counts) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
