@@ -139,6 +139,14 @@ impl Principal {
         Ok(Self::Anonymous)
     }
 
+    /// Who has the session of the cookie, at a door where control judges every other credential.
+    pub fn of_session(snapshot: &Snapshot, shown: &Credentials<'_>, now_ms: u64) -> Self {
+        shown
+            .cookie
+            .and_then(|cookie| snapshot.session(&SecretHash::of(cookie.as_bytes()), now_ms))
+            .map_or(Self::Anonymous, |(user_id, manages)| Self::Session { user_id, manages })
+    }
+
     /// The key that control acts for, in a call of its own; it must be in force as if it had been shown.
     pub fn on_behalf(snapshot: &Snapshot, key_id: &str, now_ms: u64) -> Result<Self, Error> {
         let key = snapshot
@@ -150,7 +158,8 @@ impl Principal {
     /// Where no login is asked for, being nobody is a credential, which every page that a browser has open could use. So
     /// what manages must not come from a foreign page.
     pub fn admit_page(&self, tier: Tier, shown: &Credentials<'_>) -> Result<(), Error> {
-        let is_open = matches!(self, Self::Anonymous) && !matches!(tier, Tier::Public | Tier::Inference);
+        let is_open =
+            matches!(self, Self::Anonymous) && !matches!(tier, Tier::Public | Tier::Inference | Tier::Delegated);
         if is_open && shown.is_of_foreign_page {
             return Err(forbidden(
                 "Without a login, management is for the gateway's own pages and programs, called by `localhost` or an IP address.",
@@ -162,7 +171,7 @@ impl Principal {
     /// Whether the caller may pass a door of this tier. `is_read` says that the method changes nothing.
     pub fn admit(&self, tier: Tier, is_read: bool, snapshot: &Snapshot, require_api_key: bool) -> Result<(), Error> {
         match (tier, self) {
-            (Tier::Public, _)
+            (Tier::Public | Tier::Delegated, _)
             | (Tier::Key | Tier::Inference, Self::Key(_))
             | (
                 Tier::Inference | Tier::Management | Tier::Admin | Tier::Session | Tier::Account,

@@ -12,7 +12,7 @@ use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
-use fairlead_core::routes::{self, Answer, Match, Route, Surface};
+use fairlead_core::routes::{self, Answer, Match, Route, Surface, Tier};
 use fairlead_core::secret::SecretHash;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
@@ -56,8 +56,8 @@ pub struct Forward {
     pub is_tls: bool,
     /// As the caller sent it.
     pub host: Option<HeaderValue>,
-    /// The body is a form and is not looked into.
-    pub is_form: bool,
+    /// The body is not looked into: a form, or one that control reads by rules of its own.
+    pub is_unread: bool,
 }
 
 /// A request whose body is to be read next.
@@ -152,7 +152,13 @@ fn gate(
             return Ok(None);
         }
     };
-    let (route, tail) = match routes::find(inbound.method, inbound.path) {
+    let found = routes::find(inbound.method, inbound.path);
+    let is_delegated = matches!(found, Match::Found { route, .. } if route.tier == Tier::Delegated);
+    if sheet.has_other_scheme && !is_delegated {
+        refuse_head(shared, exchange, *surface, &request_id, &inbound::other_scheme());
+        return Ok(None);
+    }
+    let (route, tail) = match found {
         Match::Found { route, tail } => (route, tail),
         Match::OtherMethod(methods) => {
             answer::other_method(shared, exchange, *surface, &request_id, &methods);
@@ -178,12 +184,16 @@ fn gate(
     let ts_ms = clock::unix_ms();
     let live = shared.live.load();
     let require_api_key = shared.config.require_api_key;
-    let principal = on_behalf(shared, &sheet)
-        .map_or_else(
-            || Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms),
-            |key_id| Principal::on_behalf(&live.snapshot, key_id, ts_ms),
-        )
-        .map_err(|fault| route.tier.tell(fault))?;
+    let principal = if is_delegated {
+        Principal::of_session(&live.snapshot, &sheet.credentials, ts_ms)
+    } else {
+        on_behalf(shared, &sheet)
+            .map_or_else(
+                || Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms),
+                |key_id| Principal::on_behalf(&live.snapshot, key_id, ts_ms),
+            )
+            .map_err(|fault| route.tier.tell(fault))?
+    };
     let is_read = matches!(inbound.method, "GET" | "HEAD");
     principal.admit(route.tier, is_read, &live.snapshot, require_api_key)?;
     principal.admit_page(route.tier, &sheet.credentials)?;
@@ -226,7 +236,7 @@ fn gate(
     };
     let forward = (route.answer == Answer::Control).then(|| {
         let is_form = route.takes_form && inbound::is_form(sheet.content_type);
-        Forward { is_form, ..forward(inbound) }
+        Forward { is_unread: is_form || is_delegated, ..forward(inbound, is_delegated) }
     });
     Ok(Some(Pending {
         exchange: Arc::clone(exchange),
@@ -277,6 +287,9 @@ fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
 /// JSON cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
 /// from ours.
 fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+    if route.tier == Tier::Delegated {
+        return Ok(());
+    }
     if !(route.takes_form && inbound::is_form(sheet.content_type)) {
         return inbound::check_json(sheet.content_type);
     }
@@ -380,7 +393,7 @@ fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, 
 
 /// Copies the head for control: hop-by-hop headers, whatever `Connection` names, our internal names and the credentials
 /// that the gate has used stay behind. The cookie goes along: sign-out needs to know which session ends.
-fn forward(inbound: &Inbound<'_>) -> Forward {
+fn forward(inbound: &Inbound<'_>, with_authorization: bool) -> Forward {
     let named: Vec<&[u8]> = inbound
         .headers
         .iter()
@@ -390,7 +403,7 @@ fn forward(inbound: &Inbound<'_>) -> Forward {
     let mut headers = HeaderMap::with_capacity(inbound.headers.len() + 6);
     for &(name, value) in inbound.headers {
         let is_named = named.iter().any(|other| other.eq_ignore_ascii_case(name));
-        if is_named || is_dropped(name) {
+        if is_named || (is_dropped(name) && !(with_authorization && name == b"authorization")) {
             continue;
         }
         if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
@@ -413,7 +426,7 @@ fn forward(inbound: &Inbound<'_>) -> Forward {
             .iter()
             .find(|(name, _)| *name == b"host")
             .and_then(|(_, value)| HeaderValue::from_bytes(value).ok()),
-        is_form: false,
+        is_unread: false,
     }
 }
 

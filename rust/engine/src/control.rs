@@ -48,8 +48,7 @@ async fn run(shared: &Shared, whole: Box<Whole>) {
     let Whole { exchange, admission, forward, body, in_flight, buffered } = *whole;
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
-    // A form has no second reading.
-    let checked = if forward.is_form { Ok(()) } else { check_body(&body) };
+    let checked = if forward.is_unread { Ok(()) } else { check_body(&body) };
     if let Err(fault) = checked {
         return answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
     }

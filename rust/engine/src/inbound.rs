@@ -34,6 +34,8 @@ pub struct Inbound<'a> {
 #[derive(Debug, Default)]
 pub struct Sheet<'a> {
     pub credentials: Credentials<'a>,
+    /// `Authorization` is there and is no bearer's, which matters where the relay judges it.
+    pub has_other_scheme: bool,
     pub content_type: Option<&'a [u8]>,
     pub content_length: Option<u64>,
     /// A body is announced.
@@ -78,8 +80,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
                 if let Some(token) = bearer(value) {
                     show(&mut sheet.credentials, token);
                 } else if !value.is_empty() {
-                    return Err(Error::client(Kind::Unauthenticated, "`Authorization` must be `Bearer <key>`.")
-                        .about("Authorization"));
+                    sheet.has_other_scheme = true;
                 }
             }
             b"x-api-key" | b"x-goog-api-key" => {
@@ -156,6 +157,11 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     let is_page = fetch_site.is_some() || origin.is_some();
     sheet.credentials.is_of_foreign_page = (is_page && !is_ours) || !is_unrebindable(host);
     Ok(sheet)
+}
+
+/// What is said of a scheme that is not `Bearer`.
+pub fn other_scheme() -> Error {
+    Error::client(Kind::Unauthenticated, "`Authorization` must be `Bearer <key>`.").about("Authorization")
 }
 
 fn show<'a>(credentials: &mut Credentials<'a>, token: &'a str) {
@@ -303,7 +309,9 @@ mod tests {
         assert!(!read(&inbound(&same)).expect("read").credentials.ambiguous);
         let other = [(&b"host"[..], &b"a"[..]), (b"authorization", b"Bearer k"), (b"x-api-key", b"l")];
         assert!(read(&inbound(&other)).expect("read").credentials.ambiguous);
-        assert_eq!(status(&[(b"host", b"a"), (b"authorization", b"Basic eA==")]), 401);
+        let basic = [(&b"host"[..], &b"a"[..]), (b"authorization", b"Basic eA==")];
+        assert!(read(&inbound(&basic)).expect("read").has_other_scheme);
+        assert_eq!(other_scheme().kind.status(), 401);
     }
 
     #[test]

@@ -40,6 +40,7 @@ fn tier(tier: Tier) -> &'static str {
         Tier::Session => "session",
         Tier::Account => "account",
         Tier::Key => "key",
+        Tier::Delegated => "delegated",
     }
 }
 

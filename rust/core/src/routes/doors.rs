@@ -86,6 +86,16 @@ pub(super) const fn page(
     with_form(public(method, path, Answer::Control, body_limit_bytes, summary))
 }
 
+/// Any body goes through: control answers what is wrong with it in words of its protocol.
+pub(super) const fn delegated(
+    method: &'static str,
+    path: &'static str,
+    body_limit_bytes: usize,
+    summary: &'static str,
+) -> Route {
+    of_tier(Tier::Delegated, public(method, path, Answer::Control, body_limit_bytes, summary))
+}
+
 pub(super) const fn account(
     method: &'static str,
     path: &'static str,
