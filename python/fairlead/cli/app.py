@@ -8,6 +8,7 @@ import typer
 
 from fairlead.cli import (
     combos,
+    issuer,
     keys,
     nodes,
     owner,
@@ -30,6 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("serve")(serve.serve)
+app.command("issuer")(issuer.issuer)
 app.command("standin")(standin.standin)
 app.command("status")(status.status)
 app.command("version")(version.version)
