@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-Reason = Literal["missing", "invalid", "expired", "unavailable"]
+from starlette.requests import HTTPConnection
+
+Reason = Literal["missing", "invalid", "expired", "unavailable", "closed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class Bearer:
 
 class BearerRefused(Exception):
     """No request without an active token: `missing`, `invalid` (unknown, revoked, malformed),
-    `expired`, or `unavailable` when nobody could say.
+    `expired`, `unavailable` when nobody could say, or `closed` while no tokens are asked for and the
+    caller is not one that needs none.
     """
 
     def __init__(self, reason: Reason, message: str) -> None:
@@ -38,7 +41,9 @@ class BearerRefused(Exception):
 
 
 class Bearers(Protocol):
-    """Judges the `Authorization` of a request."""
+    """Judges the `Authorization` of a request to an agent."""
 
-    async def admit(self, authorization: str | None) -> Bearer:
-        """Who calls. `BearerRefused`."""
+    async def admit(self, request: HTTPConnection) -> Bearer | None:
+        """Who calls, put into `request.state.bearer` as well; None while nobody is asked.
+        `BearerRefused`.
+        """

@@ -110,10 +110,8 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         if issuer is not None:
             issuer.database.on_fatal = leave
             background.start("identity.issuer", partial(listen, issuer, config))
-        bearers = bearer_middleware(config, issuer)
-        if bearers is not None:
-            services.bearers = bearers
-            stack.push_async_callback(bearers.close)
+        services.bearers = bearers = bearer_middleware(config, issuer)
+        stack.push_async_callback(bearers.close)
         services.workers = workers.reports
         services.tasks = background.reports
         services.snapshot_version = lambda: publisher.current.version

@@ -60,6 +60,8 @@ TIERS: dict[str, list[dict[str, list[str]]]] = {
     "session": [{"session": []}, {"local": []}],
     "account": [{"session": []}, {"local": []}],
     "key": [{"scraping": []}],
+    # Each says for itself which credential it takes.
+    "delegated": [],
 }
 
 ERROR_SCHEMA: dict[str, Any] = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from fairlead.agents.routers import ROUTERS as AGENTS
+from fairlead.agents.tasks import TASKS as AGENT_TASKS
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.health.router import router as health
@@ -40,6 +42,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     scrape_jobs,
     scrape_sites,
     health,
+    *AGENTS,
 )
 TASKS: tuple[BackgroundTask, ...] = (
     *IDENTITY_TASKS,
@@ -47,4 +50,5 @@ TASKS: tuple[BackgroundTask, ...] = (
     *HEALTH_TASKS,
     *WEBHOOK_TASKS,
     *SCRAPE_TASKS,
+    *AGENT_TASKS,
 )

@@ -81,7 +81,7 @@ class Services:
     snapshot_version: Callable[[], int] = field(default=int)
     operator: Operator | None = None
     bearers: Bearers | None = None
-    """Who judges agents' access tokens; None while none are asked for."""
+    """Who judges the callers of agents; control sets it."""
     rooms: dict[type, object] = field(default_factory=dict)
     """What a room keeps for the life of the process, under its own class."""
 

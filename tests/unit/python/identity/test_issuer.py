@@ -96,10 +96,13 @@ async def test_a_client_is_made_and_its_secret_shown_once(box: Box) -> None:
         grant_types=["client_credentials"], response_types=["token"],
         token_endpoint_auth_method="client_secret_post", metadata={"agent": "a"}, unknown=1,
     )  # fmt: skip
-    assert made["client_id"] == DID and made["client_secret"] == SECRET
+    assert made["client_id"] == DID
+    assert made["client_secret"] == SECRET
     assert made["client_secret_expires_at"] == 0
-    assert made["scope"] == SCOPE and made["grant_types"] == ["client_credentials"]
-    assert made["metadata"] == {"agent": "a"} and "unknown" not in made
+    assert made["scope"] == SCOPE
+    assert made["grant_types"] == ["client_credentials"]
+    assert made["metadata"] == {"agent": "a"}
+    assert "unknown" not in made
     shown = (await box.admin.get(f"/admin/clients/{DID}")).json()
     assert "client_secret" not in shown
     assert shown == {name: value for name, value in made.items() if name != "client_secret"}
@@ -154,7 +157,8 @@ async def test_a_wrong_registration_names_the_field(
     answer = await box.admin.post("/admin/clients", json={"scope": SCOPE, **fields})
     told = answer.json()
     assert (answer.status_code, told["error"]) == (400, "invalid_client_metadata")
-    assert named in told["error_description"] and told["status_code"] == 400
+    assert named in told["error_description"]
+    assert told["status_code"] == 400
     assert (await box.admin.get("/admin/clients")).json() == []
 
 
@@ -176,7 +180,8 @@ async def test_an_id_is_registered_once(box: Box) -> None:
     )
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * 19
     again = await box.admin.post("/admin/clients", json={"client_id": DID})
-    assert again.status_code == 409 and again.json()["status_code"] == 409
+    assert again.status_code == 409
+    assert again.json()["status_code"] == 409
 
 
 async def test_an_unknown_client_is_404_with_hydras_words(box: Box) -> None:
@@ -191,7 +196,8 @@ async def test_put_replaces_and_keeps_the_secret(box: Box) -> None:
     await box.register(client_name="before", metadata={"a": 1})
     answer = await box.admin.put(f"/admin/clients/{DID}", json={"scope": "agent:read"})
     shown = answer.json()
-    assert answer.status_code == 200 and "client_secret" not in shown
+    assert answer.status_code == 200
+    assert "client_secret" not in shown
     assert (shown["client_name"], shown["metadata"], shown["scope"]) == ("", {}, "agent:read")
     assert (await box.token())["scope"] == "agent:read"
     await box.admin.put(
@@ -253,16 +259,22 @@ async def test_a_token_is_what_its_introspection_says(box: Box) -> None:
         },
     )  # fmt: skip
     told = answer.json()
-    assert answer.headers["cache-control"] == "no-store" and answer.headers["pragma"] == "no-cache"
-    assert told["token_type"].lower() == "bearer" and told["expires_in"] == 3600
-    assert told["scope"] == "agent:read" and told["access_token"].startswith("fla_")
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["pragma"] == "no-cache"
+    assert told["token_type"].lower() == "bearer"
+    assert told["expires_in"] == 3600
+    assert told["scope"] == "agent:read"
+    assert told["access_token"].startswith("fla_")
     assert "refresh_token" not in told
     found = await box.introspect(told["access_token"])
     assert found["active"] is True
     assert found["client_id"] == found["sub"] == DID
-    assert found["scope"] == "agent:read" and found["token_type"] == "Bearer"
-    assert found["exp"] - found["iat"] == 3600 and found["nbf"] == found["iat"]
-    assert found["iss"] == "http://127.0.0.1:20131" and found["aud"] == []
+    assert found["scope"] == "agent:read"
+    assert found["token_type"] == "Bearer"
+    assert found["exp"] - found["iat"] == 3600
+    assert found["nbf"] == found["iat"]
+    assert found["iss"] == "http://127.0.0.1:20131"
+    assert found["aud"] == []
     assert found["token_use"] == "access_token"
 
 
@@ -335,7 +347,8 @@ async def test_introspection_says_no_more_than_inactive(
         assert await box.introspect(text) == {"active": False}, text
     assert (await box.introspect(token, scope="agent:read"))["active"] is True
     assert await box.introspect(token, scope="agent:read agent:write") == {"active": False}
-    for body, kind in (("", FORM), ("token=a&token=b", FORM), ('{"token": "x"}', {"content-type": "application/json"})):  # fmt: skip
+    json_kind = {"content-type": "application/json"}
+    for body, kind in (("", FORM), ("token=a&token=b", FORM), ('{"token": "x"}', json_kind)):
         answer = await box.admin.post("/admin/oauth2/introspect", content=body, headers=kind)
         assert answer.status_code == 400, body
     in_query = await box.admin.post(f"/admin/oauth2/introspect?token={token}", headers=FORM)
@@ -359,7 +372,8 @@ async def test_revocation(box: Box) -> None:
 
     assert (await revoke(401, {"token": token}))["error"] == "invalid_client"
     assert (await revoke(400, auth))["error"] == "invalid_request"
-    assert (await revoke(400, {**auth, "token": token}, "/oauth2/revoke?x=1"))["error"] == "invalid_request"  # fmt: skip
+    in_query = await revoke(400, {**auth, "token": token}, "/oauth2/revoke?x=1")
+    assert in_query["error"] == "invalid_request"
     foreign = {"client_id": "other", "client_secret": SECRET, "token": token}
     assert (await revoke(400, foreign))["error"] == "unauthorized_client"
     assert (await box.introspect(token))["active"] is True
@@ -377,7 +391,8 @@ async def test_the_admin_revokes_one_or_all_of_a_client(box: Box) -> None:
     assert one.status_code == 200
     assert [(await box.introspect(t))["active"] for t in tokens] == [False, True, True]
     every = await box.admin.delete("/admin/oauth2/tokens", params={"client_id": DID})
-    assert every.status_code == 204 and every.content == b""
+    assert every.status_code == 204
+    assert every.content == b""
     assert [(await box.introspect(t))["active"] for t in tokens] == [False] * 3
     assert (await box.introspect((await box.token())["access_token"]))["active"] is True
     assert (await box.admin.delete("/admin/oauth2/tokens")).status_code == 400
@@ -558,4 +573,5 @@ async def test_what_expired_is_forgotten(box: Box, monkeypatch: pytest.MonkeyPat
     assert table.forget_expired(live.expires_at_s - 1) == 0
     assert table.forget_expired(live.expires_at_s + token_module.LOT_S) == 1
     assert len(table) == 0
-    assert table._of_client == {} and table._lots == {}
+    assert table._of_client == {}
+    assert table._lots == {}
