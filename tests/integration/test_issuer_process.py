@@ -35,10 +35,8 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IssuerProcess]:
 
 def is_active(issuer: IssuerProcess, token: str, client: httpx.Client | None = None) -> bool:
     url, form = f"{issuer.admin_url}/admin/oauth2/introspect", {"token": token}
-    if client is None:
-        answer = httpx.post(url, data=form, trust_env=False)
-    else:
-        answer = client.post(url, data=form)
+    post = httpx.post if client is None else client.post
+    answer = post(url, data=form)
     assert answer.status_code == 200, answer.text
     if not answer.json()["active"]:
         assert answer.json() == {"active": False}

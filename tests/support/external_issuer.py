@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
 
@@ -21,8 +21,8 @@ class Issuer(BaseHTTPRequestHandler):
     """One request."""
 
     protocol_version = "HTTP/1.1"
-    seen: Counter[str] = Counter()
-    revoked: set[str] = set()
+    seen: ClassVar[Counter[str]] = Counter()
+    revoked: ClassVar[set[str]] = set()
 
     def do_GET(self) -> None:
         self._tell(200, json.dumps(self.seen).encode())
