@@ -46,6 +46,12 @@ def _model(text: str) -> str:
     return text
 
 
+def _key_id(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9-]{1,64}", text) is None:
+        raise PydanticCustomError("key_id", "must be the id of an API key, as `/api/keys` lists it")
+    return text
+
+
 Name = Annotated[
     str, Field(strict=True, min_length=1, max_length=NAME_MAX_CHARS), AfterValidator(_visible)
 ]
@@ -57,7 +63,7 @@ Prompt = Annotated[
 ]
 ModelName = Annotated[str, Field(strict=True, min_length=1, max_length=300), AfterValidator(_model)]
 Temperature = Annotated[float, Field(strict=True, ge=0, le=2, allow_inf_nan=False)]
-KeyId = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9-]{1,64}$")]
+KeyId = Annotated[str, Field(strict=True), AfterValidator(_key_id)]
 
 Limit = Annotated[int, Query(ge=1, le=500)]
 Offset = Annotated[int, Query(ge=0, le=2**31)]

@@ -34,7 +34,11 @@ async def listen(
     """Serves until it is cancelled; `on_ready` is called once both addresses are listened on.
     `Refusal` when one cannot be.
     """
-    check_addresses(settings)
+    try:
+        check_addresses(settings)
+    except Refusal as refusal:
+        log.error("the issuer does not start", reason=refusal.sentence)
+        raise
     token = settings.issuer_admin_token
     admin = admin_app(issuer, token.get_secret_value() if token else None)
     servers = [
