@@ -14,6 +14,7 @@ use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
 use fairlead_core::routes::{self, Answer, Match, Route, Surface, Tier};
 use fairlead_core::secret::SecretHash;
+use fairlead_core::snapshot::Snapshot;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -183,19 +184,9 @@ fn gate(
     }
     let ts_ms = clock::unix_ms();
     let live = shared.live.load();
-    let require_api_key = shared.config.require_api_key;
-    let principal = if is_delegated {
-        Principal::of_session(&live.snapshot, &sheet.credentials, ts_ms)
-    } else {
-        on_behalf(shared, &sheet)
-            .map_or_else(
-                || Principal::resolve(&live.snapshot, &sheet.credentials, require_api_key, ts_ms),
-                |key_id| Principal::on_behalf(&live.snapshot, key_id, ts_ms),
-            )
-            .map_err(|fault| route.tier.tell(fault))?
-    };
+    let principal = resolve(shared, route, &sheet, &live.snapshot, ts_ms)?;
     let is_read = matches!(inbound.method, "GET" | "HEAD");
-    principal.admit(route.tier, is_read, &live.snapshot, require_api_key)?;
+    principal.admit(route.tier, is_read, &live.snapshot, shared.config.require_api_key)?;
     principal.admit_page(route.tier, &sheet.credentials)?;
     if let Some(key) = principal.key() {
         policy::admit_hour(key, ts_ms)?;
@@ -255,6 +246,25 @@ fn gate(
         objection: if sheet.may_have_body { check_type(route, &sheet).err() } else { None },
         shared: Arc::clone(shared),
     }))
+}
+
+/// Who calls; where the room behind the door judges that itself, only whose session it is.
+fn resolve(
+    shared: &Shared,
+    route: &Route,
+    sheet: &Sheet<'_>,
+    snapshot: &Snapshot,
+    ts_ms: u64,
+) -> Result<Principal, Error> {
+    if route.tier == Tier::Delegated {
+        return Ok(Principal::of_session(snapshot, &sheet.credentials, ts_ms));
+    }
+    on_behalf(shared, sheet)
+        .map_or_else(
+            || Principal::resolve(snapshot, &sheet.credentials, shared.config.require_api_key, ts_ms),
+            |key_id| Principal::on_behalf(snapshot, key_id, ts_ms),
+        )
+        .map_err(|fault| route.tier.tell(fault))
 }
 
 /// The key that control acts for: it alone knows the link token. From anybody else the header means nothing, as every
