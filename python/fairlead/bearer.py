@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from starlette.requests import HTTPConnection
+from starlette.requests import Request
 
 Reason = Literal["missing", "invalid", "expired", "unavailable", "closed"]
 
@@ -43,7 +43,7 @@ class BearerRefused(Exception):
 class Bearers(Protocol):
     """Judges the `Authorization` of a request to an agent."""
 
-    async def admit(self, request: HTTPConnection) -> Bearer | None:
+    async def admit(self, request: Request) -> Bearer | None:
         """Who calls, put into `request.state.bearer` as well; None while nobody is asked.
         `BearerRefused`.
         """

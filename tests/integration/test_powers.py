@@ -159,8 +159,9 @@ def test_every_credential_at_every_door(
     wrong = []
     for route in _core.routes():
         method, path, tier = route["method"], route["path"], route["tier"]
-        # Answered before anybody is looked at; or judged by control, door by door.
-        if path in ("/healthz", "/readyz") or tier == "delegated":
+        if path in ("/healthz", "/readyz"):  # answered before anybody is looked at
+            continue
+        if tier == "delegated":  # the room behind the door has its own tests
             continue
         expected = (reading if method == "GET" else changing)[TIERS.index(tier)]
         found = knock(client, method, path, credentials[who])

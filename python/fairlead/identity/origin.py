@@ -15,7 +15,7 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
-from starlette.requests import HTTPConnection
+from starlette.requests import Request
 
 from fairlead.caller import Caller
 from fairlead.settings import ServeFields
@@ -23,7 +23,7 @@ from fairlead.settings import ServeFields
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 
-def public_origin(request: HTTPConnection, caller: Caller, config: ServeFields) -> str | None:
+def public_origin(request: Request, caller: Caller, config: ServeFields) -> str | None:
     """`scheme://host[:port]`, or None when nothing trustworthy says it."""
     if config.service_public_base_url is not None:
         parts = urlsplit(config.service_public_base_url)
@@ -38,7 +38,7 @@ def public_origin(request: HTTPConnection, caller: Caller, config: ServeFields) 
     return f"http://{caller.host}" if _is_loopback(caller.host) else None
 
 
-def is_own_page(request: HTTPConnection, caller: Caller, config: ServeFields) -> bool:
+def is_own_page(request: Request, caller: Caller, config: ServeFields) -> bool:
     """Whether a request that needs no credential comes from a page of ours, or from no page.
 
     A foreign page may give this machine a name of its own (DNS rebinding) and is of one origin with
@@ -51,7 +51,7 @@ def is_own_page(request: HTTPConnection, caller: Caller, config: ServeFields) ->
     return bool(known) if origin is None else origin in known
 
 
-def is_https(request: HTTPConnection, caller: Caller, config: ServeFields) -> bool:
+def is_https(request: Request, caller: Caller, config: ServeFields) -> bool:
     """Whether the caller's own end of the way is https, so that cookies may be `Secure`."""
     if caller.scheme == "https":
         return True
@@ -60,7 +60,7 @@ def is_https(request: HTTPConnection, caller: Caller, config: ServeFields) -> bo
     return False
 
 
-def address_of(request: HTTPConnection, caller: Caller, config: ServeFields) -> str:
+def address_of(request: Request, caller: Caller, config: ServeFields) -> str:
     """Whom limits count: the socket's other end, or the first hop that a trusted proxy names."""
     if config.service_trust_proxy:
         first = request.headers.get("x-forwarded-for", "").partition(",")[0].strip()
@@ -71,7 +71,7 @@ def address_of(request: HTTPConnection, caller: Caller, config: ServeFields) -> 
     return caller.peer
 
 
-def _only(request: HTTPConnection, name: str) -> str | None:
+def _only(request: Request, name: str) -> str | None:
     values = request.headers.getlist(name)
     return values[0] if len(values) == 1 and "," not in values[0] else None
 

@@ -6,7 +6,7 @@ import re
 import time
 from typing import Final, Protocol
 
-from starlette.requests import HTTPConnection
+from starlette.requests import Request
 
 from fairlead.bearer import Bearer, BearerRefused
 from fairlead.caller import caller_of
@@ -50,7 +50,7 @@ class BearerMiddleware:
     def __init__(self, introspection: Introspection) -> None:
         self._introspection = introspection
 
-    async def admit(self, request: HTTPConnection) -> Bearer:
+    async def admit(self, request: Request) -> Bearer:
         """The result of the introspection is in `request.state.bearer` from then on."""
         bearer = await self._introspection.introspect(read_bearer(request))
         request.state.bearer = bearer
@@ -69,7 +69,7 @@ class OpenMiddleware:
     def __init__(self, settings: ServeFields) -> None:
         self._settings = settings
 
-    async def admit(self, request: HTTPConnection) -> None:
+    async def admit(self, request: Request) -> None:
         settings = self._settings
         if not settings.is_loopback and not settings.allow_unauthenticated_bind:
             raise BearerRefused(
@@ -87,7 +87,7 @@ class OpenMiddleware:
         """Nothing is held."""
 
 
-def read_bearer(request: HTTPConnection) -> str:
+def read_bearer(request: Request) -> str:
     """The token of `Authorization: Bearer <token>`: exactly two parts, the scheme in any case. A token
     in a query or a cookie is none.
     """
