@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,11 +28,13 @@ from tests.support.agents import (
     start_issuer,
     token_of,
 )
+from tests.support.external_issuer import token_that
 from tests.support.polling import eventually
 from tests.support.process import free_port
 from tests.support.processes import Gateway, Lane, start_gateway
 from tests.support.upstream import Gate, Upstream, completion, reply
 
+ROOT = Path(__file__).resolve().parents[2]
 DID = "did:fairlead:test:caller:7c0f4d2e-0d5c-4b1e-9b60-8a2d1b0f9a11"
 SECRET = "canary-of-a-client-secret-32-bytes-long"
 
@@ -445,6 +449,55 @@ def test_our_issuer_in_a_process_of_its_own(tmp_path: Path) -> None:
         assert time.monotonic() - begun < 10
         issuer.start()
         assert rpc(http, path, "message/send", say("x"), second).status_code == 200
+
+
+def test_somebody_elses_issuer(tmp_path: Path) -> None:
+    """Its good word opens, whatever else it says; slow, odd or dead, it opens to nobody, and soon."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.external_issuer", str(port)], cwd=ROOT
+    )
+    try:
+        with (
+            Upstream() as upstream,
+            start_gateway(
+                tmp_path, AUTH__ENABLED="true", AUTH__PROVIDER="hydra", AUTH__TIMEOUT_MS="1000",
+                ISSUER__ADMIN_URL=url, ISSUER__PUBLIC_URL=url,
+            ) as gateway,
+        ):  # fmt: skip
+            lane, http = gateway.add_lane(upstream), gateway.client()
+            path = str(make_agent(gateway, lane.model)["path"])
+            good = {
+                "active": True, "sub": "caller", "client_id": "caller", "token_type": "Bearer",
+                "scope": "agent:write", "exp": int(time.time()) + 600, "ext": {"more": 1},
+            }  # fmt: skip
+
+            def ask(token: str) -> httpx.Response:
+                return rpc(http, path, "message/send", say("x"), token)
+
+            def is_let_in() -> bool:
+                return ask(token_that(good)).status_code == 200
+
+            eventually(is_let_in, "a good token is let in", within_s=15, every_s=0.1)
+            for document, code in (
+                ({"active": False}, (401, -32010)),
+                ({**good, "exp": 1}, (401, -32011)),
+                ({**good, "scope": "agent:read"}, (403, -32013)),
+                ({**good, "active": "true"}, (503, -32603)),
+            ):
+                assert error_of(ask(token_that(document))) == code
+            begun = time.monotonic()
+            assert error_of(ask(token_that(good, after_s=15))) == (503, -32603)
+            assert time.monotonic() - begun < 12
+            seen = len(upstream.requests)
+            process.kill()
+            process.wait(10)
+            assert error_of(ask(token_that({**good, "n": "new"}))) == (503, -32603)
+            assert len(upstream.requests) == seen
+    finally:
+        process.kill()
+        process.wait(10)
 
 
 def test_without_auth_only_this_machine_is_answered(
