@@ -1,14 +1,10 @@
-"""Asking a model through the gateway itself, as the key on whose behalf it is done.
-
-The call goes to the relay like any other: limits, cost and the log are that key's. Control proves with
-the link token for which key it asks (docs/explanation/contracts.md). Cancelling the call cancels it at
-the provider.
+"""Asking a model through the gateway itself, as the key on whose behalf it is done (`own_relay`). Whoever
+cancels the call cancels it at the provider.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,11 +17,10 @@ from fairlead.errors import (
     UpstreamInvalid,
     UpstreamTimeout,
 )
+from fairlead.own_relay import on_behalf_of, relay_client
 from fairlead.settings import ControlConfig
 
 ANSWER_DEADLINE_S: Final = 50.0
-
-ON_BEHALF: Final = "x-fairlead-on-behalf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +58,11 @@ class Model:
         """One answer. What the gateway refuses the caller, it refuses here: `FairleadError` of the same
         kind.
         """
-        headers: dict[str, str] = {}
-        if self._owner is not None:
-            token = self._config.link_token.get_secret_value()
-            headers[ON_BEHALF] = f"{token}:{self._owner}"
+        headers = {} if self._owner is None else on_behalf_of(self._config, self._owner)
         try:
-            async with (
-                asyncio.timeout(self._deadline_s),
-                httpx.AsyncClient(
-                    trust_env=False, verify=_tls(self._config), timeout=self._deadline_s
-                ) as client,
-            ):
+            async with asyncio.timeout(self._deadline_s), relay_client(self._config) as client:
                 answer = await client.post(
-                    f"{relay_url(self._config)}/v1/chat/completions",
+                    "/v1/chat/completions",
                     headers=headers,
                     json={**self._body, "messages": messages, **fields},
                 )
@@ -95,24 +82,6 @@ class Model:
             str(text or ""), int(usage.get("prompt_tokens") or 0),
             int(usage.get("completion_tokens") or 0),
         )  # fmt: skip
-
-
-def relay_url(config: ControlConfig) -> str:
-    """Where this instance's relay listens, from here."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}.get(config.host, config.host)  # noqa: S104
-    if ":" in host and not host.startswith("["):
-        host = f"[{host}]"
-    return f"{'https' if config.tls_certificate else 'http'}://{host}:{config.port}"
-
-
-def _tls(config: ControlConfig) -> ssl.SSLContext:
-    # Without a certificate nothing is verified, and reading the system's would cost each call tens of milliseconds.
-    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if config.tls_certificate is not None:
-        verify = ssl.create_default_context(cafile=str(config.tls_certificate))
-        # The relay's own certificate, on our own machine: its name is the operator's matter.
-        verify.check_hostname = False
-    return verify
 
 
 def _refusal(answer: httpx.Response) -> FairleadError:

@@ -28,8 +28,8 @@ from fairlead.agents.task_table import end_task, find_task, insert_task, message
 from fairlead.bearer import Bearer, BearerRefused
 from fairlead.caller import caller_of
 from fairlead.errors import FairleadError, NotFound, RateLimited
-from fairlead.model import relay_url
 from fairlead.moment import now_ms
+from fairlead.own_relay import relay_url
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from fairlead.caller import caller_of
 from fairlead.errors import RateLimited, Unauthenticated
-from fairlead.model import relay_url
+from fairlead.own_relay import relay_url
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.services import services_of
 
