@@ -75,6 +75,7 @@ bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways 
 	touch $(VENV)/.stamp-core-release && rm -f $(VENV)/.stamp-core-$(PROFILE)
 	$(BIN)/pytest benches/micro --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 	PEERS_DIR=$(PEERS_DIR) $(BIN)/python benches/load/run.py $(BENCH_FLAGS)
+	$(BIN)/python benches/load/issuer.py
 
 .PHONY: reference
 reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes, settings and tools.

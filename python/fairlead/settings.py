@@ -12,7 +12,7 @@ import binascii
 import ipaddress
 import os
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -193,6 +193,101 @@ class ServeFields(BaseModel):
         description="The address under which people reach the gateway.",
     )
 
+    auth_enabled: bool = Field(
+        False,
+        validation_alias=AliasChoices("AUTH__ENABLED"),
+        description="Whether agents ask their callers for an access token.",
+    )
+    auth_provider: Literal["issuer", "hydra"] = Field(
+        "issuer",
+        validation_alias=AliasChoices("AUTH__PROVIDER"),
+        description="Whose tokens: `issuer`, an OAuth 2.0 server with Hydra's admin API; `hydra` is the same.",
+    )
+    auth_timeout_ms: int = Field(
+        5000,
+        ge=100,
+        le=30_000,
+        validation_alias=AliasChoices("AUTH__TIMEOUT_MS"),
+        description="How long a token's introspection may take; then the caller is refused.",
+    )
+    auth_cache_s: int = Field(
+        30,
+        ge=0,
+        le=30,
+        validation_alias=AliasChoices("AUTH__CACHE_S"),
+        description="How long another issuer's word on a good token counts; ours is asked each time.",
+    )
+    issuer_enabled: bool = Field(
+        False,
+        validation_alias=AliasChoices("ISSUER__ENABLED"),
+        description="Whether the gateway runs the token issuer itself.",
+    )
+    issuer_host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        validation_alias=AliasChoices("ISSUER__HOST"),
+        description="Address that the issuer's token endpoint listens on; its admin listener is on loopback always.",
+    )
+    issuer_port: int = Field(
+        20131,
+        ge=1,
+        le=65535,
+        validation_alias=AliasChoices("ISSUER__PORT"),
+        description="Port of the issuer's token endpoint.",
+    )
+    issuer_admin_port: int = Field(
+        20130,
+        ge=1,
+        le=65535,
+        validation_alias=AliasChoices("ISSUER__ADMIN_PORT"),
+        description="Port of the issuer's admin listener.",
+    )
+    issuer_admin_url: str | None = Field(
+        None,
+        max_length=2048,
+        validation_alias=AliasChoices("ISSUER__ADMIN_URL"),
+        description="Where agents' access tokens are introspected: the admin address of an issuer.",
+    )
+    issuer_public_url: str | None = Field(
+        None,
+        max_length=2048,
+        validation_alias=AliasChoices("ISSUER__PUBLIC_URL"),
+        description="Where agents' callers get their tokens: the public address of the issuer.",
+    )
+    issuer_admin_token: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("ISSUER__ADMIN_TOKEN"),
+        description="Bearer that the issuer's admin listener asks for, and that is shown to it.",
+    )
+    issuer_token_ttl_s: int = Field(
+        3600,
+        ge=60,
+        le=86_400,
+        validation_alias=AliasChoices("ISSUER__TOKEN_TTL_S"),
+        description="How long an access token of the issuer lasts.",
+    )
+
+    @field_validator("issuer_admin_url", "issuer_public_url")
+    @classmethod
+    def _is_issuer_address(cls, text: str | None) -> str | None:
+        if not text:
+            return None
+        try:
+            parts = urlsplit(text)
+            is_right = parts.scheme in ("http", "https") and bool(parts.hostname)
+            is_right = is_right and (parts.port is None or parts.port > 0)
+        except ValueError:
+            is_right = False
+        if (
+            not is_right
+            or "@" in text
+            or any(each in text for each in "?#\\")
+            or not text.isprintable()
+            or " " in text
+        ):
+            raise ValueError("must be an http or https address without user, query and fragment")
+        return text.rstrip("/")
+
     @field_validator("service_oidc_issuer", "service_public_base_url")
     @classmethod
     def _is_web_address(cls, text: str | None) -> str | None:
@@ -234,7 +329,9 @@ class ServeFields(BaseModel):
         _core.address_allowed("127.0.0.1", "public", networks)
         return networks
 
-    @field_validator("initial_password", "secret_key", "service_oidc_client_secret")
+    @field_validator(
+        "initial_password", "secret_key", "service_oidc_client_secret", "issuer_admin_token"
+    )
     @classmethod
     def _empty_is_none(cls, secret: SecretStr | None) -> SecretStr | None:
         return secret if secret is not None and secret.get_secret_value() else None
@@ -271,6 +368,14 @@ class ServeFields(BaseModel):
             return ipaddress.ip_address(self.host.strip("[]")).is_loopback
         except ValueError:
             return False
+
+    @property
+    def issuer_own_url(self) -> str:
+        """Where callers reach the issuer that this process runs."""
+        if self.issuer_public_url is not None:
+            return self.issuer_public_url
+        host = f"[{self.issuer_host}]" if ":" in self.issuer_host else self.issuer_host
+        return f"{'https' if self.tls_certificate else 'http'}://{host}:{self.issuer_port}"
 
 
 class ServeSettings(ServeFields, BaseSettings):
@@ -310,6 +415,7 @@ class ServeSettings(ServeFields, BaseSettings):
             )
         self._check_tls()
         self._check_oidc()
+        self._check_issuer()
         if not self.is_loopback and not self.allow_unauthenticated_bind:
             self._check_public(password_stored)
 
@@ -347,6 +453,15 @@ class ServeSettings(ServeFields, BaseSettings):
                 "SERVICE_OIDC_LOCAL_AUTH_DISABLED without SERVICE_OIDC_ISSUER leaves no way to "
                 "sign in: name the identity provider, or leave passwords on."
             )
+
+    def _check_issuer(self) -> None:
+        if self.auth_enabled and not self.issuer_enabled:
+            for name in ("issuer_admin_url", "issuer_public_url"):
+                if getattr(self, name) is None:
+                    raise Refusal(
+                        f"AUTH__ENABLED needs {variable_of(name)}: name the issuer's address, or "
+                        "run one here with ISSUER__ENABLED=true."
+                    )
 
     def _check_public(self, password_stored: bool) -> None:
         way_out = "or bind 127.0.0.1, or allow it with --allow-unauthenticated-bind"
@@ -391,7 +506,9 @@ class ServeSettings(ServeFields, BaseSettings):
         environment only.
         """
         document = self.model_dump(mode="json")
-        for name in ("secret_key", "initial_password", "service_oidc_client_secret"):
+        for name in (
+            "secret_key", "initial_password", "service_oidc_client_secret", "issuer_admin_token",
+        ):  # fmt: skip
             secret: SecretStr | None = getattr(self, name)
             document[name] = secret.get_secret_value() if secret else None
         return {**document, "link_token": link_token, "control_socket": str(control_socket)}
@@ -414,6 +531,11 @@ def variable_of(name: str) -> str:
     bare = name.upper()
     if bare in ("REQUIRE_API_KEY", "INITIAL_PASSWORD") or bare.startswith("SERVICE_"):
         return bare
+    for group in ("AUTH", "ISSUER"):
+        if bare.startswith(f"{group}__"):
+            return bare
+        if bare.startswith(f"{group}_"):
+            return f"{group}__{bare.removeprefix(f'{group}_')}"
     return f"FAIRLEAD_{bare}"
 
 

@@ -82,7 +82,7 @@ class Gateway:
         inherited = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("FAIRLEAD_", "SERVICE_"))
+            if not name.startswith(("FAIRLEAD_", "SERVICE_", "AUTH__", "ISSUER__"))
             and name not in {"REQUIRE_API_KEY", "INITIAL_PASSWORD"}
             and not name.lower().endswith("_proxy")
         }

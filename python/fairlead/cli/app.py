@@ -7,7 +7,9 @@ import sys
 import typer
 
 from fairlead.cli import (
+    agent,
     combos,
+    issuer,
     keys,
     nodes,
     owner,
@@ -30,9 +32,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("serve")(serve.serve)
+app.command("issuer")(issuer.issuer)
 app.command("standin")(standin.standin)
 app.command("status")(status.status)
 app.command("version")(version.version)
+app.add_typer(agent.app, name="agent")
+app.add_typer(agent.app, name="agents", hidden=True)
 app.add_typer(combos.app, name="combos")
 app.add_typer(keys.app, name="keys")
 app.add_typer(nodes.app, name="nodes")

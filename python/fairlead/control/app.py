@@ -29,6 +29,9 @@ from fairlead.control.snapshot import compile_snapshot
 from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
+from fairlead.identity.introspection.middleware import bearer_middleware
+from fairlead.identity.issuer.issuer import Issuer, open_issuer
+from fairlead.identity.issuer.listen import listen
 from fairlead.identity.local_token import local_token_hash
 from fairlead.identity.oauth.room import open_oauth
 from fairlead.identity.oidc.provider import Provider
@@ -94,6 +97,7 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
     async with AsyncExitStack() as stack:
         try:
             services = await _open(config, stack)
+            issuer = await _open_issuer(config, stack)
         except Refusal as refusal:
             log.error("control does not start", reason=refusal.sentence)
             raise
@@ -104,6 +108,11 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         services.state.on_commit(publisher.publish)
         for database in (services.state.database, services.usage):
             database.on_fatal = leave
+        if issuer is not None:
+            issuer.database.on_fatal = leave
+            background.start("identity.issuer", partial(listen, issuer, config))
+        services.bearers = bearers = bearer_middleware(config, issuer)
+        stack.push_async_callback(bearers.close)
         services.workers = workers.reports
         services.tasks = background.reports
         services.snapshot_version = lambda: publisher.current.version
@@ -139,6 +148,15 @@ def leave() -> None:
     """
     log.error("the database engine gave up: control is started anew")
     asyncio.get_running_loop().call_later(LEAVE_AFTER_S, os._exit, EXIT_STORAGE_LOST)
+
+
+async def _open_issuer(config: ControlConfig, stack: AsyncExitStack) -> Issuer | None:
+    if not config.issuer_enabled:
+        return None
+    given = config.secret_key.get_secret_value() if config.secret_key else None
+    key = await asyncio.to_thread(load_key, config.data_dir, given)
+    issuer = open_issuer(config.data_dir, key, config.issuer_own_url, config.issuer_token_ttl_s)
+    return await stack.enter_async_context(issuer)
 
 
 async def _open(config: ControlConfig, stack: AsyncExitStack) -> Services:

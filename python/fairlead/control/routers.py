@@ -8,6 +8,8 @@ from fairlead.board.pages import router as board_pages
 from fairlead.board.router import router as board
 from fairlead.control.tools import ROUTERS as TOOL_ENDPOINTS
 from fairlead.gateway.backups.router import router as backups
+from fairlead.agents.routers import ROUTERS as AGENTS
+from fairlead.agents.tasks import TASKS as AGENT_TASKS
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.health.router import router as health
@@ -54,6 +56,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     board,
     board_pages,
     *TOOL_ENDPOINTS,
+    *AGENTS,
 )
 TASKS: tuple[BackgroundTask, ...] = (
     *IDENTITY_TASKS,
@@ -61,4 +64,5 @@ TASKS: tuple[BackgroundTask, ...] = (
     *HEALTH_TASKS,
     *WEBHOOK_TASKS,
     *SCRAPE_TASKS,
+    *AGENT_TASKS,
 )

@@ -1,120 +1,25 @@
-"""Asking a model about a page, through the gateway itself and as the caller's own key.
-
-The call goes to the relay like any other: limits, cost and the log are the caller's. Control proves
-with the link token for which key it asks (docs/explanation/contracts.md). The page is data: it
-stands between marks that it cannot know, and what comes back is held to the schema or is text.
+"""Asking a model about a page. The page is data: it stands between marks that it cannot know, and what
+comes back is held to the schema or is text.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
-import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
-import httpx
 import jsonschema
 import orjson
 import polars as pl
 from jsonschema.validators import validator_for
 
-from fairlead.errors import (
-    KINDS,
-    FairleadError,
-    InvalidRequest,
-    RateLimited,
-    UpstreamInvalid,
-    UpstreamTimeout,
-)
-from fairlead.store.services import Services
+from fairlead.errors import InvalidRequest, UpstreamInvalid
+from fairlead.model import Asked, Model
 
 PAGE_MAX_CHARS: Final = 200_000
-ANSWER_DEADLINE_S: Final = 50.0
 SCHEMA_MAX_CHARS: Final = 100_000
 WRONGS_TOLD: Final = 10
-
-ON_BEHALF: Final = "x-fairlead-on-behalf"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the model said, and what it took over all rounds."""
-
-    text: str
-    tokens_input: int
-    tokens_output: int
-
-
-class Model:
-    """One model, asked for one key."""
-
-    def __init__(
-        self,
-        services: Services,
-        owner: str,
-        name: str,
-        *,
-        temperature: float | None,
-        max_tokens: int | None = None,
-    ) -> None:
-        self._services = services
-        self._owner = owner
-        self._body: dict[str, Any] = {"model": name, "stream": False}
-        if temperature is not None:
-            self._body["temperature"] = temperature
-        if max_tokens is not None:
-            self._body["max_tokens"] = max_tokens
-
-    async def ask(self, messages: list[dict[str, str]], **fields: Any) -> Asked:
-        """One answer. What the gateway refuses the caller, it refuses here: `FairleadError` of the same
-        kind.
-        """
-        config = self._services.config
-        token = config.link_token.get_secret_value()
-        headers = {ON_BEHALF: f"{token}:{self._owner}"}
-        verify: ssl.SSLContext | bool = True
-        if config.tls_certificate is not None:
-            # The relay's own certificate, on our own machine: its name is the operator's matter.
-            verify = ssl.create_default_context(cafile=str(config.tls_certificate))
-            verify.check_hostname = False
-        try:
-            async with (
-                asyncio.timeout(ANSWER_DEADLINE_S),
-                httpx.AsyncClient(trust_env=False, verify=verify, timeout=None) as client,  # noqa: S113
-            ):
-                answer = await client.post(
-                    f"{relay_url(self._services)}/v1/chat/completions",
-                    headers=headers,
-                    json={**self._body, "messages": messages, **fields},
-                )
-        except (TimeoutError, httpx.TimeoutException):
-            raise UpstreamTimeout("The model did not answer in time.") from None
-        except httpx.HTTPError as error:
-            raise UpstreamInvalid(f"The gateway did not answer ({type(error).__name__}).") from None
-        if answer.status_code != 200:
-            raise _refusal(answer)
-        try:
-            document = answer.json()
-            text = document["choices"][0]["message"]["content"]
-            usage = document.get("usage") or {}
-        except (ValueError, KeyError, IndexError, TypeError):
-            raise UpstreamInvalid("The model's answer has no text.") from None
-        return Asked(
-            str(text or ""), int(usage.get("prompt_tokens") or 0),
-            int(usage.get("completion_tokens") or 0),
-        )  # fmt: skip
-
-
-def relay_url(services: Services) -> str:
-    """Where this instance's relay listens, from here."""
-    config = services.config
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}.get(config.host, config.host)  # noqa: S104
-    if ":" in host and not host.startswith("["):
-        host = f"[{host}]"
-    return f"{'https' if config.tls_certificate else 'http'}://{host}:{config.port}"
 
 
 async def extract_by_schema(
@@ -290,19 +195,3 @@ def _read(text: str, validator: Any) -> tuple[Any, list[str]]:
         if len(wrongs) >= WRONGS_TOLD:
             break
     return data, wrongs
-
-
-def _refusal(answer: httpx.Response) -> FairleadError:
-    try:
-        error = answer.json()["error"]
-        message, code = str(error["message"]), str(error["code"])
-    except (ValueError, KeyError, TypeError):
-        return UpstreamInvalid(f"The gateway answered {answer.status_code}.")
-    after = answer.headers.get("retry-after", "")
-    kind = KINDS.get(code)
-    if kind is None:
-        kind = RateLimited if answer.status_code == 429 else UpstreamInvalid
-    return kind(
-        f"The model was not asked: {message}",
-        retry_after_s=int(after) if after.isdigit() else None,
-    )

@@ -13,6 +13,7 @@ import orjson
 from fastapi import APIRouter, Body, Response
 
 from fairlead.errors import InvalidRequest, UpstreamTimeout
+from fairlead.model import Model
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import checked
 from fairlead.scrape.cache import forget_cached
@@ -27,7 +28,7 @@ from fairlead.scrape.jobs.table import (
     insert_job,
     list_pages,
 )
-from fairlead.scrape.model import Model, checked_schema, extract_by_schema, summarize
+from fairlead.scrape.model import checked_schema, extract_by_schema, summarize
 from fairlead.scrape.options import (
     CacheAsk,
     ExtractAsk,
@@ -102,7 +103,7 @@ async def summarize_page(
     async with within_a_minute():
         name = await model_name(services, ask.options)
         scraped = await _markdown(services, url, ask.options, owner)
-        model = Model(services, owner, name, temperature=ask.options.temperature)
+        model = Model(services.config, owner, name, temperature=ask.options.temperature)
         asked = await summarize(model, scraped.document["content"], ask.max_length)
     return {
         "success": True, "url": scraped.url, "title": scraped.document["title"],
@@ -167,7 +168,7 @@ async def extraction(services: Services, ask: ExtractAsk, owner: str) -> dict[st
     name = await model_name(services, ask.options)
     scraped = await _markdown(services, url, ask.options, owner)
     model = Model(
-        services, owner, name,
+        services.config, owner, name,
         temperature=ask.options.temperature, max_tokens=ask.options.max_tokens,
     )  # fmt: skip
     data, asked = await extract_by_schema(

@@ -37,6 +37,11 @@ def usage_path(data_dir: Path) -> Path:
     return data_dir / "usage.duckdb"
 
 
+def issuer_path(data_dir: Path) -> Path:
+    """Where the token issuer's database is."""
+    return data_dir / "issuer.duckdb"
+
+
 def prepare(data_dir: Path) -> bool:
     """Opens, migrates and reads both files; returns whether a password is stored. `Refusal` says
     what is wrong.
@@ -44,13 +49,18 @@ def prepare(data_dir: Path) -> bool:
     make_data_dir(data_dir)
     connection = open_file(usage_path(data_dir), MIGRATIONS / "usage")
     connection.close()
+    config = _config()
+    if config is not None and config.issuer_enabled:
+        open_file(issuer_path(data_dir), MIGRATIONS / "issuer").close()
     path = state_path(data_dir)
     connection = open_file(path, MIGRATIONS / "state")
     try:
         read_to_the_end(connection)
         stored = connection.execute("SELECT 1 FROM users WHERE password_hash IS NOT NULL")
         password_stored = stored.fetchone() is not None
-        _check_key(connection, data_dir)
+        if config is not None:
+            given = config.secret_key.get_secret_value() if config.secret_key else None
+            check_key(connection, Sealer(load_key(data_dir, given)))
     except duckdb.Error as error:
         raise damaged(path, "is damaged") from error
     finally:
@@ -84,12 +94,9 @@ def read_to_the_end(connection: Connection) -> None:
             pass
 
 
-def _check_key(connection: Connection, data_dir: Path) -> None:
+def _config() -> ControlConfig | None:
     document = os.environ.get("FAIRLEAD_CONTROL_CONFIG")
-    if document is None:
-        return
-    given = ControlConfig.model_validate_json(document).secret_key
-    check_key(connection, Sealer(load_key(data_dir, given.get_secret_value() if given else None)))
+    return None if document is None else ControlConfig.model_validate_json(document)
 
 
 def main(arguments: list[str]) -> int:

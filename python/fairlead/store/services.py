@@ -15,6 +15,7 @@ from fastapi import Depends
 from pydantic import SecretStr
 from starlette.requests import HTTPConnection, Request
 
+from fairlead.bearer import Bearers
 from fairlead.caller import Caller
 from fairlead.egress import Egress
 from fairlead.settings import ControlConfig
@@ -81,6 +82,8 @@ class Services:
     snapshot_version: Callable[[], int] = field(default=int)
     operator: Operator | None = None
     tool_access: ToolAccess | None = None
+    bearers: Bearers | None = None
+    """Who judges the callers of agents; control sets it."""
     rooms: dict[type, object] = field(default_factory=dict)
     """What a room keeps for the life of the process, under its own class."""
 

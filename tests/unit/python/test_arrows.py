@@ -30,7 +30,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset(
         {
             "gateway", "identity", "board", "scrape", "webhooks",
-            "tasks", "usage", "tools", "dashboard", "standin",
+            "tasks", "usage", "tools", "dashboard", "standin", "agents",
         }
     ),
     frozenset({"control", "relay"}),

@@ -152,3 +152,60 @@ def test_a_password_that_nobody_could_sign_in_with_is_refused() -> None:
     assert "200 characters" in refusal(initial_password="x" * 201)
     assert "UTF-8" in refusal(initial_password="caf\udce9 and more")
     ServeSettings.load(initial_password="\N{SNOWMAN}" * 200).check()
+
+
+def test_agents_are_protected_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two underscores stand between the group and the field."""
+    monkeypatch.setenv("AUTH__ENABLED", "true")
+    monkeypatch.setenv("AUTH__PROVIDER", "hydra")
+    monkeypatch.setenv("ISSUER__ADMIN_URL", "http://hydra:4445/")
+    monkeypatch.setenv("ISSUER__PUBLIC_URL", "https://hydra.example")
+    monkeypatch.setenv("ISSUER__ADMIN_TOKEN", "canary of a bearer")
+    settings = ServeSettings.load()
+    settings.check()
+    assert (settings.auth_enabled, settings.auth_provider) == (True, "hydra")
+    assert settings.issuer_admin_url == "http://hydra:4445"
+    assert settings.issuer_own_url == "https://hydra.example"
+    assert "canary" not in repr(settings)
+    config = settings.control_config(link_token="t" * 16, control_socket=Path("control.sock"))
+    handed = ControlConfig.model_validate(config)
+    assert handed.issuer_admin_token is not None
+    assert handed.issuer_admin_token.get_secret_value() == "canary of a bearer"
+
+
+def test_agents_are_off_and_the_issuer_is_on_loopback_by_default() -> None:
+    settings = ServeSettings.load()
+    assert (settings.auth_enabled, settings.issuer_enabled) == (False, False)
+    assert (settings.issuer_host, settings.issuer_port) == ("127.0.0.1", 20131)
+    assert settings.issuer_admin_port == 20130
+    assert settings.issuer_own_url == "http://127.0.0.1:20131"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AUTH__PROVIDER", "auth0"),
+        ("AUTH__CACHE_S", "31"),
+        ("AUTH__TIMEOUT_MS", "0"),
+        ("ISSUER__ADMIN_URL", "ftp://x"),
+        ("ISSUER__ADMIN_URL", "http://user@x"),
+        ("ISSUER__PUBLIC_URL", "https://x/?a=b"),
+        ("ISSUER__TOKEN_TTL_S", "59"),
+        ("ISSUER__PORT", "70000"),
+    ],
+)
+def test_a_wrong_setting_of_agents_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert refusal().startswith(name)
+
+
+def test_protection_without_an_issuer_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUTH__ENABLED", "true")
+    assert "ISSUER__ADMIN_URL" in refusal()
+    monkeypatch.setenv("ISSUER__ADMIN_URL", "http://127.0.0.1:20130")
+    assert "ISSUER__PUBLIC_URL" in refusal()
+    monkeypatch.delenv("ISSUER__ADMIN_URL")
+    monkeypatch.setenv("ISSUER__ENABLED", "true")
+    ServeSettings.load().check()

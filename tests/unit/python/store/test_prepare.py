@@ -90,3 +90,17 @@ def test_a_data_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     file.write_text("")
     done = prepare(file)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_the_issuers_file_is_checked_where_the_gateway_runs_the_issuer(tmp_path: Path) -> None:
+    config = {"data_dir": str(tmp_path), "link_token": "t" * 32, "control_socket": "control.sock"}
+    assert prepare(tmp_path, FAIRLEAD_CONTROL_CONFIG=json.dumps(config)).returncode == 0
+    path = tmp_path / "issuer.duckdb"
+    assert not path.exists()
+    config |= {"issuer_enabled": True}  # type: ignore[dict-item]
+    assert prepare(tmp_path, FAIRLEAD_CONTROL_CONFIG=json.dumps(config)).returncode == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.write_bytes(b"garbage" * 100)
+    done = prepare(tmp_path, FAIRLEAD_CONTROL_CONFIG=json.dumps(config))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert str(path) in done.stderr

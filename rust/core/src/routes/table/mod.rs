@@ -2,6 +2,7 @@
 
 use super::Route;
 
+mod agents;
 mod backups;
 mod board;
 mod gateway;
@@ -23,4 +24,5 @@ pub(super) static PARTS: &[&[Route]] = &[
     board::ROUTES,
     oauth::ROUTES,
     backups::ROUTES,
+    agents::ROUTES,
 ];

@@ -1,0 +1,236 @@
+"""`/agents/{slug}`: an agent as its callers see it, JSON-RPC with `message/send`, `tasks/get` and
+`tasks/cancel`, behind the middleware that `AUTH__ENABLED` asks for.
+
+A caller's tasks are its own: for another client they do not exist. While no tokens are asked for, all
+callers are one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+import structlog
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairlead.agents import protocol
+from fairlead.agents.card import READ, WRITE, card_of
+from fairlead.agents.protocol import Call, CallFault, RpcFault
+from fairlead.agents.runner import runner_of
+from fairlead.agents.skill import Skill
+from fairlead.agents.skill_table import find_skill_by_slug
+from fairlead.agents.task import ANYONE, Message, Task, client_owner
+from fairlead.agents.task_table import end_task, find_task, insert_task, messages_of
+from fairlead.bearer import Bearer, BearerRefused
+from fairlead.caller import caller_of
+from fairlead.errors import FairleadError, NotFound, RateLimited
+from fairlead.moment import now_ms
+from fairlead.own_relay import relay_url
+from fairlead.store.file import Connection
+from fairlead.store.services import Services, ServicesDep
+
+# Less than control's own deadline for a request: what takes longer is told as being worked on.
+BLOCK_S: Final = 45.0
+
+_REFUSALS: Final = {
+    "missing": (401, protocol.AUTHENTICATION_REQUIRED, "Bearer"),
+    "invalid": (401, protocol.INVALID_TOKEN, 'Bearer error="invalid_token"'),
+    "expired": (401, protocol.TOKEN_EXPIRED, 'Bearer error="invalid_token"'),
+    "closed": (403, protocol.AUTHENTICATION_REQUIRED, None),
+    "unavailable": (503, protocol.INTERNAL_ERROR, None),
+}
+_SCOPES: Final = {"message/send": WRITE, "tasks/cancel": WRITE, "tasks/get": READ}
+_STREAMS: Final = ("message/stream", "tasks/resubscribe", "agent/getAuthenticatedExtendedCard")
+
+router = APIRouter(tags=["agents"])
+log = structlog.get_logger("fairlead.agents")
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request that was let in: whose it is, to which agent."""
+
+    services: Services
+    skill: Skill
+    owner: str
+
+
+@router.get("/agents/{slug}/.well-known/agent-card.json", summary="What an agent says of itself")
+async def card(slug: str, request: Request, services: ServicesDep) -> dict[str, Any]:
+    """Public: it says where tokens are to be had."""
+    skill = await services.state.read(lambda con: find_skill_by_slug(con, slug))
+    if skill is None:
+        raise NotFound("There is no agent at this path.")
+    return card_of(skill, _base(request, services), services.config)
+
+
+@router.post("/agents/{slug}", summary="An agent: one JSON-RPC message (A2A)", response_model=None)
+async def message(slug: str, request: Request, services: ServicesDep) -> Response:
+    """Errors before the call is read have the id null, as A2A has them."""
+    call_id: protocol.Id = None
+    try:
+        bearer = await _admit(request, services)
+        call = protocol.read_call(await request.body(), request.headers.get("content-type", ""))
+        call_id = call.id
+        _check_scope(bearer, call.method)
+        skill = await services.state.read(lambda con: find_skill_by_slug(con, slug))
+        if skill is None:
+            raise RpcFault(protocol.METHOD_NOT_FOUND, "There is no agent at this path.", status=404)
+        owner = ANYONE if bearer is None else client_owner(bearer.client_id)
+        return protocol.answer(call_id, await _act(Visit(services, skill, owner), call))
+    except CallFault as fault:
+        return protocol.fault_answer(fault.call_id, fault)
+    except RpcFault as fault:
+        return protocol.fault_answer(call_id, fault)
+    except RateLimited as error:
+        after = {"retry-after": str(error.retry_after_s or 5)}
+        busy = RpcFault(protocol.BUSY, error.message, status=429, headers=after)
+        return protocol.fault_answer(call_id, busy)
+    except FairleadError as error:
+        failure = RpcFault(protocol.INTERNAL_ERROR, error.message, status=error.status)
+        return protocol.fault_answer(call_id, failure)
+
+
+async def _admit(request: Request, services: Services) -> Bearer | None:
+    if services.bearers is None:
+        raise RpcFault(protocol.INTERNAL_ERROR, "Nobody judges the callers of agents.", status=503)
+    try:
+        return await services.bearers.admit(request)
+    except BearerRefused as refused:
+        status, code, challenge = _REFUSALS[refused.reason]
+        headers = {} if challenge is None else {"www-authenticate": challenge}
+        if refused.reason == "unavailable":
+            headers = {"retry-after": "1"}
+        raise RpcFault(code, refused.message, status=status, headers=headers) from None
+
+
+def _check_scope(bearer: Bearer | None, method: str) -> None:
+    # What the agent does not know needs no scope to be told so.
+    needed = _SCOPES.get(method)
+    if bearer is not None and needed is not None and needed not in bearer.scopes:
+        raise RpcFault(
+            protocol.INSUFFICIENT_SCOPE, f"The token lacks the scope {needed}.", status=403,
+            headers={"www-authenticate": f'Bearer error="insufficient_scope", scope="{needed}"'},
+        )  # fmt: skip
+
+
+async def _act(visit: Visit, call: Call) -> dict[str, Any]:
+    match call.method:
+        case "message/send":
+            return await _send(visit, call.params)
+        case "tasks/get":
+            return await _get(visit, call.params)
+        case "tasks/cancel":
+            return await _cancel(visit, call.params)
+    if call.method in _STREAMS:
+        raise RpcFault(protocol.UNSUPPORTED_OPERATION, f"{call.method} is not supported.")
+    if call.method.startswith("tasks/pushNotificationConfig/"):
+        raise RpcFault(protocol.PUSH_NOT_SUPPORTED, "Push notifications are not supported.")
+    raise RpcFault(protocol.METHOD_NOT_FOUND, "There is no such method.")
+
+
+async def _send(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
+    said, task_id, context_id = protocol.read_message(params)
+    options = params.get("configuration") or {}
+    if not isinstance(options, dict):
+        raise protocol.invalid_params("configuration", "must be an object")
+    if options.get("pushNotificationConfig") is not None:
+        raise RpcFault(protocol.PUSH_NOT_SUPPORTED, "Push notifications are not supported.")
+    length = protocol.read_length(options, "configuration.")
+    blocks = options.get("blocking", True)
+    if not isinstance(blocks, bool):
+        raise protocol.invalid_params("configuration.blocking", "must be true or false")
+    metadata = params.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise protocol.invalid_params("metadata", "must be an object")
+    if task_id is not None:
+        task, _ = await _found(visit, task_id)
+        state = "is being worked on" if task.is_active else "has ended"
+        raise RpcFault(
+            protocol.UNSUPPORTED_OPERATION,
+            f"The task {state}: send a new message with its contextId instead.",
+        )
+    task = await give_task(visit, said, context_id, metadata)
+    if blocks and task.is_active:
+        await until_ended(visit.services, task.id, BLOCK_S)
+    found, messages = await _found(visit, task.id)
+    return found.view(messages, length)
+
+
+async def give_task(
+    visit: Visit, said: Message, context_id: str | None, metadata: dict[str, Any]
+) -> Task:
+    """Stores a task and has it worked on; the same message again is the same task."""
+    at_ms = said.at_ms
+    task = Task(
+        id=str(uuid4()), skill_id=visit.skill.id, owner=visit.owner,
+        context_id=context_id or str(uuid4()), message_id=said.message_id, state="submitted",
+        attempts=0, reason=None, metadata=metadata, created_at_ms=at_ms, updated_at_ms=at_ms,
+        expires_at_ms=None,
+    )  # fmt: skip
+    stored = await visit.services.state.record(lambda con: insert_task(con, task, said))
+    runner_of(visit.services).wake()
+    return stored
+
+
+async def until_ended(services: Services, task_id: str, within_s: float) -> None:
+    """Waits until a task has ended, or for so long."""
+    waiting = asyncio.ensure_future(runner_of(services).until_ended(task_id, within_s))
+    try:
+        # The wait has begun before the look, so an end between the two is not missed.
+        await asyncio.sleep(0)
+        task = await services.state.read(lambda con: find_task(con, task_id))
+        if task is not None and task.is_active:
+            await waiting
+    finally:
+        waiting.cancel()
+
+
+async def _get(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
+    length = protocol.read_length(params)
+    task, messages = await _found(visit, _task_id(params))
+    return task.view(messages, length)
+
+
+async def _cancel(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
+    task_id = _task_id(params)
+    await _found(visit, task_id)
+    ended = await visit.services.state.record(
+        lambda con: end_task(con, task_id, "canceled", now_ms())
+    )
+    if not ended:
+        raise RpcFault(protocol.TASK_NOT_CANCELABLE, "The task has ended already.")
+    runner_of(visit.services).stop(task_id)
+    task, messages = await _found(visit, task_id)
+    return task.view(messages)
+
+
+def _task_id(params: dict[str, Any]) -> str:
+    task_id = protocol.read_id(params, "id")
+    if task_id is None:
+        raise protocol.invalid_params("id", "is required: the id of a task")
+    return task_id
+
+
+async def _found(visit: Visit, task_id: str) -> tuple[Task, list[Message]]:
+    def look(con: Connection) -> tuple[Task, list[Message]] | None:
+        task = find_task(con, task_id)
+        if task is None or task.skill_id != visit.skill.id or task.owner != visit.owner:
+            return None
+        return task, messages_of(con, task_id)
+
+    found = await visit.services.state.read(look)
+    if found is None:
+        raise RpcFault(protocol.TASK_NOT_FOUND, "There is no task with this id.")
+    return found
+
+
+def _base(request: Request, services: Services) -> str:
+    if services.config.service_public_base_url is not None:
+        return services.config.service_public_base_url.rstrip("/")
+    caller = caller_of(request)
+    return f"{caller.scheme}://{caller.host}" if caller.host else relay_url(services.config)

@@ -1,0 +1,87 @@
+"""A skill out of a description in plain words, written by a model and held to a skill's rules."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+import orjson
+from pydantic import Field, ValidationError
+
+from fairlead.agents.skill import Description, KeyId, ModelName, NewSkill, SkillView, Wire
+from fairlead.errors import UpstreamInvalid
+from fairlead.model import Model
+
+ROUNDS: Final = 2
+ANSWER_MAX_CHARS: Final = 150_000
+
+
+class GenerateSkill(Wire):
+    """The body: what the agent shall be good for."""
+
+    description: Description = Field(description="What the agent is for, in plain words.")
+    model: ModelName | None = Field(None, description="Who writes it, and what it asks later.")
+    api_key_id: KeyId | None = Field(None, description="The key on whose behalf both ask.")
+    save: bool = Field(False, strict=True, description="Store it as well.")
+
+
+class Generated(Wire):
+    """The skill that was written; `saved` is its record if it was stored."""
+
+    skill: NewSkill
+    saved: SkillView | None
+
+
+async def generate_skill(model: Model, wanted: GenerateSkill) -> NewSkill:
+    """The skill. One round more is given to an answer that is none; `UpstreamInvalid` after that."""
+    mark = secrets.token_hex(8)
+    messages = [
+        {
+            "role": "system",
+            "content": (
+                "You write the definition of an AI agent. Answer with one JSON object and nothing "
+                'else: {"name": "short, lower case, words joined by -", "description": "one '
+                'sentence for its callers", "prompt": "the system prompt: who the agent is, how '
+                'it works, what it does not do, in which form it answers"}. What the agent shall be '
+                f"for stands between the marks <wish-{mark}> and </wish-{mark}>."
+            ),
+        },
+        {"role": "user", "content": f"<wish-{mark}>\n{wanted.description}\n</wish-{mark}>"},
+    ]
+    wrong = ""
+    for _ in range(ROUNDS):
+        asked = await model.ask(messages)
+        found, wrong = _read(asked.text, wanted)
+        if found is not None:
+            return found
+        messages += [
+            {"role": "assistant", "content": asked.text[:ANSWER_MAX_CHARS]},
+            {"role": "user", "content": f"That is no such object: {wrong}. Answer with it alone."},
+        ]
+    raise UpstreamInvalid(f"The model wrote no agent skill, also not when asked again: {wrong}.")
+
+
+def _read(text: str, wanted: GenerateSkill) -> tuple[NewSkill | None, str]:
+    stripped = text.strip()
+    if stripped.startswith("```"):
+        stripped = stripped.strip("`").removeprefix("json").strip()
+    try:
+        written = orjson.loads(stripped)
+    except ValueError:
+        return None, "it is not JSON"
+    if not isinstance(written, dict):
+        return None, "it is not an object"
+    try:
+        return (
+            NewSkill.model_validate(
+                {
+                    **{name: written.get(name) for name in ("name", "description", "prompt")},
+                    "model": wanted.model,
+                    "apiKeyId": wanted.api_key_id,
+                }
+            ),
+            "",
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return None, f"{first['loc'][0]} {first['msg']}"

@@ -1,0 +1,271 @@
+"""`/api/v1/agents/tasks`: the tasks of all agents, as an operator gives, sees and ends them.
+
+The field's spelling: a `providerId` is an agent (its id or path segment), and a state has the name that
+clients of this route know.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+from uuid import uuid4
+
+import orjson
+from fastapi import APIRouter, Query
+from pydantic import AliasChoices, Field
+
+from fairlead.agents.door import Visit, give_task
+from fairlead.agents.runner import runner_of, text_of
+from fairlead.agents.skill import Limit, Offset, Skill, Wire
+from fairlead.agents.skill_table import find_skill, find_skill_by_slug
+from fairlead.agents.task import OPERATOR, Message, State, Task, text_part
+from fairlead.agents.task_table import (
+    delete_task,
+    end_task,
+    found_task,
+    list_tasks,
+    messages_of,
+)
+from fairlead.errors import Conflict, InvalidRequest
+from fairlead.moment import Time, moment_of, now_ms
+from fairlead.store.file import Connection
+from fairlead.store.services import Services, ServicesDep
+
+Status = Literal["queued", "running", "awaiting_approval", "completed", "failed", "cancelled"]
+
+_STATUS: Final[dict[State, Status]] = {
+    "submitted": "queued", "working": "running", "completed": "completed", "failed": "failed",
+    "canceled": "cancelled",
+}  # fmt: skip
+_METADATA_MAX_BYTES: Final = 16_384
+
+router = APIRouter(prefix="/api/v1/agents/tasks", tags=["agents"])
+
+TaskPrompt = Annotated[str, Field(strict=True, min_length=1, max_length=10_000)]
+
+
+class Source(Wire):
+    """What the task is about: told to the agent, fetched by nobody."""
+
+    repo_name: str | None = Field(None, max_length=300)
+    repo_url: str | None = Field(None, max_length=2048)
+    branch: str | None = Field(None, max_length=300)
+
+
+class TaskOptions(Wire):
+    """What other agents can be asked for."""
+
+    auto_create_pr: bool = Field(False, strict=True)
+    plan_approval_required: bool = Field(False, strict=True)
+    environment: dict[str, str] | None = None
+
+
+class NewTask(Wire):
+    """The body that gives an agent a task."""
+
+    provider_id: str = Field(
+        min_length=1, max_length=200, validation_alias=AliasChoices("providerId", "agent")
+    )
+    prompt: TaskPrompt
+    source: Source | None = None
+    options: TaskOptions | None = None
+
+
+class TaskAction(Wire):
+    """The body that acts on a task."""
+
+    action: Literal["approve", "message", "cancel"]
+    message: TaskPrompt | None = None
+
+
+class Activity(Wire):
+    """Something that happened in a task."""
+
+    id: str
+    type: Literal["message", "completion", "error"]
+    content: str
+    timestamp: Time
+
+
+class TaskResult(Wire):
+    """What came of it."""
+
+    summary: str
+    duration_ms: int
+
+
+class TaskView(Wire):
+    """A task as an operator sees it; `owner` is who gave it."""
+
+    id: str
+    provider_id: str
+    agent_id: str
+    owner: str
+    prompt: str
+    status: Status
+    context_id: str
+    result: TaskResult | None
+    error: str | None
+    activities: list[Activity]
+    created_at: Time
+    updated_at: Time
+    completed_at: Time | None
+
+
+class TaskList(Wire):
+    tasks: list[TaskView]
+    total: int
+    limit: int
+    offset: int
+
+
+class TaskDeleted(Wire):
+    success: bool = True
+
+
+@router.get("", summary="List the tasks of agents, newest first")
+async def list_all(
+    services: ServicesDep,
+    provider: Annotated[str | None, Query(max_length=200)] = None,
+    status: Status | None = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> TaskList:
+    """A page of them; `provider` is an agent."""
+    states = tuple(state for state, name in _STATUS.items() if name == status)
+
+    def look(con: Connection) -> tuple[list[TaskView], int]:
+        skill = None if provider is None else _agent(con, provider)
+        if (provider is not None and skill is None) or (status is not None and not states):
+            return [], 0
+        tasks, total = list_tasks(con, limit, offset, skill.id if skill else None, states)
+        return [_view(con, task) for task in tasks], total
+
+    tasks, total = await services.state.read(look)
+    return TaskList.model_construct(tasks=tasks, total=total, limit=limit, offset=offset)
+
+
+@router.post("", status_code=201, summary="Give an agent a task")
+async def create(new: NewTask, services: ServicesDep) -> TaskView:
+    """It is worked on in the background."""
+    if new.options is not None and (
+        new.options.auto_create_pr or new.options.plan_approval_required
+    ):
+        raise InvalidRequest(
+            "options: the agents of this gateway make no pull requests and ask for no approval: "
+            "leave autoCreatePr and planApprovalRequired out.", param="options",
+        )  # fmt: skip
+    skill = await services.state.read(lambda con: _agent(con, new.provider_id))
+    if skill is None:
+        raise InvalidRequest(
+            f"providerId: there is no agent `{new.provider_id}`; make it at /api/agent-skills.",
+            param="providerId",
+        )
+    parts = [text_part(new.prompt)]
+    about: dict[str, Any] = {
+        name: value.model_dump(by_alias=True, exclude_defaults=True)
+        for name, value in (("source", new.source), ("options", new.options))
+        if value is not None
+    }
+    if len(orjson.dumps(about)) > _METADATA_MAX_BYTES:
+        raise InvalidRequest(
+            f"source and options together must be at most {_METADATA_MAX_BYTES} bytes.",
+            param="options",
+        )
+    if about:
+        parts.append({"kind": "data", "data": about})
+    return await _give(services, skill, parts, None)
+
+
+@router.get("/{task_id}", summary="One task of an agent, with what happened in it")
+async def read(task_id: str, services: ServicesDep) -> TaskView:
+    """Its record."""
+    return await services.state.read(lambda con: _view(con, found_task(con, task_id)))
+
+
+@router.post("/{task_id}", summary="Cancel a task, or say more to its agent")
+async def act(task_id: str, body: TaskAction, services: ServicesDep) -> TaskView:
+    """`cancel` ends the task; `message` is a new task in the same context, and is what is answered."""
+    task, skill = await services.state.read(lambda con: _with_skill(con, task_id))
+    if body.action == "message":
+        if body.message is None:
+            raise InvalidRequest("message is required: say something.", param="message")
+        if task.owner != OPERATOR:
+            raise Conflict("The task is a client's: only it goes on with its agent.")
+        return await _give(services, skill, [text_part(body.message)], task.context_id)
+    if body.action == "approve":
+        raise Conflict("Nothing of this task waits for an approval.")
+    ended = await services.state.record(lambda con: end_task(con, task_id, "canceled", now_ms()))
+    if not ended:
+        raise Conflict("The task has ended already.")
+    runner_of(services).stop(task_id)
+    return await services.state.read(lambda con: _view(con, found_task(con, task_id)))
+
+
+@router.delete("/{task_id}", summary="Delete a task that has ended")
+async def delete(task_id: str, services: ServicesDep) -> TaskDeleted:
+    """With what was said in it."""
+
+    def work(con: Connection) -> None:
+        if found_task(con, task_id).is_active:
+            raise Conflict("The task is being worked on: cancel it first.")
+        delete_task(con, task_id)
+
+    await services.state.record(work)
+    return TaskDeleted()
+
+
+async def _give(
+    services: Services, skill: Skill, parts: list[dict[str, Any]], context_id: str | None
+) -> TaskView:
+    said = Message(str(uuid4()), "user", tuple(parts), now_ms())
+    task = await give_task(Visit(services, skill, OPERATOR), said, context_id, {})
+    return await services.state.read(lambda con: _view(con, found_task(con, task.id)))
+
+
+def _agent(con: Connection, name: str) -> Skill | None:
+    return find_skill(con, name) or find_skill_by_slug(con, name)
+
+
+def _with_skill(con: Connection, task_id: str) -> tuple[Task, Skill]:
+    task = found_task(con, task_id)
+    skill = find_skill(con, task.skill_id)
+    if skill is None:
+        raise Conflict("The task's agent is being deleted.")
+    return task, skill
+
+
+def _view(con: Connection, task: Task) -> TaskView:
+    messages = messages_of(con, task.id)
+    skill = find_skill(con, task.skill_id)
+    answer = next((each for each in reversed(messages) if each.role == "agent"), None)
+    activities = [
+        Activity.model_construct(
+            id=f"{task.id}-{number}",
+            type="completion" if each is answer else "message",
+            content=text_of(each.parts),
+            timestamp=moment_of(each.at_ms),
+        )
+        for number, each in enumerate(messages)
+    ]
+    if task.reason is not None:
+        activities.append(
+            Activity.model_construct(
+                id=f"{task.id}-error",
+                type="error",
+                content=task.reason,
+                timestamp=moment_of(task.updated_at_ms),
+            )
+        )
+    result = None
+    if task.state == "completed" and answer is not None:
+        result = TaskResult.model_construct(
+            summary=text_of(answer.parts), duration_ms=answer.at_ms - task.created_at_ms
+        )
+    return TaskView.model_construct(
+        id=task.id, provider_id=skill.slug if skill else task.skill_id, agent_id=task.skill_id,
+        owner=task.owner, prompt=text_of(messages[0].parts[:1]) if messages else "",
+        status=_STATUS[task.state], context_id=task.context_id, result=result, error=task.reason,
+        activities=activities, created_at=moment_of(task.created_at_ms),
+        updated_at=moment_of(task.updated_at_ms),
+        completed_at=None if task.is_active else moment_of(task.updated_at_ms),
+    )  # fmt: skip

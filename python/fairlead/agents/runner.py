@@ -1,0 +1,210 @@
+"""What works on tasks: takes up every one that has not ended, asks the agent's model, stores the answer.
+
+One runner for the process. A task that was under way when the process died is taken up again, a few
+times at most; one that is cancelled is dropped where it is, and its call to the model with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any, Final
+from uuid import uuid4
+
+import orjson
+import structlog
+
+from fairlead.agents.skill import DEFAULT_MODEL, Skill
+from fairlead.agents.skill_table import find_skill
+from fairlead.agents.task import Message, State, Task, text_part
+from fairlead.agents.task_table import (
+    active_tasks,
+    begin_task,
+    context_before,
+    end_task,
+    messages_of,
+    sweep_tasks,
+)
+from fairlead.errors import FairleadError, StorageUnavailable, Unauthenticated
+from fairlead.model import Model
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.services import Services
+
+TASKS_AT_ONCE: Final = 16
+TASK_DEADLINE_S: Final = 600.0
+LOOK_EVERY_S: Final = 5.0
+SWEEP_EVERY_S: Final = 60.0
+RETRY_S: Final = 2.0
+CONTEXT_MAX_CHARS: Final = 200_000
+
+log = structlog.get_logger("fairlead.agents")
+
+
+class Runner:
+    """`run` is a background task; doors call `wake`, `stop` and `until_ended`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._wanted = asyncio.Event()
+        self._ends: dict[str, asyncio.Event] = {}
+        self._waiters: dict[str, int] = {}
+
+    async def run(self) -> None:
+        """Lasts until it is cancelled."""
+        swept_s = 0.0
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                self._wanted.clear()
+                await self._take_up()
+                if loop.time() - swept_s > SWEEP_EVERY_S:
+                    swept_s = loop.time()
+                    await self._services.state.record(lambda con: sweep_tasks(con, now_ms()))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_EVERY_S):
+                        await self._wanted.wait()
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def wake(self) -> None:
+        """There is a new task."""
+        self._wanted.set()
+
+    def stop(self, task_id: str) -> None:
+        """The task has ended otherwise: what is under way for it is dropped."""
+        if task := self._tasks.get(task_id):
+            task.cancel()
+        self._tell(task_id)
+
+    async def until_ended(self, task_id: str, within_s: float) -> None:
+        """Waits until work on the task ends, or for so long. Call it before the task is stored, or look
+        at the task first: an end that is past is not told again.
+        """
+        event = self._ends.setdefault(task_id, asyncio.Event())
+        self._waiters[task_id] = self._waiters.get(task_id, 0) + 1
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await event.wait()
+        finally:
+            self._waiters[task_id] -= 1
+            if not self._waiters[task_id]:
+                del self._waiters[task_id]
+                self._ends.pop(task_id, None)
+
+    def _tell(self, task_id: str) -> None:
+        if event := self._ends.get(task_id):
+            event.set()
+
+    async def _take_up(self) -> None:
+        if len(self._tasks) >= TASKS_AT_ONCE:
+            return
+        for task in await self._services.state.read(active_tasks):
+            if len(self._tasks) >= TASKS_AT_ONCE:
+                return
+            if task.id not in self._tasks:
+                work = asyncio.create_task(self._work(task), name=f"agent task {task.id}")
+                self._tasks[task.id] = work
+                work.add_done_callback(partial(self._done, task.id))
+
+    def _done(self, task_id: str, _: asyncio.Task[None]) -> None:
+        self._tasks.pop(task_id, None)
+        self.wake()
+        self._tell(task_id)
+
+    async def _work(self, task: Task) -> None:
+        try:
+            try:
+                async with asyncio.timeout(TASK_DEADLINE_S):
+                    answer = await self._ask(task)
+                if answer is not None:
+                    await self._end(task, "completed", answer=answer)
+            except StorageUnavailable:
+                raise
+            except Unauthenticated as error:
+                advice = "give the agent skill a key in force, as its apiKeyId"
+                await self._end(task, "failed", f"{error.message} ({advice})")
+            except FairleadError as error:
+                await self._end(task, "failed", error.message)
+            except TimeoutError:
+                await self._end(task, "failed", f"Not done within {TASK_DEADLINE_S:g} s.")
+            except Exception as error:  # noqa: BLE001 - a defect ends this task, not the others
+                log.error("agent task failed", task=task.id, error=type(error).__name__)
+                reason = "This is a defect of fairlead; its log has more."
+                await self._end(task, "failed", reason)
+        except FairleadError as error:
+            # The database does not answer: the task stands as it is, and is taken up again.
+            log.error("agent task interrupted", task=task.id, error=error.kind)
+            await asyncio.sleep(RETRY_S)
+
+    async def _ask(self, task: Task) -> Message | None:
+        """The answer; None when the task has ended otherwise."""
+        if not await self._services.state.record(lambda con: begin_task(con, task.id, now_ms())):
+            return None
+
+        def look(con: Connection) -> tuple[Skill | None, list[Message]]:
+            said = context_before(con, task) + messages_of(con, task.id)
+            return find_skill(con, task.skill_id), said
+
+        skill, said = await self._services.state.read(look)
+        if skill is None:
+            return None
+        model = Model(
+            self._services.config, skill.api_key_id, skill.model or DEFAULT_MODEL,
+            temperature=skill.temperature, deadline_s=TASK_DEADLINE_S,
+        )  # fmt: skip
+        asked = await model.ask(conversation(skill.prompt, said))
+        return Message(str(uuid4()), "agent", (text_part(asked.text),), now_ms())
+
+    async def _end(
+        self, task: Task, state: State, reason: str | None = None, answer: Message | None = None
+    ) -> None:
+        at_ms = max(now_ms(), task.created_at_ms)
+        await self._services.state.record(
+            lambda con: end_task(con, task.id, state, at_ms, reason=reason, answer=answer)
+        )
+
+
+def conversation(prompt: str, said: list[Message]) -> list[dict[str, str]]:
+    """What the model gets: the prompt, then the newest of what was said that fits."""
+    chosen: list[dict[str, str]] = []
+    size = 0
+    for message in reversed(said):
+        text = text_of(message.parts)
+        size += len(text)
+        if chosen and size > CONTEXT_MAX_CHARS:
+            break
+        role = "assistant" if message.role == "agent" else "user"
+        chosen.append({"role": role, "content": text})
+    return [{"role": "system", "content": prompt}, *reversed(chosen)]
+
+
+def text_of(parts: tuple[dict[str, Any], ...]) -> str:
+    """The parts of a message as one text; data as JSON."""
+    return "\n\n".join(
+        str(part["text"]) if part["kind"] == "text" else orjson.dumps(part["data"]).decode()
+        for part in parts
+    )
+
+
+def runner_of(services: Services) -> Runner:
+    """The process's runner, made when it is first needed."""
+    runner = services.rooms.get(Runner)
+    if not isinstance(runner, Runner):
+        runner = services.rooms[Runner] = Runner(services)
+    return runner
+
+
+@contextlib.asynccontextmanager
+async def running(services: Services) -> AsyncIterator[Runner]:
+    """The runner for as long as the background task lasts; another start makes everything anew."""
+    try:
+        yield runner_of(services)
+    finally:
+        services.rooms.pop(Runner, None)

@@ -1,0 +1,149 @@
+"""An agent skill: name, description, prompt, and the model and key that it calls with."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import Query
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from fairlead.moment import Time, moment_of
+
+NAME_MAX_CHARS: Final = 200
+SLUG_MAX_CHARS: Final = 64
+DEFAULT_MODEL: Final = "auto/reliable"
+"""What a skill without a model asks: whichever listed model the gateway finds most dependable."""
+
+_RAW_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class Wire(BaseModel):
+    """A body: camelCase names only, nothing unknown."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+
+
+def _visible(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise PydanticCustomError("name", "must have a character, and no control characters")
+    return text.strip()
+
+
+def _filled(text: str) -> str:
+    if not text.strip() or any("\ud800" <= each <= "\udfff" for each in text):
+        raise PydanticCustomError("text", "must have a character other than blanks")
+    return text
+
+
+def _model(text: str) -> str:
+    if re.search(r"[\x00-\x20\x7f]", text):
+        raise PydanticCustomError("model", "must be without blanks and control characters")
+    return text
+
+
+def _key_id(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9-]{1,64}", text) is None:
+        raise PydanticCustomError("key_id", "must be the id of an API key, as `/api/keys` lists it")
+    return text
+
+
+Name = Annotated[
+    str, Field(strict=True, min_length=1, max_length=NAME_MAX_CHARS), AfterValidator(_visible)
+]
+Description = Annotated[
+    str, Field(strict=True, min_length=1, max_length=2000), AfterValidator(_filled)
+]
+Prompt = Annotated[
+    str, Field(strict=True, min_length=1, max_length=100_000), AfterValidator(_filled)
+]
+ModelName = Annotated[str, Field(strict=True, min_length=1, max_length=300), AfterValidator(_model)]
+Temperature = Annotated[float, Field(strict=True, ge=0, le=2, allow_inf_nan=False)]
+KeyId = Annotated[str, Field(strict=True), AfterValidator(_key_id)]
+
+Limit = Annotated[int, Query(ge=1, le=500)]
+Offset = Annotated[int, Query(ge=0, le=2**31)]
+
+
+class NewSkill(Wire):
+    """The body that makes a skill."""
+
+    name: Name
+    description: Description
+    prompt: Prompt = Field(description="What the model is told to be; the caller never sees it.")
+    model: ModelName | None = Field(None, description=f"What it asks; left out, `{DEFAULT_MODEL}`.")
+    temperature: Temperature | None = None
+    api_key_id: KeyId | None = Field(
+        None, description="The key on whose behalf it asks: that key's limits, cost and log."
+    )
+
+
+class SkillChange(Wire):
+    """The body that changes a skill: any of the fields, at least one."""
+
+    name: Name = ""
+    description: Description = ""
+    prompt: Prompt = ""
+    model: ModelName | None = None
+    temperature: Temperature | None = None
+    api_key_id: KeyId | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_field(cls, body: Any) -> Any:
+        names = {field.alias for field in cls.model_fields.values()}
+        if isinstance(body, dict) and not body.keys() & names:
+            raise PydanticCustomError("no_valid_fields", "No valid fields to update")
+        return body
+
+
+class SkillView(Wire):
+    """A skill as it is shown; `path` is where it answers."""
+
+    id: str
+    slug: str
+    path: str
+    name: str
+    description: str
+    prompt: str
+    model: str | None
+    temperature: float | None
+    api_key_id: str | None
+    created_at: Time
+    updated_at: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill at rest. `slug` is its name in paths."""
+
+    id: str
+    slug: str
+    name: str
+    description: str
+    prompt: str
+    model: str | None
+    temperature: float | None
+    api_key_id: str | None
+    created_at_ms: int
+    updated_at_ms: int
+
+    def view(self) -> SkillView:
+        return SkillView.model_construct(
+            id=self.id, slug=self.slug, path=f"/agents/{self.slug}", name=self.name,
+            description=self.description, prompt=self.prompt, model=self.model,
+            temperature=self.temperature, api_key_id=self.api_key_id,
+            created_at=moment_of(self.created_at_ms), updated_at=moment_of(self.updated_at_ms),
+        )  # fmt: skip
+
+
+def slug_of(name: str) -> str:
+    """The name as a segment of a path: itself where it can be one. Empty when nothing is left of it."""
+    if _RAW_SLUG.fullmatch(name):
+        return name
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:SLUG_MAX_CHARS].strip("-")

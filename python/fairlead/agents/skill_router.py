@@ -1,0 +1,159 @@
+"""`/api/agent-skills`: agents as they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+from fastapi import APIRouter
+
+from fairlead.agents.generate import Generated, GenerateSkill, generate_skill
+from fairlead.agents.runner import runner_of
+from fairlead.agents.skill import (
+    DEFAULT_MODEL,
+    Limit,
+    NewSkill,
+    Offset,
+    Skill,
+    SkillChange,
+    SkillView,
+    Wire,
+    slug_of,
+)
+from fairlead.agents.skill_table import (
+    check_key_id,
+    count_skills,
+    delete_skill,
+    found_skill,
+    insert_skill,
+    list_skills,
+    update_skill,
+)
+from fairlead.agents.task_table import active_of_skill
+from fairlead.caller import Caller, CallerDep
+from fairlead.model import Model
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api/agent-skills", tags=["agents"])
+
+
+class SkillList(Wire):
+    skills: list[SkillView]
+    total: int
+    limit: int
+    offset: int
+
+
+class SkillRaw(Wire):
+    """The prompt and metadata, as the model gets them; nothing is run."""
+
+    name: str
+    description: str
+    prompt: str
+    model: str
+    temperature: float | None
+
+
+class SkillDeleted(Wire):
+    success: bool = True
+
+
+@router.get("", summary="List agent skills")
+async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> SkillList:
+    """A page of them, oldest first."""
+
+    def look(con: Connection) -> tuple[list[Skill], int]:
+        return list_skills(con, limit, offset), count_skills(con)
+
+    skills, total = await services.state.read(look)
+    return SkillList.model_construct(
+        skills=[skill.view() for skill in skills], total=total, limit=limit, offset=offset
+    )
+
+
+@router.post("", status_code=201, summary="Make an agent skill")
+async def create(new: NewSkill, services: ServicesDep, caller: CallerDep) -> SkillView:
+    """It answers under its `path` when this returns. A key that makes one is the key that it asks with,
+    unless the body names another.
+    """
+    skill = _new_skill(new, caller)
+    await services.state.record(lambda con: insert_skill(con, skill))
+    return skill.view()
+
+
+@router.post("/generate", summary="Let a model write an agent skill from a description")
+async def generate(body: GenerateSkill, services: ServicesDep, caller: CallerDep) -> Generated:
+    """Not stored unless the body says `save`."""
+    key_id = body.api_key_id or _calling_key(caller)
+    if key_id is not None:
+        await services.state.read(lambda con: check_key_id(con, key_id))
+    model = Model(services.config, key_id, body.model or DEFAULT_MODEL, temperature=0.2)
+    new = await generate_skill(model, body)
+    if not body.save:
+        return Generated(skill=new, saved=None)
+    skill = _new_skill(new, caller)
+    await services.state.record(lambda con: insert_skill(con, skill))
+    return Generated(skill=new, saved=skill.view())
+
+
+@router.get("/{skill_id}", summary="One agent skill")
+async def read(skill_id: str, services: ServicesDep) -> SkillView:
+    """Its record."""
+    return (await services.state.read(lambda con: found_skill(con, skill_id))).view()
+
+
+@router.put("/{skill_id}", summary="Change an agent skill; fields that are not sent stay")
+async def change(skill_id: str, change: SkillChange, services: ServicesDep) -> SkillView:
+    """Changes what was sent. Tasks that are under way go on as they began."""
+
+    def work(con: Connection) -> Skill:
+        before = found_skill(con, skill_id)
+        fields: dict[str, Any] = {name: getattr(change, name) for name in change.model_fields_set}
+        if "name" in fields and fields["name"] != before.name:
+            fields["slug"] = slug_of(fields["name"])
+        after = replace(before, **fields, updated_at_ms=max(now_ms(), before.updated_at_ms + 1))
+        update_skill(con, after)
+        return after
+
+    return (await services.state.record(work)).view()
+
+
+@router.delete("/{skill_id}", summary="Delete an agent skill with its tasks")
+async def delete(skill_id: str, services: ServicesDep) -> SkillDeleted:
+    """Whatever it was doing is dropped."""
+
+    def work(con: Connection) -> list[str]:
+        found_skill(con, skill_id)
+        active = active_of_skill(con, skill_id)
+        delete_skill(con, skill_id)
+        return active
+
+    for task_id in await services.state.record(work):
+        runner_of(services).stop(task_id)
+    return SkillDeleted()
+
+
+@router.get("/{skill_id}/raw", summary="The prompt and metadata of an agent skill")
+async def raw(skill_id: str, services: ServicesDep) -> SkillRaw:
+    """Without running anything."""
+    skill = await services.state.read(lambda con: found_skill(con, skill_id))
+    return SkillRaw(
+        name=skill.name, description=skill.description, prompt=skill.prompt,
+        model=skill.model or DEFAULT_MODEL, temperature=skill.temperature,
+    )  # fmt: skip
+
+
+def _new_skill(new: NewSkill, caller: Caller) -> Skill:
+    at_ms = now_ms()
+    return Skill(
+        id=str(uuid4()), slug=slug_of(new.name), name=new.name, description=new.description,
+        prompt=new.prompt, model=new.model, temperature=new.temperature,
+        api_key_id=new.api_key_id or _calling_key(caller), created_at_ms=at_ms, updated_at_ms=at_ms,
+    )  # fmt: skip
+
+
+def _calling_key(caller: Caller) -> str | None:
+    return caller.principal.id if caller.principal.kind == "key" else None

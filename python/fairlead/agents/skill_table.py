@@ -1,0 +1,109 @@
+"""The table `agent_skills`. Every function runs inside `state.read` or the writer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairlead.agents.skill import Skill
+from fairlead.errors import Conflict, InvalidRequest, NotFound
+from fairlead.store.file import Connection
+
+SKILLS_MAX: Final = 1000
+
+_COLUMNS = (
+    "id", "slug", "name", "description", "prompt", "model", "temperature", "api_key_id",
+    "created_at_ms", "updated_at_ms",
+)  # fmt: skip
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM agent_skills"
+_INSERT = (
+    f"INSERT INTO agent_skills ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+)
+_UPDATE = f"UPDATE agent_skills SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHERE id = ?"
+
+
+def insert_skill(con: Connection, skill: Skill) -> None:
+    """Adds a skill; `Conflict` when its path is taken."""
+    if count_skills(con) >= SKILLS_MAX:
+        raise Conflict(f"There are {SKILLS_MAX} agent skills, the limit: delete one first.")
+    check_place(con, skill)
+    con.execute(_INSERT, _row(skill))
+
+
+def update_skill(con: Connection, skill: Skill) -> None:
+    """Replaces a skill's row; `Conflict` when its path is taken."""
+    check_place(con, skill)
+    con.execute(_UPDATE, [*_row(skill)[1:], skill.id])
+
+
+def delete_skill(con: Connection, skill_id: str) -> None:
+    """Removes a skill with its tasks."""
+    con.execute(
+        "DELETE FROM agent_messages WHERE task_id IN "
+        "(SELECT id FROM agent_tasks WHERE skill_id = ?)",
+        [skill_id],
+    )
+    con.execute("DELETE FROM agent_tasks WHERE skill_id = ?", [skill_id])
+    con.execute("DELETE FROM agent_skills WHERE id = ?", [skill_id])
+
+
+def check_place(con: Connection, skill: Skill) -> None:
+    """The rules between this skill and what else is stored."""
+    if not skill.slug:
+        raise InvalidRequest(
+            "name must have a letter or digit, for the agent's path.", param="name"
+        )
+    taken = con.execute(
+        "SELECT name FROM agent_skills WHERE lower(slug) = lower(?) AND id <> ?",
+        [skill.slug, skill.id],
+    ).fetchone()
+    if taken is not None:
+        raise Conflict(
+            f"The path /agents/{skill.slug} is taken by the agent `{taken[0]}`: choose another name.",
+            param="name",
+        )
+    if skill.api_key_id is not None:
+        check_key_id(con, skill.api_key_id)
+
+
+def check_key_id(con: Connection, key_id: str) -> None:
+    """`InvalidRequest` when there is no such API key."""
+    if con.execute("SELECT 1 FROM keys WHERE id = ?", [key_id]).fetchone() is None:
+        raise InvalidRequest("apiKeyId: there is no API key with this id.", param="apiKeyId")
+
+
+def find_skill(con: Connection, skill_id: str) -> Skill | None:
+    """The skill with this id."""
+    row = con.execute(f"{_SELECT} WHERE id = ?", [skill_id]).fetchone()
+    return None if row is None else Skill(*row)
+
+
+def find_skill_by_slug(con: Connection, slug: str) -> Skill | None:
+    """The skill that answers under this path segment."""
+    row = con.execute(f"{_SELECT} WHERE slug = ?", [slug]).fetchone()
+    return None if row is None else Skill(*row)
+
+
+def found_skill(con: Connection, skill_id: str) -> Skill:
+    """The skill with this id; `NotFound`."""
+    skill = find_skill(con, skill_id)
+    if skill is None:
+        raise NotFound("There is no agent skill with this id.", param="id")
+    return skill
+
+
+def list_skills(con: Connection, limit: int, offset: int) -> list[Skill]:
+    """Skills in the order of their making."""
+    rows = con.execute(
+        f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset]
+    ).fetchall()
+    return [Skill(*row) for row in rows]
+
+
+def count_skills(con: Connection) -> int:
+    """How many skills there are."""
+    row = con.execute("SELECT count(*) FROM agent_skills").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _row(skill: Skill) -> list[object]:
+    return [getattr(skill, column) for column in _COLUMNS]

@@ -1,0 +1,198 @@
+"""The tables `agent_tasks` and `agent_messages`. Every function runs inside `state.read` or the writer."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from fairlead.agents.task import Message, State, Task
+from fairlead.errors import NotFound, RateLimited
+from fairlead.store.file import Connection
+
+ACTIVE_MAX: Final = 1000
+ACTIVE_OF_OWNER_MAX: Final = 100
+ATTEMPTS_MAX: Final = 3
+RETENTION_MS: Final = 7 * 24 * 3_600_000
+CONTEXT_MESSAGES_MAX: Final = 20
+
+_TASK = (
+    "id, skill_id, owner, context_id, message_id, state, attempts, reason, metadata, "
+    "created_at_ms, updated_at_ms, expires_at_ms"
+)
+_ACTIVE = "state IN ('submitted', 'working')"
+
+
+def insert_task(con: Connection, task: Task, message: Message) -> Task:
+    """Adds a task with its first message. The same message of the same owner to the same agent is one
+    task: a caller that asks again, because it got no answer, gets that one. `RateLimited`.
+    """
+    known = con.execute(
+        f"SELECT {_TASK} FROM agent_tasks WHERE skill_id = ? AND owner = ? AND message_id = ?",
+        [task.skill_id, task.owner, task.message_id],
+    ).fetchone()
+    if known is not None:
+        return _read(known)
+    counts = con.execute(
+        f"SELECT count(*), count(*) FILTER (owner = ?) FROM agent_tasks WHERE {_ACTIVE}",
+        [task.owner],
+    ).fetchone() or (0, 0)
+    if counts[0] >= ACTIVE_MAX or counts[1] >= ACTIVE_OF_OWNER_MAX:
+        raise RateLimited(
+            "Too many tasks are under way: wait until some have ended.", retry_after_s=5
+        )
+    con.execute(
+        f"INSERT INTO agent_tasks ({_TASK}) VALUES ({', '.join('?' * 12)})",
+        [
+            task.id, task.skill_id, task.owner, task.context_id, task.message_id, task.state,
+            task.attempts, task.reason, orjson.dumps(task.metadata).decode(), task.created_at_ms,
+            task.updated_at_ms, task.expires_at_ms,
+        ],
+    )  # fmt: skip
+    insert_message(con, task.id, message)
+    return task
+
+
+def insert_message(con: Connection, task_id: str, message: Message) -> None:
+    """Adds a message behind those of the task."""
+    con.execute(
+        "INSERT INTO agent_messages SELECT ?, "
+        "(SELECT count(*) FROM agent_messages WHERE task_id = ?), ?, ?, ?, ?",
+        [
+            task_id, task_id, message.message_id, message.role,
+            orjson.dumps(list(message.parts)).decode(), message.at_ms,
+        ],
+    )  # fmt: skip
+
+
+def begin_task(con: Connection, task_id: str, at_ms: int) -> bool:
+    """Marks an active task as being worked on; False when it has ended, or has been begun too often,
+    which ends it.
+    """
+    row = con.execute(
+        f"UPDATE agent_tasks SET state = 'working', attempts = attempts + 1, updated_at_ms = ? "
+        f"WHERE id = ? AND {_ACTIVE} RETURNING attempts",
+        [at_ms, task_id],
+    ).fetchone()
+    if row is None:
+        return False
+    if row[0] > ATTEMPTS_MAX:
+        reason = f"The task was interrupted {ATTEMPTS_MAX} times and is given up."
+        end_task(con, task_id, "failed", at_ms, reason=reason)
+        return False
+    return True
+
+
+def end_task(
+    con: Connection, task_id: str, state: State, at_ms: int,
+    *, reason: str | None = None, answer: Message | None = None,
+) -> bool:  # fmt: skip
+    """Ends an active task; False when it had ended already."""
+    row = con.execute(
+        f"UPDATE agent_tasks SET state = ?, reason = ?, updated_at_ms = ?, expires_at_ms = ? "
+        f"WHERE id = ? AND {_ACTIVE} RETURNING 1",
+        [state, reason, at_ms, at_ms + RETENTION_MS, task_id],
+    ).fetchone()
+    if row is None:
+        return False
+    if answer is not None:
+        insert_message(con, task_id, answer)
+    return True
+
+
+def active_tasks(con: Connection) -> list[Task]:
+    """Every task that has not ended, oldest first."""
+    rows = con.execute(
+        f"SELECT {_TASK} FROM agent_tasks WHERE {_ACTIVE} ORDER BY created_at_ms, id"
+    ).fetchall()
+    return [_read(row) for row in rows]
+
+
+def active_of_skill(con: Connection, skill_id: str) -> list[str]:
+    """The ids of an agent's tasks that have not ended."""
+    rows = con.execute(
+        f"SELECT id FROM agent_tasks WHERE skill_id = ? AND {_ACTIVE}", [skill_id]
+    ).fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def find_task(con: Connection, task_id: str) -> Task | None:
+    """The task with this id."""
+    row = con.execute(f"SELECT {_TASK} FROM agent_tasks WHERE id = ?", [task_id]).fetchone()
+    return None if row is None else _read(row)
+
+
+def found_task(con: Connection, task_id: str) -> Task:
+    """The task with this id; `NotFound`."""
+    task = find_task(con, task_id)
+    if task is None:
+        raise NotFound("There is no task with this id.", param="id")
+    return task
+
+
+def messages_of(con: Connection, task_id: str) -> list[Message]:
+    """What was said in a task, in order."""
+    rows = con.execute(
+        "SELECT message_id, role, parts, at_ms FROM agent_messages WHERE task_id = ? ORDER BY number",
+        [task_id],
+    ).fetchall()
+    return [_message(row) for row in rows]
+
+
+def context_before(con: Connection, task: Task) -> list[Message]:
+    """What the same owner and the agent said to each other in this context before this task: of tasks
+    that were completed, the newest messages, in order.
+    """
+    rows = con.execute(
+        "SELECT m.message_id, m.role, m.parts, m.at_ms FROM agent_messages m "
+        "JOIN agent_tasks t ON t.id = m.task_id "
+        "WHERE t.skill_id = ? AND t.owner = ? AND t.context_id = ? AND t.state = 'completed' "
+        "AND t.created_at_ms <= ? AND t.id <> ? "
+        "ORDER BY t.created_at_ms DESC, t.id DESC, m.number DESC LIMIT ?",
+        [
+            task.skill_id, task.owner, task.context_id, task.created_at_ms, task.id,
+            CONTEXT_MESSAGES_MAX,
+        ],
+    ).fetchall()  # fmt: skip
+    return [_message(row) for row in reversed(rows)]
+
+
+def list_tasks(
+    con: Connection, limit: int, offset: int, skill_id: str | None, states: tuple[State, ...]
+) -> tuple[list[Task], int]:
+    """A page of tasks, newest first, and how many there are."""
+    where = "WHERE (? IS NULL OR skill_id = ?) AND (? = 0 OR list_contains(?::VARCHAR[], state))"
+    filters: list[object] = [skill_id, skill_id, len(states), list(states)]
+    rows = con.execute(
+        f"SELECT {_TASK} FROM agent_tasks {where} ORDER BY created_at_ms DESC, id LIMIT ? OFFSET ?",
+        [*filters, limit, offset],
+    ).fetchall()
+    total = con.execute(f"SELECT count(*) FROM agent_tasks {where}", filters).fetchone()
+    return [_read(row) for row in rows], int(total[0]) if total else 0
+
+
+def delete_task(con: Connection, task_id: str) -> None:
+    """Removes a task with what was said in it."""
+    con.execute("DELETE FROM agent_messages WHERE task_id = ?", [task_id])
+    con.execute("DELETE FROM agent_tasks WHERE id = ?", [task_id])
+
+
+def sweep_tasks(con: Connection, at_ms: int) -> None:
+    """Removes tasks that ended long ago."""
+    gone = con.execute(
+        "SELECT id FROM agent_tasks WHERE expires_at_ms <= ? LIMIT 1000", [at_ms]
+    ).fetchall()
+    if gone:
+        ids = [str(row[0]) for row in gone]
+        con.execute("DELETE FROM agent_messages WHERE list_contains(?::VARCHAR[], task_id)", [ids])
+        con.execute("DELETE FROM agent_tasks WHERE list_contains(?::VARCHAR[], id)", [ids])
+
+
+def _read(row: tuple[Any, ...]) -> Task:
+    head, metadata, tail = row[:8], row[8], row[9:]
+    return Task(*(*head, orjson.loads(metadata), *tail))
+
+
+def _message(row: tuple[Any, ...]) -> Message:
+    message_id, role, parts, at_ms = row
+    return Message(message_id, role, tuple(orjson.loads(parts)), at_ms)

@@ -1,0 +1,199 @@
+"""`fairlead agent`: who may call agents. Speaks with an issuer's admin listener, ours or another's."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+from uuid import uuid4
+
+import typer
+
+from fairlead.cli.failure import CommandFailed
+from fairlead.cli.options import Json
+
+app = typer.Typer(help="Clients that may call agents.", no_args_is_help=True)
+
+_SCOPE: Final = "openid offline agent:read agent:write"
+_TIMEOUT_S: Final = 15.0
+_PART = re.compile(r"[A-Za-z0-9._-]{1,80}")
+
+AdminUrl = Annotated[
+    str,
+    typer.Option("--admin-url", envvar="ISSUER__ADMIN_URL", help="The issuer's admin address."),
+]
+AdminToken = Annotated[
+    str | None,
+    typer.Option(
+        envvar="ISSUER__ADMIN_TOKEN",
+        hidden=True,
+        help="By environment only: a command line is in every process list.",
+    ),
+]
+ADMIN_URL: Final = "http://127.0.0.1:20130"
+
+
+@app.command()
+def register(
+    name: Annotated[str, typer.Argument(help="The caller's name, a part of its id.")],
+    owner: Annotated[str, typer.Option(help="Whose it is, a part of its id too.")] = "local",
+    scope: Annotated[str, typer.Option(help="What it may ask for, with spaces between.")] = _SCOPE,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Write id and secret to this new file (0600), not the screen."),
+    ] = None,
+    admin_url: AdminUrl = ADMIN_URL,
+    admin_token: AdminToken = None,
+    as_json: Json = False,
+) -> None:
+    """Make a client with a secret of 32 random bytes and print both: this once, the secret is not kept."""
+    for text, what in ((name, "NAME"), (owner, "--owner")):
+        if _PART.fullmatch(text) is None:
+            raise CommandFailed(f"{what} must be 1 to 80 letters, digits and . _ -.")
+    secret = secrets.token_urlsafe(32)
+    body = {
+        "client_id": f"did:fairlead:{owner}:{name}:{uuid4()}",
+        "client_name": name,
+        "client_secret": secret,
+        "grant_types": ["client_credentials"],
+        "response_types": ["token"],
+        "scope": scope,
+        "token_endpoint_auth_method": "client_secret_post",
+    }
+    if save is not None and save.exists():
+        raise CommandFailed(f"{save} is there already: name a new file.")
+    made = _ask("POST", admin_url, "/admin/clients", admin_token, body)
+    shown = {
+        "client_id": made["client_id"],
+        "client_secret": secret,
+        "scope": made.get("scope", scope),
+    }
+    if save is not None:
+        _write(save, shown)
+        del shown["client_secret"]
+        shown["saved"] = str(save)
+    if as_json:
+        print(json.dumps(shown, indent=2))
+        return
+    for field, value in shown.items():
+        print(f"{field}: {value}")
+    if save is None:
+        print("Keep the secret: it cannot be shown again.", file=sys.stderr)
+
+
+@app.command("list")
+def list_(
+    admin_url: AdminUrl = ADMIN_URL, admin_token: AdminToken = None, as_json: Json = False
+) -> None:
+    """List the clients."""
+    from fairlead.cli.output import pick, show_json, show_table
+
+    clients: list[dict[str, Any]] = []
+    path: str | None = "/admin/clients?page_size=500"
+    while path is not None:
+        page, path = _page(admin_url, path, admin_token)
+        clients += page
+    if as_json:
+        show_json({"clients": clients, "total": len(clients)})
+        return
+    names = ("client_id", "client_name", "scope", "created_at")
+    show_table(
+        ["client_id", "name", "scope", "created"],
+        [pick(client, *names) for client in clients],
+        empty="There are no clients: make one with `fairlead agent register <name>`.",
+    )
+
+
+@app.command()
+def revoke(
+    client: Annotated[str, typer.Argument(help="The client's id, or its name if only one has it.")],
+    tokens_only: Annotated[
+        bool, typer.Option("--tokens-only", help="End its tokens and leave the client.")
+    ] = False,
+    admin_url: AdminUrl = ADMIN_URL,
+    admin_token: AdminToken = None,
+    as_json: Json = False,
+) -> None:
+    """Delete a client: its tokens end when this returns."""
+    client_id = client if client.startswith("did:") else _named(admin_url, admin_token, client)
+    if tokens_only:
+        path = f"/admin/oauth2/tokens?client_id={quote(client_id, safe='')}"
+    else:
+        path = f"/admin/clients/{quote(client_id, safe='')}"
+    _ask("DELETE", admin_url, path, admin_token)
+    if as_json:
+        print(json.dumps({"client_id": client_id, "deleted": not tokens_only}))
+    else:
+        print(f"{'Ended the tokens of' if tokens_only else 'Deleted'} {client_id}.")
+
+
+def _named(admin_url: str, token: str | None, name: str) -> str:
+    found: list[str] = []
+    path: str | None = "/admin/clients?page_size=500"
+    while path is not None:
+        page, path = _page(admin_url, path, token)
+        found += [
+            each["client_id"]
+            for each in page
+            if name in (each.get("client_name"), each["client_id"])
+        ]
+    if len(found) != 1:
+        many = f"{len(found)} clients have" if found else "no client has"
+        raise CommandFailed(f"{many} the id or name {name}: `fairlead agent list` shows ids.")
+    return found[0]
+
+
+def _page(admin_url: str, path: str, token: str | None) -> tuple[list[dict[str, Any]], str | None]:
+    answer = _sent("GET", admin_url, path, token)
+    found = answer.json()
+    return found, answer.links.get("next", {}).get("url")
+
+
+def _ask(
+    method: str, admin_url: str, path: str, token: str | None, body: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    answer = _sent(method, admin_url, path, token, body)
+    return dict(answer.json()) if answer.content else {}
+
+
+def _sent(
+    method: str, admin_url: str, path: str, token: str | None, body: dict[str, Any] | None = None
+) -> Any:
+    """The answer, which is a success. `CommandFailed` with the issuer's own sentence otherwise."""
+    import httpx
+
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    url = admin_url.rstrip("/") + path
+    try:
+        answer = httpx.request(
+            method, url, headers=headers, json=body, timeout=_TIMEOUT_S, trust_env=False
+        )
+        document = answer.json() if answer.content else {}
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise CommandFailed(
+            f"no issuer answers at {admin_url} ({type(error).__name__}): start one with `fairlead "
+            "issuer` or ISSUER__ENABLED=true, or name its admin address with --admin-url."
+        ) from None
+    except ValueError:
+        raise CommandFailed(f"{admin_url} is no issuer's admin address.") from None
+    if not answer.is_success:
+        said = document if isinstance(document, dict) else {}
+        sentence = said.get("error_description") or said.get("error")
+        raise CommandFailed(str(sentence or f"the issuer answered {answer.status_code}."))
+    return answer
+
+
+def _write(path: Path, document: dict[str, str]) -> None:
+    import os
+
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            json.dump(document, file, indent=2)
+            file.write("\n")
+    except OSError as error:
+        raise CommandFailed(f"{path} cannot be written ({error.strerror}).") from None

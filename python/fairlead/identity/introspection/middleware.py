@@ -1,0 +1,125 @@
+"""What stands before agents: a bearer header, read strictly, and its introspection."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Final, Protocol
+
+from starlette.requests import Request
+
+from fairlead.bearer import Bearer, BearerRefused
+from fairlead.caller import caller_of
+from fairlead.identity.introspection.answer import read_answer
+from fairlead.identity.introspection.remote import RemoteIntrospection
+from fairlead.identity.issuer.issuer import Issuer
+from fairlead.identity.origin import is_own_page
+from fairlead.settings import ServeFields
+
+TOKEN_MAX_CHARS: Final = 4096
+# RFC 6750 section 2.1.
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+
+
+class Introspection(Protocol):
+    """Who says what a token is."""
+
+    async def introspect(self, text: str) -> Bearer:
+        """The active token with this text. `BearerRefused`."""
+
+    async def close(self) -> None:
+        """Lets go of what it holds."""
+
+
+class OwnIntrospection:
+    """The issuer of this process: a look into its memory, so an end is seen at once."""
+
+    def __init__(self, issuer: Issuer) -> None:
+        self._issuer = issuer
+
+    async def introspect(self, text: str) -> Bearer:
+        return read_answer(self._issuer.introspect(text) or {"active": False}, time.time())
+
+    async def close(self) -> None:
+        """Nothing: the issuer is closed by who opened it."""
+
+
+class BearerMiddleware:
+    """`fairlead.bearer.Bearers` over an introspection."""
+
+    def __init__(self, introspection: Introspection) -> None:
+        self._introspection = introspection
+
+    async def admit(self, request: Request) -> Bearer:
+        """The result of the introspection is in `request.state.bearer` from then on."""
+        bearer = await self._introspection.introspect(read_bearer(request))
+        request.state.bearer = bearer
+        return bearer
+
+    async def close(self) -> None:
+        """Lets go of what it holds."""
+        await self._introspection.close()
+
+
+class OpenMiddleware:
+    """While no tokens are asked for: agents answer this machine's own programs and pages, and nobody
+    else, unless the operator has said that anybody may call.
+    """
+
+    def __init__(self, settings: ServeFields) -> None:
+        self._settings = settings
+
+    async def admit(self, request: Request) -> None:
+        settings = self._settings
+        if not settings.is_loopback and not settings.allow_unauthenticated_bind:
+            raise BearerRefused(
+                "closed",
+                "Agents are closed: others can reach this gateway, and AUTH__ENABLED is off.",
+            )
+        if not is_own_page(request, caller_of(request), settings):
+            raise BearerRefused(
+                "closed",
+                "Without AUTH__ENABLED, agents answer the gateway's own pages and programs.",
+            )
+        request.state.bearer = None
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def read_bearer(request: Request) -> str:
+    """The token of `Authorization: Bearer <token>`: exactly two parts, the scheme in any case. A token
+    in a query or a cookie is none.
+    """
+    shown = request.headers.getlist("authorization")
+    if not shown:
+        raise BearerRefused("missing", "Authentication required: send a bearer access token.")
+    parts = shown[0].split()
+    if len(shown) != 1 or len(parts) != 2 or parts[0].lower() != "bearer":
+        raise BearerRefused("missing", "Authorization must be `Bearer <access token>`, once.")
+    if len(parts[1]) > TOKEN_MAX_CHARS or _TOKEN.fullmatch(parts[1]) is None:
+        raise BearerRefused("invalid", "The token is malformed.")
+    return parts[1]
+
+
+def bearer_middleware(
+    settings: ServeFields, issuer: Issuer | None
+) -> BearerMiddleware | OpenMiddleware:
+    """What `AUTH__*` and `ISSUER__*` ask for. The issuer of this process is asked directly unless
+    another admin address is named.
+    """
+    if not settings.auth_enabled:
+        return OpenMiddleware(settings)
+    if issuer is not None and settings.issuer_admin_url is None:
+        return BearerMiddleware(OwnIntrospection(issuer))
+    if settings.issuer_admin_url is None:
+        raise ValueError("AUTH__ENABLED without an issuer")
+    token = settings.issuer_admin_token
+    return BearerMiddleware(
+        RemoteIntrospection(
+            settings.issuer_admin_url,
+            token=token.get_secret_value() if token else None,
+            timeout_s=settings.auth_timeout_ms / 1000,
+            cache_s=settings.auth_cache_s,
+        )
+    )

@@ -1,0 +1,136 @@
+"""Introspection over HTTP: at our own issuer in another process, or at somebody else's.
+
+Another issuer's word on a good token counts for half a minute at most and never past the token's end.
+A token of a sensitive scope, and any of our own issuer's, is asked about each time: what was revoked
+is refused at once. What was refused is not kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+import httpx
+import orjson
+import structlog
+
+from fairlead.bearer import Bearer, BearerRefused
+from fairlead.identity.introspection.answer import NoAnswer, read_answer
+from fairlead.identity.issuer.http import ISSUER_HEADER
+from fairlead.identity.issuer.token import hash_of
+from fairlead.operator_egress import JudgedTransport
+
+PATH: Final = "/admin/oauth2/introspect"
+ANSWER_MAX_BYTES: Final = 64 * 1024
+CACHE_MAX: Final = 1000
+AT_ONCE: Final = 64
+WAITING_MAX: Final = 512
+SENSITIVE: Final = frozenset(("admin", "agent:execute", "payment:capture", "key:rotate"))
+
+log = structlog.get_logger("fairlead.identity")
+
+
+class RemoteIntrospection:
+    """One issuer by its admin address. `token` is shown to it as a bearer."""
+
+    def __init__(
+        self,
+        admin_url: str,
+        *,
+        token: str | None = None,
+        timeout_s: float = 5.0,
+        cache_s: int = 30,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._url = f"{admin_url}{PATH}"
+        self._timeout_s = timeout_s
+        self._cache_s = cache_s
+        self._now_s = now_s
+        self._kept: OrderedDict[bytes, tuple[float, Bearer]] = OrderedDict()
+        self._asking = asyncio.Semaphore(AT_ONCE)
+        self._waiting = 0
+        headers = {"accept": "application/json", "accept-encoding": "identity"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
+        self._http = httpx.AsyncClient(
+            transport=JudgedTransport(),
+            timeout=timeout_s,
+            headers=headers,
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        """Lets go of the connections."""
+        await self._http.aclose()
+
+    async def introspect(self, text: str) -> Bearer:
+        """The active token with this text. `BearerRefused`."""
+        digest = hash_of(text)
+        kept = self._cached(digest)
+        if kept is not None:
+            return kept
+        if self._waiting >= WAITING_MAX:
+            raise unavailable()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._timeout_s), self._asking:
+                begun_s = time.monotonic()
+                document, is_ours = await self._ask(text)
+        except (TimeoutError, httpx.HTTPError, NoAnswer) as error:
+            log.warning("introspection failed", url=self._url, error=type(error).__name__)
+            raise unavailable() from None
+        finally:
+            self._waiting -= 1
+        try:
+            bearer = read_answer(document, self._now_s())
+        except NoAnswer:
+            log.warning("introspection failed", url=self._url, error="no such answer")
+            raise unavailable() from None
+        if not is_ours and not bearer.scopes & SENSITIVE:
+            self._keep(digest, bearer, begun_s)
+        return bearer
+
+    async def _ask(self, text: str) -> tuple[Any, bool]:
+        async with self._http.stream("POST", self._url, data={"token": text}) as answer:
+            if answer.status_code != 200:
+                raise NoAnswer
+            if answer.headers.get("content-encoding", "identity") != "identity":
+                # It was not asked for, and what it unfolds to is anybody's guess.
+                raise NoAnswer
+            body = b""
+            async for chunk in answer.aiter_raw():
+                body += chunk
+                if len(body) > ANSWER_MAX_BYTES:
+                    raise NoAnswer
+        try:
+            return orjson.loads(body), ISSUER_HEADER in answer.headers
+        except ValueError:
+            raise NoAnswer from None
+
+    def _cached(self, digest: bytes) -> Bearer | None:
+        kept = self._kept.get(digest)
+        if kept is None:
+            return None
+        until_s, bearer = kept
+        if until_s <= time.monotonic() or bearer.expires_at_s <= self._now_s():
+            del self._kept[digest]
+            return None
+        return bearer
+
+    def _keep(self, digest: bytes, bearer: Bearer, begun_s: float) -> None:
+        if self._cache_s <= 0:
+            return
+        # From when it was asked, not from when it was answered.
+        self._kept[digest] = (begun_s + self._cache_s, bearer)
+        self._kept.move_to_end(digest)
+        while len(self._kept) > CACHE_MAX:
+            self._kept.popitem(last=False)
+
+
+def unavailable() -> BearerRefused:
+    """Nobody could say whether the token counts."""
+    return BearerRefused("unavailable", "Authentication service temporarily unavailable.")

@@ -1,0 +1,192 @@
+"""The admin listener: clients, introspection and revocation, as Hydra's admin API has them.
+
+It listens on loopback, and network separation is all that Hydra asks for. A browser on this machine
+reaches loopback too, so what a page sent is refused: `Origin`, `Sec-Fetch-Site` and a `Host` that a
+stranger's name server could have given to this machine. With `ISSUER__ADMIN_TOKEN` a bearer is asked
+for as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import ipaddress
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from starlette.types import ASGIApp
+
+from fairlead.identity.issuer.client import LIFESPAN, scope_of
+from fairlead.identity.issuer.fault import IssuerFault, invalid_request
+from fairlead.identity.issuer.http import Asked, Told, application, not_found, other_method
+from fairlead.identity.issuer.issuer import Issuer
+
+PAGE_DEFAULT: Final = 250
+PAGE_MAX: Final = 1000
+
+_HEALTH: Final = (
+    "/health/alive", "/health/ready", "/admin/health/alive", "/admin/health/ready",
+)  # fmt: skip
+_INACTIVE: Final = Told(200, {"active": False})
+
+
+def admin_app(issuer: Issuer, token: str | None = None) -> ASGIApp:
+    """`/admin/clients`, `/admin/oauth2/introspect`, `/admin/oauth2/revoke`, `/admin/oauth2/tokens`
+    and health.
+    """
+
+    async def answer(asked: Asked) -> Told:
+        if asked.path in _HEALTH:
+            return Told(200, {"status": "ok"})
+        _admit(asked, token)
+        if asked.path == "/admin/oauth2/introspect":
+            return _introspect(issuer, asked)
+        if asked.path == "/admin/oauth2/revoke":
+            return await _revoke(issuer, asked)
+        if asked.path == "/admin/oauth2/tokens":
+            return await _revoke_all(issuer, asked)
+        if asked.path == "/admin/clients":
+            return await _clients(issuer, asked)
+        if asked.path.startswith("/admin/clients/"):
+            return await _client(issuer, asked, asked.path.removeprefix("/admin/clients/"))
+        raise not_found()
+
+    return application(answer)
+
+
+def _admit(asked: Asked, token: str | None) -> None:
+    site = asked.headers.get(b"sec-fetch-site", b"none")
+    host = asked.headers.get(b"host", b"").decode("latin-1")
+    if b"origin" in asked.headers or site != b"none" or not _is_own_name(host):
+        raise IssuerFault(
+            403,
+            "access_denied",
+            "The admin listener is for programs, called by localhost or an address.",
+        )
+    shown = asked.bearer()
+    if token is not None and not hmac.compare_digest((shown or "").encode(), token.encode()):
+        raise IssuerFault(
+            401, "access_denied", "Send the bearer that ISSUER__ADMIN_TOKEN names.",
+            challenge="Bearer",
+        )  # fmt: skip
+
+
+def _is_own_name(host: str) -> bool:
+    name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
+    if name.lower() == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _introspect(issuer: Issuer, asked: Asked) -> Told:
+    if asked.method != "POST":
+        raise other_method("POST")
+    form = asked.form()
+    token = form.get("token")
+    if token is None:
+        raise invalid_request("token is required.")
+    wanted = form.get("scope")
+    found = issuer.introspect(token, scope_of(wanted) if wanted else ())
+    return _INACTIVE if found is None else Told(200, found)
+
+
+async def _revoke(issuer: Issuer, asked: Asked) -> Told:
+    if asked.method != "POST":
+        raise other_method("POST")
+    token = asked.form().get("token")
+    if token is None:
+        raise invalid_request("token is required.")
+    await issuer.revoke(token)
+    return Told(200)
+
+
+async def _revoke_all(issuer: Issuer, asked: Asked) -> Told:
+    if asked.method != "DELETE":
+        raise other_method("DELETE")
+    client_id = asked.parameters().get("client_id")
+    if client_id is None:
+        raise invalid_request("client_id is required.")
+    await issuer.revoke_all(client_id)
+    return Told(204)
+
+
+async def _clients(issuer: Issuer, asked: Asked) -> Told:
+    if asked.method == "POST":
+        client, secret = await issuer.create(_object(asked))
+        return Told(201, client.view(secret))
+    if asked.method != "GET":
+        raise other_method("GET", "POST")
+    parameters = asked.parameters()
+    size = _page_size(parameters.get("page_size"))
+    after = _page_token(parameters.get("page_token"))
+    found = issuer.clients(after, size + 1)
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if len(found) > size:
+        token = base64.urlsafe_b64encode(found[size - 1].client_id.encode()).decode()
+        link = f'</admin/clients?page_size={size}&page_token={quote(token)}>; rel="next"'
+        headers = ((b"link", link.encode()),)
+    return Told(200, [client.view() for client in found[:size]], headers)
+
+
+async def _client(issuer: Issuer, asked: Asked, rest: str) -> Told:
+    client_id, slash, what = rest.partition("/")
+    client_id = _known(issuer, client_id)
+    if slash:
+        if what != "lifespans":
+            raise not_found()
+        if asked.method != "PUT":
+            raise other_method("PUT")
+        value = _object(asked).get(LIFESPAN)
+        change = [{"op": "replace", "path": f"/{LIFESPAN}", "value": value}]
+        return Told(200, (await issuer.patch(client_id, change)).view())
+    match asked.method:
+        case "GET":
+            return Told(200, issuer.client(client_id).view())
+        case "PUT":
+            return Told(200, (await issuer.replace(client_id, _object(asked))).view())
+        case "PATCH":
+            return Told(200, (await issuer.patch(client_id, asked.document())).view())
+        case "DELETE":
+            await issuer.delete(client_id)
+            return Told(204)
+    raise other_method("GET", "PUT", "PATCH", "DELETE")
+
+
+def _known(issuer: Issuer, client_id: str) -> str:
+    """The id as it is registered: the path's decoding may have gone one step less than the caller's
+    encoding.
+    """
+    try:
+        issuer.client(client_id)
+    except IssuerFault:
+        return unquote(client_id)
+    return client_id
+
+
+def _object(asked: Asked) -> dict[str, Any]:
+    document = asked.document()
+    if not isinstance(document, dict):
+        raise invalid_request("The body must be a JSON object.")
+    return document
+
+
+def _page_size(text: str | None) -> int:
+    if text is None:
+        return PAGE_DEFAULT
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= PAGE_MAX:
+        raise invalid_request(f"page_size must be a number from 1 to {PAGE_MAX}.")
+    return int(text[:9])
+
+
+def _page_token(text: str | None) -> str:
+    if text is None:
+        return ""
+    try:
+        return base64.b64decode(text.encode(), altchars=b"-_", validate=True).decode()
+    except (ValueError, binascii.Error, UnicodeError):
+        raise invalid_request("page_token must be one that a page's Link named.") from None

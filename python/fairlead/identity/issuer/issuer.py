@@ -1,0 +1,290 @@
+"""The issuer itself: clients and tokens in memory, each change acknowledged once it is in the file.
+
+A token counts from its commit on. What ends (a revoked token, a deleted client) ends in memory first,
+so whoever asks after the end began is told so; it is acknowledged after the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import structlog
+
+from fairlead.errors import FairleadError
+from fairlead.identity.issuer import table
+from fairlead.identity.issuer.client import (
+    CLIENT_CREDENTIALS,
+    Client,
+    SecretHasher,
+    patched,
+    register,
+    replaced,
+)
+from fairlead.identity.issuer.fault import IssuerFault, unavailable, unknown_client
+from fairlead.identity.issuer.journal import TokenJournal
+from fairlead.identity.issuer.token import TOKENS_MAX, Token, TokenTable, hash_of, new_text
+from fairlead.store.database import Database, Work
+from fairlead.store.file import Connection
+from fairlead.store.prepare import MIGRATIONS, issuer_path
+
+CLIENTS_MAX: Final = 20_000
+SWEEP_EVERY_S: Final = 30.0
+
+log = structlog.get_logger("fairlead.identity")
+
+
+def _now_s() -> int:
+    return int(time.time())
+
+
+class Issuer:
+    """One per process that has the file open. `url` is the issuer's public address."""
+
+    def __init__(
+        self, database: Database, hasher: SecretHasher, url: str, token_ttl_s: int,
+        now_s: Callable[[], int] = _now_s,
+    ) -> None:  # fmt: skip
+        self.database = database
+        self.url = url
+        self._hasher = hasher
+        self._token_ttl_s = token_ttl_s
+        self._now_s = now_s
+        self._clients: dict[str, Client] = {}
+        self._by_key: dict[str, Client] = {}
+        self._tokens = TokenTable()
+        self._journal = TokenJournal(database, self._count)
+        self._changing = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Takes what the file has into memory."""
+        now_s = self._now_s()
+
+        def prepare(con: Connection) -> None:
+            table.check_key(con, self._hasher)
+            table.delete_expired(con, now_s)
+
+        await self.database.write(prepare)
+
+        def look(con: Connection) -> tuple[list[Client], list[Token]]:
+            return table.all_clients(con), table.live_tokens(con, now_s, TOKENS_MAX)
+
+        clients, tokens = await self.database.read(look)
+        for client in clients:
+            self._clients[client.client_id] = self._by_key[client.key] = client
+        for token in tokens:
+            self._tokens.add(token)
+
+    async def close(self) -> None:
+        """Finishes what is under way."""
+        await self._journal.close()
+
+    # --- tokens
+
+    def authenticate(self, client_id: str, secret: str, method: str) -> Client:
+        """The client whose secret this is, shown in the way that it registered. `invalid_client`."""
+        client = self._clients.get(client_id)
+        if not self._hasher.fits(secret, client) or client is None:
+            raise IssuerFault(401, "invalid_client", "The client id or its secret is wrong.")
+        if client.token_endpoint_auth_method != method:
+            raise IssuerFault(
+                401, "invalid_client",
+                f"This client authenticates with {client.token_endpoint_auth_method}.",
+            )  # fmt: skip
+        return client
+
+    async def issue(self, client: Client, wanted: tuple[str, ...]) -> tuple[str, Token]:
+        """A token's text and its record, stored. Without `wanted` it is for all that the client may."""
+        if CLIENT_CREDENTIALS not in client.grant_types:
+            raise IssuerFault(
+                400, "unauthorized_client", "The client is not registered for client_credentials."
+            )
+        for name in wanted:
+            if name not in client.scopes:
+                raise IssuerFault(
+                    400, "invalid_scope", f"The client is not registered for the scope {name}."
+                )
+        if not self._tokens.has_room(client.key, self._journal.waiting):
+            raise unavailable("Too many access tokens are live: use one until it expires.")
+        text, now_s = new_text(), self._now_s()
+        lifespan_s = self._token_ttl_s if client.lifespan_s is None else client.lifespan_s
+        scope = " ".join(wanted) if wanted else client.scope
+        token = Token(hash_of(text), client.key, client.client_id, scope, now_s, now_s + lifespan_s)
+        await self._stored(token)
+        if self._tokens.get(token.hash) is None:
+            raise IssuerFault(401, "invalid_client", "The client was deleted or revoked meanwhile.")
+        return text, token
+
+    def introspect(self, text: str, scopes: tuple[str, ...] = ()) -> dict[str, Any] | None:
+        """What an active token is (RFC 7662), or None; with `scopes`, active only if all are granted."""
+        token = self._tokens.get(hash_of(text))
+        if token is None or token.expires_at_s <= self._now_s():
+            return None
+        client = self._by_key.get(token.client_key)
+        if client is None:
+            return None
+        scope = token.scope
+        if scope != client.scope:
+            # What an operator took from the client, its tokens lose too.
+            scope = " ".join(name for name in scope.split(" ") if name in client.scopes)
+        if scopes and not set(scope.split(" ")).issuperset(scopes):
+            return None
+        return {
+            "active": True,
+            "client_id": token.client_id,
+            "sub": token.client_id,
+            "scope": scope,
+            "exp": token.expires_at_s,
+            "iat": token.issued_at_s,
+            "nbf": token.issued_at_s,
+            "iss": self.url,
+            "aud": [],
+            "token_type": "Bearer",
+            "token_use": "access_token",
+        }
+
+    async def revoke(self, text: str, client: Client | None = None) -> None:
+        """Ends a token (RFC 7009), whatever it is; with `client`, only one of its own."""
+        digest = hash_of(text)
+        token = self._tokens.get(digest)
+        if token is None:
+            return
+        if client is not None and token.client_key != client.key:
+            raise IssuerFault(400, "unauthorized_client", "The token is another client's.")
+        self._tokens.drop(digest)
+        try:
+            await self._journal.end(digest)
+        except FairleadError as error:
+            raise unavailable(error.message) from None
+
+    async def revoke_all(self, client_id: str) -> None:
+        """Ends every token of a client, also those that are being stored right now: they hang on the
+        client's key, and it gets a new one.
+        """
+        async with self._changing:
+            old = self.client(client_id)
+            new = dataclasses.replace(old, key=str(uuid4()))
+            del self._by_key[old.key]
+            self._keep(new)
+            self._tokens.drop_client(old.key)
+            try:
+                await self._write(lambda con: table.rekey_client(con, old.key, new.key))
+            except IssuerFault:
+                del self._by_key[new.key]
+                self._keep(old)
+                raise
+        log.info("tokens revoked", client_id=client_id)
+
+    # --- clients
+
+    def client(self, client_id: str) -> Client:
+        """The client with this id; 404 if there is none."""
+        client = self._clients.get(client_id)
+        if client is None:
+            raise unknown_client()
+        return client
+
+    def clients(self, after: str, most: int) -> list[Client]:
+        """A page of clients by id, those behind `after`."""
+        behind = sorted(client_id for client_id in self._clients if client_id > after)
+        return [self._clients[client_id] for client_id in behind[:most]]
+
+    async def create(self, body: dict[str, Any]) -> tuple[Client, str]:
+        """Registers a client; with its secret, which is kept nowhere. 409 if the id is taken."""
+        client, secret = register(body, self._hasher)
+        async with self._changing:
+            if client.client_id in self._clients:
+                raise IssuerFault(
+                    409, "Unable to insert or update resource",
+                    "There is a client with this id already.",
+                )  # fmt: skip
+            if len(self._clients) >= CLIENTS_MAX:
+                raise IssuerFault(409, "too_many_clients", f"There are {CLIENTS_MAX} clients.")
+            await self._write(lambda con: table.insert_client(con, client))
+            self._keep(client)
+        log.info("client registered", client_id=client.client_id, scope=client.scope)
+        return client, secret
+
+    async def replace(self, client_id: str, body: dict[str, Any]) -> Client:
+        """Registers a client anew under its id; its tokens go on, with the scopes that it has left."""
+        return await self._change(client_id, lambda old: replaced(old, body, self._hasher))
+
+    async def patch(self, client_id: str, operations: Any) -> Client:
+        """Changes fields of a client by JSON Patch."""
+        return await self._change(client_id, lambda old: patched(old, operations, self._hasher))
+
+    async def delete(self, client_id: str) -> None:
+        """Removes a client: its tokens end at once."""
+        async with self._changing:
+            client = self.client(client_id)
+            del self._clients[client_id]
+            del self._by_key[client.key]
+            self._tokens.drop_client(client.key)
+            try:
+                await self._write(lambda con: table.delete_client(con, client.key))
+            except IssuerFault:
+                # It is in the file still: it can be seen and deleted again. Its tokens stay ended here.
+                self._keep(client)
+                raise
+        log.info("client deleted", client_id=client_id)
+
+    async def sweep(self) -> None:
+        """Lets go of what has expired, every half minute; lasts until it is cancelled."""
+        while True:
+            await asyncio.sleep(SWEEP_EVERY_S)
+            now_s = self._now_s()
+            if self._tokens.forget_expired(now_s):
+                await self.database.write(partial(table.delete_expired, now_s=now_s))
+
+    async def _change(self, client_id: str, change: Callable[[Client], Client]) -> Client:
+        async with self._changing:
+            client = change(self.client(client_id))
+            await self._write(lambda con: table.update_client(con, client))
+            self._keep(client)
+        return client
+
+    def _keep(self, client: Client) -> None:
+        self._clients[client.client_id] = self._by_key[client.key] = client
+
+    def _count(self, token: Token) -> None:
+        # A client that was deleted while its token was being stored is not given it.
+        if token.client_key in self._by_key:
+            self._tokens.add(token)
+
+    async def _stored(self, token: Token) -> None:
+        try:
+            await self._journal.store(token)
+        except FairleadError as error:
+            raise unavailable(error.message) from None
+
+    async def _write(self, work: Work[None]) -> None:
+        try:
+            await self.database.write(work)
+        except FairleadError as error:
+            raise unavailable(error.message) from None
+
+
+@asynccontextmanager
+async def open_issuer(
+    data_dir: Path, secret_key: bytes, url: str, token_ttl_s: int
+) -> AsyncIterator[Issuer]:
+    """The issuer on its file, until the end of the block. `Refusal` says why the file does not open:
+    another process has it, or it is damaged.
+    """
+    database = await asyncio.to_thread(Database.open, issuer_path(data_dir), MIGRATIONS / "issuer")
+    try:
+        issuer = Issuer(database, SecretHasher(secret_key), url, token_ttl_s)
+        await issuer.load()
+        try:
+            yield issuer
+        finally:
+            await issuer.close()
+    finally:
+        await database.close()

@@ -1,0 +1,104 @@
+"""The public listener: tokens, their revocation, and what a client needs to find both."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.types import ASGIApp
+
+from fairlead.identity.issuer.client import AUTH_METHODS, CLIENT_CREDENTIALS, Client, scope_of
+from fairlead.identity.issuer.fault import IssuerFault, invalid_request
+from fairlead.identity.issuer.http import Asked, Told, application, not_found, other_method
+from fairlead.identity.issuer.issuer import Issuer
+
+_HEALTH: Final = ("/health/alive", "/health/ready")
+_METADATA: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
+
+
+def public_app(issuer: Issuer) -> ASGIApp:
+    """`POST /oauth2/token`, `POST /oauth2/revoke`, metadata (RFC 8414) and health."""
+
+    async def answer(asked: Asked) -> Told:
+        if asked.path == "/oauth2/token":
+            return await _token(issuer, _posted(asked))
+        if asked.path == "/oauth2/revoke":
+            return await _revoke(issuer, _posted(asked))
+        if asked.path not in (*_HEALTH, *_METADATA):
+            raise not_found()
+        if asked.method != "GET":
+            raise other_method("GET")
+        if asked.path in _HEALTH:
+            return Told(200, {"status": "ok"})
+        return Told(200, _metadata(issuer.url))
+
+    return application(answer)
+
+
+async def _token(issuer: Issuer, asked: Asked) -> Told:
+    form = asked.form()
+    grant_type = form.get("grant_type")
+    if grant_type is None:
+        raise invalid_request("grant_type is required.")
+    if grant_type != CLIENT_CREDENTIALS:
+        raise IssuerFault(400, "unsupported_grant_type", f"The grant type is {CLIENT_CREDENTIALS}.")
+    client = _authenticated(issuer, asked, form)
+    try:
+        wanted = scope_of(form.get("scope", ""))
+    except IssuerFault as fault:
+        raise IssuerFault(400, "invalid_scope", fault.description) from None
+    text, token = await issuer.issue(client, wanted)
+    return Told(
+        200,
+        {
+            "access_token": text,
+            "expires_in": token.expires_at_s - token.issued_at_s,
+            "scope": token.scope,
+            "token_type": "bearer",
+        },
+    )
+
+
+async def _revoke(issuer: Issuer, asked: Asked) -> Told:
+    if asked.query:
+        raise invalid_request("Parameters come in the body, not in the query.")
+    form = asked.form()
+    client = _authenticated(issuer, asked, form)
+    token = form.get("token")
+    if token is None:
+        raise invalid_request("token is required.")
+    await issuer.revoke(token, client)
+    return Told(200)
+
+
+def _authenticated(issuer: Issuer, asked: Asked, form: dict[str, str]) -> Client:
+    """The client, by its secret in the form or in `Authorization: Basic`, in one of the two."""
+    basic = asked.basic()
+    if basic is None:
+        client_id, secret = form.get("client_id"), form.get("client_secret")
+        if client_id is None or secret is None:
+            raise IssuerFault(401, "invalid_client", "client_id and client_secret are required.")
+        return issuer.authenticate(client_id, secret, AUTH_METHODS[0])
+    if "client_secret" in form or form.get("client_id", basic[0]) != basic[0]:
+        raise invalid_request("The client authenticates in two ways at once.")
+    try:
+        return issuer.authenticate(*basic, AUTH_METHODS[1])
+    except IssuerFault as fault:
+        raise IssuerFault(fault.status, fault.error, fault.description, challenge="Basic") from None
+
+
+def _posted(asked: Asked) -> Asked:
+    if asked.method != "POST":
+        raise other_method("POST")
+    return asked
+
+
+def _metadata(url: str) -> dict[str, Any]:
+    return {
+        "issuer": url,
+        "token_endpoint": f"{url}/oauth2/token",
+        "revocation_endpoint": f"{url}/oauth2/revoke",
+        "grant_types_supported": [CLIENT_CREDENTIALS],
+        "response_types_supported": ["token"],
+        "token_endpoint_auth_methods_supported": list(AUTH_METHODS),
+        "revocation_endpoint_auth_methods_supported": list(AUTH_METHODS),
+    }

@@ -1,0 +1,91 @@
+"""Access tokens in memory: what each bearer is, looked up by the hash of the token's text.
+
+Introspection reads nothing else. A token costs about 400 bytes, so the table is bounded, and a client
+may have a share of it only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Final, NamedTuple
+
+PREFIX: Final = "fla_"
+TOKENS_MAX: Final = 400_000
+TOKENS_OF_CLIENT_MAX: Final = 50_000
+# Tokens are forgotten in lots of those that end in the same half minute.
+LOT_S: Final = 30
+
+
+class Token(NamedTuple):
+    """A token at rest: SHA-256 of its text, whose it is, what it is for, and until when (UTC seconds)."""
+
+    hash: bytes
+    client_key: str
+    client_id: str
+    scope: str
+    issued_at_s: int
+    expires_at_s: int
+
+
+def new_text() -> str:
+    """A token's text: 256 random bits."""
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def hash_of(text: str) -> bytes:
+    """Under which a token is kept."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+class TokenTable:
+    """The tokens that count, or did until lately; whether one has ended is the reader's to see."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[bytes, Token] = {}
+        self._of_client: dict[str, set[bytes]] = {}
+        self._lots: dict[int, list[bytes]] = {}
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def has_room(self, client_key: str, coming: int = 0) -> bool:
+        """Whether the client may be given one more, with so many on their way."""
+        return (
+            len(self._tokens) + coming < TOKENS_MAX
+            and len(self._of_client.get(client_key, ())) < TOKENS_OF_CLIENT_MAX
+        )
+
+    def get(self, digest: bytes) -> Token | None:
+        """The token with this hash."""
+        return self._tokens.get(digest)
+
+    def add(self, token: Token) -> None:
+        """Makes a token count."""
+        self._tokens[token.hash] = token
+        self._of_client.setdefault(token.client_key, set()).add(token.hash)
+        self._lots.setdefault(token.expires_at_s // LOT_S, []).append(token.hash)
+
+    def drop(self, digest: bytes) -> Token | None:
+        """Ends a token; the one that ended."""
+        token = self._tokens.pop(digest, None)
+        if token is not None and (mine := self._of_client.get(token.client_key)) is not None:
+            mine.discard(digest)
+            if not mine:
+                del self._of_client[token.client_key]
+        return token
+
+    def drop_client(self, client_key: str) -> int:
+        """Ends all tokens of a client; how many."""
+        mine = self._of_client.pop(client_key, set())
+        for digest in mine:
+            self._tokens.pop(digest, None)
+        return len(mine)
+
+    def forget_expired(self, now_s: int) -> int:
+        """Lets go of what has ended; how many."""
+        gone = 0
+        for lot in [lot for lot in self._lots if (lot + 1) * LOT_S <= now_s]:
+            for digest in self._lots.pop(lot):
+                gone += self.drop(digest) is not None
+        return gone

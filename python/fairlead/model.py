@@ -1,0 +1,100 @@
+"""Asking a model through the gateway itself, as the key on whose behalf it is done (`own_relay`). Whoever
+cancels the call cancels it at the provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx
+
+from fairlead.errors import (
+    KINDS,
+    FairleadError,
+    RateLimited,
+    UpstreamInvalid,
+    UpstreamTimeout,
+)
+from fairlead.own_relay import on_behalf_of, relay_client
+from fairlead.settings import ControlConfig
+
+ANSWER_DEADLINE_S: Final = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the model said, and what it took over all rounds."""
+
+    text: str
+    tokens_input: int
+    tokens_output: int
+
+
+class Model:
+    """One model, asked for one key; for nobody where no key is named, while none is asked for."""
+
+    def __init__(
+        self,
+        config: ControlConfig,
+        owner: str | None,
+        name: str,
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        deadline_s: float = ANSWER_DEADLINE_S,
+    ) -> None:
+        self._config = config
+        self._owner = owner
+        self._deadline_s = deadline_s
+        self._body: dict[str, Any] = {"model": name, "stream": False}
+        if temperature is not None:
+            self._body["temperature"] = temperature
+        if max_tokens is not None:
+            self._body["max_tokens"] = max_tokens
+
+    async def ask(self, messages: list[dict[str, str]], **fields: Any) -> Asked:
+        """One answer. What the gateway refuses the caller, it refuses here: `FairleadError` of the same
+        kind.
+        """
+        headers = {} if self._owner is None else on_behalf_of(self._config, self._owner)
+        try:
+            async with asyncio.timeout(self._deadline_s), relay_client(self._config) as client:
+                answer = await client.post(
+                    "/v1/chat/completions",
+                    headers=headers,
+                    json={**self._body, "messages": messages, **fields},
+                )
+        except (TimeoutError, httpx.TimeoutException):
+            raise UpstreamTimeout("The model did not answer in time.") from None
+        except httpx.HTTPError as error:
+            raise UpstreamInvalid(f"The gateway did not answer ({type(error).__name__}).") from None
+        if answer.status_code != 200:
+            raise _refusal(answer)
+        try:
+            document = answer.json()
+            text = document["choices"][0]["message"]["content"]
+            usage = document.get("usage") or {}
+        except (ValueError, KeyError, IndexError, TypeError):
+            raise UpstreamInvalid("The model's answer has no text.") from None
+        return Asked(
+            str(text or ""), int(usage.get("prompt_tokens") or 0),
+            int(usage.get("completion_tokens") or 0),
+        )  # fmt: skip
+
+
+def _refusal(answer: httpx.Response) -> FairleadError:
+    try:
+        error = answer.json()["error"]
+        message, code = str(error["message"]), str(error["code"])
+    except (ValueError, KeyError, TypeError):
+        return UpstreamInvalid(f"The gateway answered {answer.status_code}.")
+    after = answer.headers.get("retry-after", "")
+    kind = KINDS.get(code)
+    if kind is None:
+        kind = RateLimited if answer.status_code == 429 else UpstreamInvalid
+    return kind(
+        f"The model was not asked: {message}",
+        retry_after_s=int(after) if after.isdigit() else None,
+    )
