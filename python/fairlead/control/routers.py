@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from fairlead.agents.routers import ROUTERS as AGENTS
+from fairlead.agents.tasks import TASKS as AGENT_TASKS
 from fairlead.board.pages import router as board_pages
 from fairlead.board.router import router as board
 from fairlead.control.tools import ROUTERS as TOOL_ENDPOINTS
 from fairlead.gateway.backups.router import router as backups
-from fairlead.agents.routers import ROUTERS as AGENTS
-from fairlead.agents.tasks import TASKS as AGENT_TASKS
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.health.router import router as health
