@@ -7,7 +7,7 @@ from functools import partial
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.usage.announce import announce
 from fairlead.usage.ingest import Ingest
-from fairlead.usage.retention import run_retention
+from fairlead.usage.retention import run_merging, run_retention
 
 
 async def _ingest(services: Services) -> None:
@@ -19,7 +19,12 @@ async def _retention(services: Services) -> None:
     await run_retention(services.state, services.usage)
 
 
+async def _merging(services: Services) -> None:
+    await run_merging(services.usage)
+
+
 TASKS = (
     BackgroundTask("usage.ingest", _ingest),
     BackgroundTask("usage.retention", _retention),
+    BackgroundTask("usage.merging", _merging),
 )

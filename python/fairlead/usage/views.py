@@ -29,12 +29,13 @@ class HistoryRow(_View):
     to one per cent.
     """
 
-    bucket: Time | None = Field(description="Start of the hour, day or month, UTC.")
+    bucket: Time | None = Field(description="Start of the minute, hour, day or month, UTC.")
     provider: str | None
     model: str | None
     key_id: str | None
     endpoint: str | None
     connection_id: str | None
+    combo: str | None
     requests: int
     errors: int = Field(description="Requests with another outcome than `completed`.")
     tokens_input: int

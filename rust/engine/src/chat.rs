@@ -138,6 +138,7 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     }
     drop(live);
     settlement.strategy = choice.strategy();
+    settlement.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
     let wording = match Wording::prepare(caller, body, &parsed, &mut choice) {
         Ok(wording) => wording,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),

@@ -8,7 +8,7 @@ use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::ledger::{Amounts, Hold, Subject};
 use fairlead_core::price::Cost;
-use fairlead_core::record::{Outcome, Record};
+use fairlead_core::record::{Cached, Outcome, Record};
 use fairlead_core::usage::Usage;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +27,10 @@ pub struct Settlement {
     pub priced_model: Option<String>,
     /// How its target was chosen.
     pub strategy: &'static str,
+    /// The combo that it came from.
+    pub combo: Option<String>,
+    /// What the response cache had to do with it.
+    pub cached: Cached,
     pub attempts: u32,
     pub first_byte: Option<Instant>,
     /// Status that the caller was given; 0 while it was given none.
@@ -54,6 +58,8 @@ impl Settlement {
             upstream_model: None,
             priced_model: None,
             strategy: "single",
+            combo: None,
+            cached: Cached::default(),
             attempts: 0,
             first_byte: None,
             status: 0,
@@ -118,6 +124,7 @@ impl Settlement {
             principal_kind: self.admission.principal.kind(),
             key_id: key.map(|key| key.id.as_str()),
             session_tag: self.admission.session_tag.as_deref(),
+            session_id: self.admission.session_id.as_deref(),
             endpoint: self.admission.route.endpoint,
             method: self.admission.route.method,
             path: self.admission.route.path,
@@ -125,6 +132,8 @@ impl Settlement {
             provider: self.target.as_ref().map(|target| target.connection.provider.as_str()),
             connection_id: self.target.as_ref().map(|target| target.connection.id.as_str()),
             upstream_model: self.upstream_model.as_deref(),
+            combo: self.combo.as_deref(),
+            strategy: self.target.is_some().then_some(self.strategy),
             stream: self.stream,
             status: self.status,
             outcome,
@@ -141,6 +150,12 @@ impl Settlement {
             bytes_request: self.bytes_request,
             bytes_response: self.bytes_response,
             no_log,
+            cache: self.cached.cache,
+            cache_kind: self.cached.kind,
+            cost_saved_usd_micros: self.cached.cost_saved_usd_micros,
+            trace_id: None,
+            span_id: None,
+            parent_span_id: None,
         };
         let segment = self.shared.spool.append(&record.with_usage(&self.total_usage(), cost_usd_micros));
         self.give_back(cost_usd_micros, segment);
