@@ -2,7 +2,8 @@
 
 `ServeSettings.load(**flags)` reads it once, in the supervisor: flags first, then environment, then
 defaults. The two planes get what they need from `relay_config` and `control_config`
-(docs/explanation/contracts.md) and read no other environment variable.
+(docs/explanation/contracts.md) and read no other environment variable, but for OpenTelemetry's own
+(`tracing.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead import _core
 from fairlead.errors import Refusal
+from fairlead.tracing import read_sampling
 
 # What control computes with at once. Half of the cores, because the relay needs the others; measured on two, a second
 # thread made taking in usage dearer by half and no faster.
@@ -302,6 +304,7 @@ class ServeSettings(ServeFields, BaseSettings):
             )
         self._check_tls()
         self._check_oidc()
+        read_sampling(os.environ)
         if not self.is_loopback and not self.allow_unauthenticated_bind:
             self._check_public(password_stored)
 
@@ -363,6 +366,7 @@ class ServeSettings(ServeFields, BaseSettings):
         """The document of `FAIRLEAD_RELAY_CONFIG`; `secret_key` is what `store.sealer.load_key`
         gave.
         """
+        sampling = read_sampling(os.environ)
         return {
             "data_dir": str(self.data_dir),
             "control_socket": str(control_socket),
@@ -376,6 +380,7 @@ class ServeSettings(ServeFields, BaseSettings):
             "drain_ms": self.drain_ms,
             "body_idle_ms": self.body_idle_ms,
             "version": version,
+            "tracing": sampling.document() if sampling else None,
         }
 
     def control_config(self, *, link_token: str, control_socket: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from fairlead.gateway.health.router import router as health
 from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.nodes.router import router as nodes
+from fairlead.gateway.pricing.router import router as pricing
 from fairlead.gateway.providers.router import router as providers
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
@@ -19,22 +20,22 @@ from fairlead.scrape.router import router as scrape
 from fairlead.scrape.site_router import router as scrape_sites
 from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
 from fairlead.store.services import BackgroundTask
-from fairlead.usage.router import router as usage
+from fairlead.usage.routers import ROUTERS as USAGE
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
-from fairlead.usage.token_limits.router import router as token_limits
 from fairlead.webhooks.router import router as webhooks
 from fairlead.webhooks.tasks import TASKS as WEBHOOK_TASKS
 
 ROUTERS: tuple[APIRouter, ...] = (
     *IDENTITY,
+    # Before combos: `/api/combos/metrics` is no combo.
+    *USAGE,
     keys,
     nodes,
     providers,
+    pricing,
     combos,
     aliases,
     settings,
-    usage,
-    token_limits,
     webhooks,
     scrape,
     scrape_jobs,

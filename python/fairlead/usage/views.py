@@ -14,7 +14,9 @@ from fairlead.moment import Time, moment_of
 from fairlead.money import usd_of
 
 
-class _View(BaseModel):
+class View(BaseModel):
+    """What is shown: camelCase names."""
+
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 
 
@@ -24,7 +26,7 @@ class Body(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
-class HistoryRow(_View):
+class HistoryRow(View):
     """One group. What it is not grouped by is null. Latencies are milliseconds, percentiles right
     to one per cent.
     """
@@ -51,7 +53,7 @@ class HistoryRow(_View):
     p99_latency_ms: float
 
 
-class History(_View):
+class History(View):
     history: list[HistoryRow]
     total: int
     limit: int
@@ -61,7 +63,7 @@ class History(_View):
     group_by: Sequence[str]
 
 
-class LogRow(_View):
+class LogRow(View):
     """A settled request in short."""
 
     request_id: str
@@ -100,14 +102,14 @@ class RequestLogRow(LogRow):
     bytes_response: int
 
 
-class Logs(_View):
+class Logs(View):
     logs: list[LogRow]
     total: int
     limit: int
     offset: int
 
 
-class RequestLogs(_View):
+class RequestLogs(View):
     logs: list[RequestLogRow]
     total: int
     limit: int

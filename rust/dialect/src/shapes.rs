@@ -29,6 +29,7 @@ pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> B
             "request_id": request_id,
         }),
         Surface::Scraping => json!({ "success": false, "error": text.message }),
+        Surface::Quota => json!({ "allowed": false, "error": { "message": text.message } }),
         Surface::Gemini => json!({
             "error": { "code": text.status, "message": text.message, "status": gemini_status(text.status) },
         }),

@@ -3,6 +3,7 @@
 
 use crate::admission::Admission;
 use crate::exchange::Exchange;
+use crate::metrics::Settled;
 use crate::shared::Shared;
 use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
@@ -116,6 +117,7 @@ impl Settlement {
         let cost_usd_micros = self.cost().usd_micros();
         let key = self.admission.principal.key();
         let no_log = key.is_some_and(|key| key.no_log);
+        let trace = self.admission.trace.as_deref();
         let ttft = self.first_byte.map(|at| at.duration_since(self.admission.started));
         let record = Record {
             request_id: &self.admission.request_id,
@@ -153,11 +155,25 @@ impl Settlement {
             cache: self.cached.cache,
             cache_kind: self.cached.kind,
             cost_saved_usd_micros: self.cached.cost_saved_usd_micros,
-            trace_id: None,
-            span_id: None,
-            parent_span_id: None,
+            trace_id: trace.map(|trace| trace.trace_id.as_str()),
+            span_id: trace.and_then(|trace| trace.span_id.as_deref()),
+            parent_span_id: trace.and_then(|trace| trace.parent_span_id.as_deref()),
         };
-        let segment = self.shared.spool.append(&record.with_usage(&self.total_usage(), cost_usd_micros));
+        let usage = self.total_usage();
+        let segment = self.shared.spool.append(&record.with_usage(&usage, cost_usd_micros));
+        self.shared.metrics.settled(&Settled {
+            endpoint: self.admission.route.endpoint,
+            status: self.status,
+            outcome,
+            error,
+            provider: self.target.as_ref().map(|target| target.connection.provider.as_str()),
+            usage,
+            cost_usd_micros,
+            cached: self.cached,
+            attempts: self.attempts,
+            took: self.elapsed(),
+            first_byte: ttft,
+        });
         self.give_back(cost_usd_micros, segment);
     }
 

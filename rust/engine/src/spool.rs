@@ -141,6 +141,12 @@ impl Spool {
         Ok(Segment { file, path, bytes: 0 })
     }
 
+    /// Bytes that the disk has not taken yet, and records that were lost.
+    pub fn troubles(&self) -> (usize, u64) {
+        let state = self.state.lock();
+        (state.unwritten.len(), state.lost_records)
+    }
+
     /// Seals the segment, if it has any line. Called about once a second.
     pub fn rotate(&self) {
         let mut state = self.state.lock();

@@ -17,6 +17,7 @@ use crate::chat::drained;
 use crate::exchange::{Exchange, Head, Room};
 use crate::plain;
 use crate::pool::Lease;
+use crate::progress::Progress;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
@@ -143,6 +144,10 @@ impl<'a> Relay<'a> {
         let timeouts = target.connection.timeouts;
         let mut patience = Duration::from_millis(timeouts.first_token_ms);
         let mut scan = self.wording.follow(target);
+        let mut progress = settlement
+            .admission
+            .wants_progress
+            .then(|| Progress::new(self.wording.caller, settlement.admission.started));
         let mut heard = Instant::now();
         let mut said = heard;
         let mut read = heard;
@@ -168,6 +173,7 @@ impl<'a> Relay<'a> {
                     read = now;
                     let mut out = Pieces::new();
                     let mut done = false;
+                    let was_between = scan.between_events();
                     for frame in &frames {
                         let passed = scan.push(frame);
                         if passed.first_token {
@@ -179,6 +185,14 @@ impl<'a> Relay<'a> {
                         if passed.done {
                             done = true;
                             break;
+                        }
+                    }
+                    if let Some(progress) = &mut progress {
+                        progress.count(&out);
+                        if done {
+                            out = progress.finish(out, was_between);
+                        } else if scan.between_events() && !out.is_empty() {
+                            out.extend(progress.due(now));
                         }
                     }
                     // A caller that leaves in the middle is settled with what was told until then.
@@ -292,6 +306,9 @@ impl<'a> Relay<'a> {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
         headers.remove(answer::RESPONSE_LATENCY);
+        if settlement.admission.wants_progress {
+            headers.insert(answer::PROGRESS, HeaderValue::from_static("enabled"));
+        }
         headers
     }
 }

@@ -50,6 +50,7 @@ fn surface(surface: Surface) -> &'static str {
         Surface::Gemini => "gemini",
         Surface::Management => "management",
         Surface::Scraping => "scraping",
+        Surface::Quota => "quota",
     }
 }
 

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from fairlead.gateway.nodes.table import all_nodes
+from fairlead.gateway.pricing.table import Price, read_overrides
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
 from fairlead.gateway.providers.models import known_models
@@ -29,6 +30,7 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
     right.
     """
     nodes = all_nodes(con)
+    overrides = read_overrides(con)
     connections: list[dict[str, Any]] = []
     models: dict[str, dict[str, Any]] = {}
     prices: dict[str, dict[str, Any]] = {}
@@ -38,7 +40,7 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
             # Its provider left the catalogue with an upgrade: nothing says any more where to dial.
             continue
         try:
-            one = _compile(provider, connection)
+            one = _compile(provider, connection, overrides.get(connection.provider, {}))
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             # One record that is not what it should be must not keep every later change back.
             log.error("a connection is left out", id=connection.id, error=type(error).__name__)
@@ -64,13 +66,13 @@ class _Compiled:
     prices: dict[str, dict[str, Any]]
 
 
-def _compile(provider: Provider, connection: Connection) -> _Compiled:
+def _compile(provider: Provider, connection: Connection, overrides: dict[str, Price]) -> _Compiled:
     endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
     compiled = _Compiled(_connection(connection, endpoint), {}, {})
     for model in known_models(provider, connection):
         listed = f"{endpoint.prefixes[0]}/{model['id']}"
         compiled.models.setdefault(listed, _model(listed, connection.provider, endpoint, model))
-    for model_id, price in _prices(provider, connection):
+    for model_id, price in (*overrides.items(), *known_prices(provider, connection)):
         for prefix in endpoint.prefixes:
             compiled.prices.setdefault(f"{prefix}/{model_id}", price)
     return compiled
@@ -104,8 +106,12 @@ def _model(listed: str, provider: str, endpoint: Endpoint, model: dict[str, Any]
     }
 
 
-def _prices(provider: Provider, connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The operator's word first, then the catalogue's, then what the provider itself listed."""
+def known_prices(
+    provider: Provider, connection: Connection
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is known without the overrides of `/api/pricing`: the connection's own prices first, then
+    the catalogue's, then what the provider itself listed.
+    """
     yield from (connection.provider_specific.get("prices") or {}).items()
     if isinstance(provider, CatalogueProvider):
         for entry in provider.models:

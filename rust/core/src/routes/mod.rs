@@ -6,6 +6,7 @@
 //! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
 
 use crate::error::{Error, Kind};
+use crate::principal::Credentials;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -72,6 +73,8 @@ pub enum Surface {
     Management,
     /// `{"success": false, "error": "..."}`.
     Scraping,
+    /// `{"allowed": false, "error": {"message": "..."}}`.
+    Quota,
 }
 
 /// One door.
@@ -89,6 +92,22 @@ pub struct Route {
     pub takes_form: bool,
     pub surface: Surface,
     pub summary: &'static str,
+}
+
+/// The category of what is public on this machine; from elsewhere it needs a management credential.
+pub const ON_THIS_MACHINE: &str = "on-this-machine";
+
+impl Route {
+    /// The tier for whoever calls like this.
+    #[must_use]
+    pub fn tier_for(&self, shown: &Credentials<'_>) -> Tier {
+        let is_here = shown.is_local_peer && !shown.is_of_foreign_page;
+        if self.endpoint == ON_THIS_MACHINE && !is_here {
+            Tier::Management
+        } else {
+            self.tier
+        }
+    }
 }
 
 /// What a method and a raw path come to.

@@ -7,8 +7,16 @@ mod health;
 mod identity;
 mod inference;
 mod scraping;
+mod usage;
 mod webhooks;
 
 /// Every part, those with the hottest doors first.
-pub(super) static PARTS: &[&[Route]] =
-    &[inference::ROUTES, health::ROUTES, gateway::ROUTES, identity::ROUTES, webhooks::ROUTES, scraping::ROUTES];
+pub(super) static PARTS: &[&[Route]] = &[
+    inference::ROUTES,
+    health::ROUTES,
+    gateway::ROUTES,
+    identity::ROUTES,
+    webhooks::ROUTES,
+    scraping::ROUTES,
+    usage::ROUTES,
+];

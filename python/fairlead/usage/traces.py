@@ -1,0 +1,108 @@
+"""Sending spans to a collector over OTLP/HTTP, beside ingestion and never in its way.
+
+Spans wait in a bounded queue; what does not fit is dropped and counted, and so is what the collector
+does not take. Bounds and pace are those of the specification's batch processor (`OTEL_BSP_*`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+import structlog
+
+from fairlead.store.services import Services
+from fairlead.tracing import read_sampling
+
+if TYPE_CHECKING:
+    from fairlead.usage.spans import Exporter
+
+FLUSH_DEADLINE_S: Final = 3.0
+
+log = structlog.get_logger("fairlead.usage")
+
+
+class Traces:
+    """What waits to be sent. `offer` takes records, `run` sends them."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.exported = 0
+        self.dropped = 0
+        self.failed = 0
+        self.is_on = read_sampling(environment) is not None
+        self._queue_max = _number(environment, "OTEL_BSP_MAX_QUEUE_SIZE", 2048)
+        self._batch_max = _number(environment, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512)
+        self._every_s = _number(environment, "OTEL_BSP_SCHEDULE_DELAY", 5000) / 1000
+        self._waiting: deque[dict[str, Any]] = deque()
+        self._full = asyncio.Event()
+
+    def offer(self, batches: Sequence[pl.DataFrame]) -> None:
+        """Takes the records of which a span is sent; drops what does not fit."""
+        if not self.is_on:
+            return
+        for batch in batches:
+            # Keys that ask for no log are not told of.
+            rows = batch.filter(pl.col("span_id").is_not_null() & ~pl.col("no_log"))
+            for row in rows.iter_rows(named=True):
+                if len(self._waiting) >= self._queue_max:
+                    self.dropped += 1
+                else:
+                    self._waiting.append(row)
+        if len(self._waiting) >= self._batch_max:
+            self._full.set()
+
+    async def run(self) -> None:
+        """Works until it is cancelled; then sends what waits, a few seconds at most."""
+        if not self.is_on:
+            await asyncio.Event().wait()
+        exporter = await asyncio.to_thread(_exporter)
+        log.info("traces are sent to the collector")
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(self._every_s):
+                        await self._full.wait()
+                except TimeoutError:
+                    pass
+                self._full.clear()
+                await self._send(exporter)
+        finally:
+            try:
+                async with asyncio.timeout(FLUSH_DEADLINE_S):
+                    await self._send(exporter)
+            except TimeoutError:
+                self.dropped += len(self._waiting)
+
+    async def _send(self, exporter: Exporter) -> None:
+        while self._waiting:
+            count = min(self._batch_max, len(self._waiting))
+            rows = [self._waiting.popleft() for _ in range(count)]
+            if await asyncio.to_thread(exporter.export, rows):
+                self.exported += count
+            else:
+                self.failed += count
+                log.warning("the collector did not take spans", spans=count, failed=self.failed)
+
+
+def traces_of(services: Services) -> Traces:
+    """This process's traces."""
+    found = services.rooms.get(Traces)
+    if not isinstance(found, Traces):
+        found = services.rooms[Traces] = Traces(os.environ)
+    return found
+
+
+def _exporter() -> Exporter:
+    from fairlead.usage.spans import Exporter  # noqa: PLC0415 - an extra, and slow to load
+
+    return Exporter()
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    """A whole number above zero, or else the default, as the specification asks."""
+    text = environment.get(name, "").strip()
+    return int(text) if text.isdecimal() and int(text) > 0 else default
