@@ -34,7 +34,7 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.prepare import MIGRATIONS, prepare, usage_path
 from fairlead.usage.ingest import Ingest
-from fairlead.usage.rollup import add_to_rollups, merge_rollups
+from fairlead.usage.rollup import add_to_rollups, delete_rollups_before, merge_rollups
 
 SLICE = 250_000
 WANTED_MS = 300.0
@@ -130,6 +130,8 @@ def fill(data_dir: Path, rows: int, days: int) -> float:
 
                 await usage.write(add, deadline_s=600)
             await merge_rollups(usage)
+            # As the settings that are shipped keep them.
+            await delete_rollups_before(usage, "minute", until_ms - 7 * DAY_MS)
         finally:
             await usage.close()
 

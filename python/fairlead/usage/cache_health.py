@@ -36,7 +36,7 @@ def read_cache_health(con: Connection, span: Span, model: str | None) -> dict[st
     if model is not None:
         narrow = Narrow(["(upstream_model = $model OR model = $model)"], {"model": model})
     rows = sums_of(con, span, {"model": _MODEL}, narrow).filter(pl.sum_horizontal(*_CALLS) > 0)
-    bins = bins_of(con, span, {"model": _MODEL}, narrow).filter(pl.col("measure") == "cache_write")
+    bins = bins_of(con, span, {"model": _MODEL}, narrow, wanted=("cache_write",))
     calls = {name: int(rows[name].sum()) for name in _CALLS}
     read, written = int(rows["tokens_cached"].sum()), int(rows["tokens_cache_write"].sum())
     writes = int(bins["requests"].sum())

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.facts import bins_of, sums_of
+from fairlead.usage.facts import LATENCIES, bins_of, sums_of
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.rollup import Level
 from fairlead.usage.span import Span
@@ -60,9 +60,7 @@ def read_history(
     if "bucket_ms" in keys:
         # Buckets are sorted, so those of a page are near to each other.
         shown = _around(page, span, group_by)
-    bins = bins_of(con, shown, groups, coarsest=coarsest, only=page).filter(
-        pl.col("measure") != "cache_write"
-    )
+    bins = bins_of(con, shown, groups, wanted=LATENCIES, coarsest=coarsest, only=page)
     told = percentiles(bins, keys, _SHARES).rename(
         {f"p{share}": f"p{share}_latency_us" for share in _SHARES}
     )

@@ -48,7 +48,7 @@ def read_latency(con: Connection, span: Span, wanted: LatencyFilter) -> list[dic
     )
     if rows.is_empty():
         return []
-    bins = bins_of(con, span, _GROUPS, narrow).filter(pl.col("measure") == "latency")
+    bins = bins_of(con, span, _GROUPS, narrow)
     told = percentiles(bins, _KEYS, _SHARES)
     spread = deviation(bins, _KEYS)
     return (

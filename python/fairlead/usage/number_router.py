@@ -10,7 +10,7 @@ from fairlead.errors import NotFound
 from fairlead.moment import moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
-from fairlead.usage.breakdown import read_groups, read_series
+from fairlead.usage.breakdown import Breakdown, read_breakdown, read_series
 from fairlead.usage.cache_health import read_cache_health
 from fairlead.usage.facts import Narrow
 from fairlead.usage.latency import LatencyFilter, read_latency
@@ -87,16 +87,17 @@ async def connection_usage(
     span = span_of(length)
     narrow = Narrow(["connection_id = $connection_id"], {"connection_id": connection_id})
 
-    def read(con: Connection) -> tuple[Any, Any, Any]:
-        model = {"provider": "provider", "model": "coalesce(upstream_model, model)"}
+    models = {"provider": "provider", "model": "coalesce(upstream_model, model)"}
+
+    def read(con: Connection) -> tuple[Breakdown, list[dict[str, Any]]]:
         return (
-            read_groups(con, span, {}, narrow),
-            read_groups(con, span, model, narrow),
+            read_breakdown(con, span, models, narrow),
             read_series(con, span, narrow, SERIES[length]),
         )
 
     about = await services.state.read(known)
-    total, by_model, series = await services.usage.read(read)
+    found, series = await services.usage.read(read)
+    total, by_model = found.by(), found.by(list(models))
     if about is None and not total:
         raise NotFound("There is no connection with this id, and no usage of one in this range.")
     name, provider = about or (None, by_model[0]["provider"])
@@ -149,18 +150,16 @@ def _combos(con: Connection, span: Span, combo_name: str | None) -> list[ComboMe
     conditions, bound = ["combo IS NOT NULL"], {}
     if combo_name is not None:
         conditions, bound = ["combo = $combo"], {"combo": combo_name}
-    narrow = Narrow(conditions, bound)
-    combos = read_groups(con, span, {"combo": "combo"}, narrow)
-    if not combos:
-        return []
-    target = {
+    groups = {
         "combo": "combo",
+        "strategy": "strategy",
         "provider": "provider",
         "model": "coalesce(upstream_model, model)",
         "connection_id": "connection_id",
     }
-    targets = read_groups(con, span, target, Narrow([*conditions, "provider IS NOT NULL"], bound))
-    strategies = read_groups(con, span, {"combo": "combo", "strategy": "strategy"}, narrow)
+    found = read_breakdown(con, span, groups, Narrow(conditions, bound))
+    targets = found.by(["combo", "provider", "model", "connection_id"])
+    strategies = found.by(["combo", "strategy"])
     return [
         ComboMetrics.model_construct(
             combo_name=combo["combo"],
@@ -178,9 +177,9 @@ def _combos(con: Connection, span: Span, combo_name: str | None) -> list[ComboMe
                     **figures(row),
                 )
                 for row in targets
-                if row["combo"] == combo["combo"]
+                if row["combo"] == combo["combo"] and row["provider"]
             ],
             **figures(combo),
         )
-        for combo in combos
+        for combo in found.by(["combo"])
     ]

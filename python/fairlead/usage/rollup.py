@@ -8,6 +8,8 @@ bucket are merged once it is closed, or when there are many.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Final, Literal
 
 from fairlead.moment import now_ms
@@ -46,6 +48,8 @@ BIN_WIDTH: Final = 1.02
 MERGE_AFTER_MS: Final = 120_000
 # An open bucket's rows are merged when they are so many.
 MERGE_ABOVE_ROWS: Final = 20_000
+# One transaction merges about so many.
+MERGE_ROWS: Final = 100_000
 WRITE_DEADLINE_S: Final = 60.0
 
 _NAMES = ", ".join(DIMENSIONS)
@@ -101,8 +105,8 @@ def add_to_rollups(con: Connection) -> None:
 
 
 async def merge_rollups(usage: Database, at_ms: int | None = None) -> int:
-    """Merges what may be merged at this time; how many rows that made fewer. A transaction for each
-    table, so that ingest never waits long.
+    """Merges what may be merged at this time; how many rows that made fewer. Each transaction does
+    so much only that ingest never waits long.
     """
     at = now_ms() if at_ms is None else at_ms
     fewer = 0
@@ -114,51 +118,77 @@ async def merge_rollups(usage: Database, at_ms: int | None = None) -> int:
                 "measure, bin, sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total",
             ),
         ):
-
-            def work(
-                con: Connection, level: Level = level, table: str = table, columns: str = columns
-            ) -> int:
-                return _merge(con, level, table, columns, at)
-
-            fewer += await usage.write(work, deadline_s=WRITE_DEADLINE_S)
+            closed_ms = at - MERGE_AFTER_MS - BUCKET_MS[level]
+            dirty = await usage.read(partial(_dirty_buckets, table=table, closed_ms=closed_ms))
+            for buckets in _rounds(dirty):
+                work = partial(_merge, table=table, columns=columns, buckets=buckets)
+                fewer += await usage.write(work, deadline_s=WRITE_DEADLINE_S)
     return fewer
 
 
-def _merge(con: Connection, level: Level, table: str, columns: str, at_ms: int) -> int:
-    closed_ms = at_ms - MERGE_AFTER_MS - BUCKET_MS[level]
-    found = con.execute(
-        f"SELECT bucket_ms FROM {table} WHERE is_delta GROUP BY bucket_ms "
-        "HAVING bucket_ms <= ? OR count(*) > ?",
+def _dirty_buckets(con: Connection, table: str, closed_ms: int) -> list[tuple[int, int]]:
+    """Buckets to merge, oldest first, and how many rows are new in each."""
+    return con.execute(
+        f"SELECT bucket_ms, count(*) FROM {table} WHERE is_delta GROUP BY bucket_ms "
+        "HAVING bucket_ms <= ? OR count(*) > ? ORDER BY bucket_ms",
         [closed_ms, MERGE_ABOVE_ROWS],
     ).fetchall()
-    if not found:
-        return 0
-    buckets = [row[0] for row in found]
-    chosen = f"FROM {table} WHERE bucket_ms IN (SELECT unnest(?))"
+
+
+def _rounds(dirty: list[tuple[int, int]]) -> Iterator[list[int]]:
+    """Buckets for one transaction each: few rows, or one bucket however many it has."""
+    buckets: list[int] = []
+    rows = 0
+    for bucket_ms, count in dirty:
+        if buckets and rows + count > MERGE_ROWS:
+            yield buckets
+            buckets, rows = [], 0
+        buckets.append(bucket_ms)
+        rows += count
+    if buckets:
+        yield buckets
+
+
+def _merge(con: Connection, table: str, columns: str, buckets: list[int]) -> int:
+    # Buckets of one round are near to each other, so the range leaves most of the table unread.
+    chosen = f"FROM {table} WHERE bucket_ms BETWEEN ? AND ? AND bucket_ms IN (SELECT unnest(?))"
+    bound = [buckets[0], buckets[-1], buckets]
     con.execute(
         "CREATE OR REPLACE TEMP TABLE merged AS "
         f"SELECT bucket_ms, dimension_id, FALSE AS is_delta, {columns} {chosen} GROUP BY ALL",
-        [buckets],
+        bound,
     )
-    before = con.execute(f"DELETE {chosen}", [buckets]).fetchone()
+    before = con.execute(f"DELETE {chosen}", bound).fetchone()
     after = con.execute(f"INSERT INTO {table} BY NAME FROM merged ORDER BY bucket_ms").fetchone()
     con.execute("DROP TABLE merged")
     return int(before[0]) - int(after[0]) if before and after else 0
 
 
 async def delete_rollups_before(usage: Database, level: RollupLevel, kept_from_ms: int) -> int:
-    """Deletes a level's buckets that end before this time; how many rows there were."""
+    """Deletes a level's buckets that end before this time, oldest first, a day in one transaction;
+    how many rows there were.
+    """
     from_ms = kept_from_ms - kept_from_ms % BUCKET_MS[level]
 
-    def work(con: Connection) -> int:
-        deleted = 0
-        for table in (f"rollup_{level}", f"histogram_{level}"):
-            row = con.execute(f"DELETE FROM {table} WHERE bucket_ms < ?", [from_ms]).fetchone()
-            deleted += int(row[0]) if row else 0
-        keep_from(con, level, from_ms)
-        return deleted
+    def oldest(con: Connection) -> int | None:
+        row = con.execute(f"SELECT min(bucket_ms) FROM rollup_{level}").fetchone()
+        return None if row is None or row[0] is None else int(row[0])
 
-    return await usage.write(work, deadline_s=WRITE_DEADLINE_S)
+    deleted = 0
+    while (start_ms := await usage.read(oldest)) is not None and start_ms < from_ms:
+        until_ms = min(from_ms, start_ms - start_ms % BUCKET_MS["day"] + BUCKET_MS["day"])
+        work = partial(_delete_before, level=level, until_ms=until_ms)
+        deleted += await usage.write(work, deadline_s=WRITE_DEADLINE_S)
+    return deleted
+
+
+def _delete_before(con: Connection, level: RollupLevel, until_ms: int) -> int:
+    deleted = 0
+    for table in (f"rollup_{level}", f"histogram_{level}"):
+        row = con.execute(f"DELETE FROM {table} WHERE bucket_ms < ?", [until_ms]).fetchone()
+        deleted += int(row[0]) if row else 0
+    keep_from(con, level, until_ms)
+    return deleted
 
 
 async def forget_dimensions(usage: Database) -> None:

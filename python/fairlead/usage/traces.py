@@ -39,6 +39,7 @@ class Traces:
         self._every_s = _number(environment, "OTEL_BSP_SCHEDULE_DELAY", 5000) / 1000
         self._waiting: deque[dict[str, Any]] = deque()
         self._full = asyncio.Event()
+        self._exporter: Exporter | None = None
 
     def offer(self, batches: Sequence[pl.DataFrame]) -> None:
         """Takes the records of which a span is sent; drops what does not fit."""
@@ -59,8 +60,6 @@ class Traces:
         """Works until it is cancelled; then sends what waits, a few seconds at most."""
         if not self.is_on:
             await asyncio.Event().wait()
-        exporter = await asyncio.to_thread(_exporter)
-        log.info("traces are sent to the collector")
         try:
             while True:
                 try:
@@ -69,19 +68,22 @@ class Traces:
                 except TimeoutError:
                     pass
                 self._full.clear()
-                await self._send(exporter)
+                await self._send()
         finally:
             try:
                 async with asyncio.timeout(FLUSH_DEADLINE_S):
-                    await self._send(exporter)
+                    await self._send()
             except TimeoutError:
                 self.dropped += len(self._waiting)
 
-    async def _send(self, exporter: Exporter) -> None:
+    async def _send(self) -> None:
         while self._waiting:
+            if self._exporter is None:
+                # Loaded when there is something to send: not while control starts.
+                self._exporter = await asyncio.to_thread(_exporter)
             count = min(self._batch_max, len(self._waiting))
             rows = [self._waiting.popleft() for _ in range(count)]
-            if await asyncio.to_thread(exporter.export, rows):
+            if await asyncio.to_thread(self._exporter.export, rows):
                 self.exported += count
             else:
                 self.failed += count

@@ -91,6 +91,15 @@ class RequestLogRow(LogRow):
     worker_id: str
     principal_kind: str
     session_tag: str | None
+    session_id: str | None
+    combo: str | None
+    strategy: str | None
+    cache: str | None
+    cache_kind: str | None
+    cost_saved_usd_micros: int | None
+    trace_id: str | None
+    span_id: str | None
+    parent_span_id: str | None
     method: str
     path: str
     upstream_model: str | None
