@@ -17,7 +17,7 @@ from fairlead.store.file import open_file
 from fairlead.store.prepare import MIGRATIONS
 from tests.support.rollups import assert_levels_agree
 
-SEGMENTS = 100
+SEGMENTS = 45
 LINES = 3
 
 INGEST = """
@@ -51,7 +51,7 @@ def test_every_line_is_counted_once(tmp_path: Path, spool: Path, record: Any) ->
         with process.stdout as output:
             assert output.readline() == "opened\n"
         # The moment is the test's input: it must not depend on what the process does.
-        time.sleep(moments.uniform(0.01, 0.25 + kills * 0.02))
+        time.sleep(moments.uniform(0.01, 0.25 + kills * 0.1))
         process.send_signal(signal.SIGKILL)
         process.wait()
         kills += 1
