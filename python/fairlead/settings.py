@@ -12,6 +12,7 @@ import base64
 import binascii
 import ipaddress
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -29,7 +30,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead import _core
 from fairlead.errors import Refusal
-from fairlead.tracing import read_sampling
+from fairlead.tracing import Batching, read_batching, read_sampling
 
 # What control computes with at once. Half of the cores, because the relay needs the others; measured on two, a second
 # thread made taking in usage dearer by half and no faster.
@@ -391,6 +392,8 @@ class ServeSettings(ServeFields, BaseSettings):
         for name in ("secret_key", "initial_password", "service_oidc_client_secret"):
             secret: SecretStr | None = getattr(self, name)
             document[name] = secret.get_secret_value() if secret else None
+        batching = read_batching(os.environ)
+        document["tracing"] = asdict(batching) if batching else None
         return {**document, "link_token": link_token, "control_socket": str(control_socket)}
 
 
@@ -399,6 +402,7 @@ class ControlConfig(ServeFields):
 
     link_token: SecretStr = Field(min_length=16)
     control_socket: Path
+    tracing: Batching | None = None
 
 
 def is_placeholder(password: str) -> bool:

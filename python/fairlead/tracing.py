@@ -38,6 +38,28 @@ class Sampling:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How control sends spans: how many wait at most, how many go at once, and how often."""
+
+    queue_max: int
+    batch_max: int
+    every_ms: int
+
+
+def read_batching(environment: Mapping[str, str]) -> Batching | None:
+    """None when no traces are asked for; a bound that is no whole number above zero is the
+    specification's default.
+    """
+    if read_sampling(environment) is None:
+        return None
+    return Batching(
+        queue_max=_number(environment, "OTEL_BSP_MAX_QUEUE_SIZE", 2048),
+        batch_max=_number(environment, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
+        every_ms=_number(environment, "OTEL_BSP_SCHEDULE_DELAY", 5000),
+    )
+
+
 def read_sampling(environment: Mapping[str, str]) -> Sampling | None:
     """None when no traces are asked for; `Refusal` names the variable that is wrong, or the command
     that installs what is missing.
@@ -75,6 +97,11 @@ def _sampling(environment: Mapping[str, str]) -> Sampling:
         if not 0 <= ratio <= 1:
             raise Refusal("OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1.")
     return Sampling(ratio, sampler.startswith("parentbased_"))
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = _told(environment, name) or ""
+    return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else default
 
 
 def _told(environment: Mapping[str, str], name: str) -> str | None:
