@@ -202,9 +202,8 @@ fn gate(
             |key_id| Principal::on_behalf(&live.snapshot, key_id, ts_ms),
         )
         .map_err(|fault| route.tier.tell(fault))?;
-    let is_read = matches!(inbound.method, "GET" | "HEAD");
     let tier = route.tier_for(&sheet.credentials);
-    principal.admit(tier, is_read, &live.snapshot, require_api_key)?;
+    principal.admit(tier, matches!(inbound.method, "GET" | "HEAD"), &live.snapshot, require_api_key)?;
     principal.admit_page(tier, &sheet.credentials)?;
     if let Some(key) = principal.key() {
         policy::admit_hour(key, ts_ms)?;

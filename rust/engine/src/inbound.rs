@@ -58,6 +58,7 @@ pub struct Sheet<'a> {
 }
 
 /// Holds the head to the rules and reads what the engine needs of it.
+#[allow(clippy::too_many_lines, reason = "one arm for each header")]
 pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     if inbound.path.len() + inbound.query.len() > MAX_TARGET_BYTES {
         return Err(Error::client(Kind::UriTooLong, "The request target is longer than 8 KiB; send data in the body."));

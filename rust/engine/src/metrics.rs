@@ -291,6 +291,7 @@ fn counts(
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "they are counts")]
 mod tests {
     use super::*;
 

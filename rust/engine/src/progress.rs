@@ -28,8 +28,21 @@ impl Progress {
         Self { caller, began, told: Instant::now(), tokens: 0, last: b'\n' }
     }
 
+    /// What goes to the caller, with an event if one is due: after it, or before the stream's terminal event when it is
+    /// `done`. `is_between` says whether an event may be put there.
+    pub fn pass(&mut self, mut out: Pieces, done: bool, is_between: bool, now: Instant) -> Pieces {
+        self.count(&out);
+        if done {
+            return self.finish(&out, is_between);
+        }
+        if is_between && !out.is_empty() {
+            out.extend(self.due(now));
+        }
+        out
+    }
+
     /// Counts what goes to the caller: each line of data for one token, as such events have one.
-    pub fn count(&mut self, pieces: &Pieces) {
+    fn count(&mut self, pieces: &Pieces) {
         for piece in pieces {
             let starts = u64::from(self.last == b'\n' && piece.starts_with(b"data:"));
             self.tokens += starts + memmem::find_iter(piece, b"\ndata:").count() as u64;
@@ -38,7 +51,7 @@ impl Progress {
     }
 
     /// The event that is due, if it is. Call it between two events of the stream.
-    pub fn due(&mut self, now: Instant) -> Option<Bytes> {
+    fn due(&mut self, now: Instant) -> Option<Bytes> {
         if now.duration_since(self.told) < EVERY {
             return None;
         }
@@ -48,7 +61,7 @@ impl Progress {
 
     /// Puts the last event before the stream's terminal one, the last in `pieces`; where that did not begin in them, there is
     /// none.
-    pub fn finish(&mut self, pieces: Pieces, is_between_events: bool) -> Pieces {
+    fn finish(&mut self, pieces: &Pieces, is_between_events: bool) -> Pieces {
         let whole = Bytes::from(pieces.concat());
         let body = whole.trim_ascii_end();
         let start = match body.windows(2).rposition(|pair| pair == b"\n\n") {
@@ -112,7 +125,7 @@ mod tests {
         let mut progress = Progress::new(Form::Chat, Instant::now());
         let last = pieces(&["data: {}\n\ndata: [DO", "NE]\n\n"]);
         progress.count(&last);
-        let told = text(&progress.finish(last, true));
+        let told = text(&progress.finish(&last, true));
         let (before, after) = told.split_once("event: progress").expect("an event");
         assert_eq!(before, "data: {}\n\n");
         assert!(after.contains(r#""tokens_generated":1,"#) && after.contains(r#""done":true,"choices":[]"#), "{after}");
@@ -122,6 +135,6 @@ mod tests {
     #[test]
     fn an_event_that_began_before_is_not_cut_in_two() {
         let mut progress = Progress::new(Form::Chat, Instant::now());
-        assert_eq!(text(&progress.finish(pieces(&["\"}\n\n"]), false)), "\"}\n\n");
+        assert_eq!(text(&progress.finish(&pieces(&["\"}\n\n"]), false)), "\"}\n\n");
     }
 }

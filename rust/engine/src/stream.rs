@@ -188,12 +188,7 @@ impl<'a> Relay<'a> {
                         }
                     }
                     if let Some(progress) = &mut progress {
-                        progress.count(&out);
-                        if done {
-                            out = progress.finish(out, was_between);
-                        } else if scan.between_events() && !out.is_empty() {
-                            out.extend(progress.due(now));
-                        }
+                        out = progress.pass(out, done, if done { was_between } else { scan.between_events() }, now);
                     }
                     // A caller that leaves in the middle is settled with what was told until then.
                     settlement.usage = scan.usage().unwrap_or_default();
