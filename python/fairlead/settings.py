@@ -2,7 +2,8 @@
 
 `ServeSettings.load(**flags)` reads it once, in the supervisor: flags first, then environment, then
 defaults. The two planes get what they need from `relay_config` and `control_config`
-(docs/explanation/contracts.md) and read no other environment variable.
+(docs/explanation/contracts.md) and read no other environment variable, but for OpenTelemetry's own
+(`tracing.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import base64
 import binascii
 import ipaddress
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
@@ -28,6 +30,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead import _core
 from fairlead.errors import Refusal
+from fairlead.tracing import Batching, read_batching, read_sampling
 
 # What control computes with at once. Half of the cores, because the relay needs the others; measured on two, a second
 # thread made taking in usage dearer by half and no faster.
@@ -416,6 +419,7 @@ class ServeSettings(ServeFields, BaseSettings):
         self._check_tls()
         self._check_oidc()
         self._check_issuer()
+        read_sampling(os.environ)
         if not self.is_loopback and not self.allow_unauthenticated_bind:
             self._check_public(password_stored)
 
@@ -486,6 +490,7 @@ class ServeSettings(ServeFields, BaseSettings):
         """The document of `FAIRLEAD_RELAY_CONFIG`; `secret_key` is what `store.sealer.load_key`
         gave.
         """
+        sampling = read_sampling(os.environ)
         return {
             "data_dir": str(self.data_dir),
             "control_socket": str(control_socket),
@@ -499,6 +504,7 @@ class ServeSettings(ServeFields, BaseSettings):
             "drain_ms": self.drain_ms,
             "body_idle_ms": self.body_idle_ms,
             "version": version,
+            "tracing": sampling.document() if sampling else None,
         }
 
     def control_config(self, *, link_token: str, control_socket: Path) -> dict[str, Any]:
@@ -511,6 +517,8 @@ class ServeSettings(ServeFields, BaseSettings):
         ):  # fmt: skip
             secret: SecretStr | None = getattr(self, name)
             document[name] = secret.get_secret_value() if secret else None
+        batching = read_batching(os.environ)
+        document["tracing"] = asdict(batching) if batching else None
         return {**document, "link_token": link_token, "control_socket": str(control_socket)}
 
 
@@ -519,6 +527,7 @@ class ControlConfig(ServeFields):
 
     link_token: SecretStr = Field(min_length=16)
     control_socket: Path
+    tracing: Batching | None = None
 
 
 def is_placeholder(password: str) -> bool:

@@ -163,6 +163,8 @@ def test_every_credential_at_every_door(
             continue
         if tier == "delegated":  # the room behind the door has its own tests
             continue
+        if path == "/api/usage/om-usage":  # asks the key's own `allowUsageCommand` besides
+            continue
         expected = (reading if method == "GET" else changing)[TIERS.index(tier)]
         found = knock(client, method, path, credentials[who])
         if found != expected:

@@ -44,6 +44,7 @@ from fairlead.store.prepare import MIGRATIONS, make_data_dir, state_path, usage_
 from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.services import Services
 from fairlead.store.state import State, check_key
+from fairlead.usage.metrics import counters_of
 from fairlead.usage.spent import Spending
 
 # Whoever waits is still told that the database does not answer.
@@ -123,7 +124,8 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
             await services.state.database.write(ensure_owner)
         app.state.services = services
         app.state.sign_in = sign_in
-        link = Link(publisher, workers, Spending(services.usage, config.data_dir / "spool"))
+        spending = Spending(services.usage, config.data_dir / "spool")
+        link = Link(publisher, workers, spending, counters_of(services))
         app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
         background.start("publisher", publisher.run)
         for task in TASKS:

@@ -18,6 +18,7 @@ from fairlead.control.body import read_body
 from fairlead.control.publisher import Published, Publisher
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.usage.metrics import RelayCounters
 from fairlead.usage.spent import Spending, Spent
 
 LINK_PATH = "/internal/link"
@@ -40,10 +41,17 @@ class Poll(BaseModel):
 class Link:
     """The endpoint."""
 
-    def __init__(self, publisher: Publisher, workers: Workers, spending: Spending) -> None:
+    def __init__(
+        self,
+        publisher: Publisher,
+        workers: Workers,
+        spending: Spending,
+        counters: RelayCounters,
+    ) -> None:
         self._publisher = publisher
         self._workers = workers
         self._spending = spending
+        self._counters = counters
 
     async def answer(self, request: Request) -> Response:
         try:
@@ -55,6 +63,7 @@ class Link:
         answered = False
         sums: list[int] | None = None
         self._workers.poll_begins(poll.worker, poll.pid, poll.applied_version, poll.stats)
+        self._counters.observe(poll.worker, poll.stats)
         try:
             if poll.spent is None:
                 answered = await self._hold(poll.applied_version, request.receive)

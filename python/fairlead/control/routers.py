@@ -18,6 +18,7 @@ from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.models.catalogue_router import router as model_catalogue
 from fairlead.gateway.models.router import router as provider_models
 from fairlead.gateway.nodes.router import router as nodes
+from fairlead.gateway.pricing.router import router as pricing
 from fairlead.gateway.providers.many import router as many_providers
 from fairlead.gateway.providers.router import router as providers
 from fairlead.gateway.settings.router import router as settings
@@ -28,26 +29,26 @@ from fairlead.scrape.router import router as scrape
 from fairlead.scrape.site_router import router as scrape_sites
 from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
 from fairlead.store.services import BackgroundTask
-from fairlead.usage.router import router as usage
+from fairlead.usage.routers import ROUTERS as USAGE
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
-from fairlead.usage.token_limits.router import router as token_limits
 from fairlead.webhooks.router import router as webhooks
 from fairlead.webhooks.tasks import TASKS as WEBHOOK_TASKS
 
 ROUTERS: tuple[APIRouter, ...] = (
     *IDENTITY,
+    # Before combos: `/api/combos/metrics` is no combo.
+    *USAGE,
     keys,
     nodes,
     providers,
     many_providers,
     provider_models,
     model_catalogue,
+    pricing,
     combos,
     aliases,
     settings,
     backups,
-    usage,
-    token_limits,
     webhooks,
     scrape,
     scrape_jobs,

@@ -26,6 +26,15 @@ class OperatorSettings(BaseModel):
         le=3650,
         description="Days after which usage records and request logs are deleted.",
     )
+    usage_minute_retention_days: StrictInt = Field(
+        7, ge=1, le=3650, description="Days after which usage by the minute is deleted."
+    )
+    usage_hour_retention_days: StrictInt = Field(
+        400, ge=1, le=3650, description="Days after which usage by the hour is deleted."
+    )
+    usage_day_retention_days: StrictInt = Field(
+        3650, ge=1, le=3650, description="Days after which usage by the day is deleted."
+    )
     webhook_history_days: StrictInt = Field(
         7,
         ge=1,

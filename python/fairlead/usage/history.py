@@ -1,49 +1,40 @@
-"""Usage over time: sums from DuckDB, latency percentiles from a histogram folded by polars.
+"""Usage over time: sums and latency percentiles of groups, from rollups.
 
-DuckDB counts requests per group and per latency bin; a bin is two per cent wide, so percentiles are
-right to one per cent however many requests there are, and what leaves the database is bounded by
-groups times bins instead of by requests.
+The sums of every group are read first, then the histograms of the groups that are shown, so a page
+costs what it shows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
 
 from fairlead.store.file import Connection
+from fairlead.usage.facts import LATENCIES, bins_of, sums_of
+from fairlead.usage.percentile import percentiles
+from fairlead.usage.rollup import Level
+from fairlead.usage.span import Span
 
-Dimension = Literal["hour", "day", "month", "provider", "model", "key", "endpoint", "connection"]
+Dimension = Literal[
+    "minute", "hour", "day", "month", "provider", "model", "key", "endpoint", "connection", "combo"
+]
 
-# What a group is made of, as SQL over the table `requests`, and the name of its column.
+# What a group is made of, as SQL over a rollup's columns, and the name of its column.
 _DIMENSIONS: dict[str, tuple[str, str]] = {
-    "hour": ("bucket_ms", "ts_ms - ts_ms % 3600000"),
-    "day": ("bucket_ms", "ts_ms - ts_ms % 86400000"),
-    "month": ("bucket_ms", "epoch_ms(date_trunc('month', make_timestamp(ts_ms * 1000)))"),
+    "minute": ("bucket_ms", "bucket_ms - bucket_ms % 60000"),
+    "hour": ("bucket_ms", "bucket_ms - bucket_ms % 3600000"),
+    "day": ("bucket_ms", "bucket_ms - bucket_ms % 86400000"),
+    "month": ("bucket_ms", "epoch_ms(date_trunc('month', make_timestamp(bucket_ms * 1000)))"),
     "provider": ("provider", "provider"),
     "model": ("model", "coalesce(upstream_model, model)"),
     "key": ("key_id", "key_id"),
     "endpoint": ("endpoint", "endpoint"),
     "connection": ("connection_id", "connection_id"),
+    "combo": ("combo", "combo"),
 }
-BUCKETS = frozenset({"hour", "day", "month"})
-
-_SUMS = (
-    "tokens_input", "tokens_output", "tokens_cached", "tokens_reasoning", "tokens_cache_write",
-    "cost_usd_micros",
-)  # fmt: skip
-_WIDTH = 1.02
-# Zero has no logarithm, and below a microsecond nothing differs.
-_SHORTEST_MS = 0.001
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """From `from_ms` until before `until_ms`, UTC milliseconds."""
-
-    from_ms: int
-    until_ms: int
+BUCKETS = frozenset({"minute", "hour", "day", "month"})
+_SHARES = (50, 95, 99)
 
 
 def read_history(
@@ -52,54 +43,41 @@ def read_history(
     """Rows of groups, newest bucket first, then the most requests; and how many groups there are.
 
     An error is a request whose outcome is not `completed`. Requests of keys that ask for no log
-    count here.
+    count here. What was refused before a provider was chosen has no model.
     """
     groups = dict(_DIMENSIONS[name] for name in group_by)
     keys = list(groups)
-    bins = _read_bins(con, span, groups)
-    rows = (
-        bins.lazy()
-        .sort("latency_bin")
-        .group_by(keys)
-        .agg(
-            pl.col("requests").sum(),
-            pl.col("errors").sum(),
-            *(pl.col(name).sum() for name in _SUMS),
-            (pl.col("latency_sum_ms").sum() / pl.col("requests").sum()).alias("avg_latency_ms"),
-            *(_percentile(share).alias(f"p{share}_latency_ms") for share in (50, 95, 99)),
-        )
-        .sort(
-            [*(["bucket_ms"] if "bucket_ms" in keys else []), "requests", *keys],
-            descending=[*([True] if "bucket_ms" in keys else []), True, *([False] * len(keys))],
-            nulls_last=True,
-        )
-        .collect()
+    coarsest: Level = "minute" if "minute" in group_by else "hour" if "hour" in group_by else "day"
+    rows = sums_of(con, span, groups, coarsest=coarsest).sort(
+        [*(["bucket_ms"] if "bucket_ms" in keys else []), "requests", *keys],
+        descending=[*([True] if "bucket_ms" in keys else []), True, *([False] * len(keys))],
+        nulls_last=True,
     )
-    return rows.slice(offset, limit).to_dicts(), rows.height
-
-
-def _read_bins(con: Connection, span: Span, groups: dict[str, str]) -> pl.DataFrame:
-    # Made of the constants above; what the caller sent is bound.
-    columns = ", ".join(f"{sql} AS {column}" for column, sql in groups.items())
-    sums = ", ".join(f"sum({name})::BIGINT AS {name}" for name in _SUMS)
-    bins = con.sql(
-        f"""
-        SELECT {columns},
-            floor(ln(greatest(latency_ms, {_SHORTEST_MS})) / ln({_WIDTH}))::INTEGER AS latency_bin,
-            count(*)::BIGINT AS requests,
-            count(*) FILTER (outcome <> 'completed')::BIGINT AS errors,
-            sum(latency_ms) AS latency_sum_ms,
-            {sums}
-        FROM requests WHERE ts_ms >= ? AND ts_ms < ?
-        GROUP BY ALL
-        """,
-        params=[span.from_ms, span.until_ms],
+    page = rows.slice(offset, limit)
+    if page.is_empty():
+        return [], rows.height
+    shown = span
+    if "bucket_ms" in keys:
+        # Buckets are sorted, so those of a page are near to each other.
+        shown = _around(page, span, group_by)
+    bins = bins_of(con, shown, groups, wanted=LATENCIES, coarsest=coarsest, only=page)
+    told = percentiles(bins, keys, _SHARES).rename(
+        {f"p{share}": f"p{share}_latency_us" for share in _SHARES}
     )
-    return pl.DataFrame(bins.to_arrow_table())
+    shown_page = page.join(told, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return [_row(row) for row in shown_page.iter_rows(named=True)], rows.height
 
 
-def _percentile(share: int) -> pl.Expr:
-    """Of a group's bins in rising order: the middle of the one in which the share is reached."""
-    reached = pl.col("requests").cum_sum() >= pl.col("requests").sum() * (share / 100)
-    at = pl.col("latency_bin").filter(reached).first()
-    return pl.lit(_WIDTH).pow(at + 0.5)
+def _around(page: pl.DataFrame, span: Span, group_by: list[Dimension]) -> Span:
+    buckets = page["bucket_ms"]
+    first, last = int(buckets.min()), int(buckets.max())  # type: ignore[arg-type]
+    longest_ms = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "month": 31 * 86_400_000}
+    size_ms = next(longest_ms[name] for name in group_by if name in longest_ms)
+    return Span(max(span.from_ms, first), min(span.until_ms, last + size_ms))
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    row["avg_latency_ms"] = row["latency_us"] / row["requests"] / 1000
+    for share in _SHARES:
+        row[f"p{share}_latency_ms"] = row[f"p{share}_latency_us"] / 1000
+    return row

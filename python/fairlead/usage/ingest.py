@@ -1,4 +1,4 @@
-"""From the spool into the table `requests`, each segment exactly once.
+"""From the spool into the table `requests` and the rollups, each segment exactly once.
 
 The names of a round's segments go into the table `segments` in the transaction that adds their
 rows; the files are deleted after the commit. Whatever dies in between, the next round finds the
@@ -22,6 +22,7 @@ from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.usage.record import parse_lines
+from fairlead.usage.rollup import add_to_rollups
 from fairlead.usage.segment import Segment, read_segments
 
 POLL_S = 0.25
@@ -125,6 +126,7 @@ def _insert(con: Connection, batches: list[_Batch]) -> None:
     con.register("settled", pl.concat(fresh.values()).to_arrow())
     try:
         con.execute("INSERT INTO requests BY NAME SELECT * FROM settled")
+        add_to_rollups(con)
     finally:
         con.unregister("settled")
     con.execute("INSERT INTO segments SELECT unnest(?), ?", [list(fresh), now_ms()])

@@ -10,7 +10,7 @@ import polars as pl
 
 from fairlead.moment import LATEST_MS
 
-# The columns of the table `requests`, in its order.
+# The columns of the table `requests`. Those that came later may be absent in an older relay's line.
 SCHEMA: dict[str, type[pl.DataType]] = {
     "request_id": pl.String,
     "ts_ms": pl.Int64,
@@ -41,17 +41,35 @@ SCHEMA: dict[str, type[pl.DataType]] = {
     "bytes_request": pl.Int64,
     "bytes_response": pl.Int64,
     "no_log": pl.Boolean,
+    "session_id": pl.String,
+    "combo": pl.String,
+    "strategy": pl.String,
+    "cache": pl.String,
+    "cache_kind": pl.String,
+    "cost_saved_usd_micros": pl.Int64,
+    "trace_id": pl.String,
+    "span_id": pl.String,
+    "parent_span_id": pl.String,
 }
 NULLABLE = frozenset(
     {
         "key_id",
         "session_tag",
+        "session_id",
         "model",
         "provider",
         "connection_id",
         "upstream_model",
+        "combo",
+        "strategy",
         "error_kind",
         "ttft_ms",
+        "cache",
+        "cache_kind",
+        "cost_saved_usd_micros",
+        "trace_id",
+        "span_id",
+        "parent_span_id",
     }
 )
 _REQUIRED = [name for name in SCHEMA if name not in NULLABLE]

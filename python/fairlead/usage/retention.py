@@ -1,4 +1,4 @@
-"""Deleting what is older than the operator wants it kept."""
+"""Deleting what is older than the operator wants it kept, and merging what rollups are left."""
 
 from __future__ import annotations
 
@@ -11,8 +11,16 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.state import State
+from fairlead.usage.rollup import (
+    RollupLevel,
+    delete_rollups_before,
+    forget_dimensions,
+    keep_from,
+    merge_rollups,
+)
 
 EVERY_S = 3600.0
+MERGE_EVERY_S = 60.0
 DAY_MS = 86_400_000
 
 # One transaction deletes one slice, so that ingest never waits long.
@@ -30,7 +38,25 @@ async def run_retention(state: State, usage: Database) -> None:
         deleted = await delete_before(usage, kept_from_ms)
         if deleted:
             log.info("old usage deleted", requests=deleted, days=settings.usage_retention_days)
+        days: dict[RollupLevel, int] = {
+            "minute": settings.usage_minute_retention_days,
+            "hour": settings.usage_hour_retention_days,
+            "day": settings.usage_day_retention_days,
+        }
+        rows = 0
+        for level, kept_days in days.items():
+            rows += await delete_rollups_before(usage, level, now_ms() - kept_days * DAY_MS)
+        if rows:
+            await forget_dimensions(usage)
+            log.info("old rollups deleted", rows=rows)
         await asyncio.sleep(EVERY_S)
+
+
+async def run_merging(usage: Database) -> None:
+    """Works until it is cancelled: merges rollups of closed buckets, every minute."""
+    while True:
+        await merge_rollups(usage)
+        await asyncio.sleep(MERGE_EVERY_S)
 
 
 async def delete_before(usage: Database, kept_from_ms: int) -> int:
@@ -48,6 +74,7 @@ async def delete_before(usage: Database, kept_from_ms: int) -> int:
 
         def work(con: Connection, until_ms: int = until_ms) -> int:
             row = con.execute("DELETE FROM requests WHERE ts_ms < ?", [until_ms]).fetchone()
+            keep_from(con, "requests", until_ms)
             return int(row[0]) if row else 0
 
         deleted += await usage.write(work, deadline_s=WRITE_DEADLINE_S)

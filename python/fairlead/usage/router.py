@@ -10,8 +10,9 @@ from fastapi import APIRouter, Depends, Query
 from fairlead.errors import InvalidRequest
 from fairlead.moment import LATEST_MS, moment_of, ms_of, now_ms
 from fairlead.store.services import ServicesDep
-from fairlead.usage.history import BUCKETS, Dimension, Span, read_history
+from fairlead.usage.history import BUCKETS, Dimension, read_history
 from fairlead.usage.log import LogFilter, read_log
+from fairlead.usage.span import Span
 from fairlead.usage.views import (
     History,
     Logs,
@@ -50,7 +51,7 @@ async def history(
         Query(
             alias="groupBy",
             max_length=200,
-            description="Any of hour, day, month and the rest, by commas.",
+            description="One of minute, hour, day and month, and any of the rest, by commas.",
         ),
     ] = DEFAULT_GROUPS,
     limit: Limit = 50,
@@ -127,7 +128,7 @@ def _dimensions(text: str) -> list[Dimension]:
         raise InvalidRequest(f"groupBy must name some of {', '.join(known)}.", param="groupBy")
     if len(BUCKETS.intersection(names)) > 1:
         raise InvalidRequest(
-            "groupBy must name one of hour, day and month at most.", param="groupBy"
+            "groupBy must name one of minute, hour, day and month at most.", param="groupBy"
         )
     return [known[name] for name in dict.fromkeys(names)]
 

@@ -1,5 +1,5 @@
-"""What keys have used of their limits before a relay worker began to count: sums over the table
-`requests`, for the link (docs/explanation/contracts.md).
+"""What keys have used of their limits before a relay worker began to count: sums over the
+rollups, for the link (docs/explanation/contracts.md).
 
 A sum is right only when every record of the past is in the table, so it waits for the spool: for
 what the asking worker sealed, and for all that workers before it left behind.
@@ -10,26 +10,29 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
+from fairlead.moment import LATEST_MS
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
+from fairlead.usage.facts import Narrow, sums_of
 from fairlead.usage.segment import has_unread
+from fairlead.usage.span import Span
 
 WAIT_S = 1.5
 LOOK_EVERY_S = 0.05
 
 Unit = Literal["requests", "tokens", "usd_micros"]
 
-_SUMS: dict[Unit, str] = {
-    # What was refused or shed was not let through, and counts for no limit.
-    "requests": "count(*) FILTER (outcome NOT IN ('refused', 'shed'))",
-    "tokens": "coalesce(sum(tokens_input + tokens_output), 0)",
-    "usd_micros": "coalesce(sum(cost_usd_micros), 0)",
+# What was refused or shed was not let through, and counts for no limit of requests.
+_SUMS: Final[dict[Unit, tuple[str, ...]]] = {
+    "requests": ("let_through",),
+    "tokens": ("tokens_input", "tokens_output"),
+    "usd_micros": ("cost_usd_micros",),
 }
-_UNITS = tuple(_SUMS)
+_EVER_MS: Final = LATEST_MS + 1
 
 
 class Question(BaseModel):
@@ -71,33 +74,27 @@ class Spending:
 
 
 def sum_spent(con: Connection, questions: list[Question]) -> list[int]:
-    """One look at the table for all questions that share their beginning and what they are
+    """One look for all questions that share their beginning and what they are
     about.
     """
     groups: dict[tuple[int, str | None, str | None], set[str]] = defaultdict(set)
     for question in questions:
         groups[question.from_ms, question.model, question.provider].add(question.key_id)
     found: dict[tuple[int, str | None, str | None, str, Unit], int] = {}
-    columns = ", ".join(f"{_SUMS[unit]}::BIGINT" for unit in _UNITS)
     for (from_ms, model, provider), key_ids in groups.items():
-        rows = con.execute(
-            f"""
-            SELECT key_id, {columns} FROM requests
-            WHERE ts_ms >= $from_ms AND key_id IN (SELECT unnest($key_ids))
-                AND ($model IS NULL OR model = $model)
-                AND ($provider IS NULL OR provider = $provider)
-            GROUP BY key_id
-            """,
-            {
-                "from_ms": from_ms,
-                "key_ids": sorted(key_ids),
-                "model": model,
-                "provider": provider,
-            },
-        ).fetchall()
-        for key_id, *sums in rows:
-            for unit, total in zip(_UNITS, sums, strict=True):
-                found[from_ms, model, provider, key_id, unit] = total
+        conditions = ["key_id IN (SELECT unnest($key_ids))"]
+        bound: dict[str, Any] = {"key_ids": sorted(key_ids)}
+        for name, value in (("model", model), ("provider", provider)):
+            if value is not None:
+                conditions.append(f"{name} = ${name}")
+                bound[name] = value
+        rows = sums_of(
+            con, Span(from_ms, _EVER_MS), {"key_id": "key_id"}, Narrow(conditions, bound)
+        )
+        for row in rows.iter_rows(named=True):
+            for unit, columns in _SUMS.items():
+                total = sum(row[column] for column in columns)
+                found[from_ms, model, provider, row["key_id"], unit] = total
     return [
         found.get(
             (

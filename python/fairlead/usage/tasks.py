@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+
+import polars as pl
 
 from fairlead.store.services import BackgroundTask, Services
 from fairlead.usage.announce import announce
 from fairlead.usage.ingest import Ingest
-from fairlead.usage.retention import run_retention
+from fairlead.usage.retention import run_merging, run_retention
+from fairlead.usage.traces import traces_of
 
 
 async def _ingest(services: Services) -> None:
-    tell = partial(announce, services.state)
+    traces = traces_of(services)
+
+    async def tell(batches: Sequence[pl.DataFrame]) -> None:
+        await announce(services.state, batches)
+        traces.offer(batches)
+
     await Ingest(services.usage, services.data_dir / "spool", tell).run()
 
 
@@ -19,7 +27,17 @@ async def _retention(services: Services) -> None:
     await run_retention(services.state, services.usage)
 
 
+async def _traces(services: Services) -> None:
+    await traces_of(services).run()
+
+
+async def _merging(services: Services) -> None:
+    await run_merging(services.usage)
+
+
 TASKS = (
     BackgroundTask("usage.ingest", _ingest),
     BackgroundTask("usage.retention", _retention),
+    BackgroundTask("usage.merging", _merging),
+    BackgroundTask("usage.traces", _traces),
 )

@@ -14,7 +14,9 @@ from fairlead.moment import Time, moment_of
 from fairlead.money import usd_of
 
 
-class _View(BaseModel):
+class View(BaseModel):
+    """What is shown: camelCase names."""
+
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 
 
@@ -24,17 +26,18 @@ class Body(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
-class HistoryRow(_View):
+class HistoryRow(View):
     """One group. What it is not grouped by is null. Latencies are milliseconds, percentiles right
     to one per cent.
     """
 
-    bucket: Time | None = Field(description="Start of the hour, day or month, UTC.")
+    bucket: Time | None = Field(description="Start of the minute, hour, day or month, UTC.")
     provider: str | None
     model: str | None
     key_id: str | None
     endpoint: str | None
     connection_id: str | None
+    combo: str | None
     requests: int
     errors: int = Field(description="Requests with another outcome than `completed`.")
     tokens_input: int
@@ -50,7 +53,7 @@ class HistoryRow(_View):
     p99_latency_ms: float
 
 
-class History(_View):
+class History(View):
     history: list[HistoryRow]
     total: int
     limit: int
@@ -60,7 +63,7 @@ class History(_View):
     group_by: Sequence[str]
 
 
-class LogRow(_View):
+class LogRow(View):
     """A settled request in short."""
 
     request_id: str
@@ -88,6 +91,15 @@ class RequestLogRow(LogRow):
     worker_id: str
     principal_kind: str
     session_tag: str | None
+    session_id: str | None
+    combo: str | None
+    strategy: str | None
+    cache: str | None
+    cache_kind: str | None
+    cost_saved_usd_micros: int | None
+    trace_id: str | None
+    span_id: str | None
+    parent_span_id: str | None
     method: str
     path: str
     upstream_model: str | None
@@ -99,14 +111,14 @@ class RequestLogRow(LogRow):
     bytes_response: int
 
 
-class Logs(_View):
+class Logs(View):
     logs: list[LogRow]
     total: int
     limit: int
     offset: int
 
 
-class RequestLogs(_View):
+class RequestLogs(View):
     logs: list[RequestLogRow]
     total: int
     limit: int

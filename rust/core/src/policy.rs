@@ -4,9 +4,14 @@
 use crate::error::{Error, Kind};
 use crate::snapshot::{AccessMode, Key, Snapshot};
 
+/// The category of what a key asks about itself; every key may.
+pub const OWN_USAGE: &str = "own-usage";
+
 /// Whether the key may use this category of endpoint at all. An empty list allows all.
 pub fn admit_endpoint(key: &Key, endpoint: &str) -> Result<(), Error> {
-    if key.allowed_endpoints.is_empty() || key.allowed_endpoints.iter().any(|allowed| allowed == endpoint) {
+    // What a key may know of itself does not depend on what it may call.
+    let is_allowed = |allowed: &String| allowed == endpoint;
+    if endpoint == OWN_USAGE || key.allowed_endpoints.is_empty() || key.allowed_endpoints.iter().any(is_allowed) {
         return Ok(());
     }
     Err(Error::client(Kind::Forbidden, format!("This API key may not use the endpoint `{endpoint}`.")))

@@ -15,6 +15,33 @@ pub enum Outcome {
     Drained,
 }
 
+/// What the response cache had to do with a request that it was asked about, or would have been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cache {
+    Hit,
+    Miss,
+    /// The caller or the key's default asked for the provider's own answer.
+    Bypass,
+}
+
+/// Which tier of the response cache a hit came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheKind {
+    Exact,
+    Vector,
+}
+
+/// What a request had to do with the response cache; nothing, by default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cached {
+    pub cache: Option<Cache>,
+    pub kind: Option<CacheKind>,
+    /// What the call would have cost that a hit made needless.
+    pub cost_saved_usd_micros: Option<u64>,
+}
+
 /// One settled request.
 #[derive(Debug, Clone, Serialize)]
 pub struct Record<'a> {
@@ -24,6 +51,7 @@ pub struct Record<'a> {
     pub principal_kind: &'a str,
     pub key_id: Option<&'a str>,
     pub session_tag: Option<&'a str>,
+    pub session_id: Option<&'a str>,
     pub endpoint: &'a str,
     pub method: &'a str,
     pub path: &'a str,
@@ -31,6 +59,8 @@ pub struct Record<'a> {
     pub provider: Option<&'a str>,
     pub connection_id: Option<&'a str>,
     pub upstream_model: Option<&'a str>,
+    pub combo: Option<&'a str>,
+    pub strategy: Option<&'a str>,
     pub stream: bool,
     pub status: u16,
     pub outcome: Outcome,
@@ -47,6 +77,12 @@ pub struct Record<'a> {
     pub bytes_request: u64,
     pub bytes_response: u64,
     pub no_log: bool,
+    pub cache: Option<Cache>,
+    pub cache_kind: Option<CacheKind>,
+    pub cost_saved_usd_micros: Option<u64>,
+    pub trace_id: Option<&'a str>,
+    pub span_id: Option<&'a str>,
+    pub parent_span_id: Option<&'a str>,
 }
 
 impl Record<'_> {

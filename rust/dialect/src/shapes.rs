@@ -30,6 +30,7 @@ pub fn error_body(surface: Surface, text: &ErrorText<'_>, request_id: &str) -> B
         }),
         Surface::Scraping => json!({ "success": false, "error": text.message }),
         Surface::OAuth => json!({ "error": oauth_code(text.status), "error_description": oauth_text(text.message) }),
+        Surface::Quota => json!({ "allowed": false, "error": { "message": text.message } }),
         Surface::Gemini => json!({
             "error": { "code": text.status, "message": text.message, "status": gemini_status(text.status) },
         }),

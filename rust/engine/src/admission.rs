@@ -7,6 +7,7 @@ use crate::exchange::{Exchange, Wake};
 use crate::inbound::{self, Inbound, Sheet};
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
+use crate::trace::Trace;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
@@ -43,6 +44,8 @@ pub struct Admission {
     pub idempotency_key: Option<String>,
     /// `anthropic-beta` as sent.
     pub anthropic_beta: Option<HeaderValue>,
+    pub wants_progress: bool,
+    pub trace: Option<Arc<Trace>>,
     pub started: Instant,
     pub ts_ms: u64,
 }
@@ -116,6 +119,7 @@ pub fn admit(shared: &Arc<Shared>, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -
         Ok(Some(pending)) => Admitted::Pending(pending),
         Ok(None) => Admitted::Answered(exchange),
         Err(fault) => {
+            shared.metrics.answered(endpoint_of(inbound), fault.kind.status());
             answer::refuse(shared, &exchange, surface, &request_id, &fault);
             Admitted::Answered(exchange)
         }
@@ -129,10 +133,24 @@ fn refuse_head(shared: &Shared, exchange: &Exchange, surface: Surface, request_i
     exchange.answer(head, body);
 }
 
+/// What is refused at the gate is counted under its route, if it has one.
+fn endpoint_of(inbound: &Inbound<'_>) -> &'static str {
+    match routes::find(inbound.method, inbound.path) {
+        Match::Found { route, .. } => route.endpoint,
+        Match::OtherMethod(_) | Match::None => "",
+    }
+}
+
+/// Only calls of models have a place in a trace.
+fn trace_of(shared: &Shared, route: &Route, sheet: &Sheet<'_>) -> Option<Arc<Trace>> {
+    let is_call = !matches!(route.answer, Answer::Control | Answer::Models | Answer::Model);
+    is_call.then(|| Trace::begin(sheet.traceparent, sheet.tracestate, shared.config.tracing)).flatten()
+}
+
 /// For what is refused before it has a route.
 fn surface_of(path: &str) -> Surface {
     match routes::surface_at(path) {
-        Some(surface @ (Surface::Scraping | Surface::Anthropic | Surface::OAuth)) => surface,
+        Some(surface @ (Surface::Scraping | Surface::Anthropic | Surface::OAuth | Surface::Quota)) => surface,
         _ if path == "/v1/messages" || path.starts_with("/v1/messages/") => Surface::Anthropic,
         _ if path.starts_with("/v1/") => Surface::OpenAi,
         _ => Surface::Management,
@@ -186,8 +204,9 @@ fn gate(
     let live = shared.live.load();
     let principal = resolve(shared, route, &sheet, &live.snapshot, ts_ms)?;
     let is_read = matches!(inbound.method, "GET" | "HEAD");
-    principal.admit(route.tier, is_read, &live.snapshot, shared.config.require_api_key)?;
-    principal.admit_page(route.tier, &sheet.credentials)?;
+    let tier = route.tier_for(&sheet.credentials);
+    principal.admit(tier, is_read, &live.snapshot, shared.config.require_api_key)?;
+    principal.admit_page(tier, &sheet.credentials)?;
     if let Some(key) = principal.key() {
         policy::admit_hour(key, ts_ms)?;
         policy::admit_endpoint(key, route.endpoint)?;
@@ -204,6 +223,8 @@ fn gate(
         route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
         idempotency_key: sheet.idempotency_key.map(str::to_owned),
         anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
+        wants_progress: sheet.wants_progress,
+        trace: trace_of(shared, route, &sheet),
         started: Instant::now(),
         ts_ms,
     };
@@ -402,6 +423,8 @@ fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, 
         let mut settlement = Settlement::open(shared, exchange, admission, 0);
         settlement.status = fault.kind.status();
         settlement.settle(outcome, Some(fault));
+    } else {
+        shared.metrics.answered(admission.route.endpoint, fault.kind.status());
     }
 }
 

@@ -25,6 +25,7 @@ pub const RESPONSE_COST: HeaderName = HeaderName::from_static("x-gateway-respons
 pub const LATENCY_MS: HeaderName = HeaderName::from_static("x-gateway-latency-ms");
 pub const RESPONSE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-response-latency");
 pub const IDEMPOTENT: HeaderName = HeaderName::from_static("x-gateway-idempotent");
+pub const PROGRESS: HeaderName = HeaderName::from_static("x-gateway-progress");
 pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -161,6 +162,7 @@ pub fn ready(shared: &Shared, exchange: &Exchange) {
 
 /// `GET /v1/models`.
 pub fn models(shared: &Shared, exchange: &Exchange, admission: &Admission, if_none_match: Option<&[u8]>) {
+    shared.metrics.answered(admission.route.endpoint, 200);
     let live = shared.live.load();
     let document = live.lists.for_key(admission.principal.key().map(AsRef::as_ref));
     let mut headers = base_headers(shared, &admission.request_id);
@@ -187,9 +189,11 @@ pub fn model(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let Some(body) = live.lists.one(&admission.tail, admission.principal.key().map(AsRef::as_ref)) else {
         let fault = Error::client(Kind::ModelNotFound, format!("The model `{}` is not known here.", admission.tail))
             .about("model");
+        shared.metrics.answered(admission.route.endpoint, fault.kind.status());
         refuse(shared, exchange, Surface::OpenAi, &admission.request_id, &fault);
         return;
     };
+    shared.metrics.answered(admission.route.endpoint, 200);
     let mut headers = base_headers(shared, &admission.request_id);
     headers.insert(header::CONTENT_TYPE, JSON);
     exchange.answer(Head { status: StatusCode::OK, headers }, body);

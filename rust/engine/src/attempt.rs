@@ -5,6 +5,7 @@ use crate::body::Sliced;
 use crate::clock;
 use crate::pool::{Lease, Pool};
 use crate::target::Target;
+use crate::trace;
 use fairlead_core::cooldown::parse_retry_after;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::snapshot::Dialect;
@@ -135,6 +136,7 @@ async fn send_over(
     if is_stream {
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
     }
+    trace::pass_on(request.headers_mut());
     let sent_at = Instant::now();
     let exchange = async {
         if let Err(error) = lease.sender.ready().await {

@@ -21,6 +21,7 @@ use crate::shared::{Gauge, Held, Shared};
 use crate::stages::{self, Staged};
 use crate::stream::Relay;
 use crate::target::Target;
+use crate::trace;
 use crate::twins::{self, Leader, Name, Recording, Role};
 use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
@@ -55,10 +56,10 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
             Part::Leader(leader) => {
                 let source = Arc::clone(&leader.source);
                 let end = EndGuard::new(&shared, &source, &settlement.admission);
-                let work = async move {
+                let work = trace::within(trace::current(), async move {
                     run(&shared, &source, settlement, &body).await;
                     drop((end, counted));
-                };
+                });
                 leader.lead(&exchange, work).await;
             }
         }
@@ -80,7 +81,9 @@ impl Part {
         let name = Name { principal: admission.principal.to_header(), key: key.clone() };
         let model = admission.route_model.as_deref().unwrap_or_default();
         let pin = admission.pin.as_deref().unwrap_or_default();
-        let digest = twins::digest(&[admission.route.path.as_bytes(), model.as_bytes(), pin.as_bytes(), body]);
+        let progress: &[u8] = if admission.wants_progress { b"progress" } else { b"" };
+        let digest =
+            twins::digest(&[admission.route.path.as_bytes(), model.as_bytes(), pin.as_bytes(), progress, body]);
         match shared.twins.enter(name, digest, clock::monotonic_ms()) {
             Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id())),
             Ok(Role::Twin(recording)) => Self::Twin(recording),
@@ -138,6 +141,7 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     }
     drop(live);
     settlement.strategy = choice.strategy();
+    settlement.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
     let wording = match Wording::prepare(caller, body, &parsed, &mut choice) {
         Ok(wording) => wording,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),

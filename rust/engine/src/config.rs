@@ -1,5 +1,6 @@
 //! What the supervisor tells the engine, as JSON in `FAIRLEAD_RELAY_CONFIG` (`docs/explanation/contracts.md`).
 
+use crate::trace::Sampling;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::secret::{Sealer, Secret};
@@ -27,6 +28,8 @@ struct Document {
     body_idle_ms: u64,
     #[serde(default)]
     version: String,
+    #[serde(default)]
+    tracing: Option<Sampling>,
 }
 
 fn default_streams() -> usize {
@@ -56,6 +59,8 @@ pub struct Config {
     pub drain_ms: u64,
     pub body_idle_ms: u64,
     pub version: String,
+    /// Absent: traces are passed on and not recorded.
+    pub tracing: Option<Sampling>,
 }
 
 /// The configuration cannot be used. The supervisor made it, so this is a defect rather than a user's mistake.
@@ -83,6 +88,7 @@ impl Config {
             drain_ms: document.drain_ms,
             body_idle_ms: document.body_idle_ms,
             version: document.version,
+            tracing: document.tracing,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Forwarding to control: the request as it came, with who sent it in internal headers that only this socket may carry.
 //! The answer streams back with the same back-pressure as a provider's.
 
-use crate::admission::{Forward, Whole};
+use crate::admission::{Admission, Forward, Whole};
 use crate::answer;
 use crate::answer::EndGuard;
 use crate::body::Sliced;
@@ -78,7 +78,8 @@ async fn run(shared: &Shared, whole: Box<Whole>) {
             answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
             exchange.abort();
         }
-        result = relay(shared, &exchange, forward, body, &admission.request_id, is_head) => if let Err(fault) = result {
+        result = relay(shared, &exchange, forward, body, &admission, is_head) => if let Err(fault) = result {
+            shared.metrics.answered(admission.route.endpoint, fault.kind.status());
             answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
         },
     }
@@ -104,7 +105,7 @@ async fn relay(
     exchange: &Exchange,
     forward: Forward,
     body: Bytes,
-    request_id: &str,
+    admission: &Admission,
     is_head: bool,
 ) -> Result<(), Error> {
     let mut request = Request::new(Sliced::new(Pieces::from_iter([body])));
@@ -116,7 +117,8 @@ async fn relay(
     *request.headers_mut() = forward.headers;
     let (response, lease) = ask(shared, request).await?;
     let (parts, mut body) = response.into_parts();
-    let mut headers = answer::base_headers(shared, request_id);
+    shared.metrics.answered(admission.route.endpoint, parts.status.as_u16());
+    let mut headers = answer::base_headers(shared, &admission.request_id);
     pass_headers(&parts.headers, &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
     if is_head {

@@ -8,7 +8,7 @@ use crate::inbound::Inbound;
 use crate::pool::Pool;
 use crate::shared::Shared;
 use crate::spool::Spool;
-use crate::{chat, control, count, link, log, task};
+use crate::{chat, control, count, link, log, task, trace};
 use fairlead_core::routes::Answer;
 use fairlead_core::secret::{hex, random, NoRandomness};
 use parking_lot::Mutex;
@@ -89,10 +89,11 @@ impl Engine {
     fn dispatch(&self, whole: Box<Whole>) {
         let shared = Arc::clone(&self.shared);
         // The task ends by itself when its exchange is cancelled, and its guards tell how it ended.
+        let trace = whole.admission.trace.clone();
         drop(match whole.admission.route.answer {
             Answer::Control => self.handle.spawn(control::serve(shared, whole)),
-            Answer::CountTokens => self.handle.spawn(count::serve(shared, whole)),
-            _ => self.handle.spawn(chat::serve(shared, whole)),
+            Answer::CountTokens => self.handle.spawn(trace::within(trace, count::serve(shared, whole))),
+            _ => self.handle.spawn(trace::within(trace, chat::serve(shared, whole))),
         });
     }
 

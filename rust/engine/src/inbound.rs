@@ -51,11 +51,16 @@ pub struct Sheet<'a> {
     pub idempotency_key: Option<&'a str>,
     /// `<link token>:<key id>`, from control only; worth nothing until the token is compared.
     pub on_behalf: Option<&'a str>,
+    /// `X-Gateway-Progress: true`.
+    pub wants_progress: bool,
+    pub traceparent: Option<&'a [u8]>,
+    pub tracestate: Option<&'a [u8]>,
     /// What an Anthropic client wants of features that are not settled yet; for a provider of that dialect alone.
     pub anthropic_beta: Option<&'a str>,
 }
 
 /// Holds the head to the rules and reads what the engine needs of it.
+#[allow(clippy::too_many_lines, reason = "one arm for each header")]
 pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     if inbound.path.len() + inbound.query.len() > MAX_TARGET_BYTES {
         return Err(Error::client(Kind::UriTooLong, "The request target is longer than 8 KiB; send data in the body."));
@@ -126,6 +131,9 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             b"x-request-id" => request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
             b"x-fairlead-on-behalf" => sheet.on_behalf = text(value),
             b"anthropic-beta" => sheet.anthropic_beta = text(value),
+            b"x-gateway-progress" => sheet.wants_progress = value.eq_ignore_ascii_case(b"true"),
+            b"traceparent" => sheet.traceparent = Some(value),
+            b"tracestate" => sheet.tracestate = Some(value),
             b"origin" => origin = Some(value),
             b"sec-fetch-site" => fetch_site = Some(value),
             b"forwarded" | b"via" | b"x-real-ip" => is_forwarded = true,

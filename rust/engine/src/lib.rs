@@ -3,7 +3,8 @@
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
 //! [`wording`] (the same request in each provider's dialect), [`count`] (its tokens, without asking for an answer),
-//! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
+//! [`settle`] and [`spool`] (its record), [`metrics`] and [`trace`] (what is told of it), [`progress`] (to its caller),
+//! [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
 //! One thread runs everything here; fronts call in from their own threads and never wait for a lock that is held across
@@ -32,10 +33,12 @@ pub mod link;
 pub mod live;
 pub mod load;
 pub mod log;
+pub mod metrics;
 pub mod models;
 pub mod places;
 pub mod plain;
 pub mod pool;
+pub mod progress;
 pub mod proof;
 pub mod resolver;
 pub mod route;
@@ -46,5 +49,6 @@ pub mod stages;
 pub mod stream;
 pub mod target;
 pub mod task;
+pub mod trace;
 pub mod twins;
 pub mod wording;

@@ -5,6 +5,7 @@ use crate::body::Sliced;
 use crate::clock;
 use crate::control::LINK;
 use crate::live::Live;
+use crate::metrics::Sample;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::ledger::Question;
@@ -75,7 +76,11 @@ struct Stats<'a> {
     requests_total: u64,
     shed_total: u64,
     draining: bool,
+    buffered_body_bytes: usize,
+    spool_unwritten_bytes: usize,
+    spool_lost_records: u64,
     connections: Vec<ConnectionStats<'a>>,
+    metrics: Vec<Sample>,
 }
 
 #[derive(Serialize)]
@@ -253,6 +258,7 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
 fn tell(shared: &Shared, questions: &[Question], before_segment: u64) -> Result<Vec<u8>, Fault> {
     let live = shared.live.load();
     let now_ms = clock::monotonic_ms();
+    let (spool_unwritten_bytes, spool_lost_records) = shared.spool.troubles();
     let connections = live
         .targets
         .iter()
@@ -281,6 +287,10 @@ fn tell(shared: &Shared, questions: &[Question], before_segment: u64) -> Result<
             requests_total: shared.counts.requests_total.load(Ordering::Relaxed),
             shed_total: shared.counts.shed_total.load(Ordering::Relaxed),
             draining: shared.drain.is_draining(),
+            buffered_body_bytes: shared.counts.buffered_body_bytes.load(Ordering::Relaxed),
+            spool_unwritten_bytes,
+            spool_lost_records,
+            metrics: shared.metrics.tell(),
             connections,
         },
         spent: (!questions.is_empty())

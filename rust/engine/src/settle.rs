@@ -3,12 +3,13 @@
 
 use crate::admission::Admission;
 use crate::exchange::Exchange;
+use crate::metrics::Settled;
 use crate::shared::Shared;
 use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::ledger::{Amounts, Hold, Subject};
 use fairlead_core::price::Cost;
-use fairlead_core::record::{Outcome, Record};
+use fairlead_core::record::{Cached, Outcome, Record};
 use fairlead_core::usage::Usage;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +28,10 @@ pub struct Settlement {
     pub priced_model: Option<String>,
     /// How its target was chosen.
     pub strategy: &'static str,
+    /// The combo that it came from.
+    pub combo: Option<String>,
+    /// What the response cache had to do with it.
+    pub cached: Cached,
     pub attempts: u32,
     pub first_byte: Option<Instant>,
     /// Status that the caller was given; 0 while it was given none.
@@ -54,6 +59,8 @@ impl Settlement {
             upstream_model: None,
             priced_model: None,
             strategy: "single",
+            combo: None,
+            cached: Cached::default(),
             attempts: 0,
             first_byte: None,
             status: 0,
@@ -110,6 +117,7 @@ impl Settlement {
         let cost_usd_micros = self.cost().usd_micros();
         let key = self.admission.principal.key();
         let no_log = key.is_some_and(|key| key.no_log);
+        let trace = self.admission.trace.as_deref();
         let ttft = self.first_byte.map(|at| at.duration_since(self.admission.started));
         let record = Record {
             request_id: &self.admission.request_id,
@@ -118,6 +126,7 @@ impl Settlement {
             principal_kind: self.admission.principal.kind(),
             key_id: key.map(|key| key.id.as_str()),
             session_tag: self.admission.session_tag.as_deref(),
+            session_id: self.admission.session_id.as_deref(),
             endpoint: self.admission.route.endpoint,
             method: self.admission.route.method,
             path: self.admission.route.path,
@@ -125,6 +134,8 @@ impl Settlement {
             provider: self.target.as_ref().map(|target| target.connection.provider.as_str()),
             connection_id: self.target.as_ref().map(|target| target.connection.id.as_str()),
             upstream_model: self.upstream_model.as_deref(),
+            combo: self.combo.as_deref(),
+            strategy: self.target.is_some().then_some(self.strategy),
             stream: self.stream,
             status: self.status,
             outcome,
@@ -141,8 +152,28 @@ impl Settlement {
             bytes_request: self.bytes_request,
             bytes_response: self.bytes_response,
             no_log,
+            cache: self.cached.cache,
+            cache_kind: self.cached.kind,
+            cost_saved_usd_micros: self.cached.cost_saved_usd_micros,
+            trace_id: trace.map(|trace| trace.trace_id.as_str()),
+            span_id: trace.and_then(|trace| trace.span_id.as_deref()),
+            parent_span_id: trace.and_then(|trace| trace.parent_span_id.as_deref()),
         };
-        let segment = self.shared.spool.append(&record.with_usage(&self.total_usage(), cost_usd_micros));
+        let usage = self.total_usage();
+        let segment = self.shared.spool.append(&record.with_usage(&usage, cost_usd_micros));
+        self.shared.metrics.settled(&Settled {
+            endpoint: self.admission.route.endpoint,
+            status: self.status,
+            outcome,
+            error,
+            provider: self.target.as_ref().map(|target| target.connection.provider.as_str()),
+            usage,
+            cost_usd_micros,
+            cached: self.cached,
+            attempts: self.attempts,
+            took: self.elapsed(),
+            first_byte: ttft,
+        });
         self.give_back(cost_usd_micros, segment);
     }
 

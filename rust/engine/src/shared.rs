@@ -26,6 +26,7 @@ pub struct Shared {
     pub spool: Spool,
     pub control: Arc<crate::connector::Origin>,
     pub counts: Counts,
+    pub metrics: crate::metrics::Metrics,
     /// What keys have used of their limits.
     pub ledger: Ledger,
     pub sessions: Sessions,
@@ -92,6 +93,7 @@ impl Shared {
             spool,
             control,
             counts: Counts::default(),
+            metrics: crate::metrics::Metrics::default(),
             ledger: Ledger::default(),
             sessions: Sessions::default(),
             twins: Twins::default(),

@@ -141,6 +141,12 @@ impl Spool {
         Ok(Segment { file, path, bytes: 0 })
     }
 
+    /// Bytes that the disk has not taken yet, and records that were lost.
+    pub fn troubles(&self) -> (usize, u64) {
+        let state = self.state.lock();
+        (state.unwritten.len(), state.lost_records)
+    }
+
     /// Seals the segment, if it has any line. Called about once a second.
     pub fn rotate(&self) {
         let mut state = self.state.lock();
@@ -197,6 +203,7 @@ mod tests {
             principal_kind: "anonymous",
             key_id: None,
             session_tag: Some("a\"b\n"),
+            session_id: None,
             endpoint: "chat",
             method: "POST",
             path: "/v1/chat/completions",
@@ -204,6 +211,8 @@ mod tests {
             provider: None,
             connection_id: None,
             upstream_model: None,
+            combo: None,
+            strategy: None,
             stream: false,
             status: 200,
             outcome: Outcome::Completed,
@@ -220,6 +229,12 @@ mod tests {
             bytes_request: 0,
             bytes_response: 0,
             no_log: false,
+            cache: None,
+            cache_kind: None,
+            cost_saved_usd_micros: None,
+            trace_id: None,
+            span_id: None,
+            parent_span_id: None,
         }
     }
 

@@ -9,6 +9,7 @@ use crate::plain;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
+use crate::trace;
 use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -101,7 +102,7 @@ async fn panel(
         let shared = Arc::clone(shared);
         settlement.attempts += 1;
         // The set ends its tasks when it is dropped with this request.
-        asked.spawn(async move { (at, say(&shared, &target, alone, &body).await) });
+        asked.spawn(trace::within(trace::current(), async move { (at, say(&shared, &target, alone, &body).await) }));
     }
     let params = &combo.params;
     let began = Instant::now();

@@ -17,6 +17,7 @@ use crate::chat::drained;
 use crate::exchange::{Exchange, Head, Room};
 use crate::plain;
 use crate::pool::Lease;
+use crate::progress::Progress;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
@@ -143,6 +144,10 @@ impl<'a> Relay<'a> {
         let timeouts = target.connection.timeouts;
         let mut patience = Duration::from_millis(timeouts.first_token_ms);
         let mut scan = self.wording.follow(target);
+        let mut progress = settlement
+            .admission
+            .wants_progress
+            .then(|| Progress::new(self.wording.caller, settlement.admission.started));
         let mut heard = Instant::now();
         let mut said = heard;
         let mut read = heard;
@@ -168,6 +173,7 @@ impl<'a> Relay<'a> {
                     read = now;
                     let mut out = Pieces::new();
                     let mut done = false;
+                    let was_between = scan.between_events();
                     for frame in &frames {
                         let passed = scan.push(frame);
                         if passed.first_token {
@@ -180,6 +186,9 @@ impl<'a> Relay<'a> {
                             done = true;
                             break;
                         }
+                    }
+                    if let Some(progress) = &mut progress {
+                        out = progress.pass(out, done, if done { was_between } else { scan.between_events() }, now);
                     }
                     // A caller that leaves in the middle is settled with what was told until then.
                     settlement.usage = scan.usage().unwrap_or_default();
@@ -292,6 +301,9 @@ impl<'a> Relay<'a> {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
         headers.remove(answer::RESPONSE_LATENCY);
+        if settlement.admission.wants_progress {
+            headers.insert(answer::PROGRESS, HeaderValue::from_static("enabled"));
+        }
         headers
     }
 }

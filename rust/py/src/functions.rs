@@ -54,6 +54,7 @@ fn surface(surface: Surface) -> &'static str {
         Surface::Management => "management",
         Surface::Scraping => "scraping",
         Surface::OAuth => "oauth",
+        Surface::Quota => "quota",
     }
 }
 

@@ -13,6 +13,7 @@ import structlog
 
 from fairlead.gateway.models.table import ProviderModel, models_of
 from fairlead.gateway.nodes.table import all_nodes
+from fairlead.gateway.pricing.table import Price, read_overrides
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
 from fairlead.gateway.providers.models import known_models, said_of
@@ -33,6 +34,7 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
     said: dict[str, dict[str, ProviderModel]] = {}
     for row in models_of(con):
         said.setdefault(row.provider, {})[row.model_id] = row
+    overrides = read_overrides(con)
     connections: list[dict[str, Any]] = []
     models: dict[str, dict[str, Any]] = {}
     prices: dict[str, dict[str, Any]] = {}
@@ -42,7 +44,12 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
             # Its provider left the catalogue with an upgrade: nothing says any more where to dial.
             continue
         try:
-            one = _compile(provider, connection, said.get(provider.id, {}))
+            one = _compile(
+                provider,
+                connection,
+                said.get(provider.id, {}),
+                overrides.get(connection.provider, {}),
+            )
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             # One record that is not what it should be must not keep every later change back.
             log.error("a connection is left out", id=connection.id, error=type(error).__name__)
@@ -69,7 +76,10 @@ class _Compiled:
 
 
 def _compile(
-    provider: Provider, connection: Connection, said: dict[str, ProviderModel]
+    provider: Provider,
+    connection: Connection,
+    said: dict[str, ProviderModel],
+    overrides: dict[str, Price],
 ) -> _Compiled:
     endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
     known = known_models(provider, connection)
@@ -84,7 +94,7 @@ def _compile(
         model = said_of(row, model)  # noqa: PLW2901 - the same model, better known
         listed = f"{endpoint.prefixes[0]}/{model['id']}"
         compiled.models.setdefault(listed, _model(listed, connection.provider, endpoint, model))
-    for model_id, price in _prices(provider, connection):
+    for model_id, price in (*overrides.items(), *known_prices(provider, connection)):
         for prefix in endpoint.prefixes:
             compiled.prices.setdefault(f"{prefix}/{model_id}", price)
     return compiled
@@ -140,8 +150,12 @@ def _model(listed: str, provider: str, endpoint: Endpoint, model: dict[str, Any]
     }
 
 
-def _prices(provider: Provider, connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The operator's word first, then the catalogue's, then what the provider itself listed."""
+def known_prices(
+    provider: Provider, connection: Connection
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is known without the overrides of `/api/pricing`: the connection's own prices first, then
+    the catalogue's, then what the provider itself listed.
+    """
     yield from (connection.provider_specific.get("prices") or {}).items()
     if isinstance(provider, CatalogueProvider):
         for entry in provider.models:

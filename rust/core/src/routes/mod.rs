@@ -6,6 +6,7 @@
 //! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
 
 use crate::error::{Error, Kind};
+use crate::principal::Credentials;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -77,6 +78,8 @@ pub enum Surface {
     Scraping,
     /// `{"error": "...", "error_description": "..."}`.
     OAuth,
+    /// `{"allowed": false, "error": {"message": "..."}}`.
+    Quota,
 }
 
 /// One door.
@@ -96,11 +99,25 @@ pub struct Route {
     pub summary: &'static str,
 }
 
+/// The category of what is public on this machine; from elsewhere it needs a management credential.
+pub const ON_THIS_MACHINE: &str = "on-this-machine";
+
 impl Route {
     /// The body may be a file of bytes (`application/octet-stream`); else it is JSON.
     #[must_use]
     pub fn takes_file(&self) -> bool {
         self.body_limit_bytes == doors::FILE
+    }
+
+    /// The tier for whoever calls like this.
+    #[must_use]
+    pub fn tier_for(&self, shown: &Credentials<'_>) -> Tier {
+        let is_here = shown.is_local_peer && !shown.is_of_foreign_page;
+        if self.endpoint == ON_THIS_MACHINE && !is_here {
+            Tier::Management
+        } else {
+            self.tier
+        }
     }
 }
 

@@ -65,6 +65,15 @@ def record() -> Any:
             "bytes_request": 100,
             "bytes_response": 200,
             "no_log": False,
+            "session_id": None,
+            "combo": None,
+            "strategy": "single",
+            "cache": None,
+            "cache_kind": None,
+            "cost_saved_usd_micros": None,
+            "trace_id": None,
+            "span_id": None,
+            "parent_span_id": None,
         }
         assert fields.keys() <= known.keys()
         return {**known, **fields}

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from fairlead.store.database import Database
-from fairlead.usage.history import Span, read_history
+from fairlead.usage.history import read_history
 from fairlead.usage.ingest import Ingest
+from fairlead.usage.span import Span
 
 pytestmark = pytest.mark.anyio
 

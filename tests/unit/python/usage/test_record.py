@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.store.file import open_file
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.usage.record import NULLABLE, SCHEMA, parse_lines
 
@@ -27,13 +29,23 @@ def test_whole_lines_are_rows(record: Any) -> None:
     assert parsed.rows.to_dicts() == [first, second]
 
 
-def test_the_fields_are_those_of_the_table(record: Any) -> None:
-    sql = (MIGRATIONS / "usage" / "0001_requests.sql").read_text()
-    table = sql.split("CREATE TABLE requests (")[1].split(");")[0]
-    columns = [column.split() for column in table.strip().split(",\n")]
+def test_the_fields_are_those_of_the_table(record: Any, tmp_path: Path) -> None:
+    connection = open_file(tmp_path / "usage.duckdb", MIGRATIONS / "usage")
+    try:
+        columns = connection.execute("DESCRIBE requests").fetchall()
+    finally:
+        connection.close()
 
     assert list(SCHEMA) == [name for name, *_ in columns] == list(record("r"))
-    assert {name for name, *rest in columns if "NOT" not in rest} == NULLABLE
+    assert {name for name, _, null, *_ in columns if null == "YES"} == NULLABLE
+
+
+def test_a_line_of_an_older_relay_lacks_what_came_later(record: Any) -> None:
+    later = ("session_id", "combo", "strategy", "cache", "cache_kind", "cost_saved_usd_micros")
+    old = {name: value for name, value in record("r1").items() if name not in later}
+
+    for data in (line(old), line(old) + b"nonsense\n"):
+        assert parse_lines(data).rows.to_dicts() == [{**old, **dict.fromkeys(later)}]
 
 
 def test_a_field_that_came_later_is_left_out(record: Any) -> None:

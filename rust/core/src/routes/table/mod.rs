@@ -11,6 +11,7 @@ mod identity;
 mod inference;
 mod oauth;
 mod scraping;
+mod usage;
 mod webhooks;
 
 /// Every part, those with the hottest doors first.
@@ -25,4 +26,5 @@ pub(super) static PARTS: &[&[Route]] = &[
     oauth::ROUTES,
     backups::ROUTES,
     agents::ROUTES,
+    usage::ROUTES,
 ];

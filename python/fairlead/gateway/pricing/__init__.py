@@ -1,0 +1,1 @@
+"""Prices of models: what is known of them, and what the operator set instead."""

@@ -1,0 +1,165 @@
+"""`/api/pricing`: what models cost, in USD per million tokens, and the operator's word on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import Field, RootModel
+
+from fairlead.errors import InvalidRequest, NotFound
+from fairlead.gateway.nodes.table import all_nodes
+from fairlead.gateway.pricing.table import (
+    Price,
+    count_overrides,
+    delete_overrides,
+    put_override,
+    read_overrides,
+)
+from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
+from fairlead.gateway.providers.endpoint import Provider
+from fairlead.gateway.providers.fields import ModelPrice
+from fairlead.gateway.providers.snapshot import known_prices
+from fairlead.gateway.providers.table import active_connections
+from fairlead.gateway.wire import ModelId, Text, Wire
+from fairlead.moment import now_ms
+from fairlead.money import micros_of, usd_of
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api/pricing", tags=["pricing"])
+
+MAX_OVERRIDES = 10_000
+
+ProviderId = Annotated[Text, Field(min_length=1, max_length=200)]
+Source = Literal["operator", "connection", "catalogue", "provider"]
+
+
+class PriceView(ModelPrice):
+    """A price in force, and whose word it is."""
+
+    source: Source = Field(
+        description="`operator`: set here; `connection`: set on a connection; `catalogue`: shipped "
+        "with fairlead; `provider`: listed by the provider itself."
+    )
+
+
+class Pricing(RootModel[dict[str, dict[str, PriceView]]]):
+    """Prices by provider and model."""
+
+
+class Prices(
+    RootModel[dict[ProviderId, Annotated[dict[ModelId, ModelPrice], Field(min_length=1)]]]
+):
+    """Prices to set, by provider and model."""
+
+
+class Deleted(Wire):
+    success: bool = True
+    deleted: int
+
+
+@router.get("", summary="Prices of models")
+async def show(
+    services: ServicesDep, provider: Annotated[str | None, Query(max_length=200)] = None
+) -> Pricing:
+    """In USD per million tokens: those of every provider that has an active connection, and all that
+    are set here.
+    """
+    prices = await services.state.read(_in_force)
+    if provider is not None:
+        prices = {provider: prices.get(provider, {})}
+    return Pricing.model_construct(prices)
+
+
+@router.put("", summary="Set prices of models")
+async def put(new: Prices, services: ServicesDep) -> Pricing:
+    """Each price that is sent takes the place of what is known; others stay. New calls cost as told
+    when this is answered; settled ones keep their cost.
+    """
+    return await _set(new, services)
+
+
+@router.patch("", summary="Set prices of models, leaving the others")
+async def patch(new: Prices, services: ServicesDep) -> Pricing:
+    """The same as PUT: neither touches what is not sent."""
+    return await _set(new, services)
+
+
+@router.delete("", summary="Take back prices that were set")
+async def take_back(
+    services: ServicesDep,
+    provider: Annotated[str | None, Query(max_length=200)] = None,
+    model: Annotated[str | None, Query(max_length=300)] = None,
+) -> Deleted:
+    """Of one model, of a provider, or all; what is known holds again when this is answered."""
+    if model is not None and provider is None:
+        raise InvalidRequest("model needs provider beside it.", param="provider")
+
+    def work(con: Connection) -> int:
+        deleted = delete_overrides(con, provider, model)
+        if not deleted and provider is not None:
+            raise NotFound("No price is set for this.", param="model" if model else "provider")
+        return deleted
+
+    return Deleted(deleted=await services.state.commit(work))
+
+
+async def _set(new: Prices, services: ServicesDep) -> Pricing:
+    def work(con: Connection) -> dict[str, dict[str, PriceView]]:
+        nodes = all_nodes(con)
+        at_ms = now_ms()
+        for provider, models in new.root.items():
+            if provider not in catalogue() and provider not in nodes:
+                raise InvalidRequest(
+                    f"There is no provider `{provider[:80]}`: name a catalogue id or a node's id.",
+                    param=provider[:80],
+                )
+            for model, price in models.items():
+                put_override(con, provider, model, _micros(price), at_ms)
+        if count_overrides(con) > MAX_OVERRIDES:
+            raise InvalidRequest(f"At most {MAX_OVERRIDES} prices may be set; take some back.")
+        return _in_force(con)
+
+    prices = await services.state.commit(work)
+    return Pricing.model_construct({name: prices[name] for name in new.root})
+
+
+def _in_force(con: Connection) -> dict[str, dict[str, PriceView]]:
+    overrides = read_overrides(con)
+    providers: Mapping[str, Provider] = {**all_nodes(con), **catalogue()}
+    told: dict[str, dict[str, PriceView]] = {
+        name: {model: _view(price, "operator") for model, price in models.items()}
+        for name, models in overrides.items()
+    }
+    for connection in active_connections(con):
+        provider = providers.get(connection.provider)
+        if provider is None:
+            continue
+        models = told.setdefault(connection.provider, {})
+        own = connection.provider_specific.get("prices") or {}
+        shipped = (
+            {entry.id for entry in provider.models}
+            if isinstance(provider, CatalogueProvider)
+            else set()
+        )
+        for model, price in known_prices(provider, connection):
+            source: Source = (
+                "connection" if model in own else "catalogue" if model in shipped else "provider"
+            )
+            models.setdefault(model, _view(price, source))
+    return {name: dict(sorted(models.items())) for name, models in sorted(told.items())}
+
+
+def _micros(price: ModelPrice) -> Price:
+    return {
+        name: None if usd is None else micros_of(usd) for name, usd in price.model_dump().items()
+    }
+
+
+def _view(price: Price, source: Source) -> PriceView:
+    told: dict[str, Any] = {
+        name: None if micros is None else usd_of(micros) for name, micros in price.items()
+    }
+    return PriceView.model_construct(source=source, **told)

@@ -1,0 +1,51 @@
+"""The table `price_overrides`: prices that the operator set for a provider's models."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from fairlead.store.file import Connection
+
+NAMES = ("input", "output", "cached_input", "cache_write")
+
+# Micro-dollars per million tokens by `NAMES`.
+Price = dict[str, int | None]
+
+
+def read_overrides(con: Connection) -> dict[str, dict[str, Price]]:
+    """Prices by provider and model."""
+    found: dict[str, dict[str, Price]] = defaultdict(dict)
+    rows = con.execute(
+        f"SELECT provider, model, {', '.join(NAMES)} FROM price_overrides ORDER BY provider, model"
+    ).fetchall()
+    for provider, model, *prices in rows:
+        found[provider][model] = dict(zip(NAMES, prices, strict=True))
+    return dict(found)
+
+
+def put_override(con: Connection, provider: str, model: str, price: Price, at_ms: int) -> None:
+    """Sets a price in place of what was set before, in the writer."""
+    delete_overrides(con, provider, model)
+    values: list[Any] = [provider, model, *(price[name] for name in NAMES), at_ms]
+    con.execute(
+        f"INSERT INTO price_overrides (provider, model, {', '.join(NAMES)}, updated_at_ms) "
+        f"VALUES ({', '.join('?' * len(values))})",
+        values,
+    )
+
+
+def count_overrides(con: Connection) -> int:
+    """How many prices are set."""
+    row = con.execute("SELECT count(*) FROM price_overrides").fetchone()
+    return int(row[0]) if row else 0
+
+
+def delete_overrides(con: Connection, provider: str | None, model: str | None) -> int:
+    """Takes back what was set for a model, a provider, or all, in the writer; how many there were."""
+    row = con.execute(
+        "DELETE FROM price_overrides WHERE ($provider IS NULL OR provider = $provider) "
+        "AND ($model IS NULL OR model = $model)",
+        {"provider": provider, "model": model},
+    ).fetchone()
+    return int(row[0]) if row else 0

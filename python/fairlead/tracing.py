@@ -1,0 +1,116 @@
+"""Whether requests are traced, by the environment names of OpenTelemetry's specification.
+
+Traces are asked for by an address to send them to: `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or
+`OTEL_EXPORTER_OTLP_ENDPOINT`, or by `OTEL_TRACES_EXPORTER=otlp`, which stands for the usual address.
+`OTEL_SDK_DISABLED=true` and `OTEL_TRACES_EXPORTER=none` turn them off. The exporter itself, which runs
+in control, reads the other names (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`,
+`OTEL_RESOURCE_ATTRIBUTES`, `OTEL_BSP_*`, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from typing import Any, Final
+
+from fairlead.errors import Refusal
+
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_SAMPLERS: Final = (
+    "always_on", "always_off", "traceidratio",
+    "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Which requests are traced: the share (0 to 1) of those that bring no decision of their
+    caller's, and whether a caller's decision stands.
+    """
+
+    ratio: float
+    parent_based: bool
+
+    def document(self) -> dict[str, Any]:
+        """As the relay is told."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How control sends spans: how many wait at most, how many go at once, and how often."""
+
+    queue_max: int
+    batch_max: int
+    every_ms: int
+
+
+def read_batching(environment: Mapping[str, str]) -> Batching | None:
+    """None when no traces are asked for; a bound that is no whole number above zero is the
+    specification's default.
+    """
+    if read_sampling(environment) is None:
+        return None
+    return Batching(
+        queue_max=_number(environment, "OTEL_BSP_MAX_QUEUE_SIZE", 2048),
+        batch_max=_number(environment, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 512),
+        every_ms=_number(environment, "OTEL_BSP_SCHEDULE_DELAY", 5000),
+    )
+
+
+def read_sampling(environment: Mapping[str, str]) -> Sampling | None:
+    """None when no traces are asked for; `Refusal` names the variable that is wrong, or the command
+    that installs what is missing.
+    """
+    exporter = _told(environment, "OTEL_TRACES_EXPORTER")
+    is_off = (_told(environment, "OTEL_SDK_DISABLED") or "").lower() == "true"
+    has_address = any(_told(environment, name) for name in _ENDPOINTS)
+    if is_off or exporter == "none" or (exporter is None and not has_address):
+        return None
+    if exporter not in (None, "otlp"):
+        raise Refusal("OTEL_TRACES_EXPORTER must be `otlp` or `none`.")
+    for name in _PROTOCOLS:
+        if _told(environment, name) not in (None, "http/protobuf"):
+            raise Refusal(
+                f"{name} must be `http/protobuf`: name the collector's OTLP/HTTP port, usually 4318."
+            )
+    if not _is_installed():
+        raise Refusal(
+            "Traces need OpenTelemetry's packages: run `pip install 'fairlead[telemetry]'`, or set "
+            "OTEL_SDK_DISABLED=true."
+        )
+    return _sampling(environment)
+
+
+def _sampling(environment: Mapping[str, str]) -> Sampling:
+    sampler = _told(environment, "OTEL_TRACES_SAMPLER") or "parentbased_always_on"
+    if sampler not in _SAMPLERS:
+        raise Refusal(f"OTEL_TRACES_SAMPLER must be one of {', '.join(_SAMPLERS)}.")
+    ratio = 0.0 if sampler.endswith("always_off") else 1.0
+    if sampler.endswith("traceidratio"):
+        try:
+            ratio = float(_told(environment, "OTEL_TRACES_SAMPLER_ARG") or 1.0)
+        except ValueError:
+            ratio = -1.0
+        if not 0 <= ratio <= 1:
+            raise Refusal("OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1.")
+    return Sampling(ratio, sampler.startswith("parentbased_"))
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = _told(environment, name) or ""
+    return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else default
+
+
+def _told(environment: Mapping[str, str], name: str) -> str | None:
+    # An empty value is none, as the specification says.
+    return environment.get(name, "").strip() or None
+
+
+def _is_installed() -> bool:
+    try:
+        return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,58 @@
+"""What one thing did in a span, whole and by its parts: a connection by model, a combo by target. The
+finest groups are read once; coarser ones are added up from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from fairlead.store.file import Connection
+from fairlead.usage.facts import Narrow, add_up, bins_of, sums_of
+from fairlead.usage.percentile import percentiles
+from fairlead.usage.rollup import Level
+from fairlead.usage.span import Span
+
+_SHARES = (50, 95, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The finest groups of a span: their sums, and the histograms of completed requests."""
+
+    sums: pl.DataFrame
+    bins: pl.DataFrame
+
+    def by(self, keys: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """A row for each group of these keys, the one with the most requests first: every measure,
+        and `p50`, `p95`, `p99` in microseconds (null where none was completed). Without keys one
+        row, or none of nothing.
+        """
+        if self.sums.is_empty():
+            return []
+        rows = add_up(self.sums, keys)
+        told = percentiles(self.bins, keys, _SHARES)
+        if not keys:
+            return rows.hstack(told).to_dicts()
+        return (
+            rows.join(told, on=list(keys), how="left", nulls_equal=True)
+            .sort(["requests", *keys], descending=[True, *([False] * len(keys))], nulls_last=True)
+            .to_dicts()
+        )
+
+
+def read_breakdown(
+    con: Connection, span: Span, groups: dict[str, str], narrow: Narrow
+) -> Breakdown:
+    """The groups (`facts.sums_of`) with their sums and histograms."""
+    return Breakdown(sums_of(con, span, groups, narrow), bins_of(con, span, groups, narrow))
+
+
+def read_series(con: Connection, span: Span, narrow: Narrow, level: Level) -> list[dict[str, Any]]:
+    """Every measure by minute, hour or day (`bucket_ms`), oldest first; empty buckets are absent."""
+    size_ms = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}[level]
+    groups = {"bucket_ms": f"bucket_ms - bucket_ms % {size_ms}"}
+    return sums_of(con, span, groups, narrow, coarsest=level).sort("bucket_ms").to_dicts()

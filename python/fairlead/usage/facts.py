@@ -1,0 +1,153 @@
+"""What usage comes to in a span, as SQL: rollups where there are any, the records themselves at the
+edges. Every text here is made of the constants of the code; what a caller sent is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import polars as pl
+
+from fairlead.store.file import Connection
+from fairlead.usage.rollup import DIMENSIONS, MAXES, SUMS, Level, measures, read_kept
+from fairlead.usage.span import Part, Span, cut
+
+_NAMES = ", ".join(DIMENSIONS)
+_MEASURES = (*SUMS, *MAXES)
+_VALUES = ("measure", "bin", "requests", "total")
+
+Measure = Literal["latency", "latency_failed", "cache_write"]
+LATENCIES: Final[tuple[Measure, ...]] = ("latency", "latency_failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """Conditions on dimensions: each names columns, or expressions of them, and a value."""
+
+    conditions: Sequence[str] = ()
+    bound: dict[str, Any] = field(default_factory=dict)
+
+
+EVERYTHING = Narrow()
+
+
+def sums_of(
+    con: Connection,
+    span: Span,
+    groups: dict[str, str],
+    narrow: Narrow = EVERYTHING,
+    coarsest: Level = "day",
+) -> pl.DataFrame:
+    """One row for each group with every measure (`rollup.SUMS`, `rollup.MAXES`).
+
+    `groups`: column to SQL over the dimensions and `bucket_ms`. A span in which nothing is has no
+    rows.
+    """
+    where = _where(narrow.conditions)
+    told = ", ".join(_MEASURES)
+
+    def select(part: Part, at: int) -> str:
+        if part.level == "requests":
+            return (
+                f"SELECT ts_ms AS bucket_ms, {_NAMES}, {told} FROM request_facts "
+                f"WHERE ts_ms >= $from_{at} AND ts_ms < $until_{at}{where}"
+            )
+        return (
+            f"SELECT bucket_ms, {_NAMES}, {told} FROM rollup_{part.level} r "
+            "JOIN dimensions d ON d.id = r.dimension_id "
+            f"WHERE bucket_ms >= $from_{at} AND bucket_ms < $until_{at}{where}"
+        )
+
+    source, bound = _source(con, span, coarsest, select, narrow.bound)
+    columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
+    # Without groups an aggregate has a row of nulls over nothing.
+    having = "" if groups else "HAVING count(*) > 0"
+    found = con.sql(
+        f"SELECT {columns}{measures()} FROM ({source}) GROUP BY ALL {having}", params=bound
+    )
+    return pl.DataFrame(found.to_arrow_table())
+
+
+def bins_of(
+    con: Connection,
+    span: Span,
+    groups: dict[str, str],
+    narrow: Narrow = EVERYTHING,
+    *,
+    wanted: Sequence[Measure] = ("latency",),
+    coarsest: Level = "day",
+    only: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """One row for each group, `measure` and `bin`, with `requests` and `total`.
+
+    `wanted`: which measures; `only`: groups to which the answer is held, so that a page costs what
+    it shows.
+    """
+    where = _where(narrow.conditions)
+    chosen = f" AND measure IN ({', '.join(repr(measure) for measure in wanted)})"
+    # Histograms have many rows and few dimensions: they are added up before names are put to them.
+    bucket = groups.get("bucket_ms", "0")
+
+    def select(part: Part, at: int) -> str:
+        if part.level == "requests":
+            return (
+                f"SELECT ts_ms AS bucket_ms, {_NAMES}, measure, bin, 1::BIGINT AS requests, "
+                "value AS total FROM request_values "
+                f"WHERE ts_ms >= $from_{at} AND ts_ms < $until_{at}{chosen}{where}"
+            )
+        return (
+            f"SELECT r.bucket_ms, {_NAMES}, {', '.join(_VALUES)} FROM ("
+            f"SELECT {bucket} AS bucket_ms, dimension_id, measure, bin, "
+            "sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total "
+            f"FROM histogram_{part.level} h "
+            f"WHERE h.bucket_ms >= $from_{at} AND h.bucket_ms < $until_{at}{chosen} "
+            f"AND dimension_id IN (SELECT id FROM dimensions WHERE TRUE{where}) GROUP BY ALL"
+            ") r JOIN dimensions d ON d.id = r.dimension_id"
+        )
+
+    source, bound = _source(con, span, coarsest, select, narrow.bound)
+    columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
+    rows = f"(SELECT {columns}{', '.join(_VALUES)} FROM ({source})) f"
+    if only is not None and groups:
+        same = " AND ".join(f"f.{name} IS NOT DISTINCT FROM o.{name}" for name in groups)
+        rows += f" SEMI JOIN wanted_groups o ON {same}"
+        con.register("wanted_groups", only.select(list(groups)).to_arrow())
+    names = "".join(f"f.{column}, " for column in groups)
+    sql = (
+        f"SELECT {names}f.measure, f.bin, sum(f.requests)::BIGINT AS requests, "
+        f"sum(f.total)::BIGINT AS total FROM {rows} GROUP BY ALL"
+    )
+    try:
+        return pl.DataFrame(con.sql(sql, params=bound).to_arrow_table())
+    finally:
+        if only is not None and groups:
+            con.unregister("wanted_groups")
+
+
+def add_up(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Rows of `sums_of` in coarser groups."""
+    told = [*(pl.col(name).sum() for name in SUMS), *(pl.col(name).max() for name in MAXES)]
+    if keys:
+        return rows.group_by(list(keys)).agg(told)
+    return rows.select(told) if rows.height else rows.select(_MEASURES)
+
+
+def _where(conditions: Sequence[str]) -> str:
+    return "".join(f" AND ({condition})" for condition in conditions)
+
+
+def _source(
+    con: Connection,
+    span: Span,
+    coarsest: Level,
+    select: Callable[[Part, int], str],
+    given: dict[str, Any],
+) -> tuple[str, dict[str, Any]]:
+    # Something to select from, also where nothing is.
+    parts = cut(span, read_kept(con), coarsest) or [Part("requests", 0, 0)]
+    bound = dict(given)
+    for at, part in enumerate(parts):
+        bound |= {f"from_{at}": part.from_ms, f"until_{at}": part.until_ms}
+    return " UNION ALL ".join(select(part, at) for at, part in enumerate(parts)), bound

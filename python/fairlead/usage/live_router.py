@@ -1,0 +1,264 @@
+"""What is going on now: sessions, and what limits each connection and key."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from fairlead.moment import Time, moment_of, now_ms
+from fairlead.money import usd_of
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+from fairlead.usage.facts import Narrow, sums_of
+from fairlead.usage.ranges import last_ms
+from fairlead.usage.reports import Said, merge_said
+from fairlead.usage.sessions import count_sessions, read_sessions
+from fairlead.usage.span import Span
+from fairlead.usage.views import View
+
+router = APIRouter(prefix="/api", tags=["usage"])
+
+MINUTE_MS = 60_000
+
+
+class SessionView(View):
+    """A session: requests of one key with one session tag or sticky session id."""
+
+    session_id: str
+    key_id: str | None
+    is_sticky: bool = Field(description="Whether it holds to one connection (`X-Session-Id`).")
+    first_seen: Time
+    last_seen: Time
+    requests: int
+    errors: int
+    tokens_input: int
+    tokens_output: int
+    cost_usd_micros: int
+    cost_usd: float
+    model: str | None
+    provider: str | None
+    connection_id: str | None
+
+
+class Sessions(View):
+    count: int
+    sessions: list[SessionView]
+    by_api_key: dict[str, int]
+
+
+@router.get("/sessions", summary="Sessions of the last minutes")
+async def sessions(
+    services: ServicesDep, minutes: Annotated[int, Query(ge=1, le=1440)] = 30
+) -> Sessions:
+    """Sessions with a settled request in the last minutes, the latest first, at most 1,000; keys
+    that ask for no log are left out. `byApiKey` counts them all, callers without a key as
+    `anonymous`.
+    """
+    from_ms = now_ms() - minutes * MINUTE_MS
+    rows, counts = await services.usage.read(
+        lambda con: (read_sessions(con, from_ms), count_sessions(con, from_ms))
+    )
+    return Sessions.model_construct(
+        count=sum(counts.values()),
+        sessions=[_session(row) for row in rows],
+        by_api_key={key_id or "anonymous": count for key_id, count in counts.items()},
+    )
+
+
+def _session(row: dict[str, Any]) -> SessionView:
+    return SessionView.model_construct(
+        **{name: row[name] for name in SessionView.model_fields if name in row},
+        first_seen=moment_of(row["first_seen_ms"]),
+        last_seen=moment_of(row["last_seen_ms"]),
+        cost_usd=usd_of(row["cost_usd_micros"]),
+    )
+
+
+class WindowView(View):
+    """One limit of a provider's, as its answers tell it."""
+
+    name: str
+    remaining_percent: float
+    resets_at: Time | None
+    is_quota: bool = Field(description="Unlike a rate, it closes the connection when used up.")
+
+
+class ConnectionLimits(View):
+    """A connection: what it has left, and what it did in the last minute and hour."""
+
+    connection_id: str
+    name: str
+    provider: str
+    is_active: bool
+    state: str
+    cooling_ms: int
+    last_error: str | None
+    max_concurrent: int | None
+    in_flight: int
+    requests_last_minute: int
+    tokens_last_minute: int
+    requests_last_hour: int
+    windows: list[WindowView]
+
+
+class KeyRule(View):
+    """At most `limit` requests in each `window` seconds."""
+
+    limit: int
+    window: int
+    used: int = Field(description="Of settled requests, in the window that runs now.")
+    resets_at: Time
+
+
+class KeyLimits(View):
+    key_id: str
+    name: str
+    rules: list[KeyRule]
+
+
+class Lockout(View):
+    connection_id: str
+    provider: str
+    model: str | None = Field(description="Null: the whole connection rests.")
+    until: Time
+
+
+class Overview(View):
+    connections: int
+    active: int
+    limited: int = Field(description="Connections that rest, or are out of quota.")
+    keys_with_limits: int
+
+
+class CacheStats(View):
+    hits_last_hour: int
+    misses_last_hour: int
+    hit_rate: float | None
+
+
+class RateLimits(View):
+    connections: list[ConnectionLimits]
+    keys: list[KeyLimits]
+    overview: Overview
+    lockouts: list[Lockout]
+    cache_stats: CacheStats
+
+
+@router.get("/rate-limits", summary="What limits each connection and key")
+async def rate_limits(services: ServicesDep) -> RateLimits:
+    """What providers tell of their limits, what was sent to each connection of late, and how far
+    each key is in the windows of its `rateLimits`.
+    """
+    at_ms = now_ms()
+    said = merge_said(services.workers())
+
+    def look(con: Connection) -> tuple[list[Any], list[Any]]:
+        connections = con.execute(
+            "SELECT id, name, provider, is_active, max_concurrent FROM provider_connections "
+            "ORDER BY provider, priority, id"
+        ).fetchall()
+        keys = con.execute(
+            "SELECT id, name, rate_limits FROM keys WHERE rate_limits IS NOT NULL ORDER BY name, id"
+        ).fetchall()
+        return connections, keys
+
+    connections, keys = await services.state.read(look)
+    rules = [(key_id, name, json.loads(told)) for key_id, name, told in keys]
+
+    def read(con: Connection) -> tuple[Any, Any, Any, list[KeyLimits]]:
+        by = {"connection_id": "connection_id"}
+        minute = sums_of(con, last_ms(MINUTE_MS), by).rows_by_key("connection_id", named=True)
+        hour = sums_of(con, last_ms(60 * MINUTE_MS), by).rows_by_key("connection_id", named=True)
+        whole = sums_of(con, last_ms(60 * MINUTE_MS), {})
+        return minute, hour, whole, [_key_limits(con, *rule, at_ms) for rule in rules]
+
+    minute, hour, whole, key_limits = await services.usage.read(read)
+    views = [
+        _connection_limits(row, said.get(row[0], Said()), minute.get(row[0]), hour.get(row[0]))
+        for row in connections
+    ]
+    hits, misses = int(whole["cache_hits"].sum()), int(whole["cache_misses"].sum())
+    limited = sum(view.state != "active" for view in views)
+    return RateLimits.model_construct(
+        connections=views,
+        keys=key_limits,
+        overview=Overview.model_construct(
+            connections=len(views),
+            active=sum(view.is_active for view in views),
+            limited=limited,
+            keys_with_limits=len(key_limits),
+        ),
+        lockouts=[
+            lockout
+            for row in connections
+            for lockout in _lockouts(row[0], row[2], said.get(row[0], Said()), at_ms)
+        ],
+        cache_stats=CacheStats.model_construct(
+            hits_last_hour=hits,
+            misses_last_hour=misses,
+            hit_rate=hits / (hits + misses) if hits + misses else None,
+        ),
+    )
+
+
+def _connection_limits(row: Any, said: Said, minute: Any, hour: Any) -> ConnectionLimits:
+    connection_id, name, provider, is_active, max_concurrent = row
+    minute, hour = (minute or [{}])[0], (hour or [{}])[0]
+    return ConnectionLimits.model_construct(
+        connection_id=connection_id,
+        name=name,
+        provider=provider,
+        is_active=is_active,
+        state=said.state if is_active else "deactivated",
+        cooling_ms=said.cooling_ms,
+        last_error=said.last_error,
+        max_concurrent=max_concurrent,
+        in_flight=said.in_flight,
+        requests_last_minute=minute.get("requests", 0),
+        tokens_last_minute=minute.get("tokens_input", 0) + minute.get("tokens_output", 0),
+        requests_last_hour=hour.get("requests", 0),
+        windows=[
+            WindowView.model_construct(
+                name=window.name,
+                remaining_percent=round(window.remaining * 100, 2),
+                resets_at=None if window.resets_at_ms is None else moment_of(window.resets_at_ms),
+                is_quota=window.is_quota,
+            )
+            for window in said.windows.values()
+        ],
+    )
+
+
+def _key_limits(
+    con: Connection, key_id: str, name: str, rules: list[dict[str, int]], at_ms: int
+) -> KeyLimits:
+    views = []
+    for rule in rules:
+        window_ms = rule["window"] * 1000
+        starts_ms = at_ms - at_ms % window_ms
+        narrow = Narrow(["key_id = $key_id"], {"key_id": key_id})
+        used = sums_of(con, Span(starts_ms, at_ms + 1), {}, narrow)
+        views.append(
+            KeyRule.model_construct(
+                limit=rule["limit"],
+                window=rule["window"],
+                used=int(used["let_through"].sum()),
+                resets_at=moment_of(starts_ms + window_ms),
+            )
+        )
+    return KeyLimits.model_construct(key_id=key_id, name=name, rules=views)
+
+
+def _lockouts(connection_id: str, provider: str, said: Said, at_ms: int) -> list[Lockout]:
+    until: dict[str | None, int] = dict(said.lockouts.items())
+    if said.cooling_ms:
+        until[None] = at_ms + said.cooling_ms
+    return [
+        Lockout.model_construct(
+            connection_id=connection_id, provider=provider, model=model, until=moment_of(until_ms)
+        )
+        for model, until_ms in until.items()
+    ]

@@ -1,0 +1,187 @@
+"""`GET /metrics`: what all relay workers counted, and how control is, as Prometheus reads it.
+
+Workers tell their counters with each poll of the link, so what is told here is at most two seconds
+old, and a scrape costs the relay nothing. Counters go on over the death of a worker: what it had
+counted stays in the sum. They begin anew with the control process, as Prometheus expects of a restart.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, cast
+
+from fairlead import __version__
+from fairlead.store.services import Services, WorkerReport
+from fairlead.usage.metric_families import FAMILIES, Family
+from fairlead.usage.reports import merge_said
+from fairlead.usage.traces import traces_of
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+# Labels are closed lists and providers, so this is far above what there can be.
+SAMPLES_MAX: Final = 50_000
+WORKERS_MAX: Final = 1024
+
+Labels = tuple[tuple[str, str], ...]
+Key = tuple[str, Labels]
+
+_STARTED = time.monotonic()
+_STATES = ("active", "cooling", "quota-exhausted", "policy-blocked", "terminal", "deactivated")
+_SUFFIXES = ("_bucket", "_sum", "_count")
+
+
+class RelayCounters:
+    """The sums of what relay workers have counted since this process began."""
+
+    def __init__(self) -> None:
+        self._sums: dict[Key, float] = {}
+        self._last: dict[str, dict[Key, float]] = {}
+
+    def observe(self, worker_id: str, stats: dict[str, Any]) -> None:
+        """Takes in what a worker says with a poll. What is not a sample is left out."""
+        told = dict(_samples(stats))
+        before = self._last.pop(worker_id, {})
+        for key, value in told.items():
+            grown = value - before.get(key, 0.0)
+            if grown > 0 and (key in self._sums or len(self._sums) < SAMPLES_MAX):
+                self._sums[key] = self._sums.get(key, 0.0) + grown
+        # The latest heard is the last; the longest silent one is forgotten.
+        self._last[worker_id] = {**before, **told}
+        while len(self._last) > WORKERS_MAX:
+            del self._last[next(iter(self._last))]
+
+    def sums(self) -> dict[Key, float]:
+        """Every sample that was ever above zero."""
+        return dict(self._sums)
+
+
+def _samples(stats: dict[str, Any]) -> Iterator[tuple[Key, float]]:
+    for name in ("shed_total", "spool_lost_records"):
+        value = stats.get(name)
+        if isinstance(value, int):
+            family = name if name.endswith("_total") else f"{name}_total"
+            yield (f"fairlead_{family}", ()), float(value)
+    samples = stats.get("metrics")
+    for sample in samples if isinstance(samples, list) else ():
+        try:
+            name, labels, value = sample
+            yield (
+                (str(name), tuple((str(label), str(text)) for label, text in labels)),
+                float(value),
+            )
+        except (TypeError, ValueError):
+            continue
+
+
+def counters_of(services: Services) -> RelayCounters:
+    """This process's counters."""
+    return cast("RelayCounters", services.rooms.setdefault(RelayCounters, RelayCounters()))
+
+
+def exposition(services: Services) -> str:
+    """All metrics as text; reads the spool's folder, so not for the event loop."""
+    samples = counters_of(services).sums()
+    for (name, labels), value in _state(services):
+        samples[f"fairlead_{name}", labels] = value
+    lines: list[str] = []
+    by_family: dict[str, list[tuple[Key, float]]] = {}
+    known = {family.name: family for family in FAMILIES}
+    for key, value in samples.items():
+        by_family.setdefault(_family_of(key[0], known), []).append((key, value))
+    for family in FAMILIES:
+        lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
+        found = by_family.get(family.name, [])
+        if not found and not family.labels and family.kind == "counter":
+            found = [((family.name, ()), 0.0)]
+        lines += [_line(*key, value) for key, value in sorted(found, key=_order)]
+    return "\n".join(lines) + "\n"
+
+
+def _state(services: Services) -> Iterator[tuple[Key, float]]:
+    workers = services.workers()
+    live = [worker for worker in workers if worker.live]
+    version = services.snapshot_version()
+    for name, stat in (
+        ("requests_in_flight", "in_flight"),
+        ("open_streams", "open_streams"),
+        ("buffered_body_bytes", "buffered_body_bytes"),
+        ("spool_unwritten_bytes", "spool_unwritten_bytes"),
+    ):
+        yield (name, ()), _total(live, stat)
+    states = Counter(said.state for said in merge_said(live).values())
+    for state in _STATES:
+        yield ("connections", (("state", state),)), states[state]
+    yield ("workers_live", ()), len(live)
+    yield ("workers_draining", ()), sum(bool(worker.stats.get("draining")) for worker in live)
+    yield ("snapshot_version", ()), version
+    yield ("workers_behind", ()), sum(worker.applied_version < version for worker in live)
+    segments, size = _spool(services.data_dir / "spool")
+    yield ("spool_segments", ()), segments
+    yield ("spool_bytes", ()), size
+    for database in (services.state.database, services.usage):
+        fault = float(database.fault is not None)
+        yield ("storage_fault", (("database", database.path.stem),)), fault
+    for task in services.tasks():
+        yield ("task_running", (("task", task.name),)), float(task.running)
+        yield ("task_restarts_total", (("task", task.name),)), task.restarts
+    traces = traces_of(services)
+    for result in ("exported", "dropped", "failed"):
+        yield ("trace_spans_total", (("result", result),)), getattr(traces, result)
+    yield ("control_uptime_seconds", ()), round(time.monotonic() - _STARTED, 3)
+    yield ("build_info", (("version", __version__),)), 1
+
+
+def _total(workers: Iterable[WorkerReport], stat: str) -> float:
+    values = (worker.stats.get(stat) for worker in workers)
+    return float(sum(value for value in values if isinstance(value, int)))
+
+
+def _spool(folder: Path) -> tuple[int, int]:
+    """Sealed segments, and the bytes of all."""
+    segments = size = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    if entry.is_file():
+                        size += entry.stat().st_size
+                        segments += entry.name.endswith(".ndjson")
+                except FileNotFoundError:
+                    # Taken in meanwhile.
+                    continue
+    except FileNotFoundError:
+        # The first worker makes the folder.
+        return 0, 0
+    return segments, size
+
+
+def _family_of(name: str, known: dict[str, Family]) -> str:
+    for suffix in _SUFFIXES:
+        family = name.removesuffix(suffix)
+        if family != name and family in known and known[family].kind == "histogram":
+            return family
+    return name
+
+
+def _order(sample: tuple[Key, float]) -> tuple[Labels, int, float]:
+    # Buckets of one histogram by their bound, then its sum and count.
+    (name, labels), _ = sample
+    bounds = [float(value) for label, value in labels if label == "le"]
+    rest = tuple(pair for pair in labels if pair[0] != "le")
+    rank = next((at for at, suffix in enumerate(_SUFFIXES) if name.endswith(suffix)), 0)
+    return rest, rank, bounds[0] if bounds else math.inf
+
+
+def _line(name: str, labels: Labels, value: float) -> str:
+    told = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels)
+    number = str(int(value)) if value == int(value) else repr(value)
+    return f"{name}{{{told}}} {number}" if told else f"{name} {number}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,185 @@
+"""Statistics: latencies, prompt-cache health, one connection's usage, combos compared."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from fairlead.errors import NotFound
+from fairlead.moment import moment_of, now_ms
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+from fairlead.usage.breakdown import Breakdown, read_breakdown, read_series
+from fairlead.usage.cache_health import read_cache_health
+from fairlead.usage.facts import Narrow
+from fairlead.usage.latency import LatencyFilter, read_latency
+from fairlead.usage.number_views import (
+    CacheHealth,
+    CacheModel,
+    ComboMetrics,
+    CombosMetrics,
+    ConnectionUsage,
+    Figures,
+    LatencyStats,
+    ModelFigures,
+    TargetFigures,
+    figures,
+    latency_entry,
+    nothing,
+    point,
+)
+from fairlead.usage.ranges import HOUR_MS, SERIES, RangeQuery, last_ms, span_of
+from fairlead.usage.span import Span
+
+router = APIRouter(tags=["usage"])
+
+Text = Annotated[str | None, Query(max_length=300)]
+
+
+@router.get("/api/usage/model-latency-stats", summary="Latencies of each provider's models")
+async def model_latency_stats(
+    services: ServicesDep,
+    window_hours: Annotated[int, Query(alias="windowHours", ge=1, le=720)] = 24,
+    min_samples: Annotated[int, Query(alias="minSamples", ge=1, le=2**31)] = 1,
+    max_rows: Annotated[int, Query(alias="maxRows", ge=1, le=50_000)] = 10_000,
+    provider: Text = None,
+    model: Text = None,
+) -> LatencyStats:
+    """Of the last hours, the busiest first. Latencies are of completed requests."""
+    span = last_ms(window_hours * HOUR_MS)
+    wanted = LatencyFilter(provider, model, min_samples, max_rows)
+    rows = await services.usage.read(lambda con: read_latency(con, span, wanted))
+    return LatencyStats.model_construct(
+        entries=[latency_entry(row, window_hours) for row in rows],
+        window_hours=window_hours,
+        generated_at=moment_of(now_ms()),
+    )
+
+
+@router.get("/api/usage/cache-health", summary="How well the providers' prompt caches are used")
+async def cache_health(
+    services: ServicesDep, length: RangeQuery = "24h", model: Text = None
+) -> CacheHealth:
+    """The verdict goes by the share of warm calls: from 0.6 `healthy`, from 0.3 `degraded`, else
+    `thrash`; `no-data` without calls.
+    """
+    span = span_of(length)
+    told = await services.usage.read(lambda con: read_cache_health(con, span, model))
+    parts = [CacheModel.model_construct(**part) for part in told.pop("by_model")]
+    return CacheHealth.model_construct(
+        range=length, model=model, by_model=parts, truncated=False, **told
+    )
+
+
+@router.get("/api/usage/{connection_id}", summary="Usage of one provider connection")
+async def connection_usage(
+    services: ServicesDep, connection_id: str, length: RangeQuery = "24h"
+) -> ConnectionUsage:
+    """Also of a connection that is deleted, as long as its usage is kept."""
+
+    def known(con: Connection) -> tuple[str, str] | None:
+        row = con.execute(
+            "SELECT name, provider FROM provider_connections WHERE id = ?", [connection_id]
+        ).fetchone()
+        return None if row is None else (row[0], row[1])
+
+    span = span_of(length)
+    narrow = Narrow(["connection_id = $connection_id"], {"connection_id": connection_id})
+
+    models = {"provider": "provider", "model": "coalesce(upstream_model, model)"}
+
+    def read(con: Connection) -> tuple[Breakdown, list[dict[str, Any]]]:
+        return (
+            read_breakdown(con, span, models, narrow),
+            read_series(con, span, narrow, SERIES[length]),
+        )
+
+    about = await services.state.read(known)
+    found, series = await services.usage.read(read)
+    total, by_model = found.by(), found.by(list(models))
+    if about is None and not total:
+        raise NotFound("There is no connection with this id, and no usage of one in this range.")
+    name, provider = about or (None, by_model[0]["provider"])
+    return ConnectionUsage.model_construct(
+        connection_id=connection_id,
+        name=name,
+        provider=provider,
+        range=length,
+        from_=moment_of(span.from_ms),
+        to=moment_of(span.until_ms),
+        total=Figures.model_construct(**(figures(total[0]) if total else nothing())),
+        by_model=[
+            ModelFigures.model_construct(model=row["model"], **figures(row)) for row in by_model
+        ],
+        series=[point(row) for row in series],
+    )
+
+
+@router.get("/api/combos/metrics", summary="Combos and their targets, compared")
+async def combos_metrics(
+    services: ServicesDep,
+    length: RangeQuery = "24h",
+    combo_name: Annotated[str | None, Query(alias="comboName", max_length=300)] = None,
+) -> CombosMetrics:
+    """Every combo that there is or that was called in the range, the busiest first."""
+
+    def names(con: Connection) -> list[str]:
+        return [row[0] for row in con.execute("SELECT name FROM combos ORDER BY name").fetchall()]
+
+    span = span_of(length)
+    there = await services.state.read(names)
+    metrics = await services.usage.read(lambda con: _combos(con, span, combo_name))
+    called = {one.combo_name for one in metrics}
+    quiet = [name for name in there if name not in called and combo_name in (None, name)]
+    if combo_name is not None and not metrics and not quiet:
+        raise NotFound("There is no combo with this name.", param="comboName")
+    metrics += [
+        ComboMetrics.model_construct(combo_name=name, strategies=[], targets=[], **nothing())
+        for name in quiet
+    ]
+    return CombosMetrics.model_construct(
+        metrics=metrics,
+        range=length,
+        from_=moment_of(span.from_ms),
+        to=moment_of(span.until_ms),
+    )
+
+
+def _combos(con: Connection, span: Span, combo_name: str | None) -> list[ComboMetrics]:
+    conditions, bound = ["combo IS NOT NULL"], {}
+    if combo_name is not None:
+        conditions, bound = ["combo = $combo"], {"combo": combo_name}
+    groups = {
+        "combo": "combo",
+        "strategy": "strategy",
+        "provider": "provider",
+        "model": "coalesce(upstream_model, model)",
+        "connection_id": "connection_id",
+    }
+    found = read_breakdown(con, span, groups, Narrow(conditions, bound))
+    targets = found.by(["combo", "provider", "model", "connection_id"])
+    strategies = found.by(["combo", "strategy"])
+    return [
+        ComboMetrics.model_construct(
+            combo_name=combo["combo"],
+            strategies=[
+                row["strategy"]
+                for row in strategies
+                if row["combo"] == combo["combo"] and row["strategy"]
+            ],
+            targets=[
+                TargetFigures.model_construct(
+                    provider=row["provider"],
+                    model=row["model"],
+                    connection_id=row["connection_id"],
+                    share=row["requests"] / combo["requests"],
+                    **figures(row),
+                )
+                for row in targets
+                if row["combo"] == combo["combo"] and row["provider"]
+            ],
+            **figures(combo),
+        )
+        for combo in found.by(["combo"])
+    ]

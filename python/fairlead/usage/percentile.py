@@ -1,0 +1,39 @@
+"""Percentiles out of histograms: right to one per cent however many requests there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+
+def percentiles(bins: pl.DataFrame, groups: Sequence[str], shares: Sequence[int]) -> pl.DataFrame:
+    """`p<share>` for each group, in the histogram's unit.
+
+    `bins`: as of `facts.bins_of`. The value told is the mean of the bin in which the share is
+    reached.
+    """
+    in_order = (
+        bins.lazy()
+        .group_by([*groups, "bin"])
+        .agg(pl.col("requests").sum(), pl.col("total").sum())
+        .sort("bin")
+    )
+    told = [_percentile(share).alias(f"p{share}") for share in shares]
+    if groups:
+        return in_order.group_by(list(groups)).agg(told).collect()
+    return in_order.select(told).collect()
+
+
+def deviation(bins: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
+    """The standard deviation (`deviation`) of each group, each value taken as its bin's mean."""
+    value = pl.col("total") / pl.col("requests")
+    count = pl.col("requests").sum()
+    mean = pl.col("total").sum() / count
+    spread = (pl.col("requests") * (value - mean).pow(2)).sum() / count
+    return bins.group_by(list(groups)).agg(spread.sqrt().alias("deviation"))
+
+
+def _percentile(share: int) -> pl.Expr:
+    reached = pl.col("requests").cum_sum() >= pl.col("requests").sum() * (share / 100)
+    return (pl.col("total") / pl.col("requests")).filter(reached).first()

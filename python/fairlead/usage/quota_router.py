@@ -1,0 +1,182 @@
+"""`/api/usage/om-usage`: what the calling key and its providers have left, for people as text and for
+programs as JSON.
+
+The text tells what is *usable*: routing keeps a share of each window back, so `0% left` is where it
+stops. JSON tells what the providers themselves say, with the shares that are kept back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import orjson
+from fastapi import APIRouter, Query, Response
+from starlette.responses import JSONResponse, PlainTextResponse
+
+from fairlead import _core
+from fairlead.caller import CallerDep
+from fairlead.moment import iso, moment_of, ms_of, now_ms
+from fairlead.money import usd_of
+from fairlead.store.file import Connection
+from fairlead.store.services import Services, ServicesDep
+from fairlead.usage.facts import Narrow, sums_of
+from fairlead.usage.reports import Said, Window, merge_said
+from fairlead.usage.span import Span
+
+router = APIRouter(prefix="/api/usage", tags=["usage"])
+
+# What is kept back of each window where the snapshot says nothing else.
+CUTOFF_PERCENT: Final = 2.0
+
+_KEY = (
+    "allow_usage_command, usage_limit_enabled, daily_usage_limit_usd_micros, "
+    "weekly_usage_limit_usd_micros, connection_access_mode, allowed_connections"
+)
+
+
+@router.get("/om-usage", summary="What the calling key and its providers have left")
+async def om_usage(
+    services: ServicesDep,
+    caller: CallerDep,
+    format_: Annotated[
+        Literal["text", "json"] | None, Query(alias="format", description="`text` if left out.")
+    ] = None,
+) -> Response:
+    """For a key with `allowUsageCommand`; another is answered 403."""
+    key_id = caller.principal.id or ""
+
+    def look(con: Connection) -> tuple[Any, list[Any]]:
+        key = con.execute(f"SELECT {_KEY} FROM keys WHERE id = ?", [key_id]).fetchone()
+        connections = con.execute(
+            "SELECT id, name, provider FROM provider_connections WHERE is_active "
+            "ORDER BY priority, created_at_ms, id"
+        ).fetchall()
+        return key, connections
+
+    key, connections = await services.state.read(look)
+    if key is None or not key[0]:
+        message = "This key may not ask for its usage: set allowUsageCommand on it."
+        return _json({"allowed": False, "error": {"message": message}}, 403)
+    _, has_limits, daily_micros, weekly_micros, access_mode, allowed = key
+    at_ms = now_ms()
+    personal = None
+    if has_limits and (daily_micros is not None or weekly_micros is not None):
+        personal = await _personal(services, key_id, daily_micros, weekly_micros, at_ms)
+    said = merge_said(services.workers())
+    cutoff = await asyncio.to_thread(_cutoff_percent, services.data_dir / "snapshot.json")
+    told = [
+        _provider(row, said.get(row[0], Said()), cutoff)
+        for row in connections
+        if access_mode != "restricted" or row[0] in allowed
+    ]
+    if format_ == "json":
+        body: dict[str, Any] = {"allowed": True}
+        if personal is not None:
+            body["personal"] = personal
+        # The one that is told of first is the one with something to tell.
+        known = [one for one in told if one["quotas"]]
+        body["provider"] = known[0] if known else None
+        body["providers"] = told
+        return _json(body, 200)
+    return PlainTextResponse(_text(personal, told, at_ms), headers={"cache-control": "no-store"})
+
+
+async def _personal(
+    services: Services, key_id: str, daily: int | None, weekly: int | None, at_ms: int
+) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    for name, period, limit in (("daily", "day", daily), ("weekly", "week", weekly)):
+        starts_ms, ends_ms = _core.limit_window(period, 0, at_ms)
+        narrow = Narrow(["key_id = $key_id"], {"key_id": key_id})
+        span = Span(starts_ms, ends_ms)
+        sums = await services.usage.read(partial(sums_of, span=span, groups={}, narrow=narrow))
+        told[f"{name}SpentUsd"] = usd_of(int(sums["cost_usd_micros"].sum()))
+        told[f"{name}LimitUsd"] = None if limit is None else usd_of(limit)
+        told[f"{name}ResetAtIso"] = iso(moment_of(ends_ms))
+    return told
+
+
+def _provider(row: Any, said: Said, cutoff_percent: float) -> dict[str, Any]:
+    connection_id, name, provider = row
+    return {
+        "connectionId": connection_id,
+        "name": name,
+        "provider": provider,
+        # No provider's answers name it.
+        "plan": None,
+        "quotas": {window.name: _quota(window) for window in said.windows.values()},
+        "quotaWindowThresholds": dict.fromkeys(said.windows, cutoff_percent),
+    }
+
+
+def _quota(window: Window) -> dict[str, Any]:
+    remaining = round(min(max(window.remaining, 0.0), 1.0) * 100, 2)
+    resets_at = None if window.resets_at_ms is None else iso(moment_of(window.resets_at_ms))
+    return {
+        "used": round(100 - remaining, 2),
+        "total": 100,
+        "remaining": remaining,
+        "remainingPercentage": remaining,
+        "resetAt": resets_at,
+    }
+
+
+def _text(personal: dict[str, Any] | None, told: list[dict[str, Any]], at_ms: int) -> str:
+    lines = []
+    for name in ("daily", "weekly") if personal else ():
+        limit = personal[f"{name}LimitUsd"] if personal else None
+        if personal and limit is not None:
+            spent = personal[f"{name}SpentUsd"]
+            resets = _until(personal[f"{name}ResetAtIso"], at_ms)
+            lines.append(f"{name}: ${spent:.2f} of ${limit:.2f} spent, reset {resets}")
+    for one in told:
+        for window, quota in one["quotas"].items():
+            cutoff = one["quotaWindowThresholds"][window]
+            left = usable_percent(quota["remainingPercentage"], cutoff)
+            resets = _until(quota["resetAt"], at_ms)
+            lines.append(
+                f"{one['provider']} ({one['name']}) {window}: {left}% left, reset {resets}"
+            )
+    if not any(one["quotas"] for one in told):
+        lines.append("Unavailable")
+    return "\n".join(lines) + "\n"
+
+
+def usable_percent(remaining: float, cutoff: float) -> int:
+    """What is left above the share that routing keeps back, as a part of what there is above it:
+    0 exactly where routing stops, and only there.
+    """
+    if remaining <= cutoff:
+        return 0
+    return max(1, round((remaining - cutoff) * 100 / (100 - cutoff)))
+
+
+def _until(resets_at: str | None, at_ms: int) -> str:
+    """`in 2h 5m`, `in 3d 4h`, `in 12m`, `now` or `unknown`."""
+    if resets_at is None:
+        return "unknown"
+    minutes = -((at_ms - ms_of(datetime.fromisoformat(resets_at))) // 60_000)
+    if minutes <= 0:
+        return "now"
+    days, hours, rest = minutes // 1440, minutes // 60 % 24, minutes % 60
+    if days:
+        return f"in {days}d {hours}h"
+    return f"in {hours}h {rest}m" if hours else f"in {rest}m"
+
+
+def _cutoff_percent(snapshot: Path) -> float:
+    """What the relay goes by, from the snapshot that is in force."""
+    try:
+        told = orjson.loads(snapshot.read_bytes()).get("resilience", {}).get("quota", {})
+        return float(told.get("threshold_percent", CUTOFF_PERCENT))
+    except (OSError, ValueError, AttributeError, TypeError):
+        # Not there yet: the default is in force.
+        return CUTOFF_PERCENT
+
+
+def _json(body: dict[str, Any], status: int) -> JSONResponse:
+    return JSONResponse(body, status, headers={"cache-control": "no-store"})

@@ -1,0 +1,35 @@
+"""How far back a question goes: `1h`, `24h`, `7d` or `30d` until now."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from fastapi import Query
+
+from fairlead.moment import now_ms
+from fairlead.usage.rollup import Level
+from fairlead.usage.span import Span
+
+Range = Literal["1h", "24h", "7d", "30d"]
+RangeQuery = Annotated[Range, Query(alias="range", description="How far back, until now.")]
+
+HOUR_MS: Final = 3_600_000
+_LENGTH_MS: Final[dict[Range, int]] = {
+    "1h": HOUR_MS,
+    "24h": 24 * HOUR_MS,
+    "7d": 7 * 24 * HOUR_MS,
+    "30d": 30 * 24 * HOUR_MS,
+}
+# The level of a series over a range, so that it has tens to hundreds of points.
+SERIES: Final[dict[Range, Level]] = {"1h": "minute", "24h": "hour", "7d": "hour", "30d": "day"}
+
+
+def span_of(length: Range) -> Span:
+    """The range until now."""
+    return last_ms(_LENGTH_MS[length])
+
+
+def last_ms(length_ms: int) -> Span:
+    """So many milliseconds until now."""
+    until_ms = now_ms() + 1
+    return Span(until_ms - length_ms, until_ms)

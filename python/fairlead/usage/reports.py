@@ -1,0 +1,71 @@
+"""What live relay workers say of provider connections on the link (docs/explanation/contracts.md), as
+one word of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead.store.services import WorkerReport
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A limit of the provider's as its answers tell it: what is left (0 to 1), when it is full
+    again (UTC milliseconds). A quota, unlike a rate, closes the connection when it is used up.
+    """
+
+    name: str
+    remaining: float
+    resets_at_ms: int | None
+    is_quota: bool
+
+
+@dataclass(slots=True)
+class Said:
+    """A connection as the workers know it."""
+
+    state: str = "active"
+    cooling_ms: int = 0
+    last_error: str | None = None
+    successes: int = 0
+    failures: int = 0
+    in_flight: int = 0
+    windows: dict[str, Window] = field(default_factory=dict)
+    lockouts: dict[str, int] = field(default_factory=dict)
+    """Locked models, and until when, UTC milliseconds."""
+
+
+def merge_said(reports: Iterable[WorkerReport]) -> dict[str, Said]:
+    """By connection id: the longest rest, the least that is left of each window."""
+    merged: dict[str, Said] = {}
+    for report in reports:
+        for told in report.stats.get("connections", ()) if report.live else ():
+            _add(merged.setdefault(told["id"], Said()), told)
+    return merged
+
+
+def _add(said: Said, told: dict[str, Any]) -> None:
+    if told["state"] != "active" and (
+        said.state == "active" or told["cooling_ms"] > said.cooling_ms
+    ):
+        said.state, said.cooling_ms = told["state"], told["cooling_ms"]
+    said.last_error = said.last_error or told.get("last_error")
+    said.successes += told.get("successes", 0)
+    said.failures += told.get("failures", 0)
+    said.in_flight += told.get("in_flight", 0)
+    for quota in told.get("quota", ()):
+        window = Window(
+            quota["name"],
+            quota["remaining"],
+            quota.get("resets_at_ms"),
+            quota.get("is_quota", True),
+        )
+        known = said.windows.get(window.name)
+        if known is None or window.remaining < known.remaining:
+            said.windows[window.name] = window
+    for lockout in told.get("lockouts", ()):
+        known_ms = said.lockouts.get(lockout["model"], 0)
+        said.lockouts[lockout["model"]] = max(known_ms, lockout["until_ms"])

@@ -1,0 +1,215 @@
+"""Usage rolled up by minute, hour and day (`0003_rollups.sql`).
+
+A round of ingestion adds what its records come to, in the transaction that adds the records: one row
+for each bucket and set of dimensions, at each level. A bucket may have many such rows, and whoever
+reads sums over them, so that what comes late or piecemeal is counted like anything else. Rows of one
+bucket are merged once it is closed, or when there are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final, Literal
+
+from fairlead.moment import now_ms
+from fairlead.store.database import Database
+from fairlead.store.file import Connection
+
+Level = Literal["requests", "minute", "hour", "day"]
+RollupLevel = Literal["minute", "hour", "day"]
+
+# The length of a bucket, milliseconds. The records themselves are the finest level.
+BUCKET_MS: Final[dict[Level, int]] = {
+    "requests": 1,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+}
+ROLLUPS: Final[tuple[RollupLevel, ...]] = ("minute", "hour", "day")
+
+DIMENSIONS: Final = (
+    "key_id", "endpoint", "provider", "connection_id", "model", "upstream_model", "combo",
+    "strategy",
+)  # fmt: skip
+SUMS: Final = (
+    "requests", "let_through", "errors", "attempts", "tokens_input", "tokens_output",
+    "tokens_cached", "tokens_reasoning", "tokens_cache_write", "cost_usd_micros",
+    "cost_saved_usd_micros", "cache_hits", "cache_misses", "latency_us", "ok_latency_us", "ttft_us",
+    "ttft_requests", "generation_us", "generation_tokens", "warm_calls", "cold_calls",
+    "rewrite_calls", "uncached_calls",
+)  # fmt: skip
+MAXES: Final = ("cache_write_max", "last_ts_ms")
+
+# Bins of a histogram are so wide: the greatest of a bin is so many times its least.
+BIN_WIDTH: Final = 1.02
+
+# A closed bucket's rows are merged this long after its end, when hardly anything is late.
+MERGE_AFTER_MS: Final = 120_000
+# An open bucket's rows are merged when they are so many.
+MERGE_ABOVE_ROWS: Final = 20_000
+# One transaction merges about so many.
+MERGE_ROWS: Final = 100_000
+WRITE_DEADLINE_S: Final = 60.0
+
+_NAMES = ", ".join(DIMENSIONS)
+_SAME = " AND ".join(f"d.{name} IS NOT DISTINCT FROM f.{name}" for name in DIMENSIONS)
+
+
+def measures(alias: str = "") -> str:
+    """Every measure of a group, as SQL over rows of facts or of rollups."""
+    dot = f"{alias}." if alias else ""
+    sums = [f"sum({dot}{name})::BIGINT AS {name}" for name in SUMS]
+    maxes = [f"max({dot}{name}) AS {name}" for name in MAXES]
+    return ", ".join(sums + maxes)
+
+
+_ADD_DIMENSIONS = f"""
+INSERT INTO dimensions
+SELECT (SELECT coalesce(max(id), 0) FROM dimensions) + row_number() OVER (), {_NAMES}
+FROM (SELECT DISTINCT {_NAMES} FROM settled_facts) f
+WHERE NOT EXISTS (SELECT 1 FROM dimensions d WHERE {_SAME})
+"""
+_FACTS = f"""
+CREATE OR REPLACE TEMP TABLE settled_minutes AS
+SELECT f.ts_ms - f.ts_ms % 60000 AS bucket_ms, d.id AS dimension_id, {measures("f")}
+FROM settled_facts f JOIN dimensions d ON {_SAME} GROUP BY ALL
+"""
+_VALUES = f"""
+CREATE OR REPLACE TEMP TABLE settled_bins AS
+SELECT f.ts_ms - f.ts_ms % 60000 AS bucket_ms, d.id AS dimension_id, f.measure, f.bin,
+    count(*) AS requests, sum(f.value)::BIGINT AS total
+FROM usage_values('settled_facts') f JOIN dimensions d ON {_SAME} GROUP BY ALL
+"""
+
+
+def add_to_rollups(con: Connection) -> None:
+    """Adds the records of the registered table `settled` to every level, in the writer."""
+    con.execute("CREATE OR REPLACE TEMP TABLE settled_facts AS FROM usage_facts('settled')")
+    con.execute(_ADD_DIMENSIONS)
+    con.execute(_FACTS)
+    con.execute(_VALUES)
+    for level in ROLLUPS:
+        bucket = f"bucket_ms - bucket_ms % {BUCKET_MS[level]} AS bucket_ms, dimension_id"
+        con.execute(
+            f"INSERT INTO rollup_{level} BY NAME "
+            f"SELECT {bucket}, TRUE AS is_delta, {measures()} FROM settled_minutes GROUP BY ALL"
+        )
+        con.execute(
+            f"INSERT INTO histogram_{level} BY NAME SELECT {bucket}, TRUE AS is_delta, measure, "
+            "bin, sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total "
+            "FROM settled_bins GROUP BY ALL"
+        )
+    for table in ("settled_facts", "settled_minutes", "settled_bins"):
+        con.execute(f"DROP TABLE {table}")
+
+
+async def merge_rollups(usage: Database, at_ms: int | None = None) -> int:
+    """Merges what may be merged at this time; how many rows that made fewer. Each transaction does
+    so much only that ingest never waits long.
+    """
+    at = now_ms() if at_ms is None else at_ms
+    fewer = 0
+    for level in ROLLUPS:
+        for table, columns in (
+            (f"rollup_{level}", measures()),
+            (
+                f"histogram_{level}",
+                "measure, bin, sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total",
+            ),
+        ):
+            closed_ms = at - MERGE_AFTER_MS - BUCKET_MS[level]
+            dirty = await usage.read(partial(_dirty_buckets, table=table, closed_ms=closed_ms))
+            for buckets in _rounds(dirty):
+                work = partial(_merge, table=table, columns=columns, buckets=buckets)
+                fewer += await usage.write(work, deadline_s=WRITE_DEADLINE_S)
+    return fewer
+
+
+def _dirty_buckets(con: Connection, table: str, closed_ms: int) -> list[tuple[int, int]]:
+    """Buckets to merge, oldest first, and how many rows are new in each."""
+    return con.execute(
+        f"SELECT bucket_ms, count(*) FROM {table} WHERE is_delta GROUP BY bucket_ms "
+        "HAVING bucket_ms <= ? OR count(*) > ? ORDER BY bucket_ms",
+        [closed_ms, MERGE_ABOVE_ROWS],
+    ).fetchall()
+
+
+def _rounds(dirty: list[tuple[int, int]]) -> Iterator[list[int]]:
+    """Buckets for one transaction each: few rows, or one bucket however many it has."""
+    buckets: list[int] = []
+    rows = 0
+    for bucket_ms, count in dirty:
+        if buckets and rows + count > MERGE_ROWS:
+            yield buckets
+            buckets, rows = [], 0
+        buckets.append(bucket_ms)
+        rows += count
+    if buckets:
+        yield buckets
+
+
+def _merge(con: Connection, table: str, columns: str, buckets: list[int]) -> int:
+    # Buckets of one round are near to each other, so the range leaves most of the table unread.
+    chosen = f"FROM {table} WHERE bucket_ms BETWEEN ? AND ? AND bucket_ms IN (SELECT unnest(?))"
+    bound = [buckets[0], buckets[-1], buckets]
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE merged AS "
+        f"SELECT bucket_ms, dimension_id, FALSE AS is_delta, {columns} {chosen} GROUP BY ALL",
+        bound,
+    )
+    before = con.execute(f"DELETE {chosen}", bound).fetchone()
+    after = con.execute(f"INSERT INTO {table} BY NAME FROM merged ORDER BY bucket_ms").fetchone()
+    con.execute("DROP TABLE merged")
+    return int(before[0]) - int(after[0]) if before and after else 0
+
+
+async def delete_rollups_before(usage: Database, level: RollupLevel, kept_from_ms: int) -> int:
+    """Deletes a level's buckets that end before this time, oldest first, a day in one transaction;
+    how many rows there were.
+    """
+    from_ms = kept_from_ms - kept_from_ms % BUCKET_MS[level]
+
+    def oldest(con: Connection) -> int | None:
+        row = con.execute(f"SELECT min(bucket_ms) FROM rollup_{level}").fetchone()
+        return None if row is None or row[0] is None else int(row[0])
+
+    deleted = 0
+    while (start_ms := await usage.read(oldest)) is not None and start_ms < from_ms:
+        until_ms = min(from_ms, start_ms - start_ms % BUCKET_MS["day"] + BUCKET_MS["day"])
+        work = partial(_delete_before, level=level, until_ms=until_ms)
+        deleted += await usage.write(work, deadline_s=WRITE_DEADLINE_S)
+    return deleted
+
+
+def _delete_before(con: Connection, level: RollupLevel, until_ms: int) -> int:
+    deleted = 0
+    for table in (f"rollup_{level}", f"histogram_{level}"):
+        row = con.execute(f"DELETE FROM {table} WHERE bucket_ms < ?", [until_ms]).fetchone()
+        deleted += int(row[0]) if row else 0
+    keep_from(con, level, until_ms)
+    return deleted
+
+
+async def forget_dimensions(usage: Database) -> None:
+    """Deletes dimensions that no rollup has any more."""
+    await usage.write(
+        lambda con: con.execute(
+            "DELETE FROM dimensions WHERE id NOT IN (SELECT dimension_id FROM rollup_day "
+            "UNION ALL SELECT dimension_id FROM rollup_hour "
+            "UNION ALL SELECT dimension_id FROM rollup_minute)"
+        ).fetchall(),
+        deadline_s=WRITE_DEADLINE_S,
+    )
+
+
+def keep_from(con: Connection, level: Level, from_ms: int) -> None:
+    """Notes that a level is whole from this time on only, in the writer."""
+    con.execute(
+        "UPDATE kept SET from_ms = ? WHERE level = ? AND from_ms < ?", [from_ms, level, from_ms]
+    )
+
+
+def read_kept(con: Connection) -> dict[Level, int]:
+    """From when on each level is whole, UTC milliseconds."""
+    return dict(con.execute("SELECT level, from_ms FROM kept").fetchall())

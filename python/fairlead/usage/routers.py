@@ -1,0 +1,14 @@
+"""The routers of usage. Paths with a name in them come after those that are spelled out."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from fairlead.usage.live_router import router as live
+from fairlead.usage.metrics_router import router as metrics
+from fairlead.usage.number_router import router as numbers
+from fairlead.usage.quota_router import router as quota
+from fairlead.usage.router import router as usage
+from fairlead.usage.token_limits.router import router as token_limits
+
+ROUTERS: tuple[APIRouter, ...] = (usage, token_limits, quota, live, metrics, numbers)

@@ -1,0 +1,78 @@
+"""A span of time, cut into what each level of usage answers: whole days from the days, what is left
+at its ends from hours, minutes and the records themselves. So a sum over any span is exact and looks
+at few rows.
+
+Finer levels are kept for a shorter time. Where one is gone, the span is taken to whole buckets of the
+finest that is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead.usage.rollup import BUCKET_MS, Level
+
+COARSEST_FIRST: Final[tuple[Level, ...]] = ("day", "hour", "minute", "requests")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From `from_ms` until before `until_ms`, UTC milliseconds."""
+
+    from_ms: int
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a span, of whole buckets of its level."""
+
+    level: Level
+    from_ms: int
+    until_ms: int
+
+
+def cut(span: Span, kept: dict[Level, int], coarsest: Level = "day") -> list[Part]:
+    """The parts of a span in order of time. `kept`: from when on each level is whole; `coarsest`: no
+    bucket longer than this level's. What is older than every level kept is left out.
+    """
+    levels = COARSEST_FIRST[COARSEST_FIRST.index(coarsest) :]
+    from_ms = max(span.from_ms, min(kept[level] for level in levels))
+    parts = _cut(from_ms, span.until_ms, levels, kept)
+    if parts is None:
+        # The oldest of what is left begins inside a bucket of the level that has it.
+        oldest = min(_up(max(from_ms, kept[level]), BUCKET_MS[level]) for level in levels)
+        parts = _cut(oldest, span.until_ms, levels, kept)
+    return parts or []
+
+
+def _cut(
+    from_ms: int, until_ms: int, levels: tuple[Level, ...], kept: dict[Level, int]
+) -> list[Part] | None:
+    """None when no level has it."""
+    if from_ms >= until_ms:
+        return []
+    if not levels:
+        return None
+    level, finer = levels[0], levels[1:]
+    size = BUCKET_MS[level]
+    first, last = _up(from_ms, size), until_ms - until_ms % size
+    if first >= last or kept[level] > first:
+        parts = _cut(from_ms, until_ms, finer, kept)
+        if parts is not None:
+            return parts
+        first, last = from_ms - from_ms % size, _up(until_ms, size)
+        return [Part(level, first, last)] if kept[level] <= first else None
+    before = _cut(from_ms, first, finer, kept)
+    after = _cut(last, until_ms, finer, kept)
+    if before is None:
+        # A level that is whole from `first` on only has nothing before it.
+        before, first = [], first - size if kept[level] <= first - size else first
+    if after is None:
+        after, last = [], last + size
+    return [*before, Part(level, first, last), *after]
+
+
+def _up(ms: int, size: int) -> int:
+    return -(-ms // size) * size

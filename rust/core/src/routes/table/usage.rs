@@ -1,0 +1,29 @@
+//! The numbers: usage, prices, metrics.
+
+use crate::policy::OWN_USAGE;
+use crate::routes::doors::{management, public, NO_BODY, RECORD};
+use crate::routes::{Answer, Route, Surface, Tier, ON_THIS_MACHINE};
+
+pub(super) static ROUTES: &[Route] = &[
+    Route {
+        endpoint: ON_THIS_MACHINE,
+        ..public("GET", "/metrics", Answer::Control, NO_BODY, "Metrics in Prometheus' text format.")
+    },
+    // A key asks about itself.
+    Route {
+        tier: Tier::Key,
+        surface: Surface::Quota,
+        endpoint: OWN_USAGE,
+        ..management("GET", "/api/usage/om-usage", NO_BODY, "What the calling key and its providers have left.")
+    },
+    management("GET", "/api/usage/model-latency-stats", NO_BODY, "Latencies of each provider's models."),
+    management("GET", "/api/usage/cache-health", NO_BODY, "How well the providers' prompt caches are used."),
+    management("GET", "/api/usage/{id}", NO_BODY, "Usage of one provider connection."),
+    management("GET", "/api/sessions", NO_BODY, "Sessions of the last minutes."),
+    management("GET", "/api/rate-limits", NO_BODY, "What limits each connection and key."),
+    management("GET", "/api/combos/metrics", NO_BODY, "Combos and their targets, compared."),
+    management("GET", "/api/pricing", NO_BODY, "Prices of models, and which of them the operator set."),
+    management("PUT", "/api/pricing", RECORD, "Set prices of models."),
+    management("PATCH", "/api/pricing", RECORD, "Set prices of models, leaving the others."),
+    management("DELETE", "/api/pricing", NO_BODY, "Take prices back that the operator set."),
+];

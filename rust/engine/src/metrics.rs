@@ -1,0 +1,366 @@
+//! What this worker counts for `GET /metrics`: fixed arrays of atomics, so that counting takes no lock and no memory. Control
+//! gets them with each poll of the link and adds the workers up (`python/fairlead/usage/metrics.py` says what each means).
+//!
+//! Labels are bounded: endpoints, statuses, outcomes and kinds of error are closed lists, and providers beyond the first
+//! [`MAX_PROVIDERS`] count as `other`.
+
+use arc_swap::ArcSwap;
+use fairlead_core::error::Kind;
+use fairlead_core::record::{Cache, CacheKind, Cached, Outcome};
+use fairlead_core::usage::Usage;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+const MAX_PROVIDERS: usize = 256;
+const OTHER: &str = "other";
+
+/// Categories of the route table; what is not among them counts as the last.
+const ENDPOINTS: [&str; 20] = [
+    "chat",
+    "models",
+    "embeddings",
+    "images",
+    "audio",
+    "video",
+    "music",
+    "rerank",
+    "moderations",
+    "ocr",
+    "search",
+    "web-fetch",
+    "files",
+    "batches",
+    "agents",
+    "responses",
+    "management",
+    "scraping",
+    "public",
+    OTHER,
+];
+const STATUSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+const OUTCOMES: [&str; 6] = ["completed", "upstream_failed", "client_gone", "refused", "shed", "drained"];
+const TOKENS: [&str; 5] = ["input", "output", "cached", "reasoning", "cache_write"];
+const CACHES: [&str; 4] = ["hit_exact", "hit_vector", "miss", "bypass"];
+/// Upper bounds, milliseconds; the last bucket has none.
+const BOUNDS_MS: [u64; 15] =
+    [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000];
+const BOUNDS_S: [&str; 16] =
+    ["0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "120", "300", "+Inf"];
+
+/// A sample as the link carries it: family, pairs of label and value, number.
+pub type Sample = (&'static str, Vec<(&'static str, String)>, f64);
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    http: [[Counter; STATUSES.len()]; ENDPOINTS.len()],
+    requests: [[Counter; OUTCOMES.len()]; ENDPOINTS.len()],
+    durations: [Histogram; ENDPOINTS.len()],
+    errors: Errors,
+    caches: [Counter; CACHES.len()],
+    cost_saved: Counter,
+    attempts: Counter,
+    providers: ArcSwap<HashMap<Box<str>, Arc<Provider>>>,
+}
+
+/// What one provider did.
+#[derive(Debug, Default)]
+struct Provider {
+    outcomes: [Counter; OUTCOMES.len()],
+    tokens: [Counter; TOKENS.len()],
+    cost_usd_micros: Counter,
+    durations: Histogram,
+    first_bytes: Histogram,
+}
+
+#[derive(Debug)]
+struct Errors([Counter; Kind::ALL.len()]);
+
+impl Default for Errors {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Counter::default()))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counter(AtomicU64);
+
+impl Counter {
+    fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Histogram {
+    buckets: [Counter; BOUNDS_S.len()],
+    sum_us: Counter,
+}
+
+impl Histogram {
+    fn observe(&self, took: Duration) {
+        let ms = took.as_micros().div_ceil(1_000) as u64;
+        self.buckets[BOUNDS_MS.partition_point(|&bound| bound < ms)].add(1);
+        self.sum_us.add(took.as_micros() as u64);
+    }
+
+    fn tell(&self, names: [&'static str; 3], labels: &[(&'static str, &str)], out: &mut Vec<Sample>) {
+        let counts: Vec<u64> = self.buckets.iter().map(Counter::get).collect();
+        if counts.iter().all(|&count| count == 0) {
+            return;
+        }
+        let owned = || labels.iter().map(|&(name, value)| (name, value.to_owned())).collect::<Vec<_>>();
+        let mut reached = 0;
+        for (count, bound) in counts.iter().zip(BOUNDS_S) {
+            reached += count;
+            let mut labels = owned();
+            labels.push(("le", bound.to_owned()));
+            out.push((names[0], labels, reached as f64));
+        }
+        out.push((names[1], owned(), self.sum_us.get() as f64 / 1e6));
+        out.push((names[2], owned(), reached as f64));
+    }
+}
+
+/// A settled request, as far as it is counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Settled<'a> {
+    pub endpoint: &'a str,
+    pub status: u16,
+    pub outcome: Outcome,
+    pub error: Option<Kind>,
+    pub provider: Option<&'a str>,
+    pub usage: Usage,
+    pub cost_usd_micros: u64,
+    pub cached: Cached,
+    pub attempts: u32,
+    pub took: Duration,
+    pub first_byte: Option<Duration>,
+}
+
+impl Metrics {
+    /// An answer with this status was given, by whichever part of the gateway.
+    pub fn answered(&self, endpoint: &str, status: u16) {
+        let class = usize::from(status / 100).clamp(1, STATUSES.len()) - 1;
+        self.http[place(&ENDPOINTS, endpoint)][class].add(1);
+    }
+
+    pub fn settled(&self, request: &Settled<'_>) {
+        self.answered(request.endpoint, request.status);
+        let endpoint = place(&ENDPOINTS, request.endpoint);
+        let outcome = request.outcome as usize;
+        self.requests[endpoint][outcome].add(1);
+        self.durations[endpoint].observe(request.took);
+        if let Some(kind) = request.error {
+            if let Some(at) = Kind::ALL.iter().position(|one| *one == kind) {
+                self.errors.0[at].add(1);
+            }
+        }
+        self.attempts.add(request.attempts.into());
+        self.note_cache(request.cached);
+        let Some(provider) = request.provider else { return };
+        self.with_provider(provider, |told| {
+            told.outcomes[outcome].add(1);
+            told.durations.observe(request.took);
+            if let Some(first) = request.first_byte {
+                told.first_bytes.observe(first);
+            }
+            let usage = request.usage;
+            let counts = [usage.input, usage.output, usage.cached, usage.reasoning, usage.cache_write];
+            for (counter, count) in told.tokens.iter().zip(counts) {
+                counter.add(count);
+            }
+            told.cost_usd_micros.add(request.cost_usd_micros);
+        });
+    }
+
+    fn note_cache(&self, cached: Cached) {
+        let at = match (cached.cache, cached.kind) {
+            (Some(Cache::Hit), Some(CacheKind::Vector)) => 1,
+            (Some(Cache::Hit), _) => 0,
+            (Some(Cache::Miss), _) => 2,
+            (Some(Cache::Bypass), _) => 3,
+            (None, _) => return,
+        };
+        self.caches[at].add(1);
+        self.cost_saved.add(cached.cost_saved_usd_micros.unwrap_or(0));
+    }
+
+    /// A provider is written down at its first request; from then on it is found without a lock.
+    fn with_provider(&self, name: &str, count: impl FnOnce(&Provider)) {
+        if let Some(known) = self.providers.load().get(name) {
+            return count(known);
+        }
+        self.providers.rcu(|known| {
+            let mut known = HashMap::clone(known);
+            let name = if known.len() < MAX_PROVIDERS { name } else { OTHER };
+            known.entry(name.into()).or_default();
+            known
+        });
+        let known = self.providers.load();
+        if let Some(provider) = known.get(name).or_else(|| known.get(OTHER)) {
+            count(provider);
+        }
+    }
+
+    /// Everything that is not zero.
+    pub fn tell(&self) -> Vec<Sample> {
+        let mut out = Vec::new();
+        for (at, endpoint) in ENDPOINTS.into_iter().enumerate() {
+            counts(
+                "fairlead_http_requests_total",
+                ("endpoint", endpoint),
+                "status",
+                &STATUSES,
+                &self.http[at],
+                &mut out,
+            );
+            let requests = &self.requests[at];
+            counts("fairlead_requests_total", ("endpoint", endpoint), "outcome", &OUTCOMES, requests, &mut out);
+            let names = [
+                "fairlead_request_duration_seconds_bucket",
+                "fairlead_request_duration_seconds_sum",
+                "fairlead_request_duration_seconds_count",
+            ];
+            self.durations[at].tell(names, &[("endpoint", endpoint)], &mut out);
+        }
+        for (kind, counter) in Kind::ALL.iter().zip(&self.errors.0) {
+            push("fairlead_errors_total", &[("kind", kind.code())], counter.get(), &mut out);
+        }
+        for (result, counter) in CACHES.into_iter().zip(&self.caches) {
+            push("fairlead_cache_requests_total", &[("result", result)], counter.get(), &mut out);
+        }
+        push("fairlead_cost_saved_usd_micros_total", &[], self.cost_saved.get(), &mut out);
+        push("fairlead_upstream_attempts_total", &[], self.attempts.get(), &mut out);
+        for (name, provider) in self.providers.load().iter() {
+            provider.tell(name, &mut out);
+        }
+        out
+    }
+}
+
+impl Provider {
+    fn tell(&self, name: &str, out: &mut Vec<Sample>) {
+        let own = ("provider", name);
+        counts("fairlead_provider_requests_total", own, "outcome", &OUTCOMES, &self.outcomes, out);
+        counts("fairlead_tokens_total", own, "kind", &TOKENS, &self.tokens, out);
+        push("fairlead_cost_usd_micros_total", &[own], self.cost_usd_micros.get(), out);
+        let names = [
+            "fairlead_provider_duration_seconds_bucket",
+            "fairlead_provider_duration_seconds_sum",
+            "fairlead_provider_duration_seconds_count",
+        ];
+        self.durations.tell(names, &[own], out);
+        let names = [
+            "fairlead_provider_first_byte_seconds_bucket",
+            "fairlead_provider_first_byte_seconds_sum",
+            "fairlead_provider_first_byte_seconds_count",
+        ];
+        self.first_bytes.tell(names, &[own], out);
+    }
+}
+
+fn place(list: &[&str], name: &str) -> usize {
+    list.iter().position(|one| *one == name).unwrap_or(list.len() - 1)
+}
+
+fn push(family: &'static str, labels: &[(&'static str, &str)], value: u64, out: &mut Vec<Sample>) {
+    if value > 0 {
+        let labels = labels.iter().map(|&(name, value)| (name, value.to_owned())).collect();
+        out.push((family, labels, value as f64));
+    }
+}
+
+fn counts(
+    family: &'static str,
+    own: (&'static str, &str),
+    label: &'static str,
+    values: &[&str],
+    counters: &[Counter],
+    out: &mut Vec<Sample>,
+) {
+    for (value, counter) in values.iter().zip(counters) {
+        push(family, &[own, (label, value)], counter.get(), out);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp, reason = "they are counts")]
+mod tests {
+    use super::*;
+
+    fn settled(provider: &str) -> Settled<'_> {
+        Settled {
+            endpoint: "chat",
+            status: 200,
+            outcome: Outcome::Completed,
+            error: None,
+            provider: Some(provider),
+            usage: Usage { input: 7, ..Usage::default() },
+            cost_usd_micros: 3,
+            cached: Cached { cache: Some(Cache::Miss), ..Cached::default() },
+            attempts: 1,
+            took: Duration::from_millis(6),
+            first_byte: None,
+        }
+    }
+
+    fn value(samples: &[Sample], family: &str, wanted: &[(&str, &str)]) -> f64 {
+        samples
+            .iter()
+            .filter(|(name, labels, _)| {
+                *name == family && wanted.iter().all(|(l, v)| labels.iter().any(|(a, b)| a == l && b == v))
+            })
+            .map(|(_, _, value)| value)
+            .sum()
+    }
+
+    #[test]
+    fn a_settled_request_counts_once_in_each_family() {
+        let metrics = Metrics::default();
+        metrics.settled(&settled("lab"));
+        metrics.settled(&Settled {
+            outcome: Outcome::Refused,
+            status: 429,
+            error: Some(Kind::RateLimited),
+            ..settled("lab")
+        });
+        let told = metrics.tell();
+        assert_eq!(value(&told, "fairlead_requests_total", &[("outcome", "completed")]), 1.0);
+        assert_eq!(value(&told, "fairlead_http_requests_total", &[("status", "4xx")]), 1.0);
+        assert_eq!(value(&told, "fairlead_errors_total", &[("kind", "rate_limited")]), 1.0);
+        assert_eq!(value(&told, "fairlead_tokens_total", &[("provider", "lab"), ("kind", "input")]), 14.0);
+        assert_eq!(value(&told, "fairlead_cache_requests_total", &[("result", "miss")]), 2.0);
+    }
+
+    #[test]
+    fn buckets_are_cumulative_and_a_bound_is_inside_its_bucket() {
+        let histogram = Histogram::default();
+        for ms in [5, 6, 10, 400_000] {
+            histogram.observe(Duration::from_millis(ms));
+        }
+        let mut told = Vec::new();
+        histogram.tell(["b", "s", "c"], &[], &mut told);
+        let reached = |bound: &str| value(&told, "b", &[("le", bound)]);
+        assert_eq!((reached("0.005"), reached("0.01"), reached("300"), reached("+Inf")), (1.0, 3.0, 3.0, 4.0));
+        assert_eq!(value(&told, "c", &[]), 4.0);
+    }
+
+    #[test]
+    fn providers_are_bounded() {
+        let metrics = Metrics::default();
+        for number in 0..MAX_PROVIDERS + 50 {
+            metrics.settled(&settled(&format!("p{number}")));
+        }
+        let told = metrics.tell();
+        assert_eq!(metrics.providers.load().len(), MAX_PROVIDERS + 1);
+        assert_eq!(value(&told, "fairlead_provider_requests_total", &[("provider", OTHER)]), 50.0);
+        assert_eq!(value(&told, "fairlead_provider_requests_total", &[]), (MAX_PROVIDERS + 50) as f64);
+    }
+}

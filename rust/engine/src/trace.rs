@@ -1,0 +1,203 @@
+//! A request's place in a trace (W3C Trace Context, level 1).
+//!
+//! Without tracing, `traceparent` and `tracestate` go to the provider as they came. With it, the gateway is a step of its own: the
+//! provider gets the caller's trace with the gateway's span as its parent, and the record keeps what control needs to export
+//! the span. Nothing is exported from here.
+
+use fairlead_core::secret::{hex, random};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+use std::future::Future;
+use std::sync::Arc;
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+/// What may be passed on of a `tracestate` (section 3.3.1.5).
+const MAX_STATE_BYTES: usize = 512;
+
+tokio::task_local! {
+    /// The trace of the request that the running task works for.
+    static CURRENT: Option<Arc<Trace>>;
+}
+
+/// Which requests without a decision of their caller's are traced, and whether a caller's decision counts.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Sampling {
+    /// 0 to 1: the share of traces that begin here.
+    pub ratio: f64,
+    /// A caller's decision stands.
+    pub parent_based: bool,
+}
+
+/// See the module's page.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Trace {
+    pub trace_id: String,
+    /// The gateway's own span; absent where none is recorded.
+    pub span_id: Option<String>,
+    pub parent_span_id: Option<String>,
+    traceparent: HeaderValue,
+    tracestate: Option<HeaderValue>,
+}
+
+impl Trace {
+    /// From the caller's headers. `None`: there is nothing to pass on and nothing to record.
+    pub fn begin(sent: Option<&[u8]>, state: Option<&[u8]>, sampling: Option<Sampling>) -> Option<Arc<Self>> {
+        let parent = sent.and_then(parse);
+        let tracestate = parent
+            .and(state)
+            .filter(|state| state.len() <= MAX_STATE_BYTES)
+            .and_then(|state| HeaderValue::from_bytes(state).ok());
+        let Some(sampling) = sampling else {
+            let parent = parent?;
+            let traceparent = HeaderValue::from_bytes(sent?).ok()?;
+            let parent_span_id = Some(parent.span_id.to_owned());
+            let trace_id = parent.trace_id.to_owned();
+            return Some(Arc::new(Self { trace_id, span_id: None, parent_span_id, traceparent, tracestate }));
+        };
+        let trace_id = match &parent {
+            Some(parent) => parent.trace_id.to_owned(),
+            None => hex(&random::<16>().ok()?),
+        };
+        let own = hex(&random::<8>().ok()?);
+        let is_sampled = match &parent {
+            Some(parent) if sampling.parent_based => parent.is_sampled,
+            _ => is_within(&trace_id, sampling.ratio),
+        };
+        let flags = if is_sampled { "01" } else { "00" };
+        Some(Arc::new(Self {
+            traceparent: HeaderValue::try_from(format!("00-{trace_id}-{own}-{flags}")).ok()?,
+            trace_id,
+            span_id: is_sampled.then_some(own),
+            parent_span_id: parent.map(|parent| parent.span_id.to_owned()),
+            tracestate,
+        }))
+    }
+}
+
+/// Runs a request's work so that [`pass_on`] finds its trace.
+pub fn within<F: Future>(trace: Option<Arc<Trace>>, work: F) -> impl Future<Output = F::Output> {
+    CURRENT.scope(trace, work)
+}
+
+/// The trace of the running task, for a task that it starts.
+pub fn current() -> Option<Arc<Trace>> {
+    CURRENT.try_with(Option::clone).ok().flatten()
+}
+
+/// Puts the running task's place in its trace into the head of a call.
+pub fn pass_on(headers: &mut HeaderMap) {
+    // Outside of a request's work there is no trace.
+    let _found = CURRENT.try_with(|trace| {
+        if let Some(trace) = trace {
+            headers.insert(TRACEPARENT, trace.traceparent.clone());
+            if let Some(state) = &trace.tracestate {
+                headers.insert(TRACESTATE, state.clone());
+            }
+        }
+    });
+}
+
+#[derive(Clone, Copy)]
+struct Parent<'a> {
+    trace_id: &'a str,
+    span_id: &'a str,
+    is_sampled: bool,
+}
+
+/// Version 00 exactly, and of later versions what they share with it (section 2.2.4).
+fn parse(sent: &[u8]) -> Option<Parent<'_>> {
+    let text = std::str::from_utf8(sent).ok()?;
+    let mut fields = text.split('-');
+    let (version, trace_id, span_id, flags) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+    let is_fine = is_hex(version, 2)
+        && version != "ff"
+        && (version != "00" || fields.next().is_none())
+        && is_hex(trace_id, 32)
+        && is_hex(span_id, 16)
+        && is_hex(flags, 2)
+        && [trace_id, span_id].iter().all(|id| id.bytes().any(|digit| digit != b'0'));
+    let is_sampled = u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1);
+    is_fine.then_some(Parent { trace_id, span_id, is_sampled })
+}
+
+fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// By the low 64 bits of the id, as OpenTelemetry's `traceidratio` decides, so that every step decides alike.
+fn is_within(trace_id: &str, ratio: f64) -> bool {
+    let low = trace_id.get(16..).and_then(|low| u64::from_str_radix(low, 16).ok()).unwrap_or(u64::MAX);
+    (low as f64) < ratio * (u64::MAX as f64) || ratio >= 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENT: &[u8] = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const ALL: Sampling = Sampling { ratio: 1.0, parent_based: true };
+
+    #[tokio::test]
+    async fn without_tracing_both_headers_pass_as_they_came() {
+        let trace = Trace::begin(Some(SENT), Some(b"a=1,b=2"), None);
+        let headers = within(trace, async {
+            let mut headers = HeaderMap::new();
+            pass_on(&mut headers);
+            headers
+        });
+        let headers = headers.await;
+        assert_eq!((headers["traceparent"].as_bytes(), headers["tracestate"].as_bytes()), (SENT, &b"a=1,b=2"[..]));
+        assert_eq!(Trace::begin(None, Some(b"a=1"), None), None);
+    }
+
+    #[test]
+    fn with_tracing_the_gateway_is_a_step_of_the_callers_trace() {
+        let trace = Trace::begin(Some(SENT), Some(b"a=1"), Some(ALL)).expect("a trace");
+        assert_eq!(trace.trace_id, "0af7651916cd43dd8448eb211c80319c");
+        assert_eq!(trace.parent_span_id.as_deref(), Some("b7ad6b7169203331"));
+        let own = trace.span_id.as_deref().expect("sampled");
+        assert_ne!(own, "b7ad6b7169203331");
+        assert_eq!(trace.traceparent, format!("00-{}-{own}-01", trace.trace_id));
+        assert_eq!(trace.tracestate, Some(HeaderValue::from_static("a=1")));
+    }
+
+    #[test]
+    fn a_caller_that_does_not_sample_is_heard_only_where_its_decision_counts() {
+        let sent = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+        let trace = Trace::begin(Some(sent), None, Some(ALL)).expect("a trace");
+        assert_eq!((trace.span_id.as_deref(), trace.traceparent.as_bytes().last()), (None, Some(&b'0')));
+        let own = Trace::begin(Some(sent), None, Some(Sampling { parent_based: false, ..ALL })).expect("a trace");
+        assert!(own.span_id.is_some());
+        let none = Trace::begin(None, None, Some(Sampling { ratio: 0.0, ..ALL })).expect("a trace");
+        assert!(none.span_id.is_none());
+    }
+
+    #[test]
+    fn what_is_no_traceparent_begins_no_trace() {
+        for sent in [
+            "",
+            "00",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more",
+            "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0\u{e9}",
+        ] {
+            assert_eq!(Trace::begin(Some(sent.as_bytes()), None, None), None, "{sent}");
+        }
+        assert!(
+            Trace::begin(Some(b"01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more"), None, None).is_some()
+        );
+    }
+
+    #[test]
+    fn a_share_of_the_traces_is_a_share_of_the_ids() {
+        let sampling = Sampling { ratio: 0.25, parent_based: true };
+        let kept = (0..4000).filter(|_| Trace::begin(None, None, Some(sampling)).is_some_and(|t| t.span_id.is_some()));
+        let kept = kept.count();
+        assert!((800..1200).contains(&kept), "{kept}");
+    }
+}
