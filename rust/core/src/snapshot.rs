@@ -3,6 +3,7 @@
 
 use crate::limit::Limit;
 use crate::price::Price;
+use crate::resilience::Resilience;
 use crate::schedule::Schedule;
 use crate::secret::SecretHash;
 use crate::strategy::Combo;
@@ -152,6 +153,24 @@ pub struct Connection {
     pub priority: u32,
     #[serde(default)]
     pub timeouts: Timeouts,
+    /// Tells one state of its record from the next: what workers say of it is said of this one.
+    #[serde(default)]
+    pub revision: u64,
+    /// What was seen of it that outlives a worker.
+    #[serde(default)]
+    pub held: Option<Held>,
+}
+
+/// A state that only an operator, a new credential or its own end lifts.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Held {
+    /// `terminal` or `quota-exhausted`.
+    pub state: String,
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// UTC; absent for what does not end by itself.
+    #[serde(default)]
+    pub until_ms: Option<u64>,
 }
 
 fn yes() -> bool {
@@ -242,6 +261,8 @@ struct Document {
     version: u64,
     #[serde(default)]
     settings: Settings,
+    #[serde(default)]
+    resilience: Resilience,
     #[serde(default, deserialize_with = "optional_hash")]
     local_token_hash: Option<SecretHash>,
     #[serde(default)]
@@ -267,6 +288,7 @@ struct Document {
 pub struct Snapshot {
     pub version: u64,
     pub settings: Settings,
+    pub resilience: Arc<Resilience>,
     pub local_token_hash: Option<SecretHash>,
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
@@ -300,6 +322,7 @@ impl Snapshot {
         Ok(Self {
             model_index,
             version: document.version,
+            resilience: Arc::new(document.resilience),
             settings: document.settings,
             local_token_hash: document.local_token_hash,
             connections,
