@@ -61,6 +61,20 @@ impl Terminal {
         }
     }
 
+    /// What a provider's error says outright. `code` and `message` are its own.
+    pub fn told(code: &str, message: &str) -> Option<Self> {
+        match code {
+            "insufficient_quota" | "billing_not_active" | "billing_hard_limit_reached" | "credits_exhausted"
+            | "insufficient_balance" | "insufficient_credits" => Some(Self::CreditsExhausted),
+            "account_deactivated" | "account_disabled" | "account_suspended" | "organization_suspended"
+            | "access_terminated" => Some(Self::Banned),
+            "api_key_expired" | "token_expired" => Some(Self::Expired),
+            // Anthropic tells it with the status and code of a malformed request.
+            _ if message.contains("credit balance is too low") => Some(Self::CreditsExhausted),
+            _ => None,
+        }
+    }
+
     pub fn named(name: &str) -> Option<Self> {
         [Self::Banned, Self::Expired, Self::CreditsExhausted].into_iter().find(|one| one.name() == name)
     }
@@ -159,14 +173,14 @@ impl Health {
 
     /// The provider has refused the credential in an attempt that began at `started_ms`. Often enough in a row, each attempt begun
     /// after the last refusal was told, ends the connection.
-    pub fn refuse(&mut self, started_ms: u64, terminal_after: u32, now_ms: u64) {
+    pub fn refuse(&mut self, reason: Terminal, started_ms: u64, terminal_after: u32, now_ms: u64) {
         if self.refusals > 0 && started_ms < self.refused_at_ms {
             return;
         }
         self.refusals = self.refusals.saturating_add(1);
         self.refused_at_ms = now_ms;
         if terminal_after > 0 && self.refusals >= terminal_after {
-            self.end(Terminal::Expired);
+            self.end(reason);
         }
     }
 
@@ -351,17 +365,34 @@ mod tests {
     fn refusals_in_a_row_end_it_and_those_of_one_moment_count_once() {
         let mut health = Health::default();
         for _ in 0..10 {
-            health.refuse(1, 3, 100);
+            health.refuse(Terminal::Expired, 1, 3, 100);
         }
         assert_eq!(health.terminal(), None);
-        health.refuse(101, 3, 200);
+        health.refuse(Terminal::Expired, 101, 3, 200);
         health.succeed(150);
-        health.refuse(201, 3, 300);
-        health.refuse(301, 3, 400);
+        health.refuse(Terminal::Expired, 201, 3, 300);
+        health.refuse(Terminal::Expired, 301, 3, 400);
         assert_eq!(health.terminal(), None, "a success begins the count anew");
-        health.refuse(401, 3, 500);
+        health.refuse(Terminal::Expired, 401, 3, 500);
         assert_eq!(health.terminal(), Some(Terminal::Expired));
         assert_eq!(health.begin(501), Begin::Closed(None));
+    }
+
+    #[test]
+    fn what_a_provider_says_outright_ends_it() {
+        for (code, message, expected) in [
+            ("insufficient_quota", "", Some(Terminal::CreditsExhausted)),
+            ("account_deactivated", "", Some(Terminal::Banned)),
+            ("token_expired", "", Some(Terminal::Expired)),
+            ("", "Your credit balance is too low to access the API.", Some(Terminal::CreditsExhausted)),
+            ("rate_limit_exceeded", "quota", None),
+            ("", "", None),
+        ] {
+            assert_eq!(Terminal::told(code, message), expected, "{code} {message}");
+        }
+        for one in [Terminal::Banned, Terminal::Expired, Terminal::CreditsExhausted] {
+            assert_eq!(Terminal::named(one.name()), Some(one));
+        }
     }
 
     #[derive(Debug, Clone)]

@@ -258,8 +258,8 @@ async fn work(
                 Err(failed) => failed,
             }
         };
+        target.hold_against(choice.upstream_model(at), &failed);
         if failed.blames_connection {
-            blame(target, failed.error.kind, failed.hint_ms);
             failover::remember(shared, choice, at, &settlement, false);
         }
         let may_go_on = failover::may_go_on(choice, &failed) && !exchange.is_headed();
@@ -310,23 +310,12 @@ fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
 
 /// A target has served an attempt that took so long; `sample` is what counts as its latency.
 pub fn served(target: &Target, took: Duration, sample: Duration) {
-    let started_ms = clock::monotonic_ms().saturating_sub(took.as_millis() as u64);
-    target.hot.cooldown.lock().succeed(started_ms);
-    *target.hot.last_error.lock() = None;
-    target.hot.successes.fetch_add(1, Ordering::Relaxed);
-    target.hot.load.observe(true);
-    target.hot.observe_latency(sample.as_micros() as u64);
+    target.served(took, sample);
 }
 
 /// The gateway's own end blames nobody.
 pub fn blame(target: &Target, kind: Kind, hint_ms: Option<u64>) {
-    if kind == Kind::Draining {
-        return;
-    }
-    target.hot.cooldown.lock().fail(kind, hint_ms, clock::monotonic_ms());
-    *target.hot.last_error.lock() = Some(kind.code());
-    target.hot.load.observe(false);
-    target.hot.failures.fetch_add(1, Ordering::Relaxed);
+    target.blame(kind, hint_ms);
 }
 
 /// Nothing served the request: one error that says what every attempt came to.
@@ -355,7 +344,8 @@ pub(crate) fn fail(
     }
     if matches!(error.kind, Kind::UpstreamRateLimited | Kind::UpstreamOverloaded) {
         // What the provider said, or else how long the connection rests on its own.
-        let rest_ms = target.hot.cooldown.lock().remaining_ms(clock::monotonic_ms());
+        let model = settlement.upstream_model.as_deref().unwrap_or_default();
+        let (_, rest_ms) = target.standing(model, clock::monotonic_ms());
         error.retry_after_s = Some(last.hint_ms.unwrap_or(rest_ms).div_ceil(1_000).max(1));
     }
     if !failures.is_empty() && choice.combo.is_none() {

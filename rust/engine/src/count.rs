@@ -7,6 +7,7 @@ use crate::attempt::{self, Failed};
 use crate::chat::{admit, admit_aliases, drained, fail, refuse};
 use crate::choose::Choice;
 use crate::exchange::{Exchange, Head};
+use crate::load::Busy;
 use crate::plain;
 use crate::route;
 use crate::settle::Settlement;
@@ -72,6 +73,7 @@ async fn work(
         let counted = match &target.count_uri {
             Some(uri) => {
                 settlement.attempts += 1;
+                let _busy = Busy::count(&target.hot);
                 let pieces = request::rewrite(body, parsed, choice.upstream_model(at));
                 let betas = settlement.admission.anthropic_beta.as_ref();
                 ask(shared, target, uri, betas, &pieces).await
@@ -84,6 +86,7 @@ async fn work(
         match counted {
             Ok(body) => return tell(shared, exchange, settlement, target, body, failures.len()),
             Err(failed) => {
+                target.hold_against(choice.upstream_model(at), &failed);
                 let goes_on = failed.error.retry != Retry::Never;
                 failures.push((Arc::clone(target), failed));
                 if !goes_on {

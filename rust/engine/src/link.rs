@@ -6,6 +6,7 @@ use crate::clock;
 use crate::control::LINK;
 use crate::live::Live;
 use crate::shared::Shared;
+use crate::stats::{self, ConnectionStats, ProviderStats};
 use bytes::Bytes;
 use fairlead_core::ledger::Question;
 use fairlead_core::limit::{Scope, Unit};
@@ -75,18 +76,10 @@ struct Stats<'a> {
     requests_total: u64,
     shed_total: u64,
     draining: bool,
+    /// The newest clear that this worker has carried out.
+    cleared: u64,
     connections: Vec<ConnectionStats<'a>>,
-}
-
-#[derive(Serialize)]
-struct ConnectionStats<'a> {
-    id: &'a str,
-    state: &'static str,
-    cooling_ms: u64,
-    last_error: Option<&'static str>,
-    successes: u64,
-    failures: u64,
-    latency_ms: Option<f64>,
+    providers: Vec<ProviderStats<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -252,24 +245,7 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
 
 fn tell(shared: &Shared, questions: &[Question], before_segment: u64) -> Result<Vec<u8>, Fault> {
     let live = shared.live.load();
-    let now_ms = clock::monotonic_ms();
-    let connections = live
-        .targets
-        .iter()
-        .flatten()
-        .map(|target| {
-            let cooldown = *target.hot.cooldown.lock();
-            ConnectionStats {
-                id: &target.connection.id,
-                state: if cooldown.is_cooling(now_ms) { "cooling" } else { "active" },
-                cooling_ms: cooldown.remaining_ms(now_ms),
-                last_error: *target.hot.last_error.lock(),
-                successes: target.hot.successes.load(Ordering::Relaxed),
-                failures: target.hot.failures.load(Ordering::Relaxed),
-                latency_ms: target.hot.latency_ms(),
-            }
-        })
-        .collect();
+    let (connections, providers) = stats::of(&live);
     let poll = Poll {
         worker: &shared.worker_id,
         pid: std::process::id(),
@@ -281,7 +257,9 @@ fn tell(shared: &Shared, questions: &[Question], before_segment: u64) -> Result<
             requests_total: shared.counts.requests_total.load(Ordering::Relaxed),
             shed_total: shared.counts.shed_total.load(Ordering::Relaxed),
             draining: shared.drain.is_draining(),
+            cleared: live.snapshot.resilience.newest_clear(),
             connections,
+            providers,
         },
         spent: (!questions.is_empty())
             .then(|| Spent { before_segment, questions: questions.iter().map(SpentQuestion::from).collect() }),

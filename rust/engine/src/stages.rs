@@ -2,7 +2,7 @@
 //! work on what the one before said. What is left then is an ordinary request with another body and fewer targets.
 
 use crate::attempt::{self, Answered, Failed};
-use crate::chat::{blame, drained, served};
+use crate::chat::{drained, served};
 use crate::choose::{self, Choice, Wish};
 use crate::load::Busy;
 use crate::plain;
@@ -132,7 +132,7 @@ async fn panel(
         return Ok(failed(choice, failures));
     }
     for (at, one) in &failures {
-        hold_against(&choice.targets[*at], one);
+        choice.targets[*at].hold_against(choice.upstream_model(*at), one);
     }
     if said.len() == 1 && !parsed.stream {
         if let Some((at, one)) = said.pop() {
@@ -221,7 +221,7 @@ async fn chain(
         }
         let Some(text) = text else { return Ok(failed(choice, failures)) };
         for (at, one) in &failures {
-            hold_against(&choice.targets[*at], one);
+            choice.targets[*at].hold_against(choice.upstream_model(*at), one);
         }
         extra = vec![
             json!({"role": "assistant", "content": text}),
@@ -293,18 +293,13 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
 /// A target has served a call on the side.
 fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &Said) {
     served(&choice.targets[at], said.took, said.took);
+    choice.targets[at].served_model(choice.upstream_model(at));
     settlement.first_byte.get_or_insert_with(Instant::now);
-}
-
-fn hold_against(target: &Target, failed: &Failed) {
-    if failed.blames_connection {
-        blame(target, failed.error.kind, failed.hint_ms);
-    }
 }
 
 fn failed(choice: &Choice, failures: Vec<(usize, Failed)>) -> Staged {
     for (at, one) in &failures {
-        hold_against(&choice.targets[*at], one);
+        choice.targets[*at].hold_against(choice.upstream_model(*at), one);
     }
     let places: Vec<usize> = failures.iter().map(|(at, _)| *at).collect();
     let failures = failures.into_iter().map(|(at, one)| (Arc::clone(&choice.targets[at]), one)).collect();

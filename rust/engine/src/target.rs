@@ -1,10 +1,11 @@
 //! A connection made ready to be dialled: its origin, path and headers, with the credential opened. Built once per
 //! snapshot, so a request builds nothing of it.
 
+use crate::condition::{is_own_machine, Condition, Provider};
 use crate::connector::Origin;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_core::cooldown::Cooldown;
+use fairlead_core::resilience::Resilience;
 use fairlead_core::secret::{Sealer, Secret};
 use fairlead_core::snapshot::{Auth, Connection, Dialect};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -30,6 +31,10 @@ pub struct Target {
     secrets: Vec<Secret>,
     /// Carried over from snapshot to snapshot while the connection's id stays.
     pub hot: Arc<Hot>,
+    /// Carried over while a connection of the provider's stays.
+    pub provider: Arc<Provider>,
+    pub resilience: Arc<Resilience>,
+    pub is_own_machine: bool,
 }
 
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
@@ -39,8 +44,7 @@ const MIN_MASKED_CHARS: usize = 6;
 /// What is learnt about a connection while it is used.
 #[derive(Debug, Default)]
 pub struct Hot {
-    pub cooldown: Mutex<Cooldown>,
-    pub last_error: Mutex<Option<&'static str>>,
+    pub condition: Mutex<Condition>,
     pub successes: AtomicU64,
     pub failures: AtomicU64,
     pub load: crate::load::Load,
@@ -49,6 +53,11 @@ pub struct Hot {
 }
 
 impl Hot {
+    pub fn count(&self, is_success: bool) {
+        let counter = if is_success { &self.successes } else { &self.failures };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A new sample counts a fifth.
     pub fn observe_latency(&self, sample_us: u64) {
         let old = self.latency_us.load(Ordering::Relaxed);
@@ -96,6 +105,7 @@ impl Target {
         // An IPv6 literal stands in brackets in a URL and nowhere else.
         let host = authority.host();
         let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let is_own_machine = is_own_machine(host);
         let origin = Origin::Tcp { host: host.into(), port, tls };
         let is_messages = connection.dialect == Dialect::Anthropic;
         let usual_path = if is_messages { "/messages" } else { "/chat/completions" };
@@ -137,7 +147,18 @@ impl Target {
         }
         let texts = credentials.api_key.into_iter().chain(credentials.headers.into_values());
         let secrets = texts.filter(|text| text.len() >= MIN_MASKED_CHARS).map(Secret::from).collect();
-        Ok(Self { connection, origin: Arc::new(origin), chat_uri, count_uri, headers, secrets, hot })
+        Ok(Self {
+            connection,
+            origin: Arc::new(origin),
+            chat_uri,
+            count_uri,
+            headers,
+            secrets,
+            hot,
+            provider: Arc::default(),
+            resilience: Arc::default(),
+            is_own_machine,
+        })
     }
 }
 
