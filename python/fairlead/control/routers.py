@@ -11,6 +11,8 @@ from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.nodes.router import router as nodes
 from fairlead.gateway.providers.router import router as providers
+from fairlead.gateway.resilience.router import router as resilience
+from fairlead.gateway.resilience.watch import TASKS as RESILIENCE_TASKS
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
@@ -33,6 +35,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     combos,
     aliases,
     settings,
+    resilience,
     usage,
     token_limits,
     webhooks,
@@ -45,6 +48,7 @@ TASKS: tuple[BackgroundTask, ...] = (
     *IDENTITY_TASKS,
     *USAGE_TASKS,
     *HEALTH_TASKS,
+    *RESILIENCE_TASKS,
     *WEBHOOK_TASKS,
     *SCRAPE_TASKS,
 )

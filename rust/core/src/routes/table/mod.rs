@@ -6,9 +6,18 @@ mod gateway;
 mod health;
 mod identity;
 mod inference;
+mod resilience;
 mod scraping;
 mod webhooks;
 
 /// Every part, those with the hottest doors first.
 pub(super) static PARTS: &[&[Route]] =
-    &[inference::ROUTES, health::ROUTES, gateway::ROUTES, identity::ROUTES, webhooks::ROUTES, scraping::ROUTES];
+    &[
+        inference::ROUTES,
+        health::ROUTES,
+        gateway::ROUTES,
+        identity::ROUTES,
+        webhooks::ROUTES,
+        scraping::ROUTES,
+        resilience::ROUTES,
+    ];
