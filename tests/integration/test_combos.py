@@ -116,11 +116,12 @@ def test_a_model_that_is_not_there_goes_on_and_a_bad_request_does_not(
     upstream.script(reply(too_long, status=400), model="m1")
     assert call(gateway, name).status_code == 200
     assert asked(upstream) == ["m0", "m1", "m2"]
-    upstream.script(reply({"error": {"message": "bad messages"}}, status=400), model="m0")
+    # A provider that does not have the model is not the first to be asked again.
+    upstream.script(reply({"error": {"message": "bad messages"}}, status=400), model="m1")
     refused = call(gateway, name)
     assert refused.status_code == 400
     assert refused.json()["error"]["message"] == "bad messages"
-    assert asked(upstream)[3:] == ["m0"]
+    assert asked(upstream)[3:] == ["m1"]
 
 
 def test_when_all_fail_one_error_names_each_and_why(
@@ -490,3 +491,82 @@ def test_a_pipeline_stops_at_a_step_that_nobody_does(
     assert answer.status_code == 503
     assert "upstream_overloaded" in answer.json()["error"]["message"]
     assert asked(upstream) == ["m0"]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("strategy", ["fusion", "pipeline"])
+def test_stages_answer_in_the_form_of_whoever_asks(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream, strategy: str, is_stream: bool
+) -> None:
+    """`/v1/messages` gets messages, of providers that speak another form."""
+    name = make_combo(gateway, *models_of(lanes)[:2], strategy=strategy)
+    merged = stream(delta("merged"), finish(), usage_event(7, 3), DONE)
+    last = merged if is_stream else said("merged")
+    upstream.script(said("one"), last, model="m0")
+    upstream.script(*([said("two")] if strategy == "fusion" else [last]), model="m1")
+    body = {
+        "model": name,
+        "max_tokens": 50,
+        "system": "Be brief.",
+        "stream": is_stream,
+        "messages": [{"role": "user", "content": PROMPT}],
+    }
+    answer = gateway.caller.post("/v1/messages", json=body)
+    assert answer.status_code == 200, answer.text
+    if is_stream:
+        assert "event: message_start" in answer.text
+        assert "event: message_stop" in answer.text
+        assert "merged" in answer.text
+    else:
+        told = answer.json()
+        assert (told["type"], told["content"][0]["text"]) == ("message", "merged")
+    first, *_, at_last = upstream.requests
+    assert first.json()["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert "one" in json.dumps(at_last.json()["messages"])
+
+
+def test_one_answer_of_a_panel_is_told_in_the_callers_form(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes)[:2], strategy="fusion")
+    upstream.script(BUSY, OK, model="m0")
+    upstream.script(said("alone"), model="m1")
+    body = {"model": name, "max_tokens": 9, "messages": [{"role": "user", "content": PROMPT}]}
+    answer = gateway.caller.post("/v1/messages", json=body)
+    assert answer.json()["content"][0]["text"] == "alone"
+
+
+@pytest.mark.parametrize("strategy", ["fusion", "pipeline"])
+def test_a_stream_hears_that_stages_are_at_work(
+    hasty_gateway: Gateway, upstream: Upstream, strategy: str
+) -> None:
+    """Comments before the first word, and a failure after them is told in the stream."""
+    gateway = hasty_gateway
+    lanes = [gateway.add_lane(upstream) for _ in range(2)]
+    name = make_combo(gateway, *models_of(lanes), strategy=strategy)
+    gate = Gate()
+    final = stream(delta("merged"), finish(), usage_event(7, 3), DONE)
+    upstream.script([gate, *said("one")], final, model="m0")
+    upstream.script(said("two") if strategy == "fusion" else final, model="m1")
+    body = {"model": name, "stream": True, "messages": [{"role": "user", "content": PROMPT}]}
+    with gateway.caller.stream("POST", CHAT, json=body) as answer:
+        assert answer.status_code == 200
+        pieces = answer.iter_bytes()
+        assert next(pieces).startswith(b":"), "before anybody has said a word"
+        gate.open()
+        rest = b"".join(pieces)
+    assert b"merged" in rest
+    assert rest.rstrip().endswith(b"[DONE]")
+
+    failing = Gate()
+    broken = reply({"error": {"message": "failed"}}, 500)
+    upstream.script([failing, *broken], broken, model="m0")
+    upstream.script(broken, model="m1")
+    with gateway.caller.stream("POST", CHAT, json=body) as answer:
+        pieces = answer.iter_bytes()
+        assert next(pieces).startswith(b":")
+        failing.open()
+        rest = b"".join(pieces)
+    error = json.loads(events_of(rest)[-2])["error"]
+    assert error["code"] == "upstream_status"
+    assert name in error["message"]

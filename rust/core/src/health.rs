@@ -64,9 +64,16 @@ impl Terminal {
     /// What a provider's error says outright. `code` and `message` are its own.
     pub fn told(code: &str, message: &str) -> Option<Self> {
         match code {
-            "insufficient_quota" | "billing_not_active" | "billing_hard_limit_reached" | "credits_exhausted"
-            | "insufficient_balance" | "insufficient_credits" => Some(Self::CreditsExhausted),
-            "account_deactivated" | "account_disabled" | "account_suspended" | "organization_suspended"
+            "insufficient_quota"
+            | "billing_not_active"
+            | "billing_hard_limit_reached"
+            | "credits_exhausted"
+            | "insufficient_balance"
+            | "insufficient_credits" => Some(Self::CreditsExhausted),
+            "account_deactivated"
+            | "account_disabled"
+            | "account_suspended"
+            | "organization_suspended"
             | "access_terminated" => Some(Self::Banned),
             "api_key_expired" | "token_expired" => Some(Self::Expired),
             // Anthropic tells it with the status and code of a malformed request.

@@ -229,10 +229,7 @@ mod tests {
             ("anthropic-ratelimit-input-tokens-remaining", "0"),
             ("anthropic-ratelimit-input-tokens-reset", "2023-11-14T22:13:30Z"),
         ];
-        assert_eq!(
-            told(&anthropic),
-            [("5h".into(), 0.25, 60_000, true), ("input-tokens".into(), 0.0, 10_000, false)]
-        );
+        assert_eq!(told(&anthropic), [("5h".into(), 0.25, 60_000, true), ("input-tokens".into(), 0.0, 10_000, false)]);
         let codex = [
             ("x-codex-primary-used-percent", "12.5"),
             ("x-codex-primary-window-minutes", "300"),
@@ -261,9 +258,8 @@ mod tests {
 
     #[test]
     fn spans_tell_windows_apart() {
-        let span = |name: &str, resets_in_ms| {
-            Told { name: name.into(), remaining: 0.5, resets_in_ms, is_quota: true }.span()
-        };
+        let span =
+            |name: &str, resets_in_ms| Told { name: name.into(), remaining: 0.5, resets_in_ms, is_quota: true }.span();
         assert_eq!(span("5h", 0), Span::Session);
         assert_eq!(span("7d_sonnet", 1), Span::Weekly);
         assert_eq!(span("requests", 60_000), Span::Session);

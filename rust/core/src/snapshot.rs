@@ -59,6 +59,14 @@ pub struct Key {
     /// 0: any number.
     #[serde(default)]
     pub max_sessions: usize,
+    /// What a request without `stream` gets.
+    #[serde(default)]
+    pub stream_default_mode: StreamDefaultMode,
+    #[serde(default)]
+    pub cache_default_mode: CacheDefaultMode,
+    /// A model's name without its provider's prefix means the most preferred connection that has it.
+    #[serde(default)]
+    pub auto_resolve: bool,
     #[serde(default)]
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
@@ -87,6 +95,27 @@ pub enum CatalogScope {
     All,
     Combos,
     Models,
+}
+
+/// What a request that does not say `stream` gets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamDefaultMode {
+    /// A stream, where `Accept` names `text/event-stream` among what the caller takes.
+    #[default]
+    Legacy,
+    /// A stream only where the caller takes nothing else.
+    Json,
+}
+
+/// Whether a key's requests look into the response cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheDefaultMode {
+    #[default]
+    Legacy,
+    /// Always asks the provider.
+    Bypass,
 }
 
 /// Which wire format a provider speaks.
@@ -300,6 +329,8 @@ pub struct Snapshot {
     by_prefix: HashMap<String, Vec<usize>>,
     prices: HashMap<String, Price>,
     model_index: HashMap<String, usize>,
+    /// Models by their names without the prefix.
+    by_bare: HashMap<String, Vec<usize>>,
 }
 
 /// The document is not a snapshot.
@@ -319,8 +350,15 @@ impl Snapshot {
             }
         }
         let model_index = document.models.iter().enumerate().map(|(index, model)| (model.id.clone(), index)).collect();
+        let mut by_bare: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, model) in document.models.iter().enumerate() {
+            if let Some((_, bare)) = model.id.split_once('/') {
+                by_bare.entry(bare.to_owned()).or_default().push(index);
+            }
+        }
         Ok(Self {
             model_index,
+            by_bare,
             version: document.version,
             resilience: Arc::new(document.resilience),
             settings: document.settings,
@@ -373,6 +411,11 @@ impl Snapshot {
     /// An entry of the model list. `id` with its prefix.
     pub fn model(&self, id: &str) -> Option<&Model> {
         self.model_index.get(id).and_then(|&index| self.models.get(index))
+    }
+
+    /// Models of this name without their prefix.
+    pub fn models_named(&self, bare: &str) -> impl Iterator<Item = &Model> {
+        self.by_bare.get(bare).into_iter().flatten().filter_map(|&index| self.models.get(index))
     }
 
     /// `model` with its prefix.

@@ -3,8 +3,8 @@
 
 use crate::body::Sliced;
 use crate::clock;
-use crate::probe;
 use crate::pool::{Lease, Pool};
+use crate::probe;
 use crate::target::Target;
 use fairlead_core::cooldown::parse_retry_after;
 use fairlead_core::error::{Error, Kind, Retry};

@@ -9,6 +9,7 @@ use crate::answer::EndGuard;
 use crate::attempt::{self, Answered, Failed};
 use crate::choose::Choice;
 use crate::clock;
+use crate::defaults;
 use crate::exchange::Exchange;
 use crate::failover;
 use crate::limits;
@@ -121,6 +122,14 @@ async fn repeat(
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
     let live = shared.live.load_full();
     let caller = caller_of(settlement.admission.route);
+    let said;
+    let body = match defaults::with_stream(&settlement.admission, body) {
+        Some(streamed) => {
+            said = streamed;
+            &said
+        }
+        None => body,
+    };
     let parsed = match translate::read(caller, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
@@ -132,7 +141,7 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     let admitted = admit_aliases(&settlement, &choice)
-        .and_then(|()| limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &choice));
+        .and_then(|()| limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &mut choice));
     if let Err(fault) = admitted {
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
@@ -173,6 +182,9 @@ pub(crate) fn admit(live: &Live, settlement: &Settlement, mut parsed: ChatReques
         parsed.model.clone_from(model);
     }
     if let Some(key) = key {
+        if let Some(name) = route::resolve(live, key, &parsed.model) {
+            parsed.model = name;
+        }
         route::admit(live, key, &parsed.model)?;
     }
     Ok(parsed)
@@ -202,7 +214,7 @@ async fn work(
     parsed: &ChatRequest,
 ) {
     limits::throttle(shared, &settlement).await;
-    let staged = match stages::prepare(shared, &mut settlement, choice, body, parsed).await {
+    let staged = match stages::prepare(shared, exchange, &mut settlement, choice, body, parsed).await {
         Ok(staged) => staged,
         Err(fault) => {
             let outcome = match fault.origin {
@@ -380,6 +392,14 @@ pub(crate) fn refuse(
     outcome: Outcome,
     fault: &Error,
 ) {
+    if exchange.is_headed() {
+        // Only comments went out so far; the failure is told in the stream.
+        let text = shapes::ErrorText::from(fault);
+        let bytes = fairlead_dialect::stream::terminal_error(caller_of(settlement.admission.route), &text);
+        settlement.bytes_response += bytes.len() as u64;
+        settlement.settle(outcome, Some(fault));
+        return exchange.end([bytes]);
+    }
     settlement.status = fault.kind.status();
     let surface = settlement.admission.route.surface;
     let (head, body) = answer::error(shared, surface, &settlement.admission.request_id, fault);

@@ -132,8 +132,7 @@ fn none(ready: &Ready, closed: &[(Arc<str>, u64)], is_barred: bool) -> Error {
         return Error::gateway(Kind::NoRoute, message);
     }
     if let Some(soonest_ms) = soonest_ms {
-        let message =
-            format!("Every target of the combo `{name}` must wait for its provider: {}.", waits(closed));
+        let message = format!("Every target of the combo `{name}` must wait for its provider: {}.", waits(closed));
         return Error::gateway(Kind::UpstreamRateLimited, message).after_s(soonest_ms.div_ceil(1_000).max(1));
     }
     if is_barred {

@@ -130,6 +130,11 @@ impl Condition {
     }
 }
 
+/// The worse of two reasons; of two that are as bad, the one that lasts longer.
+fn graver(one: (Standing, u64), other: (Standing, u64)) -> (Standing, u64) {
+    one.max(other)
+}
+
 /// Whether a provider runs on this machine or a private network.
 pub fn is_own_machine(host: &str) -> bool {
     match host.parse::<IpAddr>() {
@@ -159,7 +164,7 @@ impl Target {
         if !condition.lockouts.is_empty() {
             if let Some(lockout) = condition.lockouts.get(model).filter(|lockout| lockout.is_locked(now_ms)) {
                 let standing = if lockout.is_binding() { Standing::Closed } else { Standing::Resting };
-                worst = (worst.0.max(standing), worst.1.max(lockout.remaining_ms(now_ms)));
+                worst = graver(worst, (standing, lockout.remaining_ms(now_ms)));
             }
         }
         let breaker = self.provider.breaker.lock();
@@ -171,7 +176,7 @@ impl Target {
                 Phase::HalfOpen => Standing::Probing,
                 Phase::Closed | Phase::Degraded => Standing::Able,
             };
-            worst = (worst.0.max(standing), worst.1.max(breaker.remaining_ms(now_ms)));
+            worst = graver(worst, (standing, breaker.remaining_ms(now_ms)));
         }
         worst
     }

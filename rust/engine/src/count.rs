@@ -7,6 +7,7 @@ use crate::attempt::{self, Failed};
 use crate::chat::{admit, admit_aliases, drained, fail, refuse};
 use crate::choose::Choice;
 use crate::exchange::{Exchange, Head};
+use crate::limits;
 use crate::load::Busy;
 use crate::plain;
 use crate::route;
@@ -47,10 +48,14 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     };
     settlement.model = Some(parsed.model.clone());
     let choice = route::choose(shared, &live, &settlement.admission, &parsed.model, body);
-    let choice = match choice.and_then(|choice| admit_aliases(&settlement, &choice).map(|()| choice)) {
+    let mut choice = match choice.and_then(|choice| admit_aliases(&settlement, &choice).map(|()| choice)) {
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
+    // It uses no tokens and costs nothing, and is a request like any other.
+    if let Err(fault) = limits::reserve_free(shared, &mut settlement, &parsed.model, &mut choice) {
+        return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
+    }
     tokio::select! {
         biased;
         () = exchange.gone() => {} // the settlement's drop says who left
@@ -66,6 +71,7 @@ async fn work(
     body: &Bytes,
     parsed: &ChatRequest,
 ) {
+    limits::throttle(shared, &settlement).await;
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
     for (at, target) in choice.targets.iter().enumerate() {
         settlement.target = Some(Arc::clone(target));

@@ -24,6 +24,7 @@ pub mod config;
 pub mod connector;
 pub mod control;
 pub mod count;
+pub mod defaults;
 pub mod engine;
 pub mod exchange;
 pub mod failover;

@@ -118,7 +118,6 @@ fn provider(target: &Target, now: Now) -> ProviderStats<'_> {
         id: &target.connection.provider,
         phase: phase.name(),
         failures: breaker.failures(),
-        until_ms: (phase == Phase::Open)
-            .then(|| now.unix_ms.saturating_add(breaker.remaining_ms(now.monotonic_ms))),
+        until_ms: (phase == Phase::Open).then(|| now.unix_ms.saturating_add(breaker.remaining_ms(now.monotonic_ms))),
     }
 }

@@ -76,7 +76,7 @@ async def test_thresholds_are_changed_in_part_and_given_to_the_relay(
         ({"terminalAfter": 0}, "terminalAfter"),
         ({"terminalAfter": "3"}, "terminalAfter"),
         ({"unknown": 1}, "unknown"),
-        ({"modelLockout": {"statusCodes": [200]}}, "modelLockout.statusCodes.0"),
+        ({"modelLockout": {"statusCodes": [200]}}, "modelLockout.statusCodes[0]"),
         ({"providerBreaker": {"openAfter": 2}}, "providerBreaker.degradedAfter"),
         ({"connectionCooldown": {"maxMs": 1000}}, "connectionCooldown.baseMs"),
     ],
@@ -119,8 +119,10 @@ async def test_states_are_shown_wherever_connections_are(management: Management)
     one = (await management.ask("GET", f"/api/providers/{connection_id}"))["connection"]
     assert one["state"] == "quota-exhausted"
     shown = await management.ask("GET", PATH)
-    assert [each["state"] for each in shown["connections"]] == ["quota-exhausted", "deactivated"]
-    assert shown["connections"][0]["quota"][0]["remainingPercent"] == 0
+    by_id = {each["id"]: each for each in shown["connections"]}
+    assert by_id[off]["state"] == "deactivated"
+    assert by_id[connection_id]["state"] == "quota-exhausted"
+    assert by_id[connection_id]["quota"][0]["remainingPercent"] == 0
     assert (shown["breakers"][0]["provider"], shown["breakers"][0]["state"]) == ("openai", "open")
     health = await management.ask("GET", "/api/monitoring/health")
     assert health["connectionHealth"][0]["state"] == "quota-exhausted"
