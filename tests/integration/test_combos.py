@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.chat import CHAT, events_of
+from tests.support.polling import eventually
 from tests.support.processes import PROMPT, Gateway, Lane, expect
 from tests.support.upstream import (
     CLOSE,
@@ -570,3 +571,62 @@ def test_a_stream_hears_that_stages_are_at_work(
     error = json.loads(events_of(rest)[-2])["error"]
     assert error["code"] == "upstream_status"
     assert name in error["message"]
+
+
+# --- hedging
+
+
+def test_a_slow_target_is_joined_by_the_next_and_the_first_to_answer_wins(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    config = {"hedging": True, "hedgeDelayMs": 50}
+    name = make_combo(gateway, *models_of(lanes), config=config)
+    gate = Gate()
+    upstream.script([gate, *said("slow")], said("quick"), model="m0")
+    upstream.script(said("joined"), model="m1")
+    answer = call(gateway, name)
+    assert answer.json()["choices"][0]["message"]["content"] == "joined"
+    assert asked(upstream) == ["m0", "m1"]
+    dropped = upstream.requests[0]
+    eventually(lambda: dropped.gone_at is not None, "the other call is ended")
+    gate.open()
+    record = gateway.record(answer.headers["x-gateway-request-id"])
+    assert (record["attempts"], record["upstreamModel"], record["tokensOutput"]) == (2, "m1", 3)
+    # One that answers in time is not joined.
+    wait = make_combo(gateway, *models_of(lanes), config={**config, "hedgeDelayMs": 20_000})
+    upstream.script(said("quick"), model="m0")
+    before = len(upstream.requests)
+    assert call(gateway, wait).json()["choices"][0]["message"]["content"] == "quick"
+    assert len(upstream.requests) == before + 1
+
+
+def test_when_both_fail_the_third_is_asked_and_a_bad_request_goes_nowhere(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    config = {"hedging": True, "hedgeDelayMs": 50}
+    name = make_combo(gateway, *models_of(lanes), config=config)
+    gate = Gate()
+    upstream.script([gate, *BUSY], model="m0")
+    upstream.script(BUSY, model="m1")
+    upstream.script(said("third"), model="m2")
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(call(gateway, name)))
+    thread.start()
+    eventually(lambda: len(upstream.requests) == 2, "the second has been asked")
+    gate.open()
+    thread.join(20)
+    assert answers[0].json()["choices"][0]["message"]["content"] == "third"
+    assert answers[0].headers["x-gateway-fallback-attempts"] == "2"
+
+    bad = make_combo(gateway, f"{lanes[2].prefix}/bad", f"{lanes[2].prefix}/m2", config=config)
+    upstream.script(reply({"error": {"message": "bad messages"}}, 400), model="bad")
+    refused = call(gateway, bad)
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "bad messages")
+    assert asked(upstream)[-1] == "bad"
+
+
+def test_stages_do_not_hedge(gateway: Gateway, lanes: list[Lane]) -> None:
+    body = {"name": "x", "models": models_of(lanes), "strategy": "fusion"}
+    answer = gateway.admin.post("/api/combos", json={**body, "config": {"hedging": True}})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "config.hedging"

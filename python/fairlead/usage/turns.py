@@ -4,6 +4,7 @@ that a combo's answer came from another target than the first.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -19,18 +20,23 @@ EVENTS: Final = ("quota.exceeded", "combo.switched")
 _LIMITS: Final = ("budget_exceeded", "token_limit_exceeded", "rate_limited")
 HOUR_MS: Final = 3_600_000
 # Their targets are asked together or in turn, whoever answers first.
-_STAGED: Final = frozenset({"fusion", "pipeline"})
+HEDGED: Final = "hedged"
+_STAGED: Final = frozenset({"fusion", "pipeline", HEDGED})
 
 
 def read_combos(con: Connection) -> dict[str, tuple[str, str]]:
     """Name and strategy of the combo that each name stands for; `auto` channels are no records."""
-    combos = {name: (name, strategy) for name, strategy in con.execute(
-        "SELECT name, strategy FROM combos"
-    ).fetchall()}  # fmt: skip
+    rows = con.execute("SELECT name, strategy, config FROM combos").fetchall()
+    combos = {name: (name, _asked(strategy, config)) for name, strategy, config in rows}
     spelled = {f"combo/{name}": one for name, one in combos.items()}
     known = combos | spelled
     aliases = con.execute("SELECT alias, target FROM model_aliases").fetchall()
     return known | {alias: known[target] for alias, target in aliases if target in known}
+
+
+def _asked(strategy: str, config: str) -> str:
+    # Of a combo that hedges, two calls are no sign that the first target failed.
+    return HEDGED if json.loads(config).get("hedging") else strategy
 
 
 def read_names(con: Connection) -> dict[str, str]:

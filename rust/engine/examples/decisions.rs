@@ -67,9 +67,8 @@ fn live(strategy: &str) -> Live {
             r#"{{"id":"c{at}","provider":"p{at}","prefixes":["p{at}"],"dialect":"openai","base_url":"http://h{at}.example","auth":"none"}}"#
         )
     });
-    let models = list(TARGETS, &|at| {
-        format!(r#"{{"id":"p{at}/m","provider":"p{at}","context_length":{}}}"#, 1_000 * (at + 1))
-    });
+    let models =
+        list(TARGETS, &|at| format!(r#"{{"id":"p{at}/m","provider":"p{at}","context_length":{}}}"#, 1_000 * (at + 1)));
     let prices = list(TARGETS, &|at| format!(r#"{{"model":"p{at}/m","input":{at},"output":{}}}"#, 100 - at));
     let steps = list(TARGETS, &|at| format!(r#"{{"kind":"model","model":"p{at}/m","weight":{}}}"#, at + 1));
     let combos = list(COMBOS, &|at| {

@@ -12,6 +12,7 @@ use crate::clock;
 use crate::defaults;
 use crate::exchange::Exchange;
 use crate::failover;
+use crate::hedge;
 use crate::limits;
 use crate::live::Live;
 use crate::load::Busy;
@@ -240,7 +241,20 @@ async fn work(
         }
     };
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
-    for (at, target) in choice.targets.iter().enumerate() {
+    if let Some(delay) = hedge::delay(choice, parsed) {
+        match hedge::race(shared, &mut settlement, choice, wording, delay).await {
+            Ok(won) => {
+                let (head, body) = won.tell(shared, &mut settlement, choice);
+                settlement.settle(Outcome::Completed, None);
+                return exchange.answer(head, body);
+            }
+            Err(lost) => failures = lost,
+        }
+        if failures.last().is_some_and(|(_, failed)| !failover::may_go_on(choice, failed)) {
+            return fail(shared, exchange, settlement, choice, failures);
+        }
+    }
+    for (at, target) in choice.targets.iter().enumerate().skip(failures.len()) {
         settlement.attempts += 1;
         settlement.target = Some(Arc::clone(target));
         settlement.upstream_model = Some(choice.upstream_model(at).to_owned());

@@ -28,6 +28,7 @@ pub mod defaults;
 pub mod engine;
 pub mod exchange;
 pub mod failover;
+pub mod hedge;
 pub mod inbound;
 pub mod limits;
 pub mod link;
