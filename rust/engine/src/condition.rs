@@ -14,7 +14,7 @@ use fairlead_core::breaker::{counts, Breaker, Limits, Lockout};
 use fairlead_core::error::Kind;
 use fairlead_core::health::{Begin, Health, State, Terminal};
 use fairlead_core::quota::{self, Span, Told};
-use fairlead_core::resilience::Clear;
+use fairlead_core::resilience::{Clear, Quota};
 use fairlead_core::snapshot::Held;
 use fairlead_core::strategy::{Facts, Standing, Window};
 use http::HeaderMap;
@@ -119,13 +119,23 @@ impl Condition {
                 let reason = held.reason.as_deref().and_then(Terminal::named);
                 self.health.end(reason.unwrap_or(Terminal::Expired));
             }
-            "quota-exhausted" => {
+            // Who has heard of the provider itself knows better.
+            "quota-exhausted" if self.windows.is_empty() => {
                 let left_ms = held.until_ms.map_or(0, |until_ms| until_ms.saturating_sub(now_unix_ms));
                 if left_ms > 0 {
                     self.health.exhaust_until(now_ms.saturating_add(left_ms));
                 }
             }
             _ => {}
+        }
+    }
+}
+
+impl Condition {
+    /// What was seen by another is so no more.
+    pub fn release(&mut self, quota: &Quota, now_ms: u64) {
+        if self.windows.is_empty() {
+            self.health.observe_quota(&[], quota, now_ms);
         }
     }
 }

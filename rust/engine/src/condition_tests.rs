@@ -184,6 +184,22 @@ fn what_outlives_a_worker_is_known_to_the_next() {
 }
 
 #[test]
+fn who_has_heard_of_a_quota_itself_does_not_take_the_word_of_others() {
+    let until_ms = clock::unix_ms() + 60_000;
+    let empty = format!(r#","held":{{"state":"quota-exhausted","until_ms":{until_ms}}}"#);
+    let first = live(document(1, "", ""), &Live::default());
+    target(&first, "a").observe_head(&head(&[
+        ("anthropic-ratelimit-unified-5h-utilization", "0.1"),
+        ("anthropic-ratelimit-unified-5h-reset", "4102444800"),
+    ]));
+    let second = live(document(2, "", &empty), &first);
+    assert_eq!(standing(&target(&second, "a"), "m"), Standing::Able);
+    assert_eq!(standing(&target(&second, "b"), "m"), Standing::Closed);
+    let third = live(document(3, "", ""), &second);
+    assert_eq!(standing(&target(&third, "b"), "m"), Standing::Able, "what others saw is over");
+}
+
+#[test]
 fn hosts_are_told_apart() {
     for host in ["127.0.0.1", "::1", "localhost", "ollama", "192.168.1.4", "10.0.0.1", "fd00::1"] {
         assert!(is_own_machine(host), "{host}");

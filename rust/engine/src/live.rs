@@ -39,8 +39,11 @@ impl Live {
             .map(|connection| {
                 let kept = known.get(connection.id.as_str()).filter(|target| is_same(&target.connection, connection));
                 let hot: Arc<Hot> = kept.map_or_else(Arc::default, |target| Arc::clone(&target.hot));
-                if let Some(held) = &connection.held {
-                    hot.condition.lock().hold(held, now_ms, now_unix_ms);
+                let was_held = kept.is_some_and(|target| target.connection.held.is_some());
+                match &connection.held {
+                    Some(held) => hot.condition.lock().hold(held, now_ms, now_unix_ms),
+                    None if was_held => hot.condition.lock().release(&snapshot.resilience.quota, now_ms),
+                    None => {}
                 }
                 match Target::build(Arc::clone(connection), sealer, hot, version) {
                     Ok(mut target) => {
