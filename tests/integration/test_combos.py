@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.chat import CHAT, events_of
+from tests.support.polling import eventually
 from tests.support.processes import PROMPT, Gateway, Lane, expect
 from tests.support.upstream import (
     CLOSE,
@@ -116,11 +117,12 @@ def test_a_model_that_is_not_there_goes_on_and_a_bad_request_does_not(
     upstream.script(reply(too_long, status=400), model="m1")
     assert call(gateway, name).status_code == 200
     assert asked(upstream) == ["m0", "m1", "m2"]
-    upstream.script(reply({"error": {"message": "bad messages"}}, status=400), model="m0")
+    # A provider that does not have the model is not the first to be asked again.
+    upstream.script(reply({"error": {"message": "bad messages"}}, status=400), model="m1")
     refused = call(gateway, name)
     assert refused.status_code == 400
     assert refused.json()["error"]["message"] == "bad messages"
-    assert asked(upstream)[3:] == ["m0"]
+    assert asked(upstream)[3:] == ["m1"]
 
 
 def test_when_all_fail_one_error_names_each_and_why(
@@ -490,3 +492,141 @@ def test_a_pipeline_stops_at_a_step_that_nobody_does(
     assert answer.status_code == 503
     assert "upstream_overloaded" in answer.json()["error"]["message"]
     assert asked(upstream) == ["m0"]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("strategy", ["fusion", "pipeline"])
+def test_stages_answer_in_the_form_of_whoever_asks(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream, strategy: str, is_stream: bool
+) -> None:
+    """`/v1/messages` gets messages, of providers that speak another form."""
+    name = make_combo(gateway, *models_of(lanes)[:2], strategy=strategy)
+    merged = stream(delta("merged"), finish(), usage_event(7, 3), DONE)
+    last = merged if is_stream else said("merged")
+    upstream.script(said("one"), last, model="m0")
+    upstream.script(*([said("two")] if strategy == "fusion" else [last]), model="m1")
+    body = {
+        "model": name,
+        "max_tokens": 50,
+        "system": "Be brief.",
+        "stream": is_stream,
+        "messages": [{"role": "user", "content": PROMPT}],
+    }
+    answer = gateway.caller.post("/v1/messages", json=body)
+    assert answer.status_code == 200, answer.text
+    if is_stream:
+        assert "event: message_start" in answer.text
+        assert "event: message_stop" in answer.text
+        assert "merged" in answer.text
+    else:
+        told = answer.json()
+        assert (told["type"], told["content"][0]["text"]) == ("message", "merged")
+    first, *_, at_last = upstream.requests
+    assert first.json()["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert "one" in json.dumps(at_last.json()["messages"])
+
+
+def test_one_answer_of_a_panel_is_told_in_the_callers_form(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes)[:2], strategy="fusion")
+    upstream.script(BUSY, OK, model="m0")
+    upstream.script(said("alone"), model="m1")
+    body = {"model": name, "max_tokens": 9, "messages": [{"role": "user", "content": PROMPT}]}
+    answer = gateway.caller.post("/v1/messages", json=body)
+    assert answer.json()["content"][0]["text"] == "alone"
+
+
+@pytest.mark.parametrize("strategy", ["fusion", "pipeline"])
+def test_a_stream_hears_that_stages_are_at_work(
+    hasty_gateway: Gateway, upstream: Upstream, strategy: str
+) -> None:
+    """Comments before the first word, and a failure after them is told in the stream."""
+    gateway = hasty_gateway
+    lanes = [gateway.add_lane(upstream) for _ in range(2)]
+    name = make_combo(gateway, *models_of(lanes), strategy=strategy)
+    gate = Gate()
+    final = stream(delta("merged"), finish(), usage_event(7, 3), DONE)
+    upstream.script([gate, *said("one")], final, model="m0")
+    upstream.script(said("two") if strategy == "fusion" else final, model="m1")
+    body = {"model": name, "stream": True, "messages": [{"role": "user", "content": PROMPT}]}
+    with gateway.caller.stream("POST", CHAT, json=body) as answer:
+        assert answer.status_code == 200
+        pieces = answer.iter_bytes()
+        assert next(pieces).startswith(b":"), "before anybody has said a word"
+        gate.open()
+        rest = b"".join(pieces)
+    assert b"merged" in rest
+    assert rest.rstrip().endswith(b"[DONE]")
+
+    failing = Gate()
+    broken = reply({"error": {"message": "failed"}}, 500)
+    upstream.script([failing, *broken], broken, model="m0")
+    upstream.script(broken, model="m1")
+    with gateway.caller.stream("POST", CHAT, json=body) as answer:
+        pieces = answer.iter_bytes()
+        assert next(pieces).startswith(b":")
+        failing.open()
+        rest = b"".join(pieces)
+    error = json.loads(events_of(rest)[-2])["error"]
+    assert error["code"] == "upstream_status"
+    assert name in error["message"]
+
+
+# --- hedging
+
+
+def test_a_slow_target_is_joined_by_the_next_and_the_first_to_answer_wins(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    config = {"hedging": True, "hedgeDelayMs": 50}
+    name = make_combo(gateway, *models_of(lanes), config=config)
+    gate = Gate()
+    upstream.script([gate, *said("slow")], said("quick"), model="m0")
+    upstream.script(said("joined"), model="m1")
+    answer = call(gateway, name)
+    assert answer.json()["choices"][0]["message"]["content"] == "joined"
+    assert asked(upstream) == ["m0", "m1"]
+    dropped = upstream.requests[0]
+    eventually(lambda: dropped.gone_at is not None, "the other call is ended")
+    gate.open()
+    record = gateway.record(answer.headers["x-gateway-request-id"])
+    assert (record["attempts"], record["upstreamModel"], record["tokensOutput"]) == (2, "m1", 3)
+    # One that answers in time is not joined.
+    wait = make_combo(gateway, *models_of(lanes), config={**config, "hedgeDelayMs": 20_000})
+    upstream.script(said("quick"), model="m0")
+    before = len(upstream.requests)
+    assert call(gateway, wait).json()["choices"][0]["message"]["content"] == "quick"
+    assert len(upstream.requests) == before + 1
+
+
+def test_when_both_fail_the_third_is_asked_and_a_bad_request_goes_nowhere(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    config = {"hedging": True, "hedgeDelayMs": 50}
+    name = make_combo(gateway, *models_of(lanes), config=config)
+    gate = Gate()
+    upstream.script([gate, *BUSY], model="m0")
+    upstream.script(BUSY, model="m1")
+    upstream.script(said("third"), model="m2")
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(call(gateway, name)))
+    thread.start()
+    eventually(lambda: len(upstream.requests) == 2, "the second has been asked")
+    gate.open()
+    thread.join(20)
+    assert answers[0].json()["choices"][0]["message"]["content"] == "third"
+    assert answers[0].headers["x-gateway-fallback-attempts"] == "2"
+
+    bad = make_combo(gateway, f"{lanes[2].prefix}/bad", f"{lanes[2].prefix}/m2", config=config)
+    upstream.script(reply({"error": {"message": "bad messages"}}, 400), model="bad")
+    refused = call(gateway, bad)
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "bad messages")
+    assert asked(upstream)[-1] == "bad"
+
+
+def test_stages_do_not_hedge(gateway: Gateway, lanes: list[Lane]) -> None:
+    body = {"name": "x", "models": models_of(lanes), "strategy": "fusion"}
+    answer = gateway.admin.post("/api/combos", json={**body, "config": {"hedging": True}})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "config.hedging"

@@ -189,6 +189,7 @@ def test_a_caller_that_leaves_gets_back_what_was_not_used(gateway: Gateway, pric
         "POST", CHAT, json=priced.body(stream=True, max_tokens=10), headers=bearer(key)
     ) as answer:
         next(answer.iter_bytes())
+        request_id = answer.headers["x-gateway-request-id"]
         held = call(gateway, priced, key, max_tokens=10)
         assert refusal(held) == ("budget_exceeded", "dailyUsageLimitUsd")
     eventually(
@@ -196,6 +197,51 @@ def test_a_caller_that_leaves_gets_back_what_was_not_used(gateway: Gateway, pric
         "the room is free again",
         within_s=5,
     )
+    # What was delivered is paid for, although the provider did not come to say it.
+    cut = gateway.record(request_id)
+    assert (cut["outcome"], cut["tokensOutput"], cut["costUsdMicros"]) == ("client_gone", 1, 1000)
+
+
+def test_a_provider_without_room_under_its_own_limit_is_not_fallen_back_to(
+    gateway: Gateway, upstream: Upstream
+) -> None:
+    """A limit on a provider counts what that one served, and holds for whoever would come after a failure."""
+    lanes = [gateway.add_lane(upstream) for _ in range(2)]
+    name = f"two-{lanes[0].prefix}"
+    models = [f"{lanes[0].prefix}/m0", f"{lanes[1].prefix}/m1"]
+    expect(gateway.admin.post("/api/combos", json={"name": name, "models": models}), 201)
+    key = gateway.create_key()
+    second = lanes[1].node["id"]
+    token_limit(gateway, key, scopeType="provider", scopeValue=second, tokenLimit=100)
+    upstream.script(reply({"error": {"message": "busy"}}, 503), model="m0")
+
+    def ask() -> httpx.Response:
+        body = {**lanes[0].body(max_tokens=20), "model": name}
+        return gateway.caller.post(CHAT, json=body, headers=bearer(key))
+
+    answers = [ask() for _ in range(8)]
+    served = [answer for answer in answers if answer.status_code == 200]
+    assert served, "the one that took over served"
+    assert answers[-1].status_code == 503, "then the first alone is asked, and fails"
+    limits = expect(
+        gateway.admin.get("/api/usage/token-limits", params={"apiKeyId": key["id"]}), 200
+    )["limits"]
+    (limit,) = limits
+    assert limit["tokensUsed"] <= 100
+    asked = [seen.json()["model"] for seen in upstream.requests]
+    assert asked.count("m1") == len(served)
+
+
+def test_a_count_of_tokens_is_a_request_and_no_tokens(gateway: Gateway, lane: Lane) -> None:
+    key = gateway.create_key(rateLimits=[{"limit": 1, "window": 86_400}])
+    spent = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=0)
+    path = "/v1/messages/count_tokens"
+    for one, statuses in ((key, [200, 429]), (spent, [200, 200])):
+        found = [
+            gateway.caller.post(path, json=lane.body(), headers=bearer(one)).status_code
+            for _ in range(2)
+        ]
+        assert found == statuses
 
 
 def token_limit(gateway: Gateway, key: dict[str, Any], **fields: Any) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from fairlead.gateway.nodes.router import router as nodes
 from fairlead.gateway.pricing.router import router as pricing
 from fairlead.gateway.providers.many import router as many_providers
 from fairlead.gateway.providers.router import router as providers
+from fairlead.gateway.resilience.router import router as resilience
+from fairlead.gateway.resilience.watch import TASKS as RESILIENCE_TASKS
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
@@ -49,6 +51,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     aliases,
     settings,
     backups,
+    resilience,
     webhooks,
     scrape,
     scrape_jobs,
@@ -63,6 +66,7 @@ TASKS: tuple[BackgroundTask, ...] = (
     *IDENTITY_TASKS,
     *USAGE_TASKS,
     *HEALTH_TASKS,
+    *RESILIENCE_TASKS,
     *WEBHOOK_TASKS,
     *SCRAPE_TASKS,
     *AGENT_TASKS,

@@ -11,6 +11,7 @@ import orjson
 from fairlead.gateway.combos.snapshot import compile_combos
 from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.providers.snapshot import compile_connections
+from fairlead.gateway.resilience.table import add_held, compile_resilience
 from fairlead.identity.sessions import compile_sessions
 from fairlead.identity.tokens import compile_tokens
 from fairlead.moment import now_ms
@@ -26,7 +27,7 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
     """Version and JSON, in the writer. The version is above every earlier one and above `floor`."""
     version = max(int(read_meta(con, VERSION) or 0), floor) + 1
     write_meta(con, VERSION, str(version))
-    document = {
+    document: dict[str, Any] = {
         "version": version,
         "compiled_at_ms": now_ms(),
         "settings": {"require_login": read_operator_settings(con).require_login},
@@ -34,9 +35,11 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
         "keys": _keys(con),
         "sessions": compile_sessions(con),
         "tokens": compile_tokens(con),
+        "resilience": compile_resilience(con),
         **compile_connections(con),
         **compile_combos(con),
     }
+    add_held(con, document["connections"])
     return version, orjson.dumps(document)
 
 

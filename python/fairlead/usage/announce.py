@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 import polars as pl
@@ -19,6 +19,8 @@ from fairlead.moment import iso, moment_of
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit, has_listener
 from fairlead.store.state import State
+from fairlead.usage.turns import EVENTS as TURNS
+from fairlead.usage.turns import read_combos, read_names, turns
 
 EVENTS: Final = ("request.completed", "request.failed")
 # What is answered without a provider is no model call.
@@ -29,9 +31,14 @@ AT_ONCE: Final = 2000
 
 async def announce(state: State, batches: Sequence[pl.DataFrame]) -> None:
     """Raises an event for each model call. A call whose key asked for no log is not told of."""
-    if not await state.read(lambda con: has_listener(con, *EVENTS)):
+    listens = await state.read(lambda con: (has_listener(con, *EVENTS), has_listener(con, *TURNS)))
+    if not any(listens):
         return
-    events = _events(pl.concat(batches))
+    rows = pl.concat(batches)
+    events = _events(rows) if listens[0] else iter(())
+    if listens[1]:
+        combos, names = await state.read(lambda con: (read_combos(con), read_names(con)))
+        events = chain(events, turns(rows, combos, names))
     while chunk := list(islice(events, AT_ONCE)):
         await state.record(partial(_emit, chunk))
 

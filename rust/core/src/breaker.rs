@@ -8,9 +8,12 @@
 //! ```
 
 use crate::error::Kind;
+use crate::health::Begin;
+use serde::Deserialize;
 
 /// How many failures in a row, and how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Limits {
     pub degraded_after: u32,
     pub open_after: u32,
@@ -22,7 +25,13 @@ pub struct Limits {
 impl Limits {
     pub const HOSTED: Self = Self { degraded_after: 7, open_after: 12, reset_ms: 30_000, max_stretch: 4 };
     /// One's own machine is back soon, or not at all.
-    pub const OWN_MACHINE: Self = Self { degraded_after: 1, open_after: 2, reset_ms: 15_000, max_stretch: 1 };
+    pub const OWN_MACHINE: Self = Self { degraded_after: 3, open_after: 5, reset_ms: 15_000, max_stretch: 1 };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::HOSTED
+    }
 }
 
 /// What a breaker is.
@@ -54,6 +63,8 @@ pub struct Breaker {
     openings: u32,
     open_until_ms: Option<u64>,
     probe_at_ms: Option<u64>,
+    /// The probe has heard from the provider: what is still under way decides the rest.
+    is_answered: bool,
 }
 
 const PROBE_MS: u64 = 60_000;
@@ -76,6 +87,7 @@ impl Breaker {
     pub fn phase(&self, limits: &Limits, now_ms: u64) -> Phase {
         match self.open_until_ms {
             Some(until_ms) if now_ms < until_ms => Phase::Open,
+            Some(_) if self.is_answered => Phase::Degraded,
             Some(_) => Phase::HalfOpen,
             None if self.failures >= limits.degraded_after => Phase::Degraded,
             None => Phase::Closed,
@@ -97,6 +109,36 @@ impl Breaker {
         }
     }
 
+    /// What an attempt does that would begin now.
+    pub fn begin(&mut self, limits: &Limits, now_ms: u64) -> Begin {
+        match self.phase(limits, now_ms) {
+            Phase::Closed | Phase::Degraded => Begin::Free,
+            Phase::Open => Begin::Closed(Some(self.remaining_ms(now_ms))),
+            Phase::HalfOpen if self.try_pass(limits, now_ms) => Begin::Probe,
+            Phase::HalfOpen => Begin::Wait,
+        }
+    }
+
+    /// Whether a probe is under way.
+    pub fn is_probed(&self, now_ms: u64) -> bool {
+        self.probe_at_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) < PROBE_MS)
+    }
+
+    /// The provider has answered the probe; whether the answer is whole will be told.
+    pub fn answered(&mut self) {
+        self.probe_at_ms = None;
+        self.is_answered = self.open_until_ms.is_some();
+    }
+
+    /// A probe was dropped without a result.
+    pub fn give_up_probe(&mut self) {
+        self.probe_at_ms = None;
+    }
+
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
     pub fn succeed(&mut self) {
         *self = Self::default();
     }
@@ -107,6 +149,7 @@ impl Breaker {
         match self.phase(limits, now_ms) {
             Phase::Open => return,
             Phase::HalfOpen => {}
+            Phase::Degraded if self.is_answered => {}
             Phase::Closed | Phase::Degraded => {
                 self.failures = self.failures.saturating_add(1);
                 if self.failures < limits.open_after {
@@ -114,6 +157,7 @@ impl Breaker {
                 }
             }
         }
+        self.is_answered = false;
         self.openings = self.openings.saturating_add(1);
         let stretch = (1u64 << self.openings.saturating_sub(2).min(16)).min(limits.max_stretch);
         self.open_until_ms = Some(now_ms.saturating_add(limits.reset_ms.saturating_mul(stretch)));
@@ -124,15 +168,31 @@ impl Breaker {
     }
 }
 
-const LOCKOUT_MS: u64 = 120_000;
-const MAX_LOCKOUT_MS: u64 = 30 * 60_000;
 const MAX_STEPS: u32 = 10;
+
+/// Which failures lock a model out, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct LockoutLimits {
+    pub enabled: bool,
+    /// A provider's answer with one of these is about the model.
+    pub status_codes: Vec<u16>,
+    pub base_ms: u64,
+    pub max_ms: u64,
+}
+
+impl Default for LockoutLimits {
+    fn default() -> Self {
+        Self { enabled: true, status_codes: vec![404], base_ms: 120_000, max_ms: 30 * 60_000 }
+    }
+}
 
 /// One model over one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lockout {
     failures: u32,
     until_ms: u64,
+    is_binding: bool,
 }
 
 impl Lockout {
@@ -144,15 +204,26 @@ impl Lockout {
         self.until_ms.saturating_sub(now_ms)
     }
 
-    /// A failure that speaks of the model; one that arrives while it is locked belongs to what locked it. `reset_ms` is what the provider said of when it is back, which overrides the cap.
-    pub fn fail(&mut self, reset_ms: Option<u64>, now_ms: u64) {
+    /// Whether the provider itself said until when.
+    pub fn is_binding(&self) -> bool {
+        self.is_binding
+    }
+
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// A failure that speaks of the model; one that arrives while it is locked belongs to what locked it. `reset_ms` is what the
+    /// provider said of when it is back, which overrides the cap.
+    pub fn fail(&mut self, limits: &LockoutLimits, reset_ms: Option<u64>, now_ms: u64) {
         if self.is_locked(now_ms) && reset_ms.is_none() {
             return;
         }
         let rest_ms = match reset_ms {
             Some(reset_ms) => reset_ms.min(crate::cooldown::MAX_HINT_MS),
-            None => (LOCKOUT_MS << self.failures.min(MAX_STEPS)).min(MAX_LOCKOUT_MS),
+            None => limits.base_ms.saturating_mul(1 << self.failures.min(MAX_STEPS)).min(limits.max_ms),
         };
+        self.is_binding = reset_ms.is_some() || (self.is_binding && self.is_locked(now_ms));
         self.failures = (self.failures + 1).min(MAX_STEPS);
         self.until_ms = self.until_ms.max(now_ms.saturating_add(rest_ms));
     }
@@ -244,13 +315,13 @@ mod tests {
         let mut now_ms = 0;
         let mut rests = Vec::new();
         for _ in 0..6 {
-            lockout.fail(None, now_ms);
-            lockout.fail(None, now_ms);
+            lockout.fail(&LockoutLimits::default(), None, now_ms);
+            lockout.fail(&LockoutLimits::default(), None, now_ms);
             rests.push(lockout.remaining_ms(now_ms) / 1_000);
             now_ms += lockout.remaining_ms(now_ms);
         }
         assert_eq!(rests, [120, 240, 480, 960, 1_800, 1_800], "two at once count once");
-        lockout.fail(Some(7_200_000), now_ms);
+        lockout.fail(&LockoutLimits::default(), Some(7_200_000), now_ms);
         assert_eq!(lockout.remaining_ms(now_ms), 7_200_000, "what the provider says overrides the cap");
         assert!((0..4).any(|_| lockout.succeed()), "a few successes and nothing is left of it");
         assert!(!lockout.is_locked(now_ms));

@@ -6,14 +6,38 @@
 //! connection is served worse by a refusal than by an attempt.
 
 use crate::error::Kind;
+use serde::Deserialize;
 
-const BASE_MS: u64 = 3_000;
 const MAX_LEVEL: u32 = 5;
-const MAX_BACKOFF_MS: u64 = 120_000;
-const REFUSED_CREDENTIAL_MS: u64 = 120_000;
-const DEFAULT_LIMITED_MS: u64 = 5_000;
-/// The longest `Retry-After` that is believed.
+/// The longest `Retry-After` that is ever believed.
 pub const MAX_HINT_MS: u64 = 24 * 3_600_000;
+
+/// How long rests are, milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Rests {
+    /// After the first failure; it doubles with each further one in a row.
+    pub base_ms: u64,
+    pub max_ms: u64,
+    /// A credential was refused.
+    pub refused_ms: u64,
+    /// A limit was met and nobody said for how long.
+    pub limited_ms: u64,
+    /// The longest that a provider may ask to wait.
+    pub max_retry_after_ms: u64,
+}
+
+impl Default for Rests {
+    fn default() -> Self {
+        Self {
+            base_ms: 3_000,
+            max_ms: 120_000,
+            refused_ms: 120_000,
+            limited_ms: 5_000,
+            max_retry_after_ms: MAX_HINT_MS,
+        }
+    }
+}
 
 /// The state of one connection. Times are milliseconds of a monotonic clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,6 +59,11 @@ impl Cooldown {
         self.is_binding && self.is_cooling(now_ms)
     }
 
+    /// Whether its rest, over or not, is one that the provider itself asked for.
+    pub fn is_binding(&self) -> bool {
+        self.is_binding
+    }
+
     /// Whether it has failed since it last succeeded.
     pub fn has_failed(&self) -> bool {
         self.level > 0
@@ -54,17 +83,17 @@ impl Cooldown {
 
     /// Records a failure. Failures that arrive while the connection already rests belong to the same event and do not
     /// raise the level, so ten concurrent requests that fail together count once.
-    pub fn fail(&mut self, kind: Kind, hint_ms: Option<u64>, now_ms: u64) {
+    pub fn fail(&mut self, rests: &Rests, kind: Kind, hint_ms: Option<u64>, now_ms: u64) {
         let was_cooling = self.is_cooling(now_ms);
         self.failed_at_ms = now_ms;
         if was_cooling && hint_ms.is_none() && kind != Kind::UpstreamRateLimited {
             return;
         }
         let (rest_ms, is_binding) = match (kind, hint_ms) {
-            (_, Some(hint_ms)) => (hint_ms.min(MAX_HINT_MS), true),
-            (Kind::UpstreamRateLimited, None) => (DEFAULT_LIMITED_MS.max(backoff_ms(self.level)), true),
-            (Kind::UpstreamAuth, None) => (REFUSED_CREDENTIAL_MS, false),
-            _ => (backoff_ms(self.level), false),
+            (_, Some(hint_ms)) => (hint_ms.min(rests.max_retry_after_ms).min(MAX_HINT_MS), true),
+            (Kind::UpstreamRateLimited, None) => (rests.limited_ms.max(backoff_ms(rests, self.level)), true),
+            (Kind::UpstreamAuth, None) => (rests.refused_ms, false),
+            _ => (backoff_ms(rests, self.level), false),
         };
         if !was_cooling {
             self.level = (self.level + 1).min(MAX_LEVEL);
@@ -77,8 +106,8 @@ impl Cooldown {
     }
 }
 
-fn backoff_ms(level: u32) -> u64 {
-    (BASE_MS << level.min(MAX_LEVEL)).min(MAX_BACKOFF_MS)
+fn backoff_ms(rests: &Rests, level: u32) -> u64 {
+    rests.base_ms.saturating_mul(1 << level.min(MAX_LEVEL)).min(rests.max_ms)
 }
 
 /// Reads `Retry-After`: whole seconds or an HTTP date, as milliseconds from now. Nonsense and the past are nothing.
@@ -126,7 +155,7 @@ mod tests {
         let mut now_ms = 1_000;
         let mut rests = Vec::new();
         for _ in 0..7 {
-            state.fail(Kind::UpstreamReset, None, now_ms);
+            state.fail(&Rests::default(), Kind::UpstreamReset, None, now_ms);
             rests.push(state.remaining_ms(now_ms));
             assert!(!state.is_closed(now_ms));
             now_ms += rests[rests.len() - 1];
@@ -140,15 +169,15 @@ mod tests {
     fn failures_that_arrive_together_count_once() {
         let mut state = Cooldown::default();
         for _ in 0..10 {
-            state.fail(Kind::UpstreamReset, None, 1_000);
+            state.fail(&Rests::default(), Kind::UpstreamReset, None, 1_000);
         }
-        assert_eq!(state.remaining_ms(1_000), BASE_MS);
+        assert_eq!(state.remaining_ms(1_000), Rests::default().base_ms);
     }
 
     #[test]
     fn an_attempt_from_before_the_failure_ends_no_rest() {
         let mut state = Cooldown::default();
-        state.fail(Kind::UpstreamRateLimited, Some(60_000), 5_000);
+        state.fail(&Rests::default(), Kind::UpstreamRateLimited, Some(60_000), 5_000);
         state.succeed(4_000);
         assert!(state.is_closed(6_000));
         state.succeed(5_001);
@@ -158,7 +187,7 @@ mod tests {
     #[test]
     fn a_hint_binds_and_is_capped() {
         let mut state = Cooldown::default();
-        state.fail(Kind::UpstreamRateLimited, Some(u64::MAX), 0);
+        state.fail(&Rests::default(), Kind::UpstreamRateLimited, Some(u64::MAX), 0);
         assert_eq!(state.remaining_ms(0), MAX_HINT_MS);
         assert!(state.is_closed(1));
     }

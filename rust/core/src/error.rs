@@ -97,6 +97,8 @@ pub struct Error {
     pub param: Option<Cow<'static, str>>,
     /// For `Retry-After`, whole seconds.
     pub retry_after_s: Option<u64>,
+    /// What the provider answered with, where it answered.
+    pub upstream_status: Option<u16>,
 }
 
 impl Error {
@@ -116,12 +118,18 @@ impl Error {
     }
 
     fn new(kind: Kind, origin: Origin, retry: Retry, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, origin, retry, message: message.into(), param: None, retry_after_s: None }
+        Self { kind, origin, retry, message: message.into(), param: None, retry_after_s: None, upstream_status: None }
     }
 
     #[must_use]
     pub fn about(mut self, param: impl Into<Cow<'static, str>>) -> Self {
         self.param = Some(param.into());
+        self
+    }
+
+    #[must_use]
+    pub fn with_upstream_status(mut self, status: u16) -> Self {
+        self.upstream_status = Some(status);
         self
     }
 

@@ -15,12 +15,10 @@
 //!
 //! Several may hold at once; the one furthest down is the state that is shown, and the rest count again when it is over.
 
-use crate::cooldown::Cooldown;
+use crate::cooldown::{Cooldown, Rests};
 use crate::error::Kind;
+use crate::resilience::Quota;
 use crate::strategy::{Standing, Window};
-
-/// An empty quota whose reset nobody told is looked at again after this.
-const RECHECK_MS: u64 = 5 * 60_000;
 
 /// The state that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,6 +60,44 @@ impl Terminal {
             Self::CreditsExhausted => "credits_exhausted",
         }
     }
+
+    /// What a provider's error says outright. `code` and `message` are its own.
+    pub fn told(code: &str, message: &str) -> Option<Self> {
+        match code {
+            "insufficient_quota"
+            | "billing_not_active"
+            | "billing_hard_limit_reached"
+            | "credits_exhausted"
+            | "insufficient_balance"
+            | "insufficient_credits" => Some(Self::CreditsExhausted),
+            "account_deactivated"
+            | "account_disabled"
+            | "account_suspended"
+            | "organization_suspended"
+            | "access_terminated" => Some(Self::Banned),
+            "api_key_expired" | "token_expired" => Some(Self::Expired),
+            // Anthropic tells it with the status and code of a malformed request.
+            _ if message.contains("credit balance is too low") => Some(Self::CreditsExhausted),
+            _ => None,
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Banned, Self::Expired, Self::CreditsExhausted].into_iter().find(|one| one.name() == name)
+    }
+}
+
+/// What an attempt that would begin now has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// Go.
+    Free,
+    /// Go, and tell what came of it: others wait for that.
+    Probe,
+    /// Another finds out; wait for it.
+    Wait,
+    /// Do not go, for so many milliseconds; `None` until an operator mends it.
+    Closed(Option<u64>),
 }
 
 /// One connection. Times are milliseconds of a monotonic clock.
@@ -74,6 +110,11 @@ pub struct Health {
     policy_until_ms: Option<u64>,
     terminal: Option<Terminal>,
     is_deactivated: bool,
+    /// A probe has heard from the provider: what is still under way decides the rest.
+    is_answered: bool,
+    /// Refused credentials in a row, and when the last was told.
+    refusals: u32,
+    refused_at_ms: u64,
 }
 
 /// A probe that has not come back after this long is given up, so that another may go out.
@@ -111,7 +152,43 @@ impl Health {
 
     /// Its rest is over, and no attempt has succeeded since.
     pub fn is_half_open(&self, now_ms: u64) -> bool {
-        self.cooldown.has_failed() && !self.cooldown.is_cooling(now_ms)
+        self.cooldown.has_failed() && !self.is_answered && !self.cooldown.is_cooling(now_ms)
+    }
+
+    /// What an attempt does that would begin now. A provider that asked to be left alone hears of one caller first; after a rest
+    /// that we took on our own nobody waits, because connections that rest so are tried all the same when nothing else is left.
+    pub fn begin(&mut self, now_ms: u64) -> Begin {
+        if self.standing(now_ms) == Standing::Closed {
+            return Begin::Closed(self.remaining_ms(now_ms));
+        }
+        if !self.is_half_open(now_ms) {
+            Begin::Free
+        } else if self.try_probe(now_ms) {
+            Begin::Probe
+        } else if self.cooldown.is_binding() {
+            Begin::Wait
+        } else {
+            Begin::Free
+        }
+    }
+
+    /// The provider has answered the probe; whether the answer is whole will be told.
+    pub fn answered(&mut self) {
+        self.is_answered = true;
+        self.probe_at_ms = None;
+    }
+
+    /// The provider has refused the credential in an attempt that began at `started_ms`. Often enough in a row, each attempt begun
+    /// after the last refusal was told, ends the connection.
+    pub fn refuse(&mut self, reason: Terminal, started_ms: u64, terminal_after: u32, now_ms: u64) {
+        if self.refusals > 0 && started_ms < self.refused_at_ms {
+            return;
+        }
+        self.refusals = self.refusals.saturating_add(1);
+        self.refused_at_ms = now_ms;
+        if terminal_after > 0 && self.refusals >= terminal_after {
+            self.end(reason);
+        }
     }
 
     /// Takes the one probe of a half-open connection. `false` when another has it. A connection that is not half open needs
@@ -131,12 +208,14 @@ impl Health {
     pub fn succeed(&mut self, started_ms: u64) {
         self.cooldown.succeed(started_ms);
         self.probe_at_ms = None;
+        self.refusals = 0;
     }
 
     /// An attempt has failed. A hint is what the provider said of when to come back.
-    pub fn fail(&mut self, kind: Kind, hint_ms: Option<u64>, now_ms: u64) {
-        self.cooldown.fail(kind, hint_ms, now_ms);
+    pub fn fail(&mut self, rests: &Rests, kind: Kind, hint_ms: Option<u64>, now_ms: u64) {
+        self.cooldown.fail(rests, kind, hint_ms, now_ms);
         self.probe_at_ms = None;
+        self.is_answered = false;
     }
 
     /// A probe was dropped without a result.
@@ -144,14 +223,15 @@ impl Health {
         self.probe_at_ms = None;
     }
 
-    /// What the provider says of its quota windows. `threshold` (0 to 1) is what the operator keeps back.
+    /// What the provider says of its quota windows.
     ///
     /// Empty is a connection whose every window is empty, or one of them when any of them alone stops it; most providers stop at
     /// the first, so the first counts.
-    pub fn observe_quota(&mut self, windows: &[Window], threshold: f32, now_ms: u64) {
+    pub fn observe_quota(&mut self, windows: &[Window], quota: &Quota, now_ms: u64) {
+        let threshold = quota.threshold_percent / 100.0;
         let until = |is_out: &dyn Fn(&Window) -> bool| {
             let out = windows.iter().filter(|window| is_out(window));
-            out.map(|window| if window.resets_in_ms == 0 { RECHECK_MS } else { window.resets_in_ms })
+            out.map(|window| if window.resets_in_ms == 0 { quota.recheck_ms } else { window.resets_in_ms })
                 .max()
                 .map(|in_ms| now_ms.saturating_add(in_ms))
         };
@@ -166,6 +246,11 @@ impl Health {
 
     pub fn terminal(&self) -> Option<Terminal> {
         self.terminal
+    }
+
+    /// What another worker, or an earlier life of this one, has seen.
+    pub fn exhaust_until(&mut self, until_ms: u64) {
+        self.quota_until_ms = self.quota_until_ms.max(Some(until_ms));
     }
 
     pub fn set_active(&mut self, is_active: bool) {
@@ -208,7 +293,7 @@ mod tests {
     #[test]
     fn a_failure_rests_and_one_probe_finds_out() {
         let mut health = Health::default();
-        health.fail(Kind::UpstreamReset, None, 1_000);
+        health.fail(&Rests::default(), Kind::UpstreamReset, None, 1_000);
         assert_eq!((health.state(1_001), health.standing(1_001)), (State::Cooling, Standing::Resting));
         let over_ms = 1_000 + health.remaining_ms(1_000).expect("a time");
         assert_eq!((health.state(over_ms), health.standing(over_ms)), (State::Active, Standing::Probing));
@@ -223,10 +308,10 @@ mod tests {
     #[test]
     fn a_probe_that_fails_rests_longer_and_one_that_is_lost_is_given_up() {
         let mut health = Health::default();
-        health.fail(Kind::UpstreamReset, None, 0);
+        health.fail(&Rests::default(), Kind::UpstreamReset, None, 0);
         let first_ms = health.remaining_ms(0).expect("a time");
         assert!(health.try_probe(first_ms));
-        health.fail(Kind::UpstreamReset, None, first_ms);
+        health.fail(&Rests::default(), Kind::UpstreamReset, None, first_ms);
         assert_eq!(health.remaining_ms(first_ms), Some(2 * first_ms));
         let over_ms = 3 * first_ms;
         assert!(health.try_probe(over_ms));
@@ -238,21 +323,21 @@ mod tests {
     #[test]
     fn retry_after_closes_and_is_capped() {
         let mut health = Health::default();
-        health.fail(Kind::UpstreamRateLimited, Some(u64::MAX), 0);
+        health.fail(&Rests::default(), Kind::UpstreamRateLimited, Some(u64::MAX), 0);
         assert_eq!((health.standing(1), health.remaining_ms(0)), (Standing::Closed, Some(MAX_HINT_MS)));
     }
 
     #[test]
     fn quota_is_over_at_its_reset_or_at_a_better_look() {
         let mut health = Health::default();
-        health.observe_quota(&[window(0.0, 9_000), window(0.5, 50_000)], 0.02, 0);
+        health.observe_quota(&[window(0.0, 9_000), window(0.5, 50_000)], &Quota::default(), 0);
         assert_eq!((health.state(8_999), health.state(9_000)), (State::QuotaExhausted, State::Active));
-        health.observe_quota(&[window(0.01, 9_000)], 0.02, 0);
+        health.observe_quota(&[window(0.01, 9_000)], &Quota::default(), 0);
         assert_eq!((health.state(0), health.standing(0)), (State::PolicyBlocked, Standing::Closed));
-        health.observe_quota(&[window(0.9, 9_000)], 0.02, 1);
+        health.observe_quota(&[window(0.9, 9_000)], &Quota::default(), 1);
         assert_eq!(health.state(1), State::Active);
-        health.observe_quota(&[window(0.0, 0)], 0.02, 0);
-        assert_eq!(health.remaining_ms(0), Some(RECHECK_MS), "an untold reset is looked at again");
+        health.observe_quota(&[window(0.0, 0)], &Quota::default(), 0);
+        assert_eq!(health.remaining_ms(0), Some(Quota::default().recheck_ms), "an untold reset is looked at again");
     }
 
     #[test]
@@ -267,6 +352,54 @@ mod tests {
         assert_eq!(health.state(0), State::Deactivated, "a new credential switches nothing on");
         health.set_active(true);
         assert_eq!(health.state(0), State::Active);
+    }
+
+    #[test]
+    fn after_a_rest_that_was_asked_for_one_goes_first_and_the_others_wait() {
+        let mut health = Health::default();
+        health.fail(&Rests::default(), Kind::UpstreamRateLimited, Some(1_000), 0);
+        assert_eq!(health.begin(999), Begin::Closed(Some(1)));
+        assert_eq!((health.begin(1_000), health.begin(1_000)), (Begin::Probe, Begin::Wait));
+        health.answered();
+        assert_eq!(health.begin(1_001), Begin::Free, "what is not whole yet has been answered");
+        health.fail(&Rests::default(), Kind::UpstreamReset, None, 1_002);
+        assert_eq!(health.begin(1_003), Begin::Free, "a rest of our own closes nothing");
+        let over_ms = 1_002 + health.remaining_ms(1_002).expect("a time");
+        assert_eq!((health.begin(over_ms), health.begin(over_ms)), (Begin::Probe, Begin::Free));
+    }
+
+    #[test]
+    fn refusals_in_a_row_end_it_and_those_of_one_moment_count_once() {
+        let mut health = Health::default();
+        for _ in 0..10 {
+            health.refuse(Terminal::Expired, 1, 3, 100);
+        }
+        assert_eq!(health.terminal(), None);
+        health.refuse(Terminal::Expired, 101, 3, 200);
+        health.succeed(150);
+        health.refuse(Terminal::Expired, 201, 3, 300);
+        health.refuse(Terminal::Expired, 301, 3, 400);
+        assert_eq!(health.terminal(), None, "a success begins the count anew");
+        health.refuse(Terminal::Expired, 401, 3, 500);
+        assert_eq!(health.terminal(), Some(Terminal::Expired));
+        assert_eq!(health.begin(501), Begin::Closed(None));
+    }
+
+    #[test]
+    fn what_a_provider_says_outright_ends_it() {
+        for (code, message, expected) in [
+            ("insufficient_quota", "", Some(Terminal::CreditsExhausted)),
+            ("account_deactivated", "", Some(Terminal::Banned)),
+            ("token_expired", "", Some(Terminal::Expired)),
+            ("", "Your credit balance is too low to access the API.", Some(Terminal::CreditsExhausted)),
+            ("rate_limit_exceeded", "quota", None),
+            ("", "", None),
+        ] {
+            assert_eq!(Terminal::told(code, message), expected, "{code} {message}");
+        }
+        for one in [Terminal::Banned, Terminal::Expired, Terminal::CreditsExhausted] {
+            assert_eq!(Terminal::named(one.name()), Some(one));
+        }
     }
 
     #[derive(Debug, Clone)]
@@ -295,10 +428,10 @@ mod tests {
             let mut now_ms = 0u64;
             for event in events {
                 match event {
-                    Event::Fail(hint_ms) => health.fail(Kind::UpstreamReset, hint_ms, now_ms),
+                    Event::Fail(hint_ms) => health.fail(&Rests::default(), Kind::UpstreamReset, hint_ms, now_ms),
                     Event::Succeed => health.succeed(now_ms + 1),
                     Event::Probe => { let _took = health.try_probe(now_ms); }
-                    Event::Quota(remaining, reset_ms) => health.observe_quota(&[window(remaining, reset_ms)], 0.02, now_ms),
+                    Event::Quota(remaining, reset_ms) => health.observe_quota(&[window(remaining, reset_ms)], &Quota::default(), now_ms),
                     Event::Pass(ms) => now_ms += ms,
                 }
                 let left_ms = health.remaining_ms(now_ms).expect("nothing here takes an operator");

@@ -51,6 +51,14 @@ pub struct Hold {
     parts: SmallVec<[(usize, u64); 4]>,
 }
 
+/// What came of asking for room.
+#[derive(Debug, Default)]
+pub struct Ask {
+    pub hold: Option<Hold>,
+    /// Providers under whose own limits there is no room.
+    pub without: Vec<String>,
+}
+
 /// One limit whose past control is asked for: the sum over the records of the key since `from_ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
@@ -81,6 +89,9 @@ const NEVER: Known = Known::Since(u64::MAX);
 /// Windows this short need no past: by the time that it is known they are over.
 const SHORT_WINDOW_MS: u64 = 60_000;
 
+/// Clocks are set by less than this all the time.
+const CLOCK_STEP_MS: u64 = 2_000;
+
 /// See the module's page.
 #[derive(Debug, Default)]
 pub struct Ledger {
@@ -92,13 +103,33 @@ impl Account {
         Self { limit: limit.clone(), window: limit.period.window(now_ms), used: 0, held: 0, known }
     }
 
-    /// A window that began while we were counting is known from its beginning.
+    /// A window that began while we were counting is known from its beginning. One that lies in the future is of a clock that
+    /// was put back: what was used in the window that it is now is not known.
     fn roll(&mut self, now_ms: u64) {
+        if now_ms.saturating_add(CLOCK_STEP_MS) < self.window.starts_ms {
+            self.window = self.limit.period.window(now_ms);
+            (self.used, self.held) = (0, 0);
+            let is_short = self.window.ends_ms - self.window.starts_ms <= SHORT_WINDOW_MS;
+            self.known = if is_short && self.limit.unit == Unit::Requests { Known::All } else { NEVER };
+        }
         if now_ms >= self.window.ends_ms {
             self.window = self.limit.period.window(now_ms);
             (self.used, self.held) = (0, 0);
             self.known = Known::All;
         }
+    }
+
+    /// Whether so much more fits.
+    fn room(&mut self, limit: &Limit, amount: u64, now_ms: u64) -> Result<(), Error> {
+        self.roll(now_ms);
+        if self.known != Known::All {
+            return Err(unknown());
+        }
+        let taken = self.used.saturating_add(self.held);
+        if taken >= limit.amount || taken.saturating_add(amount) > limit.amount {
+            return Err(exceeded(limit, self, amount, now_ms));
+        }
+        Ok(())
     }
 
     fn is(&self, limit: &Limit) -> bool {
@@ -109,38 +140,72 @@ impl Account {
 impl Ledger {
     /// Reserves room under all limits of the key that apply, or under none.
     pub fn reserve(&self, key: &Arc<Key>, subject: Subject<'_>, most: Amounts) -> Result<Option<Hold>, Error> {
+        let Ask { hold, .. } = self.reserve_any(key, subject, &[subject.provider], Some(most))?;
+        Ok(hold)
+    }
+
+    /// The same for a request that any of these providers may serve. Those under whose own limits there is no room are left out;
+    /// an error when none is left. Without `most` it is a request that uses nothing, held to limits of requests alone.
+    pub fn reserve_any(
+        &self,
+        key: &Arc<Key>,
+        subject: Subject<'_>,
+        providers: &[&str],
+        most: Option<Amounts>,
+    ) -> Result<Ask, Error> {
         if key.limits.is_empty() {
-            return Ok(None);
+            return Ok(Ask::default());
         }
         let mut accounts = self.accounts.lock();
         let accounts = accounts.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
-        let mut parts = SmallVec::new();
+        let mut ask = Ask::default();
+        let mut parts: SmallVec<[(usize, u64); 4]> = SmallVec::new();
+        let mut fault = None;
         for (index, limit) in key.limits.iter().enumerate() {
-            if !limit.applies_to(subject.model, subject.provider) {
-                continue;
-            }
-            let account = accounts.iter_mut().find(|account| account.is(limit)).ok_or_else(unknown)?;
-            account.roll(subject.ts_ms);
-            let amount = most.of(limit.unit);
-            if account.known != Known::All {
-                return Err(unknown());
-            }
-            if account.used.saturating_add(account.held) >= limit.amount
-                || account.used.saturating_add(account.held).saturating_add(amount) > limit.amount
-            {
-                return Err(exceeded(limit, account, amount, subject.ts_ms));
+            let amount = match most {
+                Some(most) => most.of(limit.unit),
+                None if limit.unit == Unit::Requests => 1,
+                None => continue,
+            };
+            let mut room = || {
+                let account = accounts.iter_mut().find(|account| account.is(limit)).ok_or_else(unknown)?;
+                account.room(limit, amount, subject.ts_ms)
+            };
+            match &limit.scope {
+                Scope::Provider(name) => {
+                    if !providers.contains(&name.as_str()) {
+                        continue;
+                    }
+                    if let Err(reason) = room() {
+                        ask.without.push(name.clone());
+                        fault.get_or_insert(reason);
+                        continue;
+                    }
+                }
+                Scope::All => room()?,
+                Scope::Model(name) if name == subject.model => room()?,
+                Scope::Model(_) => continue,
             }
             parts.push((index, amount));
         }
+        if let Some(fault) = fault.filter(|_| providers.iter().all(|one| ask.without.iter().any(|out| out == one))) {
+            return Err(fault);
+        }
+        // A provider that one of its limits leaves out holds nothing under the others.
+        parts.retain(|(index, _)| match &key.limits[*index].scope {
+            Scope::Provider(name) => !ask.without.contains(name),
+            _ => true,
+        });
         for &(index, amount) in &parts {
             let limit = &key.limits[index];
             if let Some(account) = accounts.iter_mut().find(|account| account.is(limit)) {
                 // A request that was let through counts, whatever becomes of it.
-                let place = if limit.unit == Unit::Requests { &mut account.used } else { &mut account.held };
+                let place = if limit.is_counted_at_once() { &mut account.used } else { &mut account.held };
                 *place = place.saturating_add(amount);
             }
         }
-        Ok(Some(Hold { key: Arc::clone(key), parts }))
+        ask.hold = Some(Hold { key: Arc::clone(key), parts });
+        Ok(ask)
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "a hold is given back whole, so that it cannot be settled twice")]
@@ -157,14 +222,15 @@ impl Ledger {
                 hold.parts.iter().find(|&&(index, _)| account.is(&hold.key.limits[index])).map(|&(_, amount)| amount)
             });
             let unit = account.limit.unit;
-            if let Some(amount) = held.filter(|_| unit != Unit::Requests) {
+            let at_once = account.limit.is_counted_at_once();
+            if let Some(amount) = held.filter(|_| !at_once) {
                 account.held = account.held.saturating_sub(amount);
             }
             let is_counted = match account.known {
                 Known::All => true,
                 Known::Since(first) => segment >= first,
             };
-            let is_counted_already = unit == Unit::Requests && held.is_some();
+            let is_counted_already = at_once && held.is_some();
             if is_counted && !is_counted_already && account.limit.applies_to(subject.model, subject.provider) {
                 account.used = account.used.saturating_add(spent.of(unit));
             }

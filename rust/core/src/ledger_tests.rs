@@ -163,3 +163,52 @@ proptest! {
         prop_assert_eq!(ledger.reserve(&key, subject(NOON_MS), tokens(left)).is_ok(), left > 0);
     }
 }
+
+#[test]
+fn a_limit_of_one_provider_leaves_the_others_and_counts_who_served() {
+    let of = |name: &str, amount| Limit {
+        id: name.into(),
+        scope: Scope::Provider(name.into()),
+        ..limit(Unit::Tokens, amount, Period::Day(0))
+    };
+    let key = key(vec![of("p", 100), of("q", 100), limit(Unit::Tokens, 1_000, Period::Day(0))]);
+    let ledger = known(&key);
+    let both = ["p", "q"];
+    let ask = |tokens_each| ledger.reserve_any(&key, subject(NOON_MS), &both, Some(tokens(tokens_each)));
+    let first = ask(80).expect("room at both");
+    assert!(first.without.is_empty());
+    // Served by `q`, after `p` had failed: only `q` has spent.
+    let served = Subject { provider: "q", ..subject(NOON_MS) };
+    ledger.settle("k", served, first.hold, tokens(80), 0);
+    let second = ask(80).expect("room at one");
+    assert_eq!(second.without, ["q"]);
+    ledger.settle("k", subject(NOON_MS), second.hold, tokens(80), 0);
+    assert_eq!(ask(80).map(drop).map_err(|fault| fault.kind), Err(Kind::TokenLimitExceeded));
+    assert!(ask(20).is_ok(), "what was held came back");
+}
+
+#[test]
+fn what_uses_nothing_is_held_to_limits_of_requests_alone() {
+    let key = key(vec![limit(Unit::Requests, 2, Period::Seconds(60)), limit(Unit::Tokens, 0, Period::Day(0))]);
+    let ledger = known(&key);
+    let ask = || ledger.reserve_any(&key, subject(NOON_MS), &["p"], None);
+    assert!(ask().is_ok() && ask().is_ok());
+    assert_eq!(ask().map(drop).map_err(|fault| fault.kind), Err(Kind::RateLimited));
+}
+
+#[test]
+fn a_clock_that_is_put_back_locks_nobody_out() {
+    const DAY_MS: u64 = 86_400_000;
+    let key = key(vec![limit(Unit::Requests, 1, Period::Seconds(30))]);
+    let ledger = known(&key);
+    for now_ms in [NOON_MS, NOON_MS + DAY_MS, NOON_MS - DAY_MS, NOON_MS] {
+        assert!(ledger.reserve(&key, subject(now_ms), tokens(0)).is_ok(), "{now_ms}");
+        assert!(ledger.reserve(&key, subject(now_ms), tokens(0)).is_err(), "{now_ms}");
+    }
+    let budget = self::key(vec![limit(Unit::Tokens, 10, Period::Day(0))]);
+    let ledger = known(&budget);
+    ledger.settle("k", subject(NOON_MS), None, tokens(10), 0);
+    let refused = ledger.reserve(&budget, subject(NOON_MS - DAY_MS), tokens(1)).expect_err("not known");
+    assert_eq!((refused.kind, refused.retry_after_s), (Kind::LimitsUnknown, Some(1)));
+    assert_eq!(ledger.ask(NOON_MS - DAY_MS, || 3).0.len(), 1, "and asked for");
+}

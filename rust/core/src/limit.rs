@@ -71,6 +71,11 @@ impl Limit {
         (self.unit, self.period, &self.scope) == (other.unit, other.period, &other.scope)
     }
 
+    /// A request counts when it is let through; under a limit of one provider, once that one has been asked.
+    pub fn is_counted_at_once(&self) -> bool {
+        self.unit == Unit::Requests && !matches!(self.scope, Scope::Provider(_))
+    }
+
     pub fn applies_to(&self, model: &str, provider: &str) -> bool {
         match &self.scope {
             Scope::All => true,

@@ -141,6 +141,9 @@ mod tests {
             disable_non_public_models: false,
             throttle_delay_ms: 0,
             max_sessions: 0,
+            stream_default_mode: crate::snapshot::StreamDefaultMode::Legacy,
+            cache_default_mode: crate::snapshot::CacheDefaultMode::Legacy,
+            auto_resolve: false,
             access_schedule: None,
             limits: Vec::new(),
         }

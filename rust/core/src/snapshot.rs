@@ -3,6 +3,7 @@
 
 use crate::limit::Limit;
 use crate::price::Price;
+use crate::resilience::Resilience;
 use crate::schedule::Schedule;
 use crate::secret::SecretHash;
 use crate::strategy::Combo;
@@ -58,6 +59,14 @@ pub struct Key {
     /// 0: any number.
     #[serde(default)]
     pub max_sessions: usize,
+    /// What a request without `stream` gets.
+    #[serde(default)]
+    pub stream_default_mode: StreamDefaultMode,
+    #[serde(default)]
+    pub cache_default_mode: CacheDefaultMode,
+    /// A model's name without its provider's prefix means the most preferred connection that has it.
+    #[serde(default)]
+    pub auto_resolve: bool,
     #[serde(default)]
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
@@ -86,6 +95,27 @@ pub enum CatalogScope {
     All,
     Combos,
     Models,
+}
+
+/// What a request that does not say `stream` gets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamDefaultMode {
+    /// A stream, where `Accept` names `text/event-stream` among what the caller takes.
+    #[default]
+    Legacy,
+    /// A stream only where the caller takes nothing else.
+    Json,
+}
+
+/// Whether a key's requests look into the response cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheDefaultMode {
+    #[default]
+    Legacy,
+    /// Always asks the provider.
+    Bypass,
 }
 
 /// Which wire format a provider speaks.
@@ -164,6 +194,24 @@ pub struct Connection {
     pub priority: u32,
     #[serde(default)]
     pub timeouts: Timeouts,
+    /// Tells one state of its record from the next: what workers say of it is said of this one.
+    #[serde(default)]
+    pub revision: u64,
+    /// What was seen of it that outlives a worker.
+    #[serde(default)]
+    pub held: Option<Held>,
+}
+
+/// A state that only an operator, a new credential or its own end lifts.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Held {
+    /// `terminal` or `quota-exhausted`.
+    pub state: String,
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// UTC; absent for what does not end by itself.
+    #[serde(default)]
+    pub until_ms: Option<u64>,
 }
 
 fn yes() -> bool {
@@ -254,6 +302,8 @@ struct Document {
     version: u64,
     #[serde(default)]
     settings: Settings,
+    #[serde(default)]
+    resilience: Resilience,
     #[serde(default, deserialize_with = "optional_hash")]
     local_token_hash: Option<SecretHash>,
     #[serde(default)]
@@ -279,6 +329,7 @@ struct Document {
 pub struct Snapshot {
     pub version: u64,
     pub settings: Settings,
+    pub resilience: Arc<Resilience>,
     pub local_token_hash: Option<SecretHash>,
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
@@ -290,6 +341,8 @@ pub struct Snapshot {
     by_prefix: HashMap<String, Vec<usize>>,
     prices: HashMap<String, Price>,
     model_index: HashMap<String, usize>,
+    /// Models by their names without the prefix.
+    by_bare: HashMap<String, Vec<usize>>,
 }
 
 /// The document is not a snapshot.
@@ -309,9 +362,17 @@ impl Snapshot {
             }
         }
         let model_index = document.models.iter().enumerate().map(|(index, model)| (model.id.clone(), index)).collect();
+        let mut by_bare: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, model) in document.models.iter().enumerate() {
+            if let Some((_, bare)) = model.id.split_once('/') {
+                by_bare.entry(bare.to_owned()).or_default().push(index);
+            }
+        }
         Ok(Self {
             model_index,
+            by_bare,
             version: document.version,
+            resilience: Arc::new(document.resilience),
             settings: document.settings,
             local_token_hash: document.local_token_hash,
             connections,
@@ -362,6 +423,11 @@ impl Snapshot {
     /// An entry of the model list. `id` with its prefix.
     pub fn model(&self, id: &str) -> Option<&Model> {
         self.model_index.get(id).and_then(|&index| self.models.get(index))
+    }
+
+    /// Models of this name without their prefix.
+    pub fn models_named(&self, bare: &str) -> impl Iterator<Item = &Model> {
+        self.by_bare.get(bare).into_iter().flatten().filter_map(|&index| self.models.get(index))
     }
 
     /// `model` with its prefix.

@@ -3,6 +3,7 @@
 
 use crate::answer;
 use crate::clock;
+use crate::defaults::Accepts;
 use crate::exchange::{Exchange, Wake};
 use crate::inbound::{self, Inbound, Sheet};
 use crate::settle::Settlement;
@@ -15,7 +16,7 @@ use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
 use fairlead_core::routes::{self, Answer, Match, Route, Surface, Tier};
 use fairlead_core::secret::SecretHash;
-use fairlead_core::snapshot::Snapshot;
+use fairlead_core::snapshot::{CacheDefaultMode, Snapshot};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
@@ -42,12 +43,23 @@ pub struct Admission {
     /// `X-Route-Model`: the model that takes the place of the body's.
     pub route_model: Option<String>,
     pub idempotency_key: Option<String>,
+    /// What of an event stream `Accept` says.
+    pub accepts_events: Accepts,
+    /// `X-Gateway-No-Cache: true`.
+    pub no_cache: bool,
     /// `anthropic-beta` as sent.
     pub anthropic_beta: Option<HeaderValue>,
     pub wants_progress: bool,
     pub trace: Option<Arc<Trace>>,
     pub started: Instant,
     pub ts_ms: u64,
+}
+
+impl Admission {
+    /// Whether the response cache must not be looked into, by the caller's header or the key's `cacheDefaultMode`.
+    pub fn bypasses_cache(&self) -> bool {
+        self.no_cache || self.principal.key().is_some_and(|key| key.cache_default_mode == CacheDefaultMode::Bypass)
+    }
 }
 
 /// The head as control must see it; kept only for requests that go there.
@@ -222,6 +234,8 @@ fn gate(
         pin: sheet.pin.map(str::to_owned),
         route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
         idempotency_key: sheet.idempotency_key.map(str::to_owned),
+        accepts_events: Accepts::read(sheet.accept),
+        no_cache: sheet.no_cache,
         anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
         wants_progress: sheet.wants_progress,
         trace: trace_of(shared, route, &sheet),

@@ -4,6 +4,7 @@
 use crate::body::Sliced;
 use crate::clock;
 use crate::pool::{Lease, Pool};
+use crate::probe;
 use crate::target::Target;
 use crate::trace;
 use fairlead_core::cooldown::parse_retry_after;
@@ -21,6 +22,8 @@ const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 /// What is read of a provider's error answer.
 const MAX_ERROR_BYTES: usize = 256 * 1024;
 const ERROR_BODY_DEADLINE: Duration = Duration::from_secs(5);
+/// Another connection waits to be tried meanwhile.
+const REFUSAL_BODY_DEADLINE: Duration = Duration::from_secs(1);
 /// A close that comes later is no idle timer: the provider may have worked, and its work costs money.
 const IDLE_CLOSE_WINDOW: Duration = Duration::from_secs(1);
 
@@ -85,8 +88,23 @@ impl From<Error> for Failed {
 /// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
 /// answer is replaced by a fresh one, once.
 ///
-/// A refused access token is not used again.
+/// Every call of a provider goes through here: leave to begin, and what its head says of the connection, are seen to. A
+/// refused access token is not used again.
 pub async fn send(
+    pool: &Pool,
+    target: &Target,
+    uri: &Uri,
+    betas: Option<&HeaderValue>,
+    body: &Pieces,
+    is_stream: bool,
+) -> Result<Answered, Failed> {
+    let leave = probe::leave(target).await?;
+    let outcome = dial(pool, target, uri, betas, body, is_stream).await;
+    leave.tell(&outcome);
+    outcome
+}
+
+async fn dial(
     pool: &Pool,
     target: &Target,
     uri: &Uri,
@@ -138,6 +156,7 @@ async fn send_over(
     }
     trace::pass_on(request.headers_mut());
     let sent_at = Instant::now();
+    let started_ms = clock::monotonic_ms();
     let exchange = async {
         if let Err(error) = lease.sender.ready().await {
             return Err(broken(&error, true, false));
@@ -150,7 +169,8 @@ async fn send_over(
     let response = tokio::time::timeout(Duration::from_millis(head_ms), exchange).await.map_err(|_| {
         upstream(Kind::UpstreamTimeout, Retry::Never, format!("The provider sent no answer within {head_ms} ms."))
     })??;
-    judge(response, lease, target).await
+    target.observe_head(response.headers());
+    judge(response, lease, target, started_ms).await
 }
 
 /// `may_be_idle_close`: a kept connection, and so soon after the request that the provider's idle timer may have met it.
@@ -167,7 +187,12 @@ fn broken(error: &hyper::Error, nothing_sent: bool, may_be_idle_close: bool) -> 
 }
 
 /// 2xx goes on; everything else becomes a failure with its class.
-async fn judge(response: Response<Incoming>, lease: Lease, target: &Target) -> Result<Answered, Failed> {
+async fn judge(
+    response: Response<Incoming>,
+    lease: Lease,
+    target: &Target,
+    started_ms: u64,
+) -> Result<Answered, Failed> {
     let status = response.status();
     if status.is_success() {
         if is_coded(&response) {
@@ -179,12 +204,20 @@ async fn judge(response: Response<Incoming>, lease: Lease, target: &Target) -> R
     }
     let hint_ms = retry_hint(&response);
     let fail = |kind, retry, message: String, hint_ms| Failed {
-        error: upstream(kind, retry, message),
+        error: upstream(kind, retry, message).with_upstream_status(status.as_u16()),
         hint_ms,
         rejection: None,
         blames_connection: true,
     };
     let code = status.as_u16();
+    let response = if matches!(code, 401..=403 | 429) {
+        // A refusal says in its body whether it is for now or for good.
+        let told = read_error(response, REFUSAL_BODY_DEADLINE).await;
+        target.observe_refusal(code, told.code.as_deref().or(told.kind.as_deref()), &told.message, started_ms);
+        None
+    } else {
+        Some(response)
+    };
     Err(match code {
         429 => {
             fail(Kind::UpstreamRateLimited, Retry::Elsewhere, "The provider limits this connection.".into(), hint_ms)
@@ -200,11 +233,18 @@ async fn judge(response: Response<Incoming>, lease: Lease, target: &Target) -> R
         }
         408 | 504 => fail(Kind::UpstreamTimeout, Retry::Elsewhere, format!("The provider timed out ({code})."), None),
         500..=599 => fail(Kind::UpstreamStatus, Retry::Elsewhere, format!("The provider failed ({code})."), None),
-        400..=499 => Failed {
-            rejection: Some(Box::new(read_rejection(response, target).await)),
-            blames_connection: false,
-            ..fail(Kind::InvalidRequest, Retry::Never, format!("The provider rejected the request ({code})."), None)
-        },
+        400..=499 => {
+            let told = match response {
+                Some(response) => read_error(response, ERROR_BODY_DEADLINE).await,
+                None => UpstreamError::default(),
+            };
+            target.observe_refusal(code, told.code.as_deref(), &told.message, started_ms);
+            Failed {
+                rejection: Some(Box::new(Rejection::told(status, told, target))),
+                blames_connection: false,
+                ..fail(Kind::InvalidRequest, Retry::Never, format!("The provider rejected the request ({code})."), None)
+            }
+        }
         300..=399 => fail(
             Kind::UpstreamInvalid,
             Retry::Elsewhere,
@@ -229,17 +269,17 @@ fn retry_hint(response: &Response<Incoming>) -> Option<u64> {
         .or_else(|| parse_retry_after(text("retry-after")?, clock::unix_ms() / 1_000))
 }
 
-async fn read_rejection(response: Response<Incoming>, target: &Target) -> Rejection {
-    let status = response.status();
+/// What a provider's error says, within bounds; nothing where it cannot be read.
+async fn read_error(response: Response<Incoming>, deadline: Duration) -> UpstreamError {
     if is_coded(&response) {
-        return Rejection::told(status, UpstreamError::default(), target);
+        return UpstreamError::default();
     }
     let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect();
-    let told = match tokio::time::timeout(ERROR_BODY_DEADLINE, body).await {
+    let told = match tokio::time::timeout(deadline, body).await {
         Ok(Ok(collected)) => error_fields(&collected.to_bytes()),
         _ => None,
     };
-    Rejection::told(status, told.unwrap_or_default(), target)
+    told.unwrap_or_default()
 }
 
 fn upstream(kind: Kind, retry: Retry, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

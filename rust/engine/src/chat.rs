@@ -9,8 +9,10 @@ use crate::answer::EndGuard;
 use crate::attempt::{self, Answered, Failed};
 use crate::choose::Choice;
 use crate::clock;
+use crate::defaults;
 use crate::exchange::Exchange;
 use crate::failover;
+use crate::hedge;
 use crate::limits;
 use crate::live::Live;
 use crate::load::Busy;
@@ -124,6 +126,14 @@ async fn repeat(
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
     let live = shared.live.load_full();
     let caller = caller_of(settlement.admission.route);
+    let said;
+    let body = match defaults::with_stream(&settlement.admission, body) {
+        Some(streamed) => {
+            said = streamed;
+            &said
+        }
+        None => body,
+    };
     let parsed = match translate::read(caller, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
@@ -135,7 +145,7 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     let admitted = admit_aliases(&settlement, &choice)
-        .and_then(|()| limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &choice));
+        .and_then(|()| limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &mut choice));
     if let Err(fault) = admitted {
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
@@ -177,6 +187,9 @@ pub(crate) fn admit(live: &Live, settlement: &Settlement, mut parsed: ChatReques
         parsed.model.clone_from(model);
     }
     if let Some(key) = key {
+        if let Some(name) = route::resolve(live, key, &parsed.model) {
+            parsed.model = name;
+        }
         route::admit(live, key, &parsed.model)?;
     }
     Ok(parsed)
@@ -206,7 +219,7 @@ async fn work(
     parsed: &ChatRequest,
 ) {
     limits::throttle(shared, &settlement).await;
-    let staged = match stages::prepare(shared, &mut settlement, choice, body, parsed).await {
+    let staged = match stages::prepare(shared, exchange, &mut settlement, choice, body, parsed).await {
         Ok(staged) => staged,
         Err(fault) => {
             let outcome = match fault.origin {
@@ -232,7 +245,20 @@ async fn work(
         }
     };
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
-    for (at, target) in choice.targets.iter().enumerate() {
+    if let Some(delay) = hedge::delay(choice, parsed) {
+        match hedge::race(shared, &mut settlement, choice, wording, delay).await {
+            Ok(won) => {
+                let (head, body) = won.tell(shared, &mut settlement, choice);
+                settlement.settle(Outcome::Completed, None);
+                return exchange.answer(head, body);
+            }
+            Err(lost) => failures = lost,
+        }
+        if failures.last().is_some_and(|(_, failed)| !failover::may_go_on(choice, failed)) {
+            return fail(shared, exchange, settlement, choice, failures);
+        }
+    }
+    for (at, target) in choice.targets.iter().enumerate().skip(failures.len()) {
         settlement.attempts += 1;
         settlement.target = Some(Arc::clone(target));
         settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
@@ -262,8 +288,8 @@ async fn work(
                 Err(failed) => failed,
             }
         };
+        target.hold_against(choice.upstream_model(at), &failed);
         if failed.blames_connection {
-            blame(target, failed.error.kind, failed.hint_ms);
             failover::remember(shared, choice, at, &settlement, false);
         }
         let may_go_on = failover::may_go_on(choice, &failed) && !exchange.is_headed();
@@ -314,23 +340,12 @@ fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
 
 /// A target has served an attempt that took so long; `sample` is what counts as its latency.
 pub fn served(target: &Target, took: Duration, sample: Duration) {
-    let started_ms = clock::monotonic_ms().saturating_sub(took.as_millis() as u64);
-    target.hot.cooldown.lock().succeed(started_ms);
-    *target.hot.last_error.lock() = None;
-    target.hot.successes.fetch_add(1, Ordering::Relaxed);
-    target.hot.load.observe(true);
-    target.hot.observe_latency(sample.as_micros() as u64);
+    target.served(took, sample);
 }
 
 /// The gateway's own end blames nobody.
 pub fn blame(target: &Target, kind: Kind, hint_ms: Option<u64>) {
-    if kind == Kind::Draining {
-        return;
-    }
-    target.hot.cooldown.lock().fail(kind, hint_ms, clock::monotonic_ms());
-    *target.hot.last_error.lock() = Some(kind.code());
-    target.hot.load.observe(false);
-    target.hot.failures.fetch_add(1, Ordering::Relaxed);
+    target.blame(kind, hint_ms);
 }
 
 /// Nothing served the request: one error that says what every attempt came to.
@@ -359,7 +374,8 @@ pub(crate) fn fail(
     }
     if matches!(error.kind, Kind::UpstreamRateLimited | Kind::UpstreamOverloaded) {
         // What the provider said, or else how long the connection rests on its own.
-        let rest_ms = target.hot.cooldown.lock().remaining_ms(clock::monotonic_ms());
+        let model = settlement.upstream_model.as_deref().unwrap_or_default();
+        let (_, rest_ms) = target.standing(model, clock::monotonic_ms());
         error.retry_after_s = Some(last.hint_ms.unwrap_or(rest_ms).div_ceil(1_000).max(1));
     }
     if !failures.is_empty() && choice.combo.is_none() {
@@ -394,6 +410,14 @@ pub(crate) fn refuse(
     outcome: Outcome,
     fault: &Error,
 ) {
+    if exchange.is_headed() {
+        // Only comments went out so far; the failure is told in the stream.
+        let text = shapes::ErrorText::from(fault);
+        let bytes = fairlead_dialect::stream::terminal_error(caller_of(settlement.admission.route), &text);
+        settlement.bytes_response += bytes.len() as u64;
+        settlement.settle(outcome, Some(fault));
+        return exchange.end([bytes]);
+    }
     settlement.status = fault.kind.status();
     let surface = settlement.admission.route.surface;
     let (head, body) = answer::error(shared, surface, &settlement.admission.request_id, fault);

@@ -8,7 +8,7 @@ use crate::wording::form_of;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::snapshot::Key;
-use fairlead_core::strategy::{identity, Params, Strategy};
+use fairlead_core::strategy::{identity, Params, Standing, Strategy};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -130,11 +130,13 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
     }
     let now_ms = clock::monotonic_ms();
     let mut ready: SmallVec<[Arc<Target>; 4]> = SmallVec::new();
-    let mut resting: SmallVec<[Arc<Target>; 4]> = SmallVec::new();
+    let mut resting: SmallVec<[(u64, Arc<Target>); 4]> = SmallVec::new();
     let mut soonest_ms = u64::MAX;
     let mut speaks_other = false;
     let mut is_barred = false;
     let mut is_pinned = false;
+    let mut is_closed = false;
+    let mut is_broken = false;
     for target in candidates.iter().filter_map(|&index| live.targets.get(index)?.as_ref()) {
         if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
             is_barred = true;
@@ -144,14 +146,17 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
             speaks_other = true;
             continue;
         }
-        is_pinned |= wish.pin == Some(target.connection.id.as_str());
-        let state = *target.hot.cooldown.lock();
-        if state.is_closed(now_ms) {
-            soonest_ms = soonest_ms.min(state.remaining_ms(now_ms));
-        } else if state.is_cooling(now_ms) {
-            resting.push(Arc::clone(target));
-        } else {
-            ready.push(Arc::clone(target));
+        // What no request can be served over is not in the pool that a pin may name.
+        is_pinned |= wish.pin == Some(target.connection.id.as_str()) && !target.is_out_of_pool(now_ms);
+        let (standing, rest_ms) = target.standing(upstream_model, now_ms);
+        match standing {
+            Standing::Closed => {
+                is_closed = true;
+                is_broken |= target.is_broken(now_ms);
+                soonest_ms = soonest_ms.min(rest_ms);
+            }
+            Standing::Resting => resting.push((rest_ms, Arc::clone(target))),
+            Standing::Able | Standing::Probing => ready.push(Arc::clone(target)),
         }
     }
     if let Some(pin) = wish.pin {
@@ -172,8 +177,8 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
             ready[..=at].rotate_right(1);
         }
     }
-    resting.sort_by_key(|target| target.hot.cooldown.lock().remaining_ms(now_ms));
-    ready.extend(resting);
+    resting.sort_by_key(|(rest_ms, _)| *rest_ms);
+    ready.extend(resting.into_iter().map(|(_, target)| target));
     ready.truncate(MAX_TARGETS);
     if !ready.is_empty() {
         return Ok(Choice {
@@ -183,7 +188,15 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
             combo: None,
         });
     }
-    if soonest_ms < u64::MAX {
+    if is_closed && soonest_ms == u64::MAX {
+        let message = format!("No connection of `{prefix}` can be used until an operator mends it.");
+        return Err(Error::gateway(Kind::NoRoute, message));
+    }
+    if is_broken {
+        let message = format!("The provider `{prefix}` fails; it is asked again in {} s.", soonest_ms.div_ceil(1_000));
+        return Err(Error::gateway(Kind::NoRoute, message).after_s(soonest_ms.div_ceil(1_000).max(1)));
+    }
+    if is_closed {
         let message = format!("Every connection of `{prefix}` was told by its provider to wait.");
         return Err(Error::gateway(Kind::UpstreamRateLimited, message).after_s(soonest_ms.div_ceil(1_000)));
     }
@@ -229,7 +242,7 @@ mod tests {
 
     fn rest(live: &Live, id: &str, hint_ms: Option<u64>) {
         let target = live.targets.iter().flatten().find(|target| target.connection.id == id).expect("there");
-        target.hot.cooldown.lock().fail(Kind::UpstreamReset, hint_ms, clock::monotonic_ms());
+        target.blame(Kind::UpstreamReset, hint_ms);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Combos {
         let closed = found.closed.iter().filter_map(|pick| self.leg(targets, *pick));
         let closed: Vec<(Arc<str>, u64)> = closed
             .filter(|(target, leg)| key.is_none_or(|key| may_use(key, ready, target, leg)))
-            .map(|(target, leg)| (leg.model, target.hot.cooldown.lock().remaining_ms(desk.now_ms)))
+            .map(|(target, leg)| (leg.model, target.standing(&leg.upstream_model, desk.now_ms).1))
             .collect();
         let Some(first) = legs.first() else {
             return Err(none(ready, &closed, !found.picks.is_empty() || !found.closed.is_empty()));
@@ -126,9 +126,13 @@ fn may_use(key: &Key, ready: &Ready, target: &Target, leg: &Leg) -> bool {
 /// Why a combo comes to no target.
 fn none(ready: &Ready, closed: &[(Arc<str>, u64)], is_barred: bool) -> Error {
     let name = &ready.name;
-    if let Some(soonest_ms) = closed.iter().map(|(_, rest_ms)| *rest_ms).min() {
-        let message =
-            format!("Every target of the combo `{name}` was told by its provider to wait: {}.", waits(closed));
+    let soonest_ms = closed.iter().map(|(_, rest_ms)| *rest_ms).min();
+    if soonest_ms == Some(u64::MAX) {
+        let message = format!("No target of the combo `{name}` can be used until an operator mends its connection.");
+        return Error::gateway(Kind::NoRoute, message);
+    }
+    if let Some(soonest_ms) = soonest_ms {
+        let message = format!("Every target of the combo `{name}` must wait for its provider: {}.", waits(closed));
         return Error::gateway(Kind::UpstreamRateLimited, message).after_s(soonest_ms.div_ceil(1_000).max(1));
     }
     if is_barred {
@@ -143,7 +147,10 @@ pub fn waits(closed: &[(Arc<str>, u64)]) -> String {
     let told: Vec<String> = closed
         .iter()
         .take(crate::choose::TOLD_AT_MOST)
-        .map(|(model, rest_ms)| format!("{model}: waits {} s", rest_ms.div_ceil(1_000)))
+        .map(|(model, rest_ms)| match rest_ms {
+            &u64::MAX => format!("{model}: needs an operator"),
+            rest_ms => format!("{model}: waits {} s", rest_ms.div_ceil(1_000)),
+        })
         .collect();
     told.join("; ")
 }
@@ -156,27 +163,11 @@ struct Desk<'a> {
 
 impl Look for Desk<'_> {
     fn facts(&mut self, candidate: &Candidate) -> Facts {
-        let To::Connection { index, .. } = candidate.to else { return candidate.known };
-        let Some(target) = self.targets.get(index).and_then(Option::as_ref) else {
+        let To::Connection { index, model } = &candidate.to else { return candidate.known };
+        let Some(target) = self.targets.get(*index).and_then(Option::as_ref) else {
             return Facts { standing: Standing::Closed, ..candidate.known };
         };
-        let cooldown = *target.hot.cooldown.lock();
-        let standing = if cooldown.is_closed(self.now_ms) {
-            Standing::Closed
-        } else if cooldown.is_cooling(self.now_ms) {
-            Standing::Resting
-        } else {
-            Standing::Able
-        };
-        Facts {
-            standing,
-            rest_ms: cooldown.remaining_ms(self.now_ms),
-            in_flight: target.hot.load.in_flight(),
-            used: target.hot.load.used(),
-            latency_ms: target.hot.latency_ms().map(|ms| ms as f32),
-            success_rate: target.hot.load.success_rate(),
-            ..candidate.known
-        }
+        target.facts(model, candidate.known, self.now_ms)
     }
 
     fn remember<T>(&mut self, combo: usize, work: impl FnOnce(&mut Memory, &mut Random) -> T) -> T {

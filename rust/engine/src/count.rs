@@ -7,6 +7,8 @@ use crate::attempt::{self, Failed};
 use crate::chat::{admit, admit_aliases, drained, fail, refuse};
 use crate::choose::Choice;
 use crate::exchange::{Exchange, Head};
+use crate::limits;
+use crate::load::Busy;
 use crate::plain;
 use crate::route;
 use crate::settle::Settlement;
@@ -46,10 +48,14 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     };
     settlement.model = Some(parsed.model.clone());
     let choice = route::choose(shared, &live, &settlement.admission, &parsed.model, body);
-    let choice = match choice.and_then(|choice| admit_aliases(&settlement, &choice).map(|()| choice)) {
+    let mut choice = match choice.and_then(|choice| admit_aliases(&settlement, &choice).map(|()| choice)) {
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
+    // It uses no tokens and costs nothing, and is a request like any other.
+    if let Err(fault) = limits::reserve_free(shared, &mut settlement, &parsed.model, &mut choice) {
+        return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
+    }
     tokio::select! {
         biased;
         () = exchange.gone() => {} // the settlement's drop says who left
@@ -65,6 +71,7 @@ async fn work(
     body: &Bytes,
     parsed: &ChatRequest,
 ) {
+    limits::throttle(shared, &settlement).await;
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
     for (at, target) in choice.targets.iter().enumerate() {
         settlement.target = Some(Arc::clone(target));
@@ -72,6 +79,7 @@ async fn work(
         let counted = match &target.count_uri {
             Some(uri) => {
                 settlement.attempts += 1;
+                let _busy = Busy::count(&target.hot);
                 let pieces = request::rewrite(body, parsed, choice.upstream_model(at));
                 let betas = settlement.admission.anthropic_beta.as_ref();
                 ask(shared, target, uri, betas, &pieces).await
@@ -84,6 +92,7 @@ async fn work(
         match counted {
             Ok(body) => return tell(shared, exchange, settlement, target, body, failures.len()),
             Err(failed) => {
+                target.hold_against(choice.upstream_model(at), &failed);
                 let goes_on = failed.error.retry != Retry::Never;
                 failures.push((Arc::clone(target), failed));
                 if !goes_on {

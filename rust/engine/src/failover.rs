@@ -51,6 +51,9 @@ pub fn remember(shared: &Shared, choice: &Choice, at: usize, settlement: &Settle
         }
     }
     if is_success {
+        if let Some(target) = choice.targets.get(at) {
+            target.served_model(choice.upstream_model(at));
+        }
         let model = settlement.model.as_deref().unwrap_or_default();
         if let (Some(session), Some(id)) = (route::session(&settlement.admission, model), choice.identity(at)) {
             shared.places.keep(session, id, clock::monotonic_ms());

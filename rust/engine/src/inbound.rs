@@ -49,6 +49,9 @@ pub struct Sheet<'a> {
     pub route_model: Option<&'a str>,
     /// `Idempotency-Key`, or else `X-Request-Id`.
     pub idempotency_key: Option<&'a str>,
+    pub accept: Option<&'a [u8]>,
+    /// `X-Gateway-No-Cache: true`.
+    pub no_cache: bool,
     /// `<link token>:<key id>`, from control only; worth nothing until the token is compared.
     pub on_behalf: Option<&'a str>,
     /// `X-Gateway-Progress: true`.
@@ -126,6 +129,8 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             b"x_session_id" if sheet.session_id.is_none() => sheet.session_id = Some(tag(value, "x_session_id")?),
             b"x-gateway-connection" => sheet.pin = Some(tag(value, "X-Gateway-Connection")?),
             b"x-route-model" => sheet.route_model = Some(tag(value, "X-Route-Model")?),
+            b"accept" => sheet.accept = Some(value),
+            b"x-gateway-no-cache" => sheet.no_cache = value.trim_ascii().eq_ignore_ascii_case(b"true"),
             b"idempotency-key" => sheet.idempotency_key = Some(tag(value, "Idempotency-Key")?),
             // Proxies send what they like under this name: only what can be a key is one.
             b"x-request-id" => request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),

@@ -9,6 +9,7 @@ use fairlead_core::ledger::{Amounts, Subject};
 use fairlead_core::snapshot::Snapshot;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::ChatRequest;
+use smallvec::SmallVec;
 use std::time::Duration;
 
 /// What is assumed of an answer that neither the caller nor the catalogue bounds.
@@ -16,13 +17,37 @@ const ASSUMED_OUTPUT_TOKENS: u64 = 4_096;
 /// No tokenizer in use makes more tokens of ordinary text than one for three bytes.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// Takes a session and reserves room; the settlement gives the room back.
+/// Takes a session and reserves room; the settlement gives the room back. A request goes on to another provider when one fails: the limits of each that may serve it hold, and those
+/// under whose own limits there is no room leave the choice.
 pub fn reserve(
     shared: &Shared,
     snapshot: &Snapshot,
     settlement: &mut Settlement,
     request: &ChatRequest,
-    choice: &Choice,
+    choice: &mut Choice,
+) -> Result<(), Error> {
+    let most = (0..choice.targets.len())
+        .map(|at| most(snapshot, request, choice.model(at), settlement.bytes_request))
+        .reduce(|a, b| Amounts { tokens: a.tokens.max(b.tokens), usd_micros: a.usd_micros.max(b.usd_micros) });
+    hold(shared, settlement, &request.model, choice, Some(most.unwrap_or_default()))
+}
+
+/// For a request that uses nothing, as a count of tokens: only limits of requests and sessions hold.
+pub fn reserve_free(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    model: &str,
+    choice: &mut Choice,
+) -> Result<(), Error> {
+    hold(shared, settlement, model, choice, None)
+}
+
+fn hold(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    model: &str,
+    choice: &mut Choice,
+    most: Option<Amounts>,
 ) -> Result<(), Error> {
     let admission = &settlement.admission;
     let Some(key) = admission.principal.key() else { return Ok(()) };
@@ -32,14 +57,24 @@ pub fn reserve(
     if key.limits.is_empty() {
         return Ok(());
     }
-    let provider = choice.targets.first().map_or("", |target| &target.connection.provider);
-    let subject = Subject { model: &request.model, provider, ts_ms: admission.ts_ms };
-    // Which target will serve is not known yet, so room is made for the dearest.
-    let most = (0..choice.targets.len())
-        .map(|at| most(snapshot, request, choice.model(at), settlement.bytes_request))
-        .reduce(|a, b| Amounts { tokens: a.tokens.max(b.tokens), usd_micros: a.usd_micros.max(b.usd_micros) })
-        .unwrap_or_default();
-    settlement.hold = shared.ledger.reserve(key, subject, most)?;
+    let ask = {
+        let mut providers: SmallVec<[&str; 4]> = SmallVec::new();
+        for target in &choice.targets {
+            let provider = target.connection.provider.as_str();
+            if !providers.contains(&provider) {
+                providers.push(provider);
+            }
+        }
+        let provider = providers.first().copied().unwrap_or_default();
+        let subject = Subject { model, provider, ts_ms: admission.ts_ms };
+        shared.ledger.reserve_any(key, subject, &providers, most)?
+    };
+    settlement.hold = ask.hold;
+    if !ask.without.is_empty() {
+        let is_in = |at: &usize| !ask.without.contains(&choice.targets[*at].connection.provider);
+        let places: Vec<usize> = (0..choice.targets.len()).filter(is_in).collect();
+        *choice = choice.narrowed(&places);
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use crate::control::LINK;
 use crate::live::Live;
 use crate::metrics::Sample;
 use crate::shared::Shared;
+use crate::stats::{self, ConnectionStats, ProviderStats};
 use bytes::Bytes;
 use fairlead_core::ledger::Question;
 use fairlead_core::limit::{Scope, Unit};
@@ -79,19 +80,11 @@ struct Stats<'a> {
     buffered_body_bytes: usize,
     spool_unwritten_bytes: usize,
     spool_lost_records: u64,
+    /// The newest clear that this worker has carried out.
+    cleared: u64,
     connections: Vec<ConnectionStats<'a>>,
+    providers: Vec<ProviderStats<'a>>,
     metrics: Vec<Sample>,
-}
-
-#[derive(Serialize)]
-struct ConnectionStats<'a> {
-    id: &'a str,
-    state: &'static str,
-    cooling_ms: u64,
-    last_error: Option<&'static str>,
-    successes: u64,
-    failures: u64,
-    latency_ms: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -257,25 +250,8 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
 
 fn tell(shared: &Shared, questions: &[Question], before_segment: u64) -> Result<Vec<u8>, Fault> {
     let live = shared.live.load();
-    let now_ms = clock::monotonic_ms();
     let (spool_unwritten_bytes, spool_lost_records) = shared.spool.troubles();
-    let connections = live
-        .targets
-        .iter()
-        .flatten()
-        .map(|target| {
-            let cooldown = *target.hot.cooldown.lock();
-            ConnectionStats {
-                id: &target.connection.id,
-                state: if cooldown.is_cooling(now_ms) { "cooling" } else { "active" },
-                cooling_ms: cooldown.remaining_ms(now_ms),
-                last_error: *target.hot.last_error.lock(),
-                successes: target.hot.successes.load(Ordering::Relaxed),
-                failures: target.hot.failures.load(Ordering::Relaxed),
-                latency_ms: target.hot.latency_ms(),
-            }
-        })
-        .collect();
+    let (connections, providers) = stats::of(&live);
     let poll = Poll {
         worker: &shared.worker_id,
         pid: std::process::id(),
@@ -291,7 +267,9 @@ fn tell(shared: &Shared, questions: &[Question], before_segment: u64) -> Result<
             spool_unwritten_bytes,
             spool_lost_records,
             metrics: shared.metrics.tell(),
+            cleared: live.snapshot.resilience.newest_clear(),
             connections,
+            providers,
         },
         spent: (!questions.is_empty())
             .then(|| Spent { before_segment, questions: questions.iter().map(SpentQuestion::from).collect() }),

@@ -30,6 +30,26 @@ pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
     }
 }
 
+/// What a name without a provider's prefix means for a key that has such names looked up (`autoResolve`): the model of that name
+/// which it may call over the most preferred connection. `None` for a name that means something as it is.
+pub fn resolve(live: &Live, key: &Key, model: &str) -> Option<String> {
+    let is_known = live.snapshot.alias(model).is_some()
+        || live.combos.book.find(model).is_some()
+        || auto::is_auto(model)
+        || model.split_once('/').is_some_and(|(prefix, _)| !live.snapshot.candidates(prefix).is_empty());
+    if !key.auto_resolve || is_known {
+        return None;
+    }
+    let preference = |name: &str| {
+        let (prefix, _) = name.split_once('/')?;
+        let connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
+        let usable = connections.filter(|connection| policy::sees_connection(key, &connection.id));
+        usable.map(|connection| connection.priority).min()
+    };
+    let named = live.snapshot.models_named(model).filter(|found| admit(live, key, &found.id).is_ok());
+    named.filter_map(|found| Some((preference(&found.id)?, found.id.as_str()))).min().map(|(_, name)| name.to_owned())
+}
+
 /// The targets of a request, in the order in which they are tried.
 pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, body: &[u8]) -> Result<Choice, Error> {
     let key = admission.principal.key().map(AsRef::as_ref);

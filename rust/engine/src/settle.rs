@@ -14,6 +14,9 @@ use fairlead_core::usage::Usage;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Of an ordinary request, about.
+const BYTES_PER_TOKEN: u64 = 4;
+
 /// What is known of a request so far.
 #[derive(Debug)]
 pub struct Settlement {
@@ -41,6 +44,9 @@ pub struct Settlement {
     side: (Usage, Cost),
     pub bytes_request: u64,
     pub bytes_response: u64,
+    /// Events of a stream that went to the caller, counted for keys with limits: what a stream that is cut has used, where its
+    /// provider did not come to say it.
+    pub delivered_events: u64,
     /// The room that was reserved under the key's limits.
     pub hold: Option<Hold>,
     cost: Option<Cost>,
@@ -68,6 +74,7 @@ impl Settlement {
             side: (Usage::default(), Cost::default()),
             bytes_request,
             bytes_response: 0,
+            delivered_events: 0,
             hold: None,
             cost: None,
             is_settled: false,
@@ -113,6 +120,12 @@ impl Settlement {
         }
         if outcome != Outcome::Completed {
             self.exchange.mark_failed();
+        }
+        if outcome != Outcome::Completed && self.delivered_events > 0 && self.usage == Usage::default() {
+            // A provider tells at the end of a stream what it used. Of one that was cut, what was delivered counts: about a token
+            // in each event, and the request.
+            let input = self.bytes_request.div_ceil(BYTES_PER_TOKEN);
+            self.usage = Usage { input, output: self.delivered_events, ..Usage::default() };
         }
         let cost_usd_micros = self.cost().usd_micros();
         let key = self.admission.principal.key();

@@ -2,12 +2,15 @@
 //! work on what the one before said. What is left then is an ordinary request with another body and fewer targets.
 
 use crate::attempt::{self, Answered, Failed};
-use crate::chat::{blame, drained, served};
+use crate::chat::{drained, served};
 use crate::choose::{self, Choice, Wish};
+use crate::clock;
+use crate::exchange::Exchange;
 use crate::load::Busy;
 use crate::plain;
 use crate::settle::Settlement;
 use crate::shared::Shared;
+use crate::stream;
 use crate::target::Target;
 use crate::trace;
 use crate::wording::{caller_of, Wording};
@@ -17,9 +20,11 @@ use fairlead_core::policy;
 use fairlead_core::strategy::Strategy;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::{self, ChatRequest};
-use fairlead_dialect::translate::Form;
+use fairlead_dialect::translate::{self, Form, Pair};
 use serde_json::{json, Map, Value};
 use std::fmt::Write as _;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -51,9 +56,11 @@ struct Said {
     took: Duration,
 }
 
-/// Makes the calls that come first. They count in the settlement as the caller's own do.
+/// Makes the calls that come first. They count in the settlement as the caller's own do. Whatever form the caller speaks, they are
+/// made of chat completions; the last one is told in the caller's form. A stream's caller hears comments meanwhile.
 pub async fn prepare(
     shared: &Arc<Shared>,
+    exchange: &Exchange,
     settlement: &mut Settlement,
     choice: &Choice,
     body: &Bytes,
@@ -63,27 +70,54 @@ pub async fn prepare(
     if !matches!(strategy, Some(Strategy::Fusion | Strategy::Pipeline)) {
         return Ok(Staged::AsIs);
     }
-    if caller_of(settlement.admission.route) != Form::Chat {
-        let message = "A combo of the strategy `fusion` or `pipeline` is asked for by `/v1/chat/completions` only.";
-        return Err(Error::client(Kind::InvalidRequest, message).about("model"));
-    }
-    let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(body) else { return Ok(Staged::AsIs) };
+    let caller = caller_of(settlement.admission.route);
+    let chat = if caller == Form::Chat {
+        body.clone()
+    } else {
+        translate::request(Pair { caller, provider: Form::Chat }, body, parsed, &parsed.model)?.concat().into()
+    };
+    let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(&chat) else { return Ok(Staged::AsIs) };
+    let first = choice.targets.first().filter(|_| parsed.stream);
+    let beats = Beats { shared, exchange, target: first, every: Duration::from_millis(shared.config.heartbeat_ms) };
     match strategy {
-        Some(Strategy::Pipeline) => chain(shared, settlement, choice, fields).await,
+        Some(Strategy::Pipeline) => chain(&beats, settlement, choice, fields).await,
         // Tools are called once, not by every member of a panel.
         _ if fields.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) => Ok(Staged::AsIs),
-        _ => panel(shared, settlement, choice, parsed, fields).await,
+        _ => panel(&beats, settlement, choice, parsed, fields).await,
+    }
+}
+
+/// Tells a stream's caller now and then that somebody is at work.
+struct Beats<'a> {
+    shared: &'a Arc<Shared>,
+    exchange: &'a Exchange,
+    /// The target that the stream's head names; absent for who waits for one whole answer.
+    target: Option<&'a Arc<Target>>,
+    every: Duration,
+}
+
+impl Beats<'_> {
+    async fn during<T>(&self, settlement: &mut Settlement, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let Some(target) = self.target else { return work.await };
+        loop {
+            match tokio::time::timeout(self.every, work.as_mut()).await {
+                Ok(done) => return done,
+                Err(_) => stream::beat(self.shared, self.exchange, settlement, target),
+            }
+        }
     }
 }
 
 async fn panel(
-    shared: &Arc<Shared>,
+    beats: &Beats<'_>,
     settlement: &mut Settlement,
     choice: &Choice,
     parsed: &ChatRequest,
     fields: Map<String, Value>,
 ) -> Result<Staged, Error> {
     let Some(combo) = &choice.combo else { return Ok(Staged::AsIs) };
+    let shared = beats.shared;
     let mut members: Vec<usize> = Vec::new();
     for at in 0..choice.targets.len() {
         let is_new = members.iter().all(|&member| choice.model(member) != choice.model(at));
@@ -110,7 +144,9 @@ async fn panel(
     let mut until = cap;
     let mut said: Vec<(usize, Said)> = Vec::new();
     let mut failures = Vec::new();
-    while let Ok(Some(joined)) = tokio::time::timeout_at(until.into(), asked.join_next()).await {
+    loop {
+        let next = tokio::time::timeout_at(until.into(), asked.join_next());
+        let Ok(Some(joined)) = beats.during(settlement, next).await else { break };
         let Ok((at, outcome)) = joined else { continue };
         match outcome {
             Ok(one) => {
@@ -133,7 +169,7 @@ async fn panel(
         return Ok(failed(choice, failures));
     }
     for (at, one) in &failures {
-        hold_against(&choice.targets[*at], one);
+        choice.targets[*at].hold_against(choice.upstream_model(*at), one);
     }
     if said.len() == 1 && !parsed.stream {
         if let Some((at, one)) = said.pop() {
@@ -142,7 +178,9 @@ async fn panel(
             settlement.usage = one.usage;
             settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
             settlement.priced_model = Some(choice.model(at).to_owned());
-            return Ok(Staged::Done { target, answer: one.answer });
+            let pair = Pair { caller: caller_of(settlement.admission.route), provider: Form::Chat };
+            let told = translate::answer(pair, &one.answer.body, clock::unix_ms() / 1_000).map_err(Error::from)?;
+            return Ok(Staged::Done { target, answer: plain::Answer { body: told.body } });
         }
     }
     said.sort_by_key(|(at, _)| *at);
@@ -159,7 +197,7 @@ async fn panel(
         let _written = write!(request, "\n<answer number=\"{}\">\n{}\n</answer>\n", number + 1, one.text);
     }
     let judge = judge(shared, settlement, choice, &members)?;
-    next(&fields, vec![user(&request)], judge)
+    next(&fields, vec![user(&request)], judge, caller_of(settlement.admission.route))
 }
 
 /// The judge that the operator named, or else the first of the list; the others after it.
@@ -180,7 +218,7 @@ fn judge(shared: &Shared, settlement: &Settlement, choice: &Choice, members: &[u
 }
 
 async fn chain(
-    shared: &Arc<Shared>,
+    beats: &Beats<'_>,
     settlement: &mut Settlement,
     choice: &Choice,
     fields: Map<String, Value>,
@@ -209,7 +247,8 @@ async fn chain(
         for at in of(step) {
             let body = quiet_body(&fields, Some(&extra));
             settlement.attempts += 1;
-            match say(shared, &choice.targets[at], choice.narrowed(&[at]), &body).await {
+            let saying = say(beats.shared, &choice.targets[at], choice.narrowed(&[at]), &body);
+            match beats.during(settlement, saying).await {
                 Ok(one) => {
                     learn(settlement, choice, at, &one);
                     settlement.add_side(choice.model(at), &one.usage);
@@ -222,25 +261,26 @@ async fn chain(
         }
         let Some(text) = text else { return Ok(failed(choice, failures)) };
         for (at, one) in &failures {
-            hold_against(&choice.targets[*at], one);
+            choice.targets[*at].hold_against(choice.upstream_model(*at), one);
         }
         extra = vec![
             json!({"role": "assistant", "content": text}),
             user(prompt(step + 1).unwrap_or("Improve the answer above and write it out whole.")),
         ];
     }
-    next(&fields, extra, choice.narrowed(&of(steps - 1)))
+    next(&fields, extra, choice.narrowed(&of(steps - 1)), caller_of(settlement.admission.route))
 }
 
-/// The caller's request with more messages, for the targets that are left.
-fn next(fields: &Map<String, Value>, extra: Vec<Value>, mut choice: Choice) -> Result<Staged, Error> {
+/// The caller's request with more messages, for the targets that are left; what they say is told in the caller's form.
+fn next(fields: &Map<String, Value>, extra: Vec<Value>, mut choice: Choice, caller: Form) -> Result<Staged, Error> {
     let mut fields = fields.clone();
     if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
         messages.extend(extra);
     }
     let body = Bytes::from(Value::Object(fields).to_string());
     let parsed = request::read(&body)?;
-    let wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice)?;
+    let mut wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice)?;
+    wording.caller = caller;
     Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
 }
 
@@ -294,18 +334,13 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
 /// A target has served a call on the side.
 fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &Said) {
     served(&choice.targets[at], said.took, said.took);
+    choice.targets[at].served_model(choice.upstream_model(at));
     settlement.first_byte.get_or_insert_with(Instant::now);
-}
-
-fn hold_against(target: &Target, failed: &Failed) {
-    if failed.blames_connection {
-        blame(target, failed.error.kind, failed.hint_ms);
-    }
 }
 
 fn failed(choice: &Choice, failures: Vec<(usize, Failed)>) -> Staged {
     for (at, one) in &failures {
-        hold_against(&choice.targets[*at], one);
+        choice.targets[*at].hold_against(choice.upstream_model(*at), one);
     }
     let places: Vec<usize> = failures.iter().map(|(at, _)| *at).collect();
     let failures = failures.into_iter().map(|(at, one)| (Arc::clone(&choice.targets[at]), one)).collect();

@@ -175,6 +175,9 @@ impl<'a> Relay<'a> {
                     let mut done = false;
                     let was_between = scan.between_events();
                     for frame in &frames {
+                        if settlement.hold.is_some() {
+                            settlement.delivered_events += memchr::memmem::find_iter(frame, b"data:").count() as u64;
+                        }
                         let passed = scan.push(frame);
                         if passed.first_token {
                             settlement.first_byte = Some(now);
@@ -284,28 +287,43 @@ impl<'a> Relay<'a> {
         fallbacks: usize,
         pieces: impl IntoIterator<Item = Bytes>,
     ) {
-        let pieces: Pieces = pieces.into_iter().collect();
-        settlement.bytes_response += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
-        if settlement.status == 0 {
-            settlement.status = StatusCode::OK.as_u16();
-            let headers = self.headers(settlement, target, fallbacks);
-            self.exchange.start(Head { status: StatusCode::OK, headers }, pieces);
-        } else {
-            self.exchange.push(pieces);
-        }
+        send(self.shared, self.exchange, settlement, target, fallbacks, pieces.into_iter().collect());
     }
+}
 
-    fn headers(&self, settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
-        let mut headers = plain::headers(self.shared, settlement, target, fallbacks);
-        headers.insert(header::CONTENT_TYPE, EVENT_STREAM);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
-        headers.remove(answer::RESPONSE_LATENCY);
-        if settlement.admission.wants_progress {
-            headers.insert(answer::PROGRESS, HeaderValue::from_static("enabled"));
-        }
-        headers
+/// A comment for a caller whose stream has not begun, with the head before the first.
+pub fn beat(shared: &Shared, exchange: &Exchange, settlement: &mut Settlement, target: &Target) {
+    send(shared, exchange, settlement, target, 0, Pieces::from_iter([heartbeat()]));
+}
+
+fn send(
+    shared: &Shared,
+    exchange: &Exchange,
+    settlement: &mut Settlement,
+    target: &Target,
+    fallbacks: usize,
+    pieces: Pieces,
+) {
+    settlement.bytes_response += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+    if settlement.status == 0 {
+        settlement.status = StatusCode::OK.as_u16();
+        let headers = headers(shared, settlement, target, fallbacks);
+        exchange.start(Head { status: StatusCode::OK, headers }, pieces);
+    } else {
+        exchange.push(pieces);
     }
+}
+
+fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
+    let mut headers = plain::headers(shared, settlement, target, fallbacks);
+    headers.insert(header::CONTENT_TYPE, EVENT_STREAM);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
+    headers.remove(answer::RESPONSE_LATENCY);
+    if settlement.admission.wants_progress {
+        headers.insert(answer::PROGRESS, HeaderValue::from_static("enabled"));
+    }
+    headers
 }
 
 impl Finished {

@@ -1,12 +1,13 @@
 //! A connection made ready to be dialled: its origin, path and headers, with the credential opened. Built once per
 //! snapshot, so a request builds nothing of it.
 
+use crate::condition::{is_own_machine, Condition, Provider};
 use crate::connector::Origin;
 use crate::proof::{AccessToken, Proof};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::aws;
-use fairlead_core::cooldown::Cooldown;
+use fairlead_core::resilience::Resilience;
 use fairlead_core::secret::{Sealer, Secret};
 use fairlead_core::service_account::ServiceAccount;
 use fairlead_core::snapshot::{Auth, Connection, Dialect};
@@ -35,6 +36,10 @@ pub struct Target {
     pub proof: Proof,
     /// Carried over from snapshot to snapshot while the connection's id stays.
     pub hot: Arc<Hot>,
+    /// Carried over while a connection of the provider's stays.
+    pub provider: Arc<Provider>,
+    pub resilience: Arc<Resilience>,
+    pub is_own_machine: bool,
 }
 
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
@@ -44,8 +49,7 @@ const MIN_MASKED_CHARS: usize = 6;
 /// What is learnt about a connection while it is used.
 #[derive(Debug, Default)]
 pub struct Hot {
-    pub cooldown: Mutex<Cooldown>,
-    pub last_error: Mutex<Option<&'static str>>,
+    pub condition: Mutex<Condition>,
     pub successes: AtomicU64,
     pub failures: AtomicU64,
     pub load: crate::load::Load,
@@ -55,6 +59,11 @@ pub struct Hot {
 }
 
 impl Hot {
+    pub fn count(&self, is_success: bool) {
+        let counter = if is_success { &self.successes } else { &self.failures };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A new sample counts a fifth.
     pub fn observe_latency(&self, sample_us: u64) {
         let old = self.latency_us.load(Ordering::Relaxed);
@@ -108,6 +117,7 @@ impl Target {
         // An IPv6 literal stands in brackets in a URL and nowhere else.
         let host = authority.host();
         let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let is_own_machine = is_own_machine(host);
         let origin = Origin::Tcp { host: host.into(), port, tls };
         let is_messages = connection.dialect == Dialect::Anthropic;
         let usual_path = if is_messages { "/messages" } else { "/chat/completions" };
@@ -152,7 +162,19 @@ impl Target {
         let mut secrets: Vec<Secret> = texts.filter(|text| text.len() >= MIN_MASKED_CHARS).map(Secret::from).collect();
         let proof = Proof::of(&connection, authority.as_str(), credentials.aws, credentials.service_account)?;
         secrets.extend(proof.secrets().cloned());
-        Ok(Self { connection, origin: Arc::new(origin), chat_uri, count_uri, headers, secrets, proof, hot })
+        Ok(Self {
+            connection,
+            origin: Arc::new(origin),
+            chat_uri,
+            count_uri,
+            headers,
+            secrets,
+            proof,
+            hot,
+            provider: Arc::default(),
+            resilience: Arc::default(),
+            is_own_machine,
+        })
     }
 }
 

@@ -116,7 +116,17 @@ class Config(Wire):
     )
     straggler_grace_ms: Milliseconds | None = Field(None, description="fusion.")
     panel_timeout_ms: Milliseconds | None = Field(None, description="fusion: the whole panel.")
+    hedging: StrictBool | None = Field(
+        None,
+        description="Whether a target that takes long is joined by the next one: the first to "
+        "answer wins. For answers in one piece.",
+    )
+    hedge_delay_ms: Milliseconds | None = Field(
+        None, description="hedging: how long the first is waited for alone; 500 if not set."
+    )
 
+
+_ONE_BY_ONE = tuple(each for each in STRATEGIES if each not in ("fusion", "pipeline"))
 
 # Which strategies read which parameter.
 _READ_BY: dict[str, tuple[str, ...]] = {
@@ -129,6 +139,8 @@ _READ_BY: dict[str, tuple[str, ...]] = {
     "min_panel": ("fusion",),
     "straggler_grace_ms": ("fusion",),
     "panel_timeout_ms": ("fusion",),
+    "hedging": _ONE_BY_ONE,
+    "hedge_delay_ms": _ONE_BY_ONE,
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -18,6 +17,7 @@ from fairlead.gateway.health.credentials import (
     read_connections,
 )
 from fairlead.gateway.health.process import Spool, measure_spool, memory_bytes, uptime_s
+from fairlead.gateway.health.reports import merge_reports
 from fairlead.gateway.health.views import (
     ConnectionHealthView,
     CredentialHealthView,
@@ -77,32 +77,6 @@ async def health(services: ServicesDep) -> HealthView:
         storage={"state": services.state.database.fault, "usage": services.usage.fault},
         memory_bytes=memory_bytes(),
     )
-
-
-def merge_reports(reports: Iterable[WorkerReport]) -> dict[str, dict[str, Any]]:
-    """What workers say of each connection, as one: it cools if it cools anywhere."""
-    merged: dict[str, dict[str, Any]] = {}
-    for report in reports:
-        for said in report.stats.get("connections", ()):
-            one = merged.get(said["id"])
-            if one is None:
-                merged[said["id"]] = dict(said)
-                continue
-            if said["cooling_ms"] > one["cooling_ms"]:
-                one.update(cooling_ms=said["cooling_ms"], state=said["state"])
-            one["last_error"] = one["last_error"] or said["last_error"]
-            one["latency_ms"] = _mean_latency(one, said)
-            one["successes"] += said["successes"]
-            one["failures"] += said["failures"]
-    return merged
-
-
-def _mean_latency(one: dict[str, Any], other: dict[str, Any]) -> float | None:
-    known = [each for each in (one, other) if each["latency_ms"] is not None]
-    weight = sum(each["successes"] for each in known)
-    if not weight:
-        return known[0]["latency_ms"] if known else None
-    return float(sum(each["latency_ms"] * each["successes"] for each in known) / weight)
 
 
 def _status(
@@ -170,6 +144,8 @@ def _connection(stored: StoredConnection, said: dict[str, Any]) -> ConnectionHea
         id=stored.id,
         name=stored.name,
         provider=stored.provider,
+        reason=said.get("reason"),
+        until=None if said.get("until_ms") is None else moment_of(said["until_ms"]),
         **{
             name: said[name]
             for name in ("state", "cooling_ms", "last_error", "successes", "failures", "latency_ms")

@@ -11,7 +11,7 @@ import asyncio
 from typing import Any, Final
 
 from fairlead.gateway.health.credentials import StoredConnection, read_connections
-from fairlead.gateway.health.router import merge_reports
+from fairlead.gateway.health.reports import merge_reports
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import BackgroundTask, Services

@@ -66,6 +66,8 @@ class ConnectionHealthView(Wire):
     name: str
     provider: str
     state: str
+    reason: str | None = None
+    until: Time | None = None
     cooling_ms: int
     last_error: str | None
     successes: int

@@ -47,6 +47,7 @@ from fairlead.gateway.providers.table import (
 )
 from fairlead.gateway.providers.views import (
     ConnectionList,
+    ConnectionView,
     ModelsView,
     OneConnection,
     TestView,
@@ -55,12 +56,14 @@ from fairlead.gateway.providers.views import (
     show_model,
     show_test,
 )
+from fairlead.gateway.resilience.states import States
+from fairlead.gateway.resilience.table import Clear, Held, add_clear, drop_held, read_held
 from fairlead.gateway.wire import Limit, Message, Offset, changed_names
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
-from fairlead.store.services import ServicesDep
+from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/providers", tags=["providers"])
 
@@ -71,12 +74,13 @@ async def list_all(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> ConnectionList:
-    def look(con: Database) -> tuple[list[Connection], int]:
-        return list_connections(con, limit, offset), count_connections(con)
+    def look(con: Database) -> tuple[list[Connection], int, dict[str, Held]]:
+        return list_connections(con, limit, offset), count_connections(con), read_held(con)
 
-    found, total = await services.state.read(look)
+    found, total, held = await services.state.read(look)
+    states = States(services, held)
     return ConnectionList.model_construct(
-        connections=[show_connection(each) for each in found],
+        connections=[_show(each, states) for each in found],
         total=total,
         limit=limit,
         offset=offset,
@@ -88,7 +92,8 @@ async def list_all(
 )
 async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
     sealer = services.state.sealer
-    return _shown(await services.state.commit(lambda con: add_connection(con, sealer, new)))
+    made = await services.state.commit(lambda con: add_connection(con, sealer, new))
+    return await _shown(services, made)
 
 
 @router.post("/validate", summary="Try a connection without storing it")
@@ -109,7 +114,8 @@ async def validate(candidate: Candidate, services: ServicesDep) -> ValidationVie
 
 @router.get("/{connection_id}", summary="One provider connection")
 async def read(connection_id: str, services: ServicesDep) -> OneConnection:
-    return _shown(await services.state.read(lambda con: _found(con, connection_id)))
+    found = await services.state.read(lambda con: _found(con, connection_id))
+    return await _shown(services, found)
 
 
 @router.put("/{connection_id}", summary="Change a connection; fields that are not sent stay")
@@ -121,11 +127,14 @@ async def change(
         provider = provider_of(con, before)
         after = _changed(services.state.sealer, provider, before, change)
         update_connection(con, after)
+        if after.credentials_sealed != before.credentials_sealed:
+            # What is held against the old credential says nothing of the new one.
+            drop_held(con, connection_id)
         changed = changed_names(change)
         emit(con, Event("provider.updated", {**told(after), "changed": changed}))
         return after
 
-    return _shown(await services.state.commit(work))
+    return await _shown(services, await services.state.commit(work))
 
 
 @router.delete("/{connection_id}", summary="Delete a connection and its credential")
@@ -133,6 +142,7 @@ async def delete(connection_id: str, services: ServicesDep) -> Message:
     def work(con: Database) -> None:
         connection = _found(con, connection_id)
         delete_connection(con, connection_id)
+        drop_held(con, connection_id)
         emit(con, Event("provider.deleted", told(connection)))
 
     await services.state.commit(work)
@@ -160,6 +170,9 @@ async def test(connection_id: str, services: ServicesDep) -> TestView:
         # Changed meanwhile: what was found is not about what is stored.
         if (now.credentials_sealed, endpoint_now) == (connection.credentials_sealed, endpoint):
             update_connection(con, _tested(now, finding, tested_at_ms))
+            if finding.valid and connection_id in read_held(con):
+                # An operator has looked, and it can be used.
+                add_clear(con, Clear(connection=connection_id))
             emit(con, Event("provider.tested", told(now) | _found_out(finding)))
 
     await services.state.commit(keep)
@@ -245,5 +258,10 @@ def _found(con: Database, connection_id: str) -> Connection:
     return connection
 
 
-def _shown(connection: Connection) -> OneConnection:
-    return OneConnection.model_construct(connection=show_connection(connection))
+def _show(connection: Connection, states: States) -> ConnectionView:
+    return show_connection(connection, states.of(connection.id, is_active=connection.is_active))
+
+
+async def _shown(services: Services, connection: Connection) -> OneConnection:
+    states = States(services, await services.state.read(read_held))
+    return OneConnection.model_construct(connection=_show(connection, states))

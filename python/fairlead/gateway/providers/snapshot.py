@@ -115,6 +115,7 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
         "timeouts": endpoint.timeouts,
+        "revision": connection.updated_at_ms,
     }
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import Field
+
 from fairlead.gateway.providers.fields import MASK, ProviderSpecific
 from fairlead.gateway.providers.probe import Finding
 from fairlead.gateway.providers.specific import show_specific
 from fairlead.gateway.providers.table import Connection
+from fairlead.gateway.resilience.states import Condition
 from fairlead.gateway.wire import Wire
 from fairlead.moment import Time, moment_of
 
@@ -34,6 +37,12 @@ class ConnectionView(Wire):
     api_key: str | None
     priority: int
     is_active: bool
+    state: str = Field(
+        description="`active`, `cooling`, `quota-exhausted`, `policy-blocked`, `terminal` or "
+        "`deactivated`: whether requests are served over it now."
+    )
+    state_reason: str | None
+    state_until: Time | None
     default_model: str | None
     max_concurrent: int | None
     provider_specific_data: ProviderSpecific
@@ -97,7 +106,7 @@ class ModelsView(Wire):
     source: Literal["upstream", "local_catalog"]
 
 
-def show_connection(connection: Connection) -> ConnectionView:
+def show_connection(connection: Connection, condition: Condition) -> ConnectionView:
     """The connection without what must not be seen."""
     tail = connection.api_key_tail
     models = connection.models
@@ -110,6 +119,9 @@ def show_connection(connection: Connection) -> ConnectionView:
         api_key=None if tail is None else MASK + tail,
         priority=connection.priority,
         is_active=connection.is_active,
+        state=condition.state,
+        state_reason=condition.reason,
+        state_until=_moment(condition.until_ms),
         default_model=connection.default_model,
         max_concurrent=connection.max_concurrent,
         provider_specific_data=show_specific(connection.provider_specific),

@@ -131,6 +131,9 @@ pub struct Params {
     pub min_panel: u32,
     pub straggler_grace_ms: u64,
     pub panel_timeout_ms: u64,
+    /// Every strategy but those that ask in stages: a target that takes long is joined by the next, and the first to answer wins.
+    pub hedging: bool,
+    pub hedge_delay_ms: u64,
 }
 
 impl Default for Params {
@@ -145,6 +148,8 @@ impl Default for Params {
             min_panel: 2,
             straggler_grace_ms: 8_000,
             panel_timeout_ms: 90_000,
+            hedging: false,
+            hedge_delay_ms: 500,
         }
     }
 }

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead import __version__
 from fairlead.gateway.health.process import measure_spool
-from fairlead.gateway.health.router import merge_reports
+from fairlead.gateway.health.reports import merge_reports
 from fairlead.gateway.providers.catalogue import catalogue
 from fairlead.store.services import TaskReport, WorkerReport
 from tests.support.management import Management
@@ -34,6 +34,10 @@ def said(connection_id: str, **fields: Any) -> dict[str, Any]:
         "successes": 1,
         "failures": 0,
         "latency_ms": 10.0,
+        "reason": None,
+        "until_ms": None,
+        "lockouts": [],
+        "quota": [],
     }
     return {**known, **fields}
 

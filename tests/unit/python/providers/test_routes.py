@@ -45,6 +45,7 @@ async def test_a_connection_is_made_listed_read_changed_and_deleted(management: 
     assert connection["apiKey"] == "***6789"
     assert (connection["priority"], connection["isActive"]) == (50, True)
     assert connection["testStatus"] is None
+    assert (connection["state"], connection["stateUntil"]) == ("active", None)
 
     listed = await management.ask("GET", PATH)
     assert listed == {"connections": [connection], "total": 1, "limit": 50, "offset": 0}
@@ -55,6 +56,7 @@ async def test_a_connection_is_made_listed_read_changed_and_deleted(management: 
         **connection,
         "priority": 1,
         "isActive": False,
+        "state": "deactivated",
         "updatedAt": changed["updatedAt"],
     }
     assert (await management.ask("GET", path))["connection"] == changed

@@ -71,7 +71,9 @@ async def test_a_connection_of_a_built_in_provider(management: Management) -> No
             "idle_ms": 300_000,
             "answer_ms": 600_000,
         },
+        "revision": connection["revision"],
     }
+    assert connection["revision"] > 0
 
 
 async def test_models_and_prices_come_from_the_catalogue(management: Management) -> None:

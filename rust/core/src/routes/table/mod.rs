@@ -10,6 +10,7 @@ mod health;
 mod identity;
 mod inference;
 mod oauth;
+mod resilience;
 mod scraping;
 mod usage;
 mod webhooks;
@@ -27,4 +28,5 @@ pub(super) static PARTS: &[&[Route]] = &[
     backups::ROUTES,
     agents::ROUTES,
     usage::ROUTES,
+    resilience::ROUTES,
 ];

@@ -1,0 +1,125 @@
+"""The thresholds of resilience that an operator may set: types, bounds, defaults, and the rules
+between them. The relay's own defaults (`rust/core/src/resilience.rs`) are the same.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StrictBool, StrictInt
+
+from fairlead.errors import InvalidRequest
+from fairlead.gateway.wire import Wire
+
+DAY_MS = 86_400_000
+
+Rest = Annotated[StrictInt, Field(ge=100, le=3_600_000)]
+Count = Annotated[StrictInt, Field(ge=1, le=1000)]
+
+
+class ConnectionCooldown(Wire):
+    """Milliseconds that a connection rests after a failure."""
+
+    base_ms: Rest = Field(3_000, description="After the first failure; doubled with each in a row.")
+    max_ms: Rest = Field(120_000, description="No rest of our own is longer.")
+    refused_ms: Rest = Field(120_000, description="After a refused credential.")
+    limited_ms: Rest = Field(5_000, description="After a 429 that does not say for how long.")
+    max_retry_after_ms: Annotated[StrictInt, Field(ge=1_000, le=DAY_MS)] = Field(
+        DAY_MS, description="The longest `Retry-After` that is believed."
+    )
+
+
+class Breaker(Wire):
+    """When a provider as a whole rests."""
+
+    degraded_after: Count = Field(7, description="Failures in a row; it is shown as degraded.")
+    open_after: Count = Field(12, description="Failures in a row; it is not asked any more.")
+    reset_ms: Rest = Field(30_000, description="Until one request may find out whether it is back.")
+    max_stretch: Annotated[StrictInt, Field(ge=1, le=64)] = Field(
+        4, description="The reset doubles with each opening up to so many times its length."
+    )
+
+
+class OwnMachineBreaker(Breaker):
+    """The same for providers on this machine or a private network."""
+
+    degraded_after: Count = 3
+    open_after: Count = 5
+    reset_ms: Rest = 15_000
+    max_stretch: Annotated[StrictInt, Field(ge=1, le=64)] = 1
+
+
+class ModelLockout(Wire):
+    """Models that rest alone, at one connection."""
+
+    enabled: StrictBool = True
+    status_codes: Annotated[
+        list[Annotated[StrictInt, Field(ge=400, le=599)]], Field(max_length=32)
+    ] = Field(
+        [404], description="What a provider answers when the model, and not the connection, fails."
+    )
+    base_ms: Rest = 120_000
+    max_ms: Rest = 1_800_000
+
+
+class Quota(Wire):
+    """What is kept back of a connection's quota windows."""
+
+    threshold_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = Field(
+        2.0, description="With no more than this left a connection is blocked until the reset."
+    )
+    recheck_ms: Annotated[StrictInt, Field(ge=1_000, le=DAY_MS)] = Field(
+        300_000, description="When an empty quota whose reset nobody told is tried again."
+    )
+
+
+class ResilienceSettings(Wire):
+    """Every threshold. As the body of a change: those that are sent, at least one."""
+
+    connection_cooldown: ConnectionCooldown = ConnectionCooldown()
+    provider_breaker: Breaker = Breaker()
+    own_machine_breaker: OwnMachineBreaker = OwnMachineBreaker()
+    model_lockout: ModelLockout = ModelLockout()
+    quota: Quota = Quota()
+    terminal_after: Count = Field(
+        3, description="Refusals of a credential in a row that take an operator to mend."
+    )
+    probe_wait_ms: Annotated[StrictInt, Field(ge=0, le=30_000)] = Field(
+        2_000, description="How long callers wait for what one probe finds out."
+    )
+
+    def changed(self, change: ResilienceSettings) -> ResilienceSettings:
+        """These with what the change was sent with; `InvalidRequest` where that cannot be."""
+        sent = change.model_dump(exclude_unset=True)
+        if not any(part if isinstance(part, dict) else True for part in sent.values()):
+            raise InvalidRequest("No valid fields to update")
+        whole = self.model_dump()
+        for name, value in sent.items():
+            whole[name] = {**whole[name], **value} if isinstance(value, dict) else value
+        after = ResilienceSettings.model_validate(whole, by_alias=False, by_name=True)
+        after.check()
+        return after
+
+    def check(self) -> None:
+        """The rules between fields; `InvalidRequest` names the field to change."""
+        for name, breaker in (
+            ("providerBreaker", self.provider_breaker),
+            ("ownMachineBreaker", self.own_machine_breaker),
+        ):
+            if breaker.degraded_after > breaker.open_after:
+                raise InvalidRequest(
+                    f"{name}.degradedAfter must not be above openAfter.",
+                    param=f"{name}.degradedAfter",
+                )
+        for name, base_ms, max_ms in (
+            (
+                "connectionCooldown",
+                self.connection_cooldown.base_ms,
+                self.connection_cooldown.max_ms,
+            ),
+            ("modelLockout", self.model_lockout.base_ms, self.model_lockout.max_ms),
+        ):
+            if base_ms > max_ms:
+                raise InvalidRequest(
+                    f"{name}.baseMs must not be above maxMs.", param=f"{name}.baseMs"
+                )

@@ -1,0 +1,188 @@
+"""`/api/resilience`: thresholds, and what is held against providers, connections and models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import Field, StrictBool, StrictStr
+
+from fairlead.errors import InvalidRequest, NotFound
+from fairlead.gateway.health.credentials import StoredConnection, read_connections
+from fairlead.gateway.health.reports import lockouts_of, merge_providers, merge_reports
+from fairlead.gateway.resilience.fields import ResilienceSettings
+from fairlead.gateway.resilience.states import States
+from fairlead.gateway.resilience.table import (
+    Clear,
+    Held,
+    add_clear,
+    read_held,
+    read_settings,
+    write_settings,
+)
+from fairlead.gateway.resilience.views import (
+    BreakerView,
+    ConnectionStateView,
+    ModelCooldowns,
+    ModelCooldownView,
+    ResilienceView,
+    Success,
+    WindowView,
+)
+from fairlead.gateway.wire import Wire
+from fairlead.moment import moment_of, now_ms
+from fairlead.store.file import Connection
+from fairlead.store.services import Services, ServicesDep
+
+router = APIRouter(prefix="/api/resilience", tags=["resilience"])
+
+Id = Annotated[StrictStr, Field(min_length=1, max_length=300)]
+
+
+class Reset(Wire):
+    """Whose failures are forgotten; nothing named is every one's."""
+
+    provider: Id | None = None
+    connection: Id | None = None
+
+
+class Cleared(Wire):
+    """Which cooldown is ended: of one model, or with `all` of every one."""
+
+    provider: Id | None = None
+    connection: Id | None = None
+    model: Id | None = None
+    all: StrictBool = False
+
+
+@router.get("", summary="Thresholds of resilience, and what is held against whom")
+async def show(services: ServicesDep) -> ResilienceView:
+    def look(
+        con: Connection,
+    ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, Held]]:
+        return read_settings(con), read_connections(con), read_held(con)
+
+    settings, connections, held = await services.state.read(look)
+    return _view(services, settings, connections, held)
+
+
+@router.patch("", summary="Change thresholds; those that are not sent stay")
+async def change(body: ResilienceSettings, services: ServicesDep) -> ResilienceView:
+    """In force in every relay worker when it is answered."""
+
+    def work(
+        con: Connection,
+    ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, Held]]:
+        after = read_settings(con).changed(body)
+        write_settings(con, after)
+        return after, read_connections(con), read_held(con)
+
+    settings, connections, held = await services.state.commit(work)
+    return _view(services, settings, connections, held)
+
+
+@router.post("/reset", summary="Forget failures: states, breakers and locked models")
+async def reset(services: ServicesDep, body: Reset | None = None) -> Success:
+    """Every connection is as good as new again, or those of one provider, or one. What an operator
+    switched off stays off.
+    """
+    clear = Clear(provider=body.provider, connection=body.connection) if body else Clear()
+    await _clear(services, clear)
+    return Success(success=True)
+
+
+@router.get("/model-cooldowns", summary="Models that rest, and until when")
+async def model_cooldowns(services: ServicesDep) -> ModelCooldowns:
+    connections = {each.id: each for each in await services.state.read(read_connections)}
+    said = merge_reports(each for each in services.workers() if each.live)
+    at_ms = now_ms()
+    cooldowns = [
+        ModelCooldownView.model_construct(
+            provider=connections[connection_id].provider,
+            connection=connection_id,
+            model=one["model"],
+            failures=one["failures"],
+            until=moment_of(one["until_ms"]),
+            remaining_ms=one["until_ms"] - at_ms,
+        )
+        for connection_id, each in sorted(said.items())
+        if connection_id in connections
+        for one in lockouts_of(each)
+        if one["until_ms"] > at_ms
+    ]
+    return ModelCooldowns.model_construct(cooldowns=cooldowns, total=len(cooldowns))
+
+
+@router.delete("/model-cooldowns", summary="End the rest of one model, or of all")
+async def clear_model_cooldowns(body: Cleared, services: ServicesDep) -> Success:
+    """`{provider, connection?, model}`, or `{all: true}`."""
+    if body.all:
+        if body.model_fields_set != {"all"}:
+            raise InvalidRequest("Send all alone, or provider and model.", param="all")
+        await _clear(services, Clear(model="*"))
+        return Success(success=True)
+    if body.provider is None or body.model is None:
+        param = "provider" if body.provider is None else "model"
+        raise InvalidRequest(f"{param} is required unless all is true.", param=param)
+    await _clear(services, Clear(body.provider, body.connection, body.model))
+    return Success(success=True)
+
+
+async def _clear(services: Services, clear: Clear) -> None:
+    def work(con: Connection) -> None:
+        stored = read_connections(con)
+        if clear.connection is not None and clear.connection not in {each.id for each in stored}:
+            raise NotFound("There is no provider connection with this id.", param="connection")
+        if clear.provider is not None and clear.provider not in {each.provider for each in stored}:
+            raise NotFound("There is no connection of this provider.", param="provider")
+        add_clear(con, clear)
+
+    await services.state.commit(work)
+
+
+def _view(
+    services: Services,
+    settings: ResilienceSettings,
+    connections: list[StoredConnection],
+    held: dict[str, Held],
+) -> ResilienceView:
+    states = States(services, held)
+    providers = merge_providers(each for each in services.workers() if each.live)
+    return ResilienceView.model_construct(
+        **{name: getattr(settings, name) for name in ResilienceSettings.model_fields},
+        breakers=[_breaker(one) for _, one in sorted(providers.items()) if one["failures"]],
+        connections=[_connection(each, states) for each in connections],
+    )
+
+
+def _breaker(said: dict[str, Any]) -> BreakerView:
+    return BreakerView.model_construct(
+        provider=said["id"],
+        state=said["phase"],
+        failures=said["failures"],
+        until=None if said["until_ms"] is None else moment_of(said["until_ms"]),
+    )
+
+
+def _connection(stored: StoredConnection, states: States) -> ConnectionStateView:
+    condition = states.of(stored.id, is_active=stored.is_active)
+    return ConnectionStateView.model_construct(
+        id=stored.id,
+        name=stored.name,
+        provider=stored.provider,
+        state=condition.state,
+        reason=condition.reason,
+        until=None if condition.until_ms is None else moment_of(condition.until_ms),
+        quota=[show_window(each) for each in condition.quota],
+    )
+
+
+def show_window(said: dict[str, Any]) -> WindowView:
+    """A window as workers tell it."""
+    resets_at_ms = said.get("resets_at_ms")
+    return WindowView.model_construct(
+        name=said["name"],
+        remaining_percent=round(said["remaining"] * 100, 2),
+        resets_at=None if resets_at_ms is None else moment_of(resets_at_ms),
+        is_quota=said["is_quota"],
+    )

@@ -1,0 +1,66 @@
+"""Resilience as the API shows it: thresholds, and what is held against whom now."""
+
+from __future__ import annotations
+
+from fairlead.gateway.resilience.fields import ResilienceSettings
+from fairlead.gateway.wire import Wire
+from fairlead.moment import Time
+
+
+class WindowView(Wire):
+    """A window of a provider's limits, as its last answer told it."""
+
+    name: str
+    remaining_percent: float
+    resets_at: Time | None
+    is_quota: bool
+
+
+class ConnectionStateView(Wire):
+    """`state` is `active`, `cooling`, `quota-exhausted`, `policy-blocked`, `terminal` or
+    `deactivated`; `until` is null for what does not end by itself.
+    """
+
+    id: str
+    name: str
+    provider: str
+    state: str
+    reason: str | None
+    until: Time | None
+    quota: list[WindowView]
+
+
+class BreakerView(Wire):
+    """A provider that fails: `degraded`, `open` until a time, or `half-open`."""
+
+    provider: str
+    state: str
+    failures: int
+    until: Time | None
+
+
+class ResilienceView(ResilienceSettings):
+    """Every threshold, and how things stand."""
+
+    breakers: list[BreakerView]
+    connections: list[ConnectionStateView]
+
+
+class ModelCooldownView(Wire):
+    """A model that rests at one connection."""
+
+    provider: str
+    connection: str
+    model: str
+    failures: int
+    until: Time
+    remaining_ms: int
+
+
+class ModelCooldowns(Wire):
+    cooldowns: list[ModelCooldownView]
+    total: int
+
+
+class Success(Wire):
+    success: bool

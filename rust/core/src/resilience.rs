@@ -1,0 +1,108 @@
+//! How patient the gateway is with providers that fail: every threshold that an operator may set (`PATCH /api/resilience`), and
+//! what an operator has had forgotten. Part of the snapshot; what is not in it has the default.
+
+use crate::breaker::{Limits, LockoutLimits};
+use crate::cooldown::Rests;
+use serde::Deserialize;
+
+/// See the module's page. Times are milliseconds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Resilience {
+    pub connection_cooldown: Rests,
+    /// For providers elsewhere.
+    pub provider_breaker: Limits,
+    /// For those on this machine or a private network.
+    pub own_machine_breaker: Limits,
+    pub model_lockout: LockoutLimits,
+    pub quota: Quota,
+    /// So often in a row a credential is refused before the connection is given up until an operator mends it.
+    pub terminal_after: u32,
+    /// So long callers wait for what the one probe of a connection or provider finds out.
+    pub probe_wait_ms: u64,
+    /// What was forgotten on an operator's word, in the order of their numbers.
+    pub clears: Vec<Clear>,
+}
+
+impl Default for Resilience {
+    fn default() -> Self {
+        Self {
+            connection_cooldown: Rests::default(),
+            provider_breaker: Limits::HOSTED,
+            own_machine_breaker: Limits::OWN_MACHINE,
+            model_lockout: LockoutLimits::default(),
+            quota: Quota::default(),
+            terminal_after: 3,
+            probe_wait_ms: 2_000,
+            clears: Vec::new(),
+        }
+    }
+}
+
+/// What is kept back of quotas.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Quota {
+    /// A connection with no more than this left of a window is blocked until the window's reset.
+    pub threshold_percent: f32,
+    /// An empty quota whose reset nobody told is looked at again after this.
+    pub recheck_ms: u64,
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self { threshold_percent: 2.0, recheck_ms: 5 * 60_000 }
+    }
+}
+
+/// Something that was held against connections and is to be forgotten. A worker carries out each number once; one that has just
+/// started has nothing to forget.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Clear {
+    pub number: u64,
+    /// `None` is every one.
+    #[serde(default)]
+    pub provider: Option<String>,
+    #[serde(default)]
+    pub connection: Option<String>,
+    /// Only the lockouts of models: of this one, or of all with `*`. Without it everything is forgotten.
+    #[serde(default)]
+    pub model: Option<String>,
+}
+
+impl Clear {
+    pub fn is_about(&self, provider: &str, connection: &str) -> bool {
+        self.provider.as_deref().is_none_or(|one| one == provider)
+            && self.connection.as_deref().is_none_or(|one| one == connection)
+    }
+}
+
+impl Resilience {
+    pub fn newest_clear(&self) -> u64 {
+        self.clears.iter().map(|clear| clear.number).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_set_has_its_default() {
+        let read: Resilience = serde_json::from_str("{}").expect("read");
+        assert_eq!(read, Resilience::default());
+        let json = r#"{"provider_breaker":{"open_after":3},"quota":{"threshold_percent":5.0},"terminal_after":1}"#;
+        let read: Resilience = serde_json::from_str(json).expect("read");
+        assert_eq!(read.provider_breaker, Limits { open_after: 3, ..Limits::HOSTED });
+        assert_eq!((read.quota.threshold_percent, read.quota.recheck_ms, read.terminal_after), (5.0, 300_000, 1));
+    }
+
+    #[test]
+    fn a_clear_is_about_what_it_names() {
+        let clear = |json: &str| serde_json::from_str::<Clear>(json).expect("a clear");
+        assert!(clear(r#"{"number":1}"#).is_about("p", "c"));
+        assert!(clear(r#"{"number":1,"provider":"p"}"#).is_about("p", "c"));
+        assert!(!clear(r#"{"number":1,"provider":"q"}"#).is_about("p", "c"));
+        assert!(!clear(r#"{"number":1,"provider":"p","connection":"d"}"#).is_about("p", "c"));
+    }
+}

@@ -1,0 +1,83 @@
+//! What a decision and an idempotency check cost on the machine at hand, one line of JSON for each:
+//! `cargo run --release -p fairlead-engine --example decisions`. `make bench` runs it.
+//!
+//! Decisions are made by the engine's own combos over the states of real connections, with 50 combos of 20 targets each and 1,000
+//! keys; each figure is the least of several rounds.
+
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "its output is what it is for")]
+
+use fairlead_core::secret::Sealer;
+use fairlead_core::snapshot::Snapshot;
+use fairlead_core::strategy::{Ask, Strategy};
+use fairlead_engine::live::Live;
+use fairlead_engine::twins::{digest, Name, Twins};
+use std::time::Instant;
+
+const COMBOS: usize = 50;
+const TARGETS: usize = 20;
+const KEYS: usize = 1_000;
+const ROUNDS: usize = 7;
+const DECISIONS: usize = 5_000;
+const CHECKS: usize = 5_000;
+const BODY_BYTES: usize = 1_024;
+
+fn main() {
+    for &(strategy, name) in Strategy::ALL {
+        let live = live(name);
+        let ask = Ask { affinity: (strategy == Strategy::CacheOptimized).then_some(7), ..Ask::default() };
+        let key = live.snapshot.keys().next().map(AsRef::as_ref);
+        let each_us = least(DECISIONS, |at| {
+            let combo = live.combos.book.find(&format!("combo/combo {}", at % COMBOS)).expect("there");
+            let choice = live.combos.choose(&live.targets, combo, &ask, key).expect("a choice");
+            assert_eq!(choice.targets.len(), TARGETS);
+        });
+        println!(r#"{{"name":"decision {name}","us":{each_us:.3}}}"#);
+    }
+    let body = vec![b'x'; BODY_BYTES];
+    let each_us = {
+        let twins = Twins::default();
+        let mut number = 0;
+        least(CHECKS, |at| {
+            number += 1;
+            let name = Name { principal: "key".to_owned(), key: format!("idempotency-{number}") };
+            let role = twins.enter(name, digest(&[b"/v1/chat/completions", &body]), at as u64);
+            drop(role.expect("a role"));
+        })
+    };
+    println!(r#"{{"name":"idempotency check, body of {BODY_BYTES} bytes","us":{each_us:.3}}}"#);
+}
+
+/// Microseconds for one call of `work`: the least mean of several rounds.
+fn least(calls: usize, mut work: impl FnMut(usize)) -> f64 {
+    let mut least_us = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let before = Instant::now();
+        for at in 0..calls {
+            work(at);
+        }
+        least_us = least_us.min(before.elapsed().as_secs_f64() * 1e6 / calls as f64);
+    }
+    least_us
+}
+
+fn live(strategy: &str) -> Live {
+    let list = |count: usize, of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<Vec<_>>().join(",");
+    let connections = list(TARGETS, &|at| {
+        format!(
+            r#"{{"id":"c{at}","provider":"p{at}","prefixes":["p{at}"],"dialect":"openai","base_url":"http://h{at}.example","auth":"none"}}"#
+        )
+    });
+    let models =
+        list(TARGETS, &|at| format!(r#"{{"id":"p{at}/m","provider":"p{at}","context_length":{}}}"#, 1_000 * (at + 1)));
+    let prices = list(TARGETS, &|at| format!(r#"{{"model":"p{at}/m","input":{at},"output":{}}}"#, 100 - at));
+    let steps = list(TARGETS, &|at| format!(r#"{{"kind":"model","model":"p{at}/m","weight":{}}}"#, at + 1));
+    let combos = list(COMBOS, &|at| {
+        format!(r#"{{"id":"id{at}","name":"combo {at}","strategy":"{strategy}","steps":[{steps}]}}"#)
+    });
+    let keys = list(KEYS, &|at| format!(r#"{{"id":"k{at}","hash":"{at:064x}","is_active":true}}"#));
+    let json = format!(
+        r#"{{"version":1,"keys":[{keys}],"connections":[{connections}],"models":[{models}],"prices":[{prices}],"combos":[{combos}]}}"#
+    );
+    let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+    Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+}

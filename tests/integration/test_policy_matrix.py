@@ -1,0 +1,259 @@
+"""Every field of a key's policy on every inference route and in every form of credential: one gate, no way around it.
+
+The matrix is made of the route table. A route without an example in `tests/support/inference.py` fails here by name.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from tests.support.inference import EXAMPLES, inference_routes
+from tests.support.processes import Gateway, Lane, expect
+from tests.support.upstream import Upstream, completion, reply
+
+FORMS: Final[dict[str, Callable[[str], dict[str, str]]]] = {
+    "Authorization": lambda key: {"Authorization": f"Bearer {key}"},
+    "x-api-key": lambda key: {"x-api-key": key},
+    "x-goog-api-key": lambda key: {"x-goog-api-key": key},
+}
+ROUTES: Final = inference_routes()
+WITH_MODEL: Final = [route for route in ROUTES if route in EXAMPLES and EXAMPLES[route].body]
+PAID: Final = [route for route in WITH_MODEL if not EXAMPLES[route].is_free]
+
+
+@dataclass
+class Field:
+    """What of the stage a rule needs to be written down: the lane's model, a combo of it, another lane."""
+
+    gateway: Gateway
+    lane: Lane
+    combo: str
+
+    @property
+    def connection(self) -> str:
+        return str(self.lane.connections[0]["id"])
+
+
+@pytest.fixture(scope="module")
+def stage(gateway: Gateway) -> Any:
+    with Upstream() as upstream:
+        upstream.script(reply(completion()))
+        lane = gateway.add_lane(upstream, connections=2)
+        combo = f"matrix-{secrets.token_hex(4)}"
+        body = {"name": combo, "models": [lane.model]}
+        expect(gateway.admin.post("/api/combos", json=body), 201)
+        yield Field(gateway, lane, combo)
+
+
+def ask(
+    stage: Field,
+    route: str,
+    key: str,
+    form: str = "Authorization",
+    model: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> httpx.Response:
+    """The route's example, by the key in this form, for the lane's own model unless another is named."""
+    example = EXAMPLES[route]
+    method, path = route.split(" ")
+    model = model or stage.lane.model
+    body = example.body(model) if example.body else None
+    path = (example.path or path).replace("{model}", model)
+    with httpx.Client(base_url=stage.gateway.url, trust_env=False, timeout=20) as client:
+        sent = {**FORMS[form](key), **(headers or {})}
+        return client.request(method, path, json=body, headers=sent)
+
+
+def refused(answer: httpx.Response, status: int) -> None:
+    """With this status, in the route's own shape of errors."""
+    assert answer.status_code == status, answer.text
+    assert answer.json()["error"], answer.text
+    if status == 429:
+        assert int(answer.headers["retry-after"]) >= 1
+
+
+def passed(answer: httpx.Response) -> None:
+    """Through the gate. What is behind it may not know the model that is asked for."""
+    assert answer.status_code in (200, 404), answer.text
+
+
+def test_every_inference_route_has_an_example() -> None:
+    missing = [route for route in ROUTES if route not in EXAMPLES]
+    assert not missing, f"give tests/support/inference.py an example of {missing}"
+    stale = [route for route in EXAMPLES if route not in ROUTES]
+    assert not stale, f"tests/support/inference.py has examples of routes that are no more: {stale}"
+
+
+# What holds on every route, whatever it is asked for.
+IN_ALL: Final[dict[str, Callable[[], dict[str, Any]]]] = {
+    "isActive": lambda: {"isActive": False},
+    "isBanned": lambda: {"isBanned": True},
+    "expiresAt": lambda: {"expiresAt": (datetime.now(UTC) - timedelta(days=1)).isoformat()},
+    "accessSchedule": lambda: {"accessSchedule": _not_today()},
+    "allowedEndpoints": lambda: {"allowedEndpoints": ["music"]},
+}
+
+
+def _not_today() -> dict[str, Any]:
+    day = (datetime.now(UTC).weekday() + 1 + 3) % 7
+    return {"enabled": True, "from": "00:00", "until": "23:59", "days": [day], "tz": "UTC"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("field", IN_ALL)
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_key_that_may_not_be_used(stage: Field, route: str, field: str, form: str) -> None:
+    key = stage.gateway.create_key(**IN_ALL[field]())["key"]
+    refused(ask(stage, route, key, form), 403)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_key_without_limits_passes_and_a_stranger_does_not(
+    stage: Field, route: str, form: str
+) -> None:
+    """What the other tests refuse is refused for its one reason."""
+    passed(ask(stage, route, stage.gateway.key, form))
+    refused(ask(stage, route, "sk-fl-" + "x" * 49, form), 401)
+
+
+# What a key may ask for: fields, and the model that is refused with them.
+OF_MODELS: Final[dict[str, Callable[[Field], tuple[dict[str, Any], str]]]] = {
+    "allowedModels": lambda stage: (
+        {"modelAccessMode": "restricted", "allowedModels": ["other/*"]},
+        stage.lane.model,
+    ),
+    "blockedModels": lambda stage: ({"blockedModels": [stage.lane.model]}, stage.lane.model),
+    "blockedModels by combo": lambda stage: (
+        {"blockedModels": [stage.combo]},
+        stage.combo,
+    ),
+    "allowedCombos": lambda stage: ({"allowedCombos": ["another"]}, stage.combo),
+    "allowedConnections": lambda stage: (
+        {
+            "connectionAccessMode": "restricted",
+            "allowedConnections": ["00000000-0000-4000-8000-000000000000"],
+        },
+        stage.lane.model,
+    ),
+    "allowAutoCombos": lambda _: ({"allowAutoCombos": False}, "auto"),
+    "allowAutoCombos of a channel": lambda _: ({"allowAutoCombos": False}, "auto/cheap"),
+    "disableNonPublicModels": lambda stage: (
+        {"disableNonPublicModels": True},
+        stage.lane.model,
+    ),
+    "forcedModel": lambda stage: (
+        {"forcedModel": "blocked/model", "blockedModels": ["blocked/*"]},
+        stage.lane.model,
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("field", OF_MODELS)
+@pytest.mark.parametrize("route", WITH_MODEL)
+def test_a_model_that_a_key_may_not_ask_for(
+    stage: Field, route: str, field: str, form: str
+) -> None:
+    fields, model = OF_MODELS[field](stage)
+    asked = len(stage.lane.upstream.requests)
+    refused(ask(stage, route, stage.gateway.create_key(**fields)["key"], form, model), 403)
+    assert len(stage.lane.upstream.requests) == asked, "nobody was asked"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("route", WITH_MODEL)
+def test_a_rate_and_sessions_hold_on_every_route(stage: Field, route: str, form: str) -> None:
+    limits = {"rateLimits": [{"limit": 1, "window": 86_400}]}
+    key = stage.gateway.create_key(**limits)["key"]
+    passed(ask(stage, route, key, form))
+    refused(ask(stage, route, key, form), 429)
+    key = stage.gateway.create_key(maxSessions=1)["key"]
+    passed(ask(stage, route, key, form, headers={"X-Session-Id": "one"}))
+    refused(ask(stage, route, key, form, headers={"x_session_id": "two"}), 429)
+    passed(ask(stage, route, key, form, headers={"X-Session-Id": "one"}))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("route", PAID)
+def test_money_and_tokens_hold_where_they_are_spent(stage: Field, route: str, form: str) -> None:
+    broke = stage.gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=0)
+    refused(ask(stage, route, broke["key"], form), 429)
+    weekly = stage.gateway.create_key(usageLimitEnabled=True, weeklyUsageLimitUsd=0)
+    refused(ask(stage, route, weekly["key"], form), 429)
+    off = stage.gateway.create_key(usageLimitEnabled=False, dailyUsageLimitUsd=0)
+    passed(ask(stage, route, off["key"], form))
+    for scope in (
+        {"scopeType": "global"},
+        {"scopeType": "model", "scopeValue": stage.lane.model},
+        {"scopeType": "provider", "scopeValue": stage.lane.node["id"]},
+    ):
+        key = stage.gateway.create_key()
+        body = {"apiKeyId": key["id"], "tokenLimit": 1, **scope}
+        expect(stage.gateway.admin.post("/api/usage/token-limits", json=body), 201)
+        refused(ask(stage, route, key["key"], form), 429)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("route", PAID)
+def test_which_model_is_called_in_the_end(stage: Field, route: str, form: str) -> None:
+    """`forcedModel` goes before `X-Route-Model`, and that before the body's; `autoResolve` finds a bare name."""
+    header = {"X-Route-Model": f"{stage.lane.prefix}/routed"}
+    seen = stage.lane.upstream.requests
+    passed(ask(stage, route, stage.gateway.key, form, headers=header))
+    assert seen[-1].json()["model"] == "routed"
+    forced = stage.gateway.create_key(forcedModel=f"{stage.lane.prefix}/forced")["key"]
+    passed(ask(stage, route, forced, form, headers=header))
+    assert seen[-1].json()["model"] == "forced"
+    combo = stage.gateway.create_key(forcedModel=f"combo/{stage.combo}")["key"]
+    passed(ask(stage, route, combo, form))
+    assert seen[-1].json()["model"] == "m"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("route", WITH_MODEL)
+def test_a_bare_name_is_looked_up_for_keys_that_have_it_so(
+    stage: Field, route: str, form: str
+) -> None:
+    gateway, bare = stage.gateway, f"bare-{secrets.token_hex(4)}"
+    path = f"/api/providers/{stage.connection}"
+    expect(gateway.admin.put(path, json={"defaultModel": bare}), 200)
+    refused(ask(stage, route, gateway.key, form, bare), 404)
+    resolves = gateway.create_key(autoResolve=True)["key"]
+    assert ask(stage, route, resolves, form, bare).status_code == 200
+    barred = gateway.create_key(autoResolve=True, blockedModels=[f"*/{bare}"])["key"]
+    refused(ask(stage, route, barred, form, bare), 404)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "json"])
+@pytest.mark.parametrize("route", PAID)
+def test_what_a_request_gets_that_does_not_say_stream(stage: Field, route: str, mode: str) -> None:
+    """`streamDefaultMode`, by what the caller takes."""
+    key = stage.gateway.create_key(streamDefaultMode=mode)["key"]
+    seen = stage.lane.upstream.requests
+    for accept, streams in (
+        ("application/json", False),
+        ("*/*", False),
+        ("text/event-stream", True),
+        ("application/json, text/event-stream", mode == "legacy"),
+    ):
+        before = len(seen)
+        ask(stage, route, key, headers={"Accept": accept})
+        assert seen[before].json().get("stream", False) is streams, accept
+
+
+@pytest.mark.parametrize("scope", ["all", "combos", "models"])
+def test_what_is_listed_says_nothing_of_what_may_be_called(stage: Field, scope: str) -> None:
+    key = stage.gateway.create_key(catalogScope=scope)["key"]
+    listed = {one["id"] for one in ask(stage, "GET /v1/models", key).json()["data"]}
+    assert (stage.combo in listed) is (scope != "models")
+    for route in PAID:
+        for model in (stage.lane.model, stage.combo):
+            passed(ask(stage, route, key, model=model))
