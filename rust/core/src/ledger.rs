@@ -109,6 +109,21 @@ impl Account {
 impl Ledger {
     /// Reserves room under all limits of the key that apply, or under none.
     pub fn reserve(&self, key: &Arc<Key>, subject: Subject<'_>, most: Amounts) -> Result<Option<Hold>, Error> {
+        self.reserve_of(key, subject, most, |_| true)
+    }
+
+    /// The same for a request that spends nothing: it counts as a request and is held against no budget.
+    pub fn reserve_request(&self, key: &Arc<Key>, subject: Subject<'_>) -> Result<Option<Hold>, Error> {
+        self.reserve_of(key, subject, Amounts::default(), |unit| unit == Unit::Requests)
+    }
+
+    fn reserve_of(
+        &self,
+        key: &Arc<Key>,
+        subject: Subject<'_>,
+        most: Amounts,
+        is_meant: impl Fn(Unit) -> bool,
+    ) -> Result<Option<Hold>, Error> {
         if key.limits.is_empty() {
             return Ok(None);
         }
@@ -116,7 +131,7 @@ impl Ledger {
         let accounts = accounts.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
         let mut parts = SmallVec::new();
         for (index, limit) in key.limits.iter().enumerate() {
-            if !limit.applies_to(subject.model, subject.provider) {
+            if !is_meant(limit.unit) || !limit.applies_to(subject.model, subject.provider) {
                 continue;
             }
             let account = accounts.iter_mut().find(|account| account.is(limit)).ok_or_else(unknown)?;

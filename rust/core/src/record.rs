@@ -47,6 +47,8 @@ pub struct Record<'a> {
     pub bytes_request: u64,
     pub bytes_response: u64,
     pub no_log: bool,
+    /// How the response cache answered: `exact`, `vector`, `joined`; absent where a provider did.
+    pub cache: Option<&'a str>,
 }
 
 impl Record<'_> {

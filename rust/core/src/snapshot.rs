@@ -62,6 +62,17 @@ pub struct Key {
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
     pub limits: Vec<Limit>,
+    #[serde(default)]
+    pub cache_default_mode: CacheDefaultMode,
+}
+
+/// Whether a key's requests are looked up in the response cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheDefaultMode {
+    #[default]
+    Legacy,
+    Bypass,
 }
 
 impl Key {
@@ -181,11 +192,38 @@ pub struct Model {
 #[serde(default)]
 pub struct Settings {
     pub require_login: bool,
+    pub cache: CacheSettings,
+}
+
+/// The response cache, as the operator wants it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CacheSettings {
+    pub is_enabled: bool,
+    pub ttl_ms: u64,
+    pub memory_bytes: usize,
+    /// 0: nothing goes to disk.
+    pub disk_bytes: u64,
+    pub wants_vectors: bool,
+    pub threshold: f32,
+}
+
+impl Default for CacheSettings {
+    fn default() -> Self {
+        Self {
+            is_enabled: true,
+            ttl_ms: 30 * 60 * 1_000,
+            memory_bytes: 64 * 1024 * 1024,
+            disk_bytes: 256 * 1024 * 1024,
+            wants_vectors: false,
+            threshold: 0.8,
+        }
+    }
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { require_login: true }
+        Self { require_login: true, cache: CacheSettings::default() }
     }
 }
 

@@ -2,6 +2,7 @@
 //! once or a body to read.
 
 use crate::answer;
+use crate::cache::Wish;
 use crate::clock;
 use crate::exchange::{Exchange, Wake};
 use crate::inbound::{self, Inbound, Sheet};
@@ -42,6 +43,8 @@ pub struct Admission {
     pub idempotency_key: Option<String>,
     /// `anthropic-beta` as sent.
     pub anthropic_beta: Option<HeaderValue>,
+    /// What the caller wants of the response cache.
+    pub cache: Wish,
     pub started: Instant,
     pub ts_ms: u64,
 }
@@ -203,6 +206,7 @@ fn gate(
         route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
         idempotency_key: sheet.idempotency_key.map(str::to_owned),
         anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
+        cache: Wish::read(&sheet.cache)?,
         started: Instant::now(),
         ts_ms,
     };

@@ -7,6 +7,7 @@ use crate::admission::{Admission, Whole};
 use crate::answer;
 use crate::answer::EndGuard;
 use crate::attempt::{self, Answered, Failed};
+use crate::cache::{self, Looked};
 use crate::choose::Choice;
 use crate::clock;
 use crate::exchange::Exchange;
@@ -47,16 +48,16 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
     let source = if let Part::Leader(leader) = &part { &leader.source } else { &exchange };
     let settlement = Settlement::open(&shared, source, admission, body.len() as u64);
     async move {
-        let counted = (in_flight, buffered);
+        let counted: Counted = Arc::new((in_flight, buffered));
         match part {
-            Part::Alone => run(&shared, &exchange, settlement, &body).await,
+            Part::Alone => run(&shared, &exchange, settlement, &body, &counted).await,
             Part::Refused(fault) => refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
             Part::Twin(recording) => repeat(&shared, &exchange, settlement, recording, &body).await,
             Part::Leader(leader) => {
                 let source = Arc::clone(&leader.source);
                 let end = EndGuard::new(&shared, &source, &settlement.admission);
                 let work = async move {
-                    run(&shared, &source, settlement, &body).await;
+                    run(&shared, &source, settlement, &body, &counted).await;
                     drop((end, counted));
                 };
                 leader.lead(&exchange, work).await;
@@ -65,6 +66,9 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
         drop(end);
     }
 }
+
+/// What counts as in flight while somebody holds it.
+type Counted = Arc<(Held, Option<Held>)>;
 
 /// What a request is to others of its idempotency key.
 enum Part {
@@ -118,7 +122,13 @@ async fn repeat(
     }
 }
 
-async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
+async fn run(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    mut settlement: Settlement,
+    body: &Bytes,
+    counted: &Counted,
+) {
     let live = shared.live.load_full();
     let caller = caller_of(settlement.admission.route);
     let parsed = match translate::read(caller, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
@@ -131,9 +141,18 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
-    let admitted = admit_aliases(&settlement, &choice)
-        .and_then(|()| limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &choice));
-    if let Err(fault) = admitted {
+    if let Err(fault) = admit_aliases(&settlement, &choice) {
+        return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
+    }
+    let mut asked = cache::ask(shared, &live, &settlement.admission, &parsed, body);
+    if let Some(asked) = &mut asked {
+        match cache::look(shared, exchange, settlement, asked, &parsed).await {
+            Looked::Given => return,
+            Looked::Refused(refused, fault) => return refuse(shared, exchange, *refused, Outcome::Refused, &fault),
+            Looked::Missed(missed) => settlement = *missed,
+        }
+    }
+    if let Err(fault) = limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &choice) {
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
     drop(live);
@@ -156,12 +175,20 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     } else {
         None
     };
-    tokio::select! {
-        biased;
-        () = exchange.gone() => {} // the settlement's drop says who left
-        () = work(shared, exchange, settlement, &choice, wording, body, &parsed) => {}
+    let (shared, body, held) = (Arc::clone(shared), body.clone(), (stream_slot, Arc::clone(counted)));
+    let (own, delivery) = (Arc::clone(&shared), cache::delivery(&parsed));
+    let work = move |exchange: Arc<Exchange>, settlement| async move {
+        tokio::select! {
+            biased;
+            () = exchange.gone() => {} // the settlement's drop says who left
+            () = work(&own, &exchange, settlement, &choice, wording, &body, &parsed) => {}
+        }
+        drop(held);
+    };
+    match asked {
+        None => work(Arc::clone(exchange), settlement).await,
+        Some(asked) => cache::fly(&shared, exchange, settlement, asked, delivery, work).await,
     }
-    drop(stream_slot);
 }
 
 /// The key's forced model goes before the header's, and that before the body's; whichever it is, the key must be allowed

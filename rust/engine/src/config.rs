@@ -2,6 +2,7 @@
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
+use fairlead_cache::vectors::VectorFiles;
 use fairlead_core::secret::{Sealer, Secret};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -27,6 +28,8 @@ struct Document {
     body_idle_ms: u64,
     #[serde(default)]
     version: String,
+    #[serde(default)]
+    vectors: Option<VectorFiles>,
 }
 
 fn default_streams() -> usize {
@@ -56,6 +59,8 @@ pub struct Config {
     pub drain_ms: u64,
     pub body_idle_ms: u64,
     pub version: String,
+    /// Where the word vectors are, if they are installed.
+    pub vectors: Option<VectorFiles>,
 }
 
 /// The configuration cannot be used. The supervisor made it, so this is a defect rather than a user's mistake.
@@ -83,6 +88,7 @@ impl Config {
             drain_ms: document.drain_ms,
             body_idle_ms: document.body_idle_ms,
             version: document.version,
+            vectors: document.vectors,
         })
     }
 }

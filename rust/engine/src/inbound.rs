@@ -51,6 +51,17 @@ pub struct Sheet<'a> {
     pub on_behalf: Option<&'a str>,
     /// What an Anthropic client wants of features that are not settled yet; for a provider of that dialect alone.
     pub anthropic_beta: Option<&'a str>,
+    pub cache: CacheSheet<'a>,
+}
+
+/// What the head says that the response cache must know.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct CacheSheet<'a> {
+    pub no_cache: bool,
+    pub mode: Option<&'a str>,
+    pub threshold: Option<&'a str>,
+    pub disabled_guardrails: Option<&'a [u8]>,
+    pub no_memory: Option<&'a [u8]>,
 }
 
 /// Holds the head to the rules and reads what the engine needs of it.
@@ -125,6 +136,11 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             b"x-request-id" => request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
             b"x-fairlead-on-behalf" => sheet.on_behalf = text(value),
             b"anthropic-beta" => sheet.anthropic_beta = text(value),
+            b"x-gateway-no-cache" => sheet.cache.no_cache = value.eq_ignore_ascii_case(b"true"),
+            b"x-gateway-cache-mode" => sheet.cache.mode = Some(tag(value, "X-Gateway-Cache-Mode")?),
+            b"x-gateway-cache-threshold" => sheet.cache.threshold = Some(tag(value, "X-Gateway-Cache-Threshold")?),
+            b"x-gateway-disabled-guardrails" => sheet.cache.disabled_guardrails = Some(value),
+            b"x-gateway-no-memory" => sheet.cache.no_memory = Some(value),
             b"origin" => origin = Some(value),
             b"sec-fetch-site" => fetch_site = Some(value),
             b"forwarded" | b"via" | b"x-real-ip" => is_forwarded = true,

@@ -3,7 +3,7 @@
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
 //! [`wording`] (the same request in each provider's dialect), [`count`] (its tokens, without asking for an answer),
-//! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`],
+//! [`cache`] (answers that are given again), [`settle`] and [`spool`] (its record), [`commands`] (what control asks of a worker), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
 //! One thread runs everything here; fronts call in from their own threads and never wait for a lock that is held across
@@ -15,10 +15,12 @@ pub mod admission;
 pub mod answer;
 pub mod attempt;
 pub mod body;
+pub mod cache;
 pub mod chat;
 pub mod choose;
 pub mod clock;
 pub mod combos;
+pub mod commands;
 pub mod config;
 pub mod connector;
 pub mod control;

@@ -10,8 +10,18 @@ use fairlead_core::ledger::{Amounts, Hold, Subject};
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Outcome, Record};
 use fairlead_core::usage::Usage;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+/// What an answer that ended well came to.
+#[derive(Debug)]
+pub struct Settled {
+    pub usage: Usage,
+    pub cost: Cost,
+    pub provider: Option<String>,
+    pub upstream_model: Option<String>,
+    pub strategy: &'static str,
+}
 
 /// What is known of a request so far.
 #[derive(Debug)]
@@ -36,6 +46,10 @@ pub struct Settlement {
     side: (Usage, Cost),
     pub bytes_request: u64,
     pub bytes_response: u64,
+    /// How the response cache answered; see [`Record::cache`].
+    pub cache: Option<&'static str>,
+    /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
+    pub kept: Option<Arc<OnceLock<Settled>>>,
     /// The room that was reserved under the key's limits.
     pub hold: Option<Hold>,
     cost: Option<Cost>,
@@ -61,6 +75,8 @@ impl Settlement {
             side: (Usage::default(), Cost::default()),
             bytes_request,
             bytes_response: 0,
+            cache: None,
+            kept: None,
             hold: None,
             cost: None,
             is_settled: false,
@@ -95,6 +111,11 @@ impl Settlement {
         self.admission.started.elapsed()
     }
 
+    /// From here on the work answers to another exchange.
+    pub fn move_to(&mut self, exchange: &Arc<Exchange>) {
+        self.exchange = Arc::clone(exchange);
+    }
+
     /// Writes the record.
     pub fn settle(mut self, outcome: Outcome, error: Option<&Error>) {
         self.write(outcome, error.map(|error| error.kind));
@@ -107,7 +128,14 @@ impl Settlement {
         if outcome != Outcome::Completed {
             self.exchange.mark_failed();
         }
-        let cost_usd_micros = self.cost().usd_micros();
+        let cost = self.cost();
+        let cost_usd_micros = cost.usd_micros();
+        if let (Outcome::Completed, Some(kept)) = (outcome, self.kept.take()) {
+            let provider = self.target.as_ref().map(|target| target.provider_name().to_owned());
+            let (upstream_model, strategy) = (self.upstream_model.clone(), self.strategy);
+            // Nobody else sets it.
+            let _set = kept.set(Settled { usage: self.total_usage(), cost, provider, upstream_model, strategy });
+        }
         let key = self.admission.principal.key();
         let no_log = key.is_some_and(|key| key.no_log);
         let ttft = self.first_byte.map(|at| at.duration_since(self.admission.started));
@@ -141,6 +169,7 @@ impl Settlement {
             bytes_request: self.bytes_request,
             bytes_response: self.bytes_response,
             no_log,
+            cache: self.cache,
         };
         let segment = self.shared.spool.append(&record.with_usage(&self.total_usage(), cost_usd_micros));
         self.give_back(cost_usd_micros, segment);

@@ -220,6 +220,7 @@ mod tests {
             bytes_request: 0,
             bytes_response: 0,
             no_log: false,
+            cache: None,
         }
     }
 
