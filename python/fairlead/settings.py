@@ -358,10 +358,16 @@ class ServeSettings(ServeFields, BaseSettings):
             )
 
     def relay_config(
-        self, *, link_token: str, control_socket: Path, secret_key: bytes, version: str
+        self,
+        *,
+        link_token: str,
+        control_socket: Path,
+        secret_key: bytes,
+        version: str,
+        vectors: dict[str, str] | None = None,
     ) -> dict[str, Any]:
         """The document of `FAIRLEAD_RELAY_CONFIG`; `secret_key` is what `store.sealer.load_key`
-        gave.
+        gave, `vectors` what `vector_files` found.
         """
         return {
             "data_dir": str(self.data_dir),
@@ -376,6 +382,7 @@ class ServeSettings(ServeFields, BaseSettings):
             "drain_ms": self.drain_ms,
             "body_idle_ms": self.body_idle_ms,
             "version": version,
+            **({"vectors": vectors} if vectors else {}),
         }
 
     def control_config(self, *, link_token: str, control_socket: Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse
 from fairlead import __version__
 from fairlead.control.answers import install_handlers
 from fairlead.control.background import Background
+from fairlead.control.commands import Commands
 from fairlead.control.gate import Gate
 from fairlead.control.link import LINK_PATH, Link
 from fairlead.control.logs import configure_logs
@@ -104,6 +105,8 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         for database in (services.state.database, services.usage):
             database.on_fatal = leave
         services.workers = workers.reports
+        commands = Commands(workers)
+        services.command = commands.ask
         services.tasks = background.reports
         services.snapshot_version = lambda: publisher.current.version
         sign_in = SignIn(provider=Provider.of(config))
@@ -112,7 +115,9 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
             await services.state.database.write(ensure_owner)
         app.state.services = services
         app.state.sign_in = sign_in
-        link = Link(publisher, workers, Spending(services.usage, config.data_dir / "spool"))
+        link = Link(
+            publisher, workers, Spending(services.usage, config.data_dir / "spool"), commands
+        )
         app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
         background.start("publisher", publisher.run)
         for task in TASKS:

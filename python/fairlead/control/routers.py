@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from fairlead.gateway.cache.router import router as cache
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.health.router import router as health
@@ -33,6 +34,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     combos,
     aliases,
     settings,
+    cache,
     usage,
     token_limits,
     webhooks,

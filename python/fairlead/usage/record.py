@@ -41,6 +41,7 @@ SCHEMA: dict[str, type[pl.DataType]] = {
     "bytes_request": pl.Int64,
     "bytes_response": pl.Int64,
     "no_log": pl.Boolean,
+    "cache": pl.String,
 }
 NULLABLE = frozenset(
     {
@@ -52,6 +53,7 @@ NULLABLE = frozenset(
         "upstream_model",
         "error_kind",
         "ttft_ms",
+        "cache",
     }
 )
 _REQUIRED = [name for name in SCHEMA if name not in NULLABLE]

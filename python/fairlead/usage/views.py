@@ -80,6 +80,7 @@ class LogRow(_View):
     cost_usd: float
     latency_ms: float
     ttft_ms: float | None
+    cache: str | None
 
 
 class RequestLogRow(LogRow):

@@ -89,3 +89,47 @@ impl Near {
         size_of::<Digest>() + size_of::<Vector>() + size_of::<f32>() + reading.bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vectors::similarity;
+    use proptest::prelude::*;
+
+    fn direction(numbers: &[f32]) -> Vector {
+        let length = numbers.iter().map(|number| number * number).sum::<f32>().sqrt().max(1e-3);
+        let mut vector = [0; DIMENSIONS];
+        for (place, number) in vector.iter_mut().zip(numbers.iter().cycle()) {
+            *place = (number / length / 2.0 * ONE).round() as i16;
+        }
+        // Four repetitions of half the length are one.
+        vector
+    }
+
+    proptest! {
+        #[test]
+        fn giving_up_early_loses_nothing(
+            rows in proptest::collection::vec(proptest::collection::vec(-1.0..1.0_f32, 64), 1..40),
+            threshold in -0.5..1.0_f32,
+        ) {
+            let vectors: Vec<Vector> = rows.iter().map(|row| direction(row)).collect();
+            let reading = Reading::of("what is it");
+            let mut near = Near::default();
+            for (at, vector) in vectors.iter().enumerate() {
+                near.add([at as u8; 32], Probe { vector: *vector, reading: reading.clone() });
+            }
+            near.remove(&[0; 32]);
+            let found = near.find(&Probe { vector: vectors[0], reading: reading.clone() }, threshold);
+            let mut expected: Vec<Digest> = Vec::new();
+            for (at, vector) in vectors.iter().enumerate().skip(1) {
+                if similarity(&vectors[0], vector) >= threshold {
+                    expected.push([at as u8; 32]);
+                }
+            }
+            let mut keys: Vec<Digest> = found.iter().map(|(key, _)| *key).collect();
+            prop_assert!(found.windows(2).all(|pair| pair[0].1 >= pair[1].1));
+            keys.sort_unstable();
+            prop_assert_eq!(keys, expected);
+        }
+    }
+}

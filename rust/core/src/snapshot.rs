@@ -192,7 +192,6 @@ pub struct Model {
 #[serde(default)]
 pub struct Settings {
     pub require_login: bool,
-    pub cache: CacheSettings,
 }
 
 /// The response cache, as the operator wants it.
@@ -223,7 +222,7 @@ impl Default for CacheSettings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { require_login: true, cache: CacheSettings::default() }
+        Self { require_login: true }
     }
 }
 
@@ -280,6 +279,8 @@ struct Document {
     version: u64,
     #[serde(default)]
     settings: Settings,
+    #[serde(default)]
+    cache: CacheSettings,
     #[serde(default, deserialize_with = "optional_hash")]
     local_token_hash: Option<SecretHash>,
     #[serde(default)]
@@ -305,6 +306,7 @@ struct Document {
 pub struct Snapshot {
     pub version: u64,
     pub settings: Settings,
+    pub cache: CacheSettings,
     pub local_token_hash: Option<SecretHash>,
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
@@ -339,6 +341,7 @@ impl Snapshot {
             model_index,
             version: document.version,
             settings: document.settings,
+            cache: document.cache,
             local_token_hash: document.local_token_hash,
             connections,
             models: document.models,

@@ -2,6 +2,7 @@
 //! goes with the next, and again until a poll has been answered.
 
 use crate::shared::Shared;
+use crate::twins;
 use fairlead_cache::cache::{Cache, Filter};
 use fairlead_cache::Told;
 use fairlead_core::secret::hex;
@@ -54,9 +55,19 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
     for command in commands {
         let args = command.args.map_or("{}", RawValue::get).to_owned();
         let cache = Arc::clone(&shared.cache.store);
+        let is_stats = command.kind == "cache.stats";
+        if command.kind == "cache.clear" {
+            shared.twins.forget();
+        }
         let done = tokio::task::spawn_blocking(move || of_cache(&cache, &command.kind, &args)).await;
         let (result, error) = match done {
-            Ok(Ok(result)) => (Some(result), None),
+            Ok(Ok(mut result)) => {
+                if is_stats {
+                    result["idempotency_keys"] = shared.twins.len().into();
+                    result["idempotency_window_ms"] = twins::WINDOW_MS.into();
+                }
+                (Some(result), None)
+            }
             Ok(Err(fault)) => (None, Some(fault)),
             Err(_) => (None, Some("the command ended with a panic")),
         };

@@ -219,7 +219,7 @@ fn open_accounts(shared: &Shared, snapshot: &Snapshot) -> bool {
 fn adopt(shared: &Shared, snapshot: Snapshot) {
     let version = snapshot.version;
     let before = shared.live.load();
-    shared.cache.set(&snapshot.settings.cache);
+    shared.cache.set(&snapshot.cache);
     shared.live.store(Arc::new(Live::build(snapshot, &before, &shared.config.sealer, &shared.config.version)));
     shared.ledger.close_others(shared.live.load().snapshot.keys());
     tracing::debug!(version, "snapshot in use");

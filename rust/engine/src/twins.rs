@@ -98,6 +98,11 @@ impl Twins {
         self.entries.lock().retain(|_, entry| entry.recording.is_given(now_ms, self.window_ms));
     }
 
+    /// Forgets every answer that has ended. Calls under way stay joined.
+    pub fn forget(&self) {
+        self.entries.lock().retain(|_, entry| entry.recording.is_given(u64::MAX, 0));
+    }
+
     pub fn len(&self) -> usize {
         self.entries.lock().len()
     }

@@ -136,3 +136,35 @@ impl Vocabulary {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Vocabulary;
+
+    const DOCUMENT: &str = r#"{"model": {"vocab": {"<unk>": 0, "<0xC3>": 1, "<0xA9>": 2, "▁": 3, "a": 4, "b": 5, "c": 6,
+        "ab": 7, "▁a": 8, "bc": 9, "abc": 10, "▁▁": 11}, "merges": ["b c", "a b", ["▁", "a"], "a bc", "▁ ▁"]}}"#;
+
+    #[test]
+    fn the_lowest_rank_is_joined_first() {
+        let vocabulary = Vocabulary::parse(DOCUMENT.as_bytes()).expect("a vocabulary");
+        for (text, tokens) in [
+            ("", &[][..]),
+            ("abc", &[8, 9]),
+            ("ab", &[3, 7]),
+            ("abab", &[3, 7, 7]),
+            ("cabc", &[3, 6, 10]),
+            ("a a", &[8, 8]),
+            (" a", &[3, 8]),
+            ("é", &[3, 1, 2]),
+            ("bcbc", &[3, 9, 9]),
+        ] {
+            assert_eq!(vocabulary.tokens(text), tokens, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn another_file_is_an_error() {
+        assert!(Vocabulary::parse(b"{}").is_err());
+        assert!(Vocabulary::parse(b"").is_err());
+    }
+}

@@ -122,7 +122,7 @@ pub struct Asked {
 
 /// `None`: the cache has nothing to do with the request.
 pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatRequest, body: &[u8]) -> Option<Asked> {
-    let settings = &live.snapshot.settings.cache;
+    let settings = &live.snapshot.cache;
     let wish = &admission.cache;
     let is_bypassed = admission.principal.key().is_some_and(|key| key.cache_default_mode == CacheDefaultMode::Bypass);
     if !settings.is_enabled || wish.is_declined || is_bypassed || body.len() > MAX_REQUEST_BYTES {

@@ -2,6 +2,7 @@
 
 use super::Route;
 
+mod cache;
 mod gateway;
 mod health;
 mod identity;
@@ -11,4 +12,4 @@ mod webhooks;
 
 /// Every part, those with the hottest doors first.
 pub(super) static PARTS: &[&[Route]] =
-    &[inference::ROUTES, health::ROUTES, gateway::ROUTES, identity::ROUTES, webhooks::ROUTES, scraping::ROUTES];
+    &[inference::ROUTES, health::ROUTES, gateway::ROUTES, identity::ROUTES, webhooks::ROUTES, scraping::ROUTES, cache::ROUTES];
