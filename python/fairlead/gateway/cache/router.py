@@ -57,7 +57,7 @@ async def stats(services: ServicesDep) -> CacheStats:
 @router.delete("/stats", summary="Clear the caches")
 async def clear(services: ServicesDep) -> CacheRemoved:
     """Nothing that was kept is given after this returns, and nothing that is being asked is kept."""
-    return CacheRemoved(removed=_removed(await services.command("cache.clear", {})))
+    return CacheRemoved.model_construct(removed=_removed(await services.command("cache.clear", {})))
 
 
 @router.get("/entries", summary="Kept answers, newest first")
@@ -85,9 +85,9 @@ async def entries(
         reverse=True,
     )
     shown: list[CacheEntry] = [entry_view(row) for row in rows[(page - 1) * limit : page * limit]]
-    return CacheEntries(
+    return CacheEntries.model_construct(
         entries=shown,
-        pagination=Pagination(
+        pagination=Pagination.model_construct(
             page=page, limit=limit, total=total, total_pages=math.ceil(total / limit)
         ),
     )
@@ -105,7 +105,7 @@ async def forget(
     """Every parameter that is sent must fit; without any, everything is forgotten."""
     wanted = _filter(model, provider, key_id, signature, stale_ms)
     if wanted:
-        return CacheRemoved(
+        return CacheRemoved.model_construct(
             removed=_removed(await services.command("cache.delete", {"filter": wanted}))
         )
     return await clear(services)

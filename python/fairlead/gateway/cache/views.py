@@ -114,8 +114,8 @@ class CacheRemoved(Wire):
 
 def stats_view(told: dict[str, Any]) -> CacheStats:
     """The workers' sums in the words of `/api/cache/stats`."""
-    return CacheStats(
-        semantic_cache=SemanticCacheStats(
+    return CacheStats.model_construct(
+        semantic_cache=SemanticCacheStats.model_construct(
             memory_size=told["memory_entries"],
             memory_max_size=told["memory_max_entries"],
             db_size=told["disk_entries"],
@@ -132,8 +132,8 @@ def stats_view(told: dict[str, Any]) -> CacheStats:
 
 def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOverview:
     """The same in the words of `/api/cache`."""
-    return CacheOverview(
-        semantic_cache=SemanticCacheOverview(
+    return CacheOverview.model_construct(
+        semantic_cache=SemanticCacheOverview.model_construct(
             memory_entries=told["memory_entries"],
             db_entries=told["disk_entries"],
             total_entries=told["entries"],
@@ -147,13 +147,13 @@ def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOver
             tokens_saved=told["tokens_saved"],
             cost_saved_usd=told["picos_saved"] / PICOS_PER_USD,
         ),
-        vector_cache=VectorOverview(
+        vector_cache=VectorOverview.model_construct(
             state=told["vector_state"],
             vectors=told["vectors"],
             threshold=settings.vector_cache_threshold,
         ),
         idempotency=_idempotency(told),
-        config=CacheConfig(
+        config=CacheConfig.model_construct(
             semantic_cache_enabled=settings.semantic_cache_enabled,
             semantic_cache_ttl_ms=settings.semantic_cache_ttl_ms,
             vector_cache_enabled=settings.vector_cache_enabled,
@@ -188,6 +188,6 @@ def _hit_rate(told: dict[str, Any]) -> float:
 
 
 def _idempotency(told: dict[str, Any]) -> IdempotencyStats:
-    return IdempotencyStats(
+    return IdempotencyStats.model_construct(
         active_keys=told["idempotency_keys"], window_ms=told["idempotency_window_ms"]
     )
