@@ -7,6 +7,7 @@ elsewhere and may download them, is never imported.
 from __future__ import annotations
 
 from importlib import metadata
+from pathlib import Path
 from typing import Final
 
 DISTRIBUTION: Final = "wordllama"
@@ -21,7 +22,8 @@ def vector_files() -> dict[str, str] | None:
         files = metadata.files(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         return None
-    found = {file.name: file.locate() for file in files if file.name in (WEIGHTS, TOKENIZER)}
+    wanted = (WEIGHTS, TOKENIZER)
+    found = {file.name: Path(file.locate()) for file in files if file.name in wanted}
     if len(found) < 2 or not all(path.is_file() for path in found.values()):
         return None
     return {"weights": str(found[WEIGHTS]), "tokenizer": str(found[TOKENIZER])}

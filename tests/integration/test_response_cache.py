@@ -492,7 +492,7 @@ def test_questions_that_mean_the_same_are_answered_alike_and_near_ones_are_not(
     for headers, fields in [
         (stranger, {}),
         ({"X-Gateway-Cache-Mode": "exact"}, {}),
-        ({"X-Gateway-Cache-Threshold": "1"}, {}),
+        ({"X-Gateway-Cache-Threshold": "1"}, {"say": "WHAT'S the Capital of Australia?"}),
         ({}, {"messages": [*system, {"role": "user", "content": whats}]}),
         ({}, {"max_tokens": 5}),
         ({}, {"tools": [{"type": "function", "function": {"name": "f"}}]}),

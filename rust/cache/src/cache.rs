@@ -11,6 +11,7 @@ use crate::vectors::{VectorFiles, Vectors};
 use fairlead_core::secret::Sealer;
 use parking_lot::Mutex;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -244,7 +245,7 @@ impl Cache {
     }
 
     /// Keeps an answer, unless everything was forgotten since `epoch`. `to_disk`: the other tier may have it, too.
-    pub fn keep(&self, kept: Kept, epoch: u64, to_disk: bool) {
+    pub fn keep(&self, kept: &Kept, epoch: u64, to_disk: bool) {
         if kept.body.len() > MAX_BODY_BYTES {
             return;
         }
@@ -314,7 +315,7 @@ impl Cache {
         let shelf = self.inner.shelf.lock();
         let mut told: Vec<Told> =
             shelf.told().filter(|told| told.meta.is_fresh(now_ms) && filter.fits(&told.meta, now_ms)).collect();
-        told.sort_by(|a, b| (b.meta.created_ms, b.meta.key).cmp(&(a.meta.created_ms, a.meta.key)));
+        told.sort_by_key(|told| Reverse((told.meta.created_ms, told.meta.key)));
         told
     }
 

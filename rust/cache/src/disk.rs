@@ -152,7 +152,7 @@ impl Disk {
         }
         for some in digests.chunks(10_000) {
             let mut plain = vec![GONE];
-            some.iter().for_each(|digest| plain.extend_from_slice(digest));
+            plain.extend(some.iter().flatten());
             self.append(&plain)?;
         }
         Ok(())

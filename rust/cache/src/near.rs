@@ -76,7 +76,7 @@ impl Near {
                 continue;
             }
             let whole = begun + dot(&tail, &self.tails[at]);
-            if whole as f32 >= least && probe.reading.differs(&self.readings[at]).is_none() {
+            if whole as f32 >= least && probe.reading.agrees(&self.readings[at]) {
                 found.push((self.keys[at], whole as f32 / (ONE * ONE)));
             }
         }

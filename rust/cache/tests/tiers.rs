@@ -28,8 +28,10 @@ impl Folder {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let mut files: Vec<PathBuf> =
-            fs::read_dir(self.0.join("cache")).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+        let mut files: Vec<PathBuf> = fs::read_dir(self.0.join("cache"))
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
         files.sort();
         files
     }
@@ -80,7 +82,7 @@ fn kept(name: &str, body: &[u8], now_ms: u64) -> Kept {
 }
 
 fn keep(cache: &Cache, name: &str, body: &[u8]) {
-    cache.keep(kept(name, body, noon()), cache.epoch(), true);
+    cache.keep(&kept(name, body, noon()), cache.epoch(), true);
 }
 
 fn synced(cache: &Cache) {
@@ -167,7 +169,7 @@ fn a_file_that_was_cut_anywhere_gives_what_is_whole_and_nothing_wrong() {
     for cut in (0..content.len()).step_by(41) {
         fs::write(&file, &content[..cut]).expect("writable");
         let again = open(&folder.0, "b2", noon);
-        assert!(given(&again, "one").is_none_or(|body| body == &b"first"[..]), "cut at {cut}");
+        assert!(given(&again, "one").is_none_or(|body| body == b"first"[..]), "cut at {cut}");
         assert_eq!(given(&again, "two"), None, "cut at {cut}");
     }
     for flip in (0..content.len()).step_by(97) {
@@ -175,8 +177,8 @@ fn a_file_that_was_cut_anywhere_gives_what_is_whole_and_nothing_wrong() {
         changed[flip] ^= 1;
         fs::write(&file, &changed).expect("writable");
         let again = open(&folder.0, "b2", noon);
-        assert!(given(&again, "one").is_none_or(|body| body == &b"first"[..]), "changed at {flip}");
-        assert!(given(&again, "two").is_none_or(|body| body == &b"second"[..]), "changed at {flip}");
+        assert!(given(&again, "one").is_none_or(|body| body == b"first"[..]), "changed at {flip}");
+        assert!(given(&again, "two").is_none_or(|body| body == b"second"[..]), "changed at {flip}");
     }
 }
 
@@ -258,7 +260,7 @@ fn an_answer_that_was_asked_for_before_everything_was_forgotten_is_not_kept() {
     let cache = open(&folder.0, "a1", noon);
     let epoch = cache.epoch();
     cache.clear();
-    cache.keep(kept("late", b"late", noon()), epoch, true);
+    cache.keep(&kept("late", b"late", noon()), epoch, true);
     assert_eq!(given(&cache, "late"), None);
     synced(&cache);
     drop(cache);
@@ -269,7 +271,7 @@ fn an_answer_that_was_asked_for_before_everything_was_forgotten_is_not_kept() {
 fn what_must_not_lie_on_a_disk_does_not() {
     let folder = Folder::new();
     let cache = open(&folder.0, "a1", noon);
-    cache.keep(kept("quiet", b"q", noon()), cache.epoch(), false);
+    cache.keep(&kept("quiet", b"q", noon()), cache.epoch(), false);
     assert!(given(&cache, "quiet").is_some());
     synced(&cache);
     drop(cache);

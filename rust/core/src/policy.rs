@@ -138,6 +138,7 @@ mod tests {
             max_sessions: 0,
             access_schedule: None,
             limits: Vec::new(),
+            cache_default_mode: crate::snapshot::CacheDefaultMode::Legacy,
         }
     }
 

@@ -44,6 +44,8 @@ pub struct Reading {
     pieces: Vec<Piece>,
 }
 
+type Kind = fn(&Piece) -> bool;
+
 impl Reading {
     pub fn of(text: &str) -> Self {
         let marks = split::split(text);
@@ -54,19 +56,23 @@ impl Reading {
         }
     }
 
-    /// `None`: they ask the same.
+    /// Whether they ask the same. What says nothing is like nothing else.
+    pub fn agrees(&self, other: &Self) -> bool {
+        self.is_english == other.is_english && self.pieces == other.pieces && !self.pieces.is_empty()
+    }
+
+    /// Why they do not ask the same; `None`: they do.
     pub fn differs(&self, other: &Self) -> Option<Cause> {
+        if self.agrees(other) {
+            return None;
+        }
         if self.is_english != other.is_english {
             return Some(Cause::Language);
         }
-        if self.pieces == other.pieces {
-            // What says nothing is like nothing else.
-            return self.pieces.is_empty().then_some(Cause::Word);
-        }
-        let of = |reading: &Self, kind: fn(&Piece) -> bool| -> Vec<Piece> {
+        let of = |reading: &Self, kind: Kind| -> Vec<Piece> {
             reading.pieces.iter().filter(|piece| kind(piece)).cloned().collect()
         };
-        let kinds: [(fn(&Piece) -> bool, Cause); 4] = [
+        let kinds: [(Kind, Cause); 4] = [
             (|piece| matches!(piece, Piece::Number(_)), Cause::Number),
             (|piece| matches!(piece, Piece::Quote(_)), Cause::Quote),
             (|piece| matches!(piece, Piece::Code(_)), Cause::Code),

@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
 const SPACE: char = '\u{2581}';
 const UNKNOWN: &str = "<unk>";
@@ -32,10 +33,32 @@ enum Merge {
 #[derive(Debug)]
 pub(super) struct Vocabulary {
     tokens: usize,
-    chars: HashMap<char, u32>,
+    chars: HashMap<char, u32, Quick>,
     bytes: Vec<u32>,
     /// By the pair: rank, and the token that the two become.
-    merges: HashMap<(u32, u32), (u32, u32)>,
+    merges: HashMap<(u32, u32), (u32, u32), Quick>,
+}
+
+type Quick = BuildHasherDefault<Mix>;
+
+/// A hash for keys that nobody outside chooses: which pairs are in the map is the vocabulary's affair.
+#[derive(Debug, Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32(u32::from(byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0.rotate_left(26) ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 /// A part of the text, linked to its neighbours. `u32::MAX` is none.
@@ -51,7 +74,7 @@ const NONE: u32 = u32::MAX;
 impl Vocabulary {
     pub(super) fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         let Document { model: Model { vocab, merges } } = serde_json::from_slice(json)?;
-        let mut by_pair = HashMap::with_capacity(merges.len());
+        let mut by_pair = HashMap::with_capacity_and_hasher(merges.len(), Quick::default());
         for (rank, merge) in merges.iter().enumerate() {
             let (left, right) = match merge {
                 Merge::Text(text) => text.split_once(' ').unwrap_or_default(),

@@ -153,6 +153,6 @@ impl Keep {
             created_ms: now_ms,
             expires_ms: now_ms.saturating_add(self.asked.ttl_ms),
         };
-        self.shared.cache.store.keep(Kept { meta: Arc::new(meta), body }, self.asked.epoch, self.to_disk);
+        self.shared.cache.store.keep(&Kept { meta: Arc::new(meta), body }, self.asked.epoch, self.to_disk);
     }
 }

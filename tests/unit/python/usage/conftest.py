@@ -65,6 +65,7 @@ def record() -> Any:
             "bytes_request": 100,
             "bytes_response": 200,
             "no_log": False,
+            "cache": None,
         }
         assert fields.keys() <= known.keys()
         return {**known, **fields}

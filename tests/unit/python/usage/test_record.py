@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.store.file import open_file
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.usage.record import NULLABLE, SCHEMA, parse_lines
 
@@ -27,13 +29,13 @@ def test_whole_lines_are_rows(record: Any) -> None:
     assert parsed.rows.to_dicts() == [first, second]
 
 
-def test_the_fields_are_those_of_the_table(record: Any) -> None:
-    sql = (MIGRATIONS / "usage" / "0001_requests.sql").read_text()
-    table = sql.split("CREATE TABLE requests (")[1].split(");")[0]
-    columns = [column.split() for column in table.strip().split(",\n")]
+def test_the_fields_are_those_of_the_table(record: Any, tmp_path: Path) -> None:
+    connection = open_file(tmp_path / "usage.duckdb", MIGRATIONS / "usage")
+    table = connection.execute("DESCRIBE requests").fetchall()
+    connection.close()
 
-    assert list(SCHEMA) == [name for name, *_ in columns] == list(record("r"))
-    assert {name for name, *rest in columns if "NOT" not in rest} == NULLABLE
+    assert list(SCHEMA) == [name for name, *_ in table] == list(record("r"))
+    assert {name for name, _, null, *_ in table if null == "YES"} == NULLABLE
 
 
 def test_a_field_that_came_later_is_left_out(record: Any) -> None:

@@ -11,5 +11,12 @@ mod scraping;
 mod webhooks;
 
 /// Every part, those with the hottest doors first.
-pub(super) static PARTS: &[&[Route]] =
-    &[inference::ROUTES, health::ROUTES, gateway::ROUTES, identity::ROUTES, webhooks::ROUTES, scraping::ROUTES, cache::ROUTES];
+pub(super) static PARTS: &[&[Route]] = &[
+    inference::ROUTES,
+    health::ROUTES,
+    gateway::ROUTES,
+    identity::ROUTES,
+    webhooks::ROUTES,
+    scraping::ROUTES,
+    cache::ROUTES,
+];
