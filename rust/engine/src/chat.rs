@@ -60,7 +60,7 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
                     run(&shared, &source, settlement, &body, &counted).await;
                     drop((end, counted));
                 };
-                leader.lead(&exchange, work).await;
+                leader.lead(&exchange, Box::pin(work)).await;
             }
         }
         drop(end);
@@ -146,7 +146,7 @@ async fn run(
     }
     let mut asked = cache::ask(shared, &live, &settlement.admission, &parsed, body);
     if let Some(asked) = &mut asked {
-        match cache::look(shared, exchange, settlement, asked, &parsed).await {
+        match Box::pin(cache::look(shared, exchange, settlement, asked, &parsed)).await {
             Looked::Given => return,
             Looked::Refused(refused, fault) => return refuse(shared, exchange, *refused, Outcome::Refused, &fault),
             Looked::Missed(missed) => settlement = *missed,
@@ -187,7 +187,8 @@ async fn run(
     };
     match asked {
         None => work(Arc::clone(exchange), settlement).await,
-        Some(asked) => cache::fly(&shared, exchange, settlement, asked, delivery, work).await,
+        // On the heap, so that requests that are never kept do not carry its size.
+        Some(asked) => Box::pin(cache::fly(&shared, exchange, settlement, asked, delivery, work)).await,
     }
 }
 

@@ -64,6 +64,20 @@ pub struct CacheSheet<'a> {
     pub no_memory: Option<&'a [u8]>,
 }
 
+impl<'a> CacheSheet<'a> {
+    fn take(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
+        match name {
+            b"x-gateway-no-cache" => self.no_cache = value.eq_ignore_ascii_case(b"true"),
+            b"x-gateway-cache-mode" => self.mode = Some(tag(value, "X-Gateway-Cache-Mode")?),
+            b"x-gateway-cache-threshold" => self.threshold = Some(tag(value, "X-Gateway-Cache-Threshold")?),
+            b"x-gateway-disabled-guardrails" => self.disabled_guardrails = Some(value),
+            b"x-gateway-no-memory" => self.no_memory = Some(value),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 /// Holds the head to the rules and reads what the engine needs of it.
 pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     if inbound.path.len() + inbound.query.len() > MAX_TARGET_BYTES {
@@ -136,15 +150,11 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             b"x-request-id" => request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
             b"x-fairlead-on-behalf" => sheet.on_behalf = text(value),
             b"anthropic-beta" => sheet.anthropic_beta = text(value),
-            b"x-gateway-no-cache" => sheet.cache.no_cache = value.eq_ignore_ascii_case(b"true"),
-            b"x-gateway-cache-mode" => sheet.cache.mode = Some(tag(value, "X-Gateway-Cache-Mode")?),
-            b"x-gateway-cache-threshold" => sheet.cache.threshold = Some(tag(value, "X-Gateway-Cache-Threshold")?),
-            b"x-gateway-disabled-guardrails" => sheet.cache.disabled_guardrails = Some(value),
-            b"x-gateway-no-memory" => sheet.cache.no_memory = Some(value),
             b"origin" => origin = Some(value),
             b"sec-fetch-site" => fetch_site = Some(value),
             b"forwarded" | b"via" | b"x-real-ip" => is_forwarded = true,
             _ if name.starts_with(b"x-forwarded-") => is_forwarded = true,
+            _ if name.starts_with(b"x-gateway-") => sheet.cache.take(name, value)?,
             _ => {}
         }
     }
