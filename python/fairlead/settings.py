@@ -485,10 +485,16 @@ class ServeSettings(ServeFields, BaseSettings):
             )
 
     def relay_config(
-        self, *, link_token: str, control_socket: Path, secret_key: bytes, version: str
+        self,
+        *,
+        link_token: str,
+        control_socket: Path,
+        secret_key: bytes,
+        version: str,
+        vectors: dict[str, str] | None = None,
     ) -> dict[str, Any]:
         """The document of `FAIRLEAD_RELAY_CONFIG`; `secret_key` is what `store.sealer.load_key`
-        gave.
+        gave, `vectors` what `vector_files` found.
         """
         sampling = read_sampling(os.environ)
         return {
@@ -505,6 +511,7 @@ class ServeSettings(ServeFields, BaseSettings):
             "body_idle_ms": self.body_idle_ms,
             "version": version,
             "tracing": sampling.document() if sampling else None,
+            **({"vectors": vectors} if vectors else {}),
         }
 
     def control_config(self, *, link_token: str, control_socket: Path) -> dict[str, Any]:

@@ -27,12 +27,17 @@ from fairlead.invalid import invalid_request
 
 
 def error_response(
-    error: FairleadError, request_id: str | None, path: str | None = None
+    error: FairleadError,
+    request_id: str | None,
+    path: str | None = None,
+    method: str | None = None,
 ) -> Response:
-    """The answer that an error is, in the shape of the surface that the path belongs to."""
+    """The answer that an error is, in the shape of the surface that the path and method belong
+    to.
+    """
     body: dict[str, object] = (
         {"success": False, "error": error.message, **error.extra}
-        if path is not None and is_scraping(path)
+        if path is not None and is_scraping(path, method)
         else _oauth_body(error)
         if path is not None and path.startswith("/oauth/")
         else {
@@ -58,17 +63,25 @@ def _oauth_body(error: FairleadError) -> dict[str, object]:
     code = "server_error" if error.status >= 500 else "invalid_request"
     if error.status == 503:
         code = "temporarily_unavailable"
-    return {"error": code, "error_description": re.sub(r'["\\\\]', "'", error.message)}
+    return {"error": code, "error_description": re.sub(r'["\\]', "'", error.message)}
 
 
-def is_scraping(path: str) -> bool:
-    """Whether the path is one of the scraping API, which has an error shape of its own."""
-    return _scraping_paths().fullmatch(path) is not None
+def is_scraping(path: str, method: str | None = None) -> bool:
+    """Whether the path is one of the scraping API, which has an error shape of its own. A method
+    tells apart what shares a path with another surface.
+    """
+    if method is not None and _doors("management", method).fullmatch(path) is not None:
+        return False
+    return _doors("scraping", None).fullmatch(path) is not None
 
 
 @cache
-def _scraping_paths() -> re.Pattern[str]:
-    paths = {str(route["path"]) for route in _core.routes() if route["surface"] == "scraping"}
+def _doors(surface: str, method: str | None) -> re.Pattern[str]:
+    paths = {
+        str(route["path"])
+        for route in _core.routes()
+        if route["surface"] == surface and method in (None, route["method"])
+    }
     return re.compile("|".join(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path)) for path in paths))
 
 
@@ -78,11 +91,16 @@ def install_handlers(app: FastAPI) -> None:
     """
 
     async def on_fairlead(request: Request, error: FairleadError) -> Response:
-        return error_response(error, caller_of(request).request_id, request.url.path)
+        return error_response(
+            error, caller_of(request).request_id, request.url.path, request.method
+        )
 
     async def on_invalid(request: Request, error: RequestValidationError) -> Response:
         return error_response(
-            invalid_request(error.errors()), caller_of(request).request_id, request.url.path
+            invalid_request(error.errors()),
+            caller_of(request).request_id,
+            request.url.path,
+            request.method,
         )
 
     async def on_http(request: Request, error: HTTPException) -> Response:

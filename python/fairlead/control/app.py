@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse
 from fairlead import __version__
 from fairlead.control.answers import install_handlers
 from fairlead.control.background import Background
+from fairlead.control.commands import Commands
 from fairlead.control.gate import Gate
 from fairlead.control.link import LINK_PATH, Link
 from fairlead.control.logs import configure_logs
@@ -115,6 +116,8 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         services.bearers = bearers = bearer_middleware(config, issuer)
         stack.push_async_callback(bearers.close)
         services.workers = workers.reports
+        commands = Commands(workers)
+        services.command = commands.ask
         services.tasks = background.reports
         services.snapshot_version = lambda: publisher.current.version
         sign_in = SignIn(provider=Provider.of(config))
@@ -125,7 +128,7 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         app.state.services = services
         app.state.sign_in = sign_in
         spending = Spending(services.usage, config.data_dir / "spool")
-        link = Link(publisher, workers, spending, counters_of(services))
+        link = Link(publisher, workers, spending, counters_of(services), commands)
         app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
         background.start("publisher", publisher.run)
         for task in TASKS:

@@ -174,4 +174,4 @@ def _caller(headers: dict[str, bytes], request_id: str | None) -> Caller:
 async def _refuse(
     error: FairleadError, request_id: str | None, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    await error_response(error, request_id, scope["path"])(scope, receive, send)
+    await error_response(error, request_id, scope["path"], scope["method"])(scope, receive, send)

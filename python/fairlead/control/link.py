@@ -15,6 +15,7 @@ from starlette.types import Receive
 
 from fairlead.control.answers import error_response
 from fairlead.control.body import read_body
+from fairlead.control.commands import Commands, Report
 from fairlead.control.publisher import Published, Publisher
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, InvalidRequest
@@ -33,7 +34,7 @@ class Poll(BaseModel):
     worker: str = Field(pattern="^[0-9a-f]{1,64}$")
     pid: Count
     applied_version: Count
-    done: list[str] = []
+    done: list[Report] = []
     stats: dict[str, Any] = {}
     spent: Spent | None = None
 
@@ -47,9 +48,11 @@ class Link:
         workers: Workers,
         spending: Spending,
         counters: RelayCounters,
+        commands: Commands,
     ) -> None:
         self._publisher = publisher
         self._workers = workers
+        self._commands = commands
         self._spending = spending
         self._counters = counters
 
@@ -62,11 +65,12 @@ class Link:
             return error_response(InvalidRequest("The poll cannot be read."), None)
         answered = False
         sums: list[int] | None = None
+        self._commands.report(poll.done)
         self._workers.poll_begins(poll.worker, poll.pid, poll.applied_version, poll.stats)
         self._counters.observe(poll.worker, poll.stats)
         try:
             if poll.spent is None:
-                answered = await self._hold(poll.applied_version, request.receive)
+                answered = await self._hold(poll, request.receive)
             else:
                 # The worker waits for these before it lets anybody spend.
                 sums = await self._spending.sums(poll.worker, poll.spent)
@@ -76,21 +80,29 @@ class Link:
         finally:
             self._workers.poll_ends(poll.worker, answered=answered)
         return Response(
-            _answer(self._publisher.current, poll.applied_version, sums),
+            _answer(
+                self._publisher.current,
+                poll.applied_version,
+                sums,
+                self._commands.take(poll.worker) if answered else [],
+            ),
             media_type="application/json",
         )
 
-    async def _hold(self, applied_version: int, receive: Receive) -> bool:
-        """Waits for news or for the end of the hold; False when the worker went away meanwhile."""
-        news = asyncio.ensure_future(self._publisher.newer_than(applied_version, HOLD_S))
+    async def _hold(self, poll: Poll, receive: Receive) -> bool:
+        """Waits for news, a command or the end of the hold; False when the worker went away
+        meanwhile.
+        """
+        news = asyncio.ensure_future(self._publisher.newer_than(poll.applied_version, HOLD_S))
+        command = asyncio.ensure_future(self._commands.arrive(poll.worker))
         gone = asyncio.ensure_future(_until_gone(receive))
         try:
-            await asyncio.wait((news, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((news, command, gone), return_when=asyncio.FIRST_COMPLETED)
             return not gone.done()
         finally:
-            news.cancel()
-            gone.cancel()
-            await asyncio.wait((news, gone))
+            for each in (news, command, gone):
+                each.cancel()
+            await asyncio.wait((news, command, gone))
 
 
 async def _until_gone(receive: Receive) -> None:
@@ -98,10 +110,15 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
-def _answer(published: Published, applied_version: int, sums: list[int] | None) -> bytes:
+def _answer(
+    published: Published,
+    applied_version: int,
+    sums: list[int] | None,
+    commands: list[dict[str, Any]],
+) -> bytes:
     head = b'{"version":%d,' % published.version
     if sums is not None:
         head += b'"spent":' + orjson.dumps(sums) + b","
     if published.version > applied_version:
         head += b'"snapshot":' + published.document + b","
-    return head + b'"commands":[]}'
+    return head + b'"commands":' + orjson.dumps(commands) + b"}"

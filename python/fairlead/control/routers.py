@@ -10,6 +10,7 @@ from fairlead.board.pages import router as board_pages
 from fairlead.board.router import router as board
 from fairlead.control.tools import ROUTERS as TOOL_ENDPOINTS
 from fairlead.gateway.backups.router import router as backups
+from fairlead.gateway.cache.router import router as cache
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.health.router import router as health
@@ -52,6 +53,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     settings,
     backups,
     resilience,
+    cache,
     webhooks,
     scrape,
     scrape_jobs,

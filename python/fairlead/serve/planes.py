@@ -15,6 +15,7 @@ from fairlead.serve.environment import child_environment
 from fairlead.serve.log import LogSink
 from fairlead.serve.port import Address
 from fairlead.settings import CONTROL_THREADS, ServeSettings
+from fairlead.vectors import vector_files
 
 CONTROL_STOPS_S: Final = 10
 _RELAY_STOPS_AFTER_DRAIN_S: Final = 5
@@ -54,6 +55,7 @@ class Planes:
             control_socket=self._socket,
             secret_key=secret_key,
             version=__version__,
+            vectors=vector_files(),
         )
         arguments = ["--host", address.host, "--port", str(address.port)]
         arguments += ["--max-open-streams", str(self._settings.max_open_streams)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from fairlead.store.file import Connection
@@ -79,6 +79,35 @@ class OperatorSettings(BaseModel):
     )
     scrape_retention_hours: StrictInt = Field(
         24, ge=1, le=720, description="Hours that jobs and their pages are kept after their end."
+    )
+    semantic_cache_enabled: StrictBool = Field(
+        True, description="Whether answers to deterministic requests are kept and given again."
+    )
+    semantic_cache_ttl_ms: StrictInt = Field(
+        1_800_000,
+        ge=1_000,
+        le=2_592_000_000,
+        description="Milliseconds for which a kept answer is given.",
+    )
+    semantic_cache_memory_mb: StrictInt = Field(
+        64, ge=1, le=16_384, description="MiB of kept answers in the memory of a relay worker."
+    )
+    semantic_cache_disk_mb: StrictInt = Field(
+        256,
+        ge=0,
+        le=1_048_576,
+        description="MiB of kept answers on disk, where they outlive a restart; 0 keeps none.",
+    )
+    vector_cache_enabled: StrictBool = Field(
+        False,
+        description="Whether a question that means the same as a kept one is answered with its "
+        "answer. Needs the extra `vectors`.",
+    )
+    vector_cache_threshold: StrictFloat = Field(
+        0.8,
+        ge=0.5,
+        le=1,
+        description="How near two questions must be, beside agreeing in every word that counts.",
     )
 
 

@@ -18,6 +18,7 @@ from starlette.requests import HTTPConnection, Request
 from fairlead.bearer import Bearers
 from fairlead.caller import Caller
 from fairlead.egress import Egress
+from fairlead.errors import StorageUnavailable
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database, Work
 from fairlead.store.state import State
@@ -66,6 +67,10 @@ class Operator(Protocol):
         """What stores the caller's new password, for a commit."""
 
 
+async def _nobody(_kind: str, _args: dict[str, Any]) -> list[Any]:
+    raise StorageUnavailable("No relay worker is connected.", retry_after_s=1)
+
+
 @dataclass(slots=True)
 class Services:
     """One control process. `workers`, `tasks` and `snapshot_version` tell the present state each
@@ -78,6 +83,8 @@ class Services:
     usage: Database
     egress: Egress = field(default_factory=Egress)
     workers: Callable[[], list[WorkerReport]] = field(default=list)
+    command: Callable[[str, dict[str, Any]], Awaitable[list[Any]]] = field(default=_nobody)
+    """Asks every live relay worker; one answer each (docs/explanation/contracts.md)."""
     tasks: Callable[[], list[TaskReport]] = field(default=list)
     snapshot_version: Callable[[], int] = field(default=int)
     operator: Operator | None = None

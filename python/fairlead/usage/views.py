@@ -83,6 +83,7 @@ class LogRow(View):
     cost_usd: float
     latency_ms: float
     ttft_ms: float | None
+    cache: str | None
 
 
 class RequestLogRow(LogRow):
@@ -94,7 +95,6 @@ class RequestLogRow(LogRow):
     session_id: str | None
     combo: str | None
     strategy: str | None
-    cache: str | None
     cache_kind: str | None
     cost_saved_usd_micros: int | None
     trace_id: str | None

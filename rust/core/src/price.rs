@@ -56,6 +56,15 @@ impl std::ops::Add for Cost {
 }
 
 impl Cost {
+    /// Pico-dollars; as many as fit.
+    pub fn picos(self) -> u64 {
+        u64::try_from(self.0).unwrap_or(u64::MAX)
+    }
+
+    pub fn from_picos(picos: u64) -> Self {
+        Self(u128::from(picos))
+    }
+
     /// Rounded half up.
     pub fn usd_micros(self) -> u64 {
         u64::try_from((self.0 + 500_000) / 1_000_000).unwrap_or(u64::MAX)

@@ -31,6 +31,8 @@ pub enum Cache {
 pub enum CacheKind {
     Exact,
     Vector,
+    /// The answer of an equal request's call that was under way.
+    Joined,
 }
 
 /// What a request had to do with the response cache; nothing, by default.

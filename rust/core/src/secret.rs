@@ -132,6 +132,7 @@ pub struct SealBroken;
 
 /// Seals and opens provider credentials (AES-256-GCM). The record's id is associated data, so a secret that was moved
 /// to another row does not open there.
+#[derive(Clone)]
 pub struct Sealer(LessSafeKey);
 
 impl std::fmt::Debug for Sealer {

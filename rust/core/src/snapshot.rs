@@ -243,6 +243,32 @@ pub struct Settings {
     pub require_login: bool,
 }
 
+/// The response cache, as the operator wants it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CacheSettings {
+    pub is_enabled: bool,
+    pub ttl_ms: u64,
+    pub memory_bytes: usize,
+    /// 0: nothing goes to disk.
+    pub disk_bytes: u64,
+    pub wants_vectors: bool,
+    pub threshold: f32,
+}
+
+impl Default for CacheSettings {
+    fn default() -> Self {
+        Self {
+            is_enabled: true,
+            ttl_ms: 30 * 60 * 1_000,
+            memory_bytes: 64 * 1024 * 1024,
+            disk_bytes: 256 * 1024 * 1024,
+            wants_vectors: false,
+            threshold: 0.8,
+        }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self { require_login: true }
@@ -304,6 +330,8 @@ struct Document {
     settings: Settings,
     #[serde(default)]
     resilience: Resilience,
+    #[serde(default)]
+    cache: CacheSettings,
     #[serde(default, deserialize_with = "optional_hash")]
     local_token_hash: Option<SecretHash>,
     #[serde(default)]
@@ -330,6 +358,7 @@ pub struct Snapshot {
     pub version: u64,
     pub settings: Settings,
     pub resilience: Arc<Resilience>,
+    pub cache: CacheSettings,
     pub local_token_hash: Option<SecretHash>,
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
@@ -374,6 +403,7 @@ impl Snapshot {
             version: document.version,
             resilience: Arc::new(document.resilience),
             settings: document.settings,
+            cache: document.cache,
             local_token_hash: document.local_token_hash,
             connections,
             models: document.models,

@@ -14,6 +14,7 @@ pub mod anthropic;
 pub mod count;
 mod model;
 pub mod openai;
+pub mod replay;
 pub mod shapes;
 pub mod sse;
 pub mod stream;

@@ -2,6 +2,7 @@
 //! once or a body to read.
 
 use crate::answer;
+use crate::cache::Wish;
 use crate::clock;
 use crate::defaults::Accepts;
 use crate::exchange::{Exchange, Wake};
@@ -45,12 +46,12 @@ pub struct Admission {
     pub idempotency_key: Option<String>,
     /// What of an event stream `Accept` says.
     pub accepts_events: Accepts,
-    /// `X-Gateway-No-Cache: true`.
-    pub no_cache: bool,
     /// `anthropic-beta` as sent.
     pub anthropic_beta: Option<HeaderValue>,
     pub wants_progress: bool,
     pub trace: Option<Arc<Trace>>,
+    /// What the caller wants of the response cache.
+    pub cache: Wish,
     pub started: Instant,
     pub ts_ms: u64,
 }
@@ -58,7 +59,8 @@ pub struct Admission {
 impl Admission {
     /// Whether the response cache must not be looked into, by the caller's header or the key's `cacheDefaultMode`.
     pub fn bypasses_cache(&self) -> bool {
-        self.no_cache || self.principal.key().is_some_and(|key| key.cache_default_mode == CacheDefaultMode::Bypass)
+        self.cache.is_declined
+            || self.principal.key().is_some_and(|key| key.cache_default_mode == CacheDefaultMode::Bypass)
     }
 }
 
@@ -235,10 +237,10 @@ fn gate(
         route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
         idempotency_key: sheet.idempotency_key.map(str::to_owned),
         accepts_events: Accepts::read(sheet.accept),
-        no_cache: sheet.no_cache,
         anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
         wants_progress: sheet.wants_progress,
         trace: trace_of(shared, route, &sheet),
+        cache: Wish::read(&sheet.cache)?,
         started: Instant::now(),
         ts_ms,
     };

@@ -26,6 +26,10 @@ pub const LATENCY_MS: HeaderName = HeaderName::from_static("x-gateway-latency-ms
 pub const RESPONSE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-response-latency");
 pub const IDEMPOTENT: HeaderName = HeaderName::from_static("x-gateway-idempotent");
 pub const PROGRESS: HeaderName = HeaderName::from_static("x-gateway-progress");
+pub const CACHE: HeaderName = HeaderName::from_static("x-gateway-cache");
+pub const CACHE_TIER: HeaderName = HeaderName::from_static("x-gateway-cache-tier");
+pub const CACHE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-cache-latency");
+pub const COST_SAVED: HeaderName = HeaderName::from_static("x-gateway-cost-saved");
 pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

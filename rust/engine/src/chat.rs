@@ -7,6 +7,7 @@ use crate::admission::{Admission, Whole};
 use crate::answer;
 use crate::answer::EndGuard;
 use crate::attempt::{self, Answered, Failed};
+use crate::cache::{self, Looked};
 use crate::choose::Choice;
 use crate::clock;
 use crate::defaults;
@@ -29,7 +30,7 @@ use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Origin};
 use fairlead_core::policy;
-use fairlead_core::record::Outcome;
+use fairlead_core::record::{self, Outcome};
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes;
 use fairlead_dialect::translate;
@@ -50,24 +51,27 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
     let source = if let Part::Leader(leader) = &part { &leader.source } else { &exchange };
     let settlement = Settlement::open(&shared, source, admission, body.len() as u64);
     async move {
-        let counted = (in_flight, buffered);
+        let counted: Counted = Arc::new((in_flight, buffered));
         match part {
-            Part::Alone => run(&shared, &exchange, settlement, &body).await,
+            Part::Alone => run(&shared, &exchange, settlement, &body, &counted).await,
             Part::Refused(fault) => refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
             Part::Twin(recording) => repeat(&shared, &exchange, settlement, recording, &body).await,
             Part::Leader(leader) => {
                 let source = Arc::clone(&leader.source);
                 let end = EndGuard::new(&shared, &source, &settlement.admission);
                 let work = trace::within(trace::current(), async move {
-                    run(&shared, &source, settlement, &body).await;
+                    run(&shared, &source, settlement, &body, &counted).await;
                     drop((end, counted));
                 });
-                leader.lead(&exchange, work).await;
+                leader.lead(&exchange, Box::pin(work)).await;
             }
         }
         drop(end);
     }
 }
+
+/// What counts as in flight while somebody holds it.
+type Counted = Arc<(Held, Option<Held>)>;
 
 /// What a request is to others of its idempotency key.
 enum Part {
@@ -123,7 +127,13 @@ async fn repeat(
     }
 }
 
-async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
+async fn run(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    mut settlement: Settlement,
+    body: &Bytes,
+    counted: &Counted,
+) {
     let live = shared.live.load_full();
     let caller = caller_of(settlement.admission.route);
     let said;
@@ -144,9 +154,20 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
-    let admitted = admit_aliases(&settlement, &choice)
-        .and_then(|()| limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &mut choice));
-    if let Err(fault) = admitted {
+    if let Err(fault) = admit_aliases(&settlement, &choice) {
+        return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
+    }
+    let mut asked = cache::ask(shared, &live, &settlement.admission, &parsed, body);
+    if let Some(asked) = &mut asked {
+        match Box::pin(cache::look(shared, exchange, settlement, asked, &parsed)).await {
+            Looked::Given => return,
+            Looked::Refused(refused, fault) => return refuse(shared, exchange, *refused, Outcome::Refused, &fault),
+            Looked::Missed(missed) => settlement = *missed,
+        }
+    } else if settlement.admission.bypasses_cache() {
+        settlement.cached.cache = Some(record::Cache::Bypass);
+    }
+    if let Err(fault) = limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &mut choice) {
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
     drop(live);
@@ -170,12 +191,21 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     } else {
         None
     };
-    tokio::select! {
-        biased;
-        () = exchange.gone() => {} // the settlement's drop says who left
-        () = work(shared, exchange, settlement, &choice, wording, body, &parsed) => {}
+    let (shared, body, held) = (Arc::clone(shared), body.clone(), (stream_slot, Arc::clone(counted)));
+    let (own, delivery) = (Arc::clone(&shared), cache::delivery(&parsed));
+    let work = move |exchange: Arc<Exchange>, settlement| async move {
+        tokio::select! {
+            biased;
+            () = exchange.gone() => {} // the settlement's drop says who left
+            () = work(&own, &exchange, settlement, &choice, wording, &body, &parsed) => {}
+        }
+        drop(held);
+    };
+    match asked {
+        None => work(Arc::clone(exchange), settlement).await,
+        // On the heap, so that requests that are never kept do not carry its size.
+        Some(asked) => Box::pin(cache::fly(&shared, exchange, settlement, asked, delivery, work)).await,
     }
-    drop(stream_slot);
 }
 
 /// The key's forced model goes before the header's, and that before the body's; whichever it is, the key must be allowed

@@ -3,6 +3,7 @@
 use crate::trace::Sampling;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
+use fairlead_cache::vectors::VectorFiles;
 use fairlead_core::secret::{Sealer, Secret};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ struct Document {
     version: String,
     #[serde(default)]
     tracing: Option<Sampling>,
+    vectors: Option<VectorFiles>,
 }
 
 fn default_streams() -> usize {
@@ -61,6 +63,8 @@ pub struct Config {
     pub version: String,
     /// Absent: traces are passed on and not recorded.
     pub tracing: Option<Sampling>,
+    /// Where the word vectors are, if they are installed.
+    pub vectors: Option<VectorFiles>,
 }
 
 /// The configuration cannot be used. The supervisor made it, so this is a defect rather than a user's mistake.
@@ -89,6 +93,7 @@ impl Config {
             body_idle_ms: document.body_idle_ms,
             version: document.version,
             tracing: document.tracing,
+            vectors: document.vectors,
         })
     }
 }

@@ -9,6 +9,7 @@ use crate::pool::Pool;
 use crate::shared::Shared;
 use crate::spool::Spool;
 use crate::{chat, control, count, link, log, task, trace};
+use fairlead_cache::cache::{Cache, Opening};
 use fairlead_core::routes::Answer;
 use fairlead_core::secret::{hex, random, NoRandomness};
 use parking_lot::Mutex;
@@ -48,7 +49,14 @@ impl Engine {
         let config = Config::parse(config_json)?;
         let worker_id = hex(&random::<6>()?);
         let spool = Spool::open(&config.data_dir, &worker_id)?;
-        let shared = Arc::new(Shared::new(config, worker_id, Pool::new(Connector::default()), spool));
+        let cache = Cache::open(Opening {
+            data_dir: config.data_dir.clone(),
+            worker_id: worker_id.clone(),
+            sealer: config.sealer.clone(),
+            vector_files: config.vectors.clone(),
+            now_ms: crate::clock::unix_ms,
+        })?;
+        let shared = Arc::new(Shared::new(config, worker_id, Pool::new(Connector::default()), spool, cache));
         link::load_kept(&shared);
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(64).build()?;
         let handle = runtime.handle().clone();
@@ -65,6 +73,7 @@ impl Engine {
             // What is still open is dropped here, and settles as it goes; the last segment is sealed after it.
             runtime.shutdown_timeout(Duration::from_secs(1));
             sealing.spool.finish();
+            sealing.cache.store.close();
         })?;
         Ok(Self { shared, handle, thread: Mutex::new(Some((stop, thread))) })
     }
@@ -150,5 +159,6 @@ async fn keep_house(shared: Arc<Shared>) {
         let now_ms = crate::clock::monotonic_ms();
         shared.sessions.sweep(now_ms);
         shared.twins.sweep(now_ms);
+        shared.cache.flights.sweep(now_ms);
     }
 }

@@ -50,8 +50,6 @@ pub struct Sheet<'a> {
     /// `Idempotency-Key`, or else `X-Request-Id`.
     pub idempotency_key: Option<&'a str>,
     pub accept: Option<&'a [u8]>,
-    /// `X-Gateway-No-Cache: true`.
-    pub no_cache: bool,
     /// `<link token>:<key id>`, from control only; worth nothing until the token is compared.
     pub on_behalf: Option<&'a str>,
     /// `X-Gateway-Progress: true`.
@@ -60,6 +58,31 @@ pub struct Sheet<'a> {
     pub tracestate: Option<&'a [u8]>,
     /// What an Anthropic client wants of features that are not settled yet; for a provider of that dialect alone.
     pub anthropic_beta: Option<&'a str>,
+    pub cache: CacheSheet<'a>,
+}
+
+/// What the head says that the response cache must know.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct CacheSheet<'a> {
+    pub no_cache: bool,
+    pub mode: Option<&'a str>,
+    pub threshold: Option<&'a str>,
+    pub disabled_guardrails: Option<&'a [u8]>,
+    pub no_memory: Option<&'a [u8]>,
+}
+
+impl<'a> CacheSheet<'a> {
+    fn take(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
+        match name {
+            b"x-gateway-no-cache" => self.no_cache = value.trim_ascii().eq_ignore_ascii_case(b"true"),
+            b"x-gateway-cache-mode" => self.mode = Some(tag(value, "X-Gateway-Cache-Mode")?),
+            b"x-gateway-cache-threshold" => self.threshold = Some(tag(value, "X-Gateway-Cache-Threshold")?),
+            b"x-gateway-disabled-guardrails" => self.disabled_guardrails = Some(value),
+            b"x-gateway-no-memory" => self.no_memory = Some(value),
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 /// Holds the head to the rules and reads what the engine needs of it.
@@ -130,7 +153,6 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             b"x-gateway-connection" => sheet.pin = Some(tag(value, "X-Gateway-Connection")?),
             b"x-route-model" => sheet.route_model = Some(tag(value, "X-Route-Model")?),
             b"accept" => sheet.accept = Some(value),
-            b"x-gateway-no-cache" => sheet.no_cache = value.trim_ascii().eq_ignore_ascii_case(b"true"),
             b"idempotency-key" => sheet.idempotency_key = Some(tag(value, "Idempotency-Key")?),
             // Proxies send what they like under this name: only what can be a key is one.
             b"x-request-id" => request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
@@ -143,6 +165,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             b"sec-fetch-site" => fetch_site = Some(value),
             b"forwarded" | b"via" | b"x-real-ip" => is_forwarded = true,
             _ if name.starts_with(b"x-forwarded-") => is_forwarded = true,
+            _ if name.starts_with(b"x-gateway-") => sheet.cache.take(name, value)?,
             _ => {}
         }
     }

@@ -3,8 +3,9 @@
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
 //! [`wording`] (the same request in each provider's dialect), [`count`] (its tokens, without asking for an answer),
-//! [`settle`] and [`spool`] (its record), [`metrics`] and [`trace`] (what is told of it), [`progress`] (to its caller),
-//! [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
+//! [`cache`] (answers that are given again), [`settle`] and [`spool`] (its record), [`metrics`] and [`trace`] (what is told
+//! of it), [`progress`] (to its caller), [`commands`] (what control asks of a worker), [`control`] and [`link`] (the other
+//! plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
 //! One thread runs everything here; fronts call in from their own threads and never wait for a lock that is held across
@@ -16,10 +17,12 @@ pub mod admission;
 pub mod answer;
 pub mod attempt;
 pub mod body;
+pub mod cache;
 pub mod chat;
 pub mod choose;
 pub mod clock;
 pub mod combos;
+pub mod commands;
 pub mod condition;
 pub mod config;
 pub mod connector;

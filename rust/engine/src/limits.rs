@@ -78,6 +78,18 @@ fn hold(
     Ok(())
 }
 
+/// For an answer that costs nothing: it takes a session and counts as a request, and no budget is asked.
+pub fn reserve_request(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<(), Error> {
+    let admission = &settlement.admission;
+    let Some(key) = admission.principal.key() else { return Ok(()) };
+    if let Some(session_id) = admission.session_id.as_deref().filter(|_| key.max_sessions > 0) {
+        shared.sessions.enter(&key.id, session_id, key.max_sessions, clock::monotonic_ms())?;
+    }
+    let subject = Subject { model, provider: "", ts_ms: admission.ts_ms };
+    settlement.hold = shared.ledger.reserve_any(key, subject, &[], None)?.hold;
+    Ok(())
+}
+
 /// An upper bound of what the request can come to at one target.
 fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, body_bytes: u64) -> Amounts {
     let model = snapshot.model(name);

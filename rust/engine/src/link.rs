@@ -35,7 +35,7 @@ struct Poll<'a> {
     worker: &'a str,
     pid: u32,
     applied_version: u64,
-    done: &'a [u64],
+    done: &'a [crate::commands::Report],
     stats: Stats<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     spent: Option<Spent<'a>>,
@@ -94,6 +94,8 @@ struct Answer<'a> {
     /// Sums in the order of the questions; absent while control does not have all records yet.
     #[serde(default)]
     spent: Option<Vec<u64>>,
+    #[serde(borrow, default)]
+    commands: Vec<crate::commands::Command<'a>>,
 }
 
 /// Why a poll came to nothing.
@@ -173,10 +175,14 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     let (questions, before_segment) = shared.ledger.ask(clock::unix_ms(), || shared.spool.hold());
     // Until the answer is there no further segment is sealed, so that the sums are of what was sealed before.
     let _held = HeldSpool(shared);
-    let json = exchange(shared, tell(shared, &questions, before_segment)?).await?;
-    if let Some(sums) = parse(&json)?.spent {
+    let done = shared.commands.told();
+    let json = exchange(shared, tell(shared, &questions, before_segment, &done)?).await?;
+    shared.commands.heard(&done);
+    let answer = parse(&json)?;
+    if let Some(sums) = answer.spent {
         shared.ledger.seed(&questions, &sums);
     }
+    crate::commands::carry_out(shared, answer.commands).await;
     Ok(json)
 }
 
@@ -211,6 +217,7 @@ fn open_accounts(shared: &Shared, snapshot: &Snapshot) -> bool {
 fn adopt(shared: &Shared, snapshot: Snapshot) {
     let version = snapshot.version;
     let before = shared.live.load();
+    shared.cache.set(&snapshot.cache);
     shared.live.store(Arc::new(Live::build(snapshot, &before, &shared.config.sealer, &shared.config.version)));
     shared.ledger.close_others(shared.live.load().snapshot.keys());
     tracing::debug!(version, "snapshot in use");
@@ -248,7 +255,12 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
     Ok(json)
 }
 
-fn tell(shared: &Shared, questions: &[Question], before_segment: u64) -> Result<Vec<u8>, Fault> {
+fn tell(
+    shared: &Shared,
+    questions: &[Question],
+    before_segment: u64,
+    done: &[crate::commands::Report],
+) -> Result<Vec<u8>, Fault> {
     let live = shared.live.load();
     let (spool_unwritten_bytes, spool_lost_records) = shared.spool.troubles();
     let (connections, providers) = stats::of(&live);
@@ -256,7 +268,7 @@ fn tell(shared: &Shared, questions: &[Question], before_segment: u64) -> Result<
         worker: &shared.worker_id,
         pid: std::process::id(),
         applied_version: live.snapshot.version,
-        done: &[],
+        done,
         stats: Stats {
             in_flight: shared.counts.in_flight.load(Ordering::Relaxed),
             open_streams: shared.counts.open_streams.load(Ordering::Relaxed),

@@ -18,6 +18,8 @@ pub struct Live {
     pub targets: Vec<Option<Arc<Target>>>,
     pub lists: Lists,
     pub combos: Combos,
+    /// Of everything that a combo may lead to: combos, and the places behind each prefix.
+    pub places: String,
 }
 
 impl Live {
@@ -60,7 +62,8 @@ impl Live {
             .collect();
         let lists = Lists::build(&snapshot.models, &snapshot.combos);
         let combos = Combos::build(&snapshot, &targets, &before.combos);
-        Self { snapshot, targets, lists, combos }
+        let places = crate::cache::places(&snapshot);
+        Self { snapshot, targets, lists, combos, places }
     }
 }
 

@@ -42,7 +42,7 @@ const ENDPOINTS: [&str; 20] = [
 const STATUSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const OUTCOMES: [&str; 6] = ["completed", "upstream_failed", "client_gone", "refused", "shed", "drained"];
 const TOKENS: [&str; 5] = ["input", "output", "cached", "reasoning", "cache_write"];
-const CACHES: [&str; 4] = ["hit_exact", "hit_vector", "miss", "bypass"];
+const CACHES: [&str; 5] = ["hit_exact", "hit_vector", "miss", "bypass", "hit_joined"];
 /// Upper bounds, milliseconds; the last bucket has none.
 const BOUNDS_MS: [u64; 15] =
     [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000];
@@ -183,6 +183,7 @@ impl Metrics {
     fn note_cache(&self, cached: Cached) {
         let at = match (cached.cache, cached.kind) {
             (Some(Cache::Hit), Some(CacheKind::Vector)) => 1,
+            (Some(Cache::Hit), Some(CacheKind::Joined)) => 4,
             (Some(Cache::Hit), _) => 0,
             (Some(Cache::Miss), _) => 2,
             (Some(Cache::Bypass), _) => 3,

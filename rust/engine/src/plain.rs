@@ -109,6 +109,7 @@ pub fn answer(
     let mut headers = headers(shared, settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(answer.body.len()));
+    headers.insert(answer::CACHE, HeaderValue::from_static("MISS"));
     headers.insert(answer::TOKENS_IN, answer::number(settlement.total_usage().input));
     headers.insert(answer::TOKENS_OUT, answer::number(settlement.total_usage().output));
     headers.insert(answer::RESPONSE_COST, answer::value(settlement.cost().usd_text()));
@@ -120,7 +121,7 @@ pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallba
     let admission = &settlement.admission;
     let mut headers = answer::base_headers(shared, &admission.request_id);
     let latency_ms = settlement.elapsed().as_millis() as u64;
-    let provider = target.connection.prefixes.first().map_or(target.connection.provider.as_str(), String::as_str);
+    let provider = target.provider_name();
     headers.insert(
         answer::DECISION,
         answer::encoded(&format!("strategy={}; provider={provider}; latency_ms={latency_ms}", settlement.strategy)),

@@ -11,11 +11,20 @@ use fairlead_core::ledger::{Amounts, Hold, Subject};
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Cached, Outcome, Record};
 use fairlead_core::usage::Usage;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Of an ordinary request, about.
 const BYTES_PER_TOKEN: u64 = 4;
+/// What an answer that ended well came to.
+#[derive(Debug)]
+pub struct Brought {
+    pub usage: Usage,
+    pub cost: Cost,
+    pub provider: Option<String>,
+    pub upstream_model: Option<String>,
+    pub strategy: &'static str,
+}
 
 /// What is known of a request so far.
 #[derive(Debug)]
@@ -47,6 +56,8 @@ pub struct Settlement {
     /// Events of a stream that went to the caller, counted for keys with limits: what a stream that is cut has used, where its
     /// provider did not come to say it.
     pub delivered_events: u64,
+    /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
+    pub kept: Option<Arc<OnceLock<Brought>>>,
     /// The room that was reserved under the key's limits.
     pub hold: Option<Hold>,
     cost: Option<Cost>,
@@ -75,6 +86,7 @@ impl Settlement {
             bytes_request,
             bytes_response: 0,
             delivered_events: 0,
+            kept: None,
             hold: None,
             cost: None,
             is_settled: false,
@@ -109,6 +121,11 @@ impl Settlement {
         self.admission.started.elapsed()
     }
 
+    /// From here on the work answers to another exchange.
+    pub fn move_to(&mut self, exchange: &Arc<Exchange>) {
+        self.exchange = Arc::clone(exchange);
+    }
+
     /// Writes the record.
     pub fn settle(mut self, outcome: Outcome, error: Option<&Error>) {
         self.write(outcome, error.map(|error| error.kind));
@@ -127,7 +144,14 @@ impl Settlement {
             let input = self.bytes_request.div_ceil(BYTES_PER_TOKEN);
             self.usage = Usage { input, output: self.delivered_events, ..Usage::default() };
         }
-        let cost_usd_micros = self.cost().usd_micros();
+        let cost = self.cost();
+        let cost_usd_micros = cost.usd_micros();
+        if let (Outcome::Completed, Some(kept)) = (outcome, self.kept.take()) {
+            let provider = self.target.as_ref().map(|target| target.provider_name().to_owned());
+            let (upstream_model, strategy) = (self.upstream_model.clone(), self.strategy);
+            // Nobody else sets it.
+            let _set = kept.set(Brought { usage: self.total_usage(), cost, provider, upstream_model, strategy });
+        }
         let key = self.admission.principal.key();
         let no_log = key.is_some_and(|key| key.no_log);
         let trace = self.admission.trace.as_deref();

@@ -7,6 +7,7 @@ use crate::pool::Pool;
 use crate::spool::Spool;
 use crate::twins::Twins;
 use arc_swap::ArcSwap;
+use fairlead_cache::cache::Cache;
 use fairlead_core::ledger::Ledger;
 use fairlead_core::sessions::Sessions;
 use http::HeaderValue;
@@ -31,6 +32,8 @@ pub struct Shared {
     pub ledger: Ledger,
     pub sessions: Sessions,
     pub twins: Twins,
+    pub cache: crate::cache::Answers,
+    pub commands: crate::commands::Done,
     pub drain: Drain,
     pub places: crate::places::Places,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
@@ -81,7 +84,7 @@ impl Drain {
 }
 
 impl Shared {
-    pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool) -> Self {
+    pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool, cache: Cache) -> Self {
         let control = Arc::new(crate::connector::Origin::Unix(config.control_socket.clone()));
         let version = crate::answer::value(config.version.as_str());
         Self {
@@ -97,6 +100,8 @@ impl Shared {
             ledger: Ledger::default(),
             sessions: Sessions::default(),
             twins: Twins::default(),
+            cache: crate::cache::Answers::new(cache),
+            commands: crate::commands::Done::default(),
             drain: Drain::default(),
             places: crate::places::Places::default(),
             link_seen_ms: AtomicU64::new(0),

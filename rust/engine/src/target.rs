@@ -105,6 +105,11 @@ pub enum Unusable {
 }
 
 impl Target {
+    /// What answers call the provider: the prefix by which models are named.
+    pub fn provider_name(&self) -> &str {
+        self.connection.prefixes.first().map_or(self.connection.provider.as_str(), String::as_str)
+    }
+
     pub fn build(connection: Arc<Connection>, sealer: &Sealer, hot: Arc<Hot>, version: &str) -> Result<Self, Unusable> {
         let base: Uri = connection.base_url.parse().map_err(|_| Unusable::BaseUrl)?;
         let tls = match base.scheme_str() {

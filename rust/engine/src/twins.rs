@@ -55,17 +55,29 @@ struct Entry {
 }
 
 /// All recordings of this worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Twins {
     entries: Mutex<HashMap<Name, Entry>>,
     total_bytes: Arc<AtomicUsize>,
+    window_ms: u64,
+}
+
+impl Default for Twins {
+    fn default() -> Self {
+        Self { entries: Mutex::default(), total_bytes: Arc::default(), window_ms: WINDOW_MS }
+    }
 }
 
 impl Twins {
+    /// For calls that may be joined as long as they are under way and no longer.
+    pub fn under_way() -> Self {
+        Self { window_ms: 0, ..Self::default() }
+    }
+
     /// `digest`: of the path and the body. Another body under a key that is in use is a conflict.
     pub fn enter(&self, name: Name, digest: [u8; 32], now_ms: u64) -> Result<Role, Error> {
         let mut entries = self.entries.lock();
-        if let Some(entry) = entries.get(&name).filter(|entry| entry.recording.is_given(now_ms)) {
+        if let Some(entry) = entries.get(&name).filter(|entry| entry.recording.is_given(now_ms, self.window_ms)) {
             if entry.digest != digest {
                 return Err(conflict("This idempotency key was just used with another request; use a fresh key."));
             }
@@ -83,7 +95,12 @@ impl Twins {
 
     /// Forgets what is over. Called about once a second.
     pub fn sweep(&self, now_ms: u64) {
-        self.entries.lock().retain(|_, entry| entry.recording.is_given(now_ms));
+        self.entries.lock().retain(|_, entry| entry.recording.is_given(now_ms, self.window_ms));
+    }
+
+    /// Forgets every answer that has ended. Calls under way stay joined.
+    pub fn forget(&self) {
+        self.entries.lock().retain(|_, entry| entry.recording.is_given(u64::MAX, 0));
     }
 
     pub fn len(&self) -> usize {
@@ -130,16 +147,23 @@ impl Recording {
     }
 
     /// Whether it may still be given to a twin that comes now.
-    fn is_given(&self, now_ms: u64) -> bool {
+    fn is_given(&self, now_ms: u64, window_ms: u64) -> bool {
         let state = self.state.lock();
         match state.ended_ms {
             None => true,
-            Some(ended_ms) => !state.has_failed && now_ms.saturating_sub(ended_ms) < WINDOW_MS,
+            Some(ended_ms) => !state.has_failed && now_ms.saturating_sub(ended_ms) < window_ms,
         }
     }
 
     fn is_whole(&self) -> bool {
         self.state.lock().dropped == 0
+    }
+
+    /// The body of an answer that ended well and of which nothing was dropped.
+    pub fn whole(&self) -> Option<Vec<Bytes>> {
+        let state = self.state.lock();
+        let is_good = state.ended_ms.is_some() && !state.has_failed && state.dropped == 0;
+        is_good.then(|| state.chunks.clone())
     }
 
     // --- the writer's side
@@ -356,10 +380,23 @@ impl Leader {
     /// Starts the work, which answers to `source`, and gives its answer to the leader's caller. The work goes on for the
     /// twins when that caller has left.
     pub async fn lead(self, exchange: &Exchange, work: impl Future<Output = ()> + Send + 'static) {
+        self.lead_then(exchange, work, |_| {}).await;
+    }
+
+    /// The same, and `then` is told when the answer has ended, in whatever way.
+    pub async fn lead_then(
+        self,
+        exchange: &Exchange,
+        work: impl Future<Output = ()> + Send + 'static,
+        then: impl FnOnce(&Recording) + Send + 'static,
+    ) {
         let recording = Arc::clone(&self.reader.recording);
         // Both end by themselves: the work when its exchange ends or is cancelled, the writer at either.
         crate::task::spawn(work);
-        crate::task::spawn(write(self.source, self.bell, recording));
+        crate::task::spawn(async move {
+            write(self.source, self.bell, Arc::clone(&recording)).await;
+            then(&recording);
+        });
         read(self.reader, exchange, |_| {}).await;
     }
 }

@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from fairlead.caller import Caller, CallerDep
 from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
+from fairlead.gateway.cache.vectors import check_vectors
 from fairlead.settings import PASSWORD_MAX_CHARS, is_placeholder
 from fairlead.store.database import Work
 from fairlead.store.file import Connection
@@ -157,6 +158,7 @@ async def change_require_login(
 async def _change(
     body: SettingsChange, request: Request, services: Services, caller: Caller, *, keep: bool
 ) -> SettingsView:
+    check_vectors(body)
     set_password = await _confirmed(body, request, services, caller)
 
     def work(con: Connection) -> SettingsView:

@@ -5,6 +5,7 @@ use super::Route;
 mod agents;
 mod backups;
 mod board;
+mod cache;
 mod gateway;
 mod health;
 mod identity;
@@ -29,4 +30,5 @@ pub(super) static PARTS: &[&[Route]] = &[
     agents::ROUTES,
     usage::ROUTES,
     resilience::ROUTES,
+    cache::ROUTES,
 ];

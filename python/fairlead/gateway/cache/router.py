@@ -1,0 +1,143 @@
+"""`/api/cache`: the response cache, summed over the relay workers that hold it.
+
+Prompts and answers are never told: an entry is known by its signature, the digest that is its key.
+`DELETE /api/cache` is another cache's, that of scraped pages.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from fairlead.errors import InvalidRequest
+from fairlead.gateway.cache.views import (
+    CacheEntries,
+    CacheEntry,
+    CacheOverview,
+    CacheRemoved,
+    CacheStats,
+    Pagination,
+    entry_view,
+    overview_view,
+    stats_view,
+)
+from fairlead.gateway.wire import Limit
+from fairlead.store.operator_settings import read_operator_settings
+from fairlead.store.services import Services, ServicesDep
+
+router = APIRouter(prefix="/api/cache", tags=["cache"])
+
+LISTED_MAX = 20_000
+
+Page = Annotated[int, Query(ge=1, le=LISTED_MAX)]
+Named = Annotated[str | None, Query(min_length=1, max_length=300)]
+Signature = Annotated[str | None, Query(pattern="^[0-9a-f]{64}$")]
+StaleMs = Annotated[
+    int | None,
+    Query(alias="staleMs", ge=0, le=2**53, description="Kept at least so many milliseconds ago."),
+]
+KeyId = Annotated[str | None, Query(alias="keyId", min_length=1, max_length=100)]
+
+
+@router.get("", summary="The response cache at a glance")
+async def overview(services: ServicesDep) -> CacheOverview:
+    """Entries, hit rate, size on disk, what it has saved since the workers started."""
+    settings = await services.state.read(read_operator_settings)
+    return overview_view(await _stats(services), settings)
+
+
+@router.get("/stats", summary="Statistics of the caches")
+async def stats(services: ServicesDep) -> CacheStats:
+    """The response cache and the idempotency window."""
+    return stats_view(await _stats(services))
+
+
+@router.delete("/stats", summary="Clear the caches")
+async def clear(services: ServicesDep) -> CacheRemoved:
+    """Nothing that was kept is given after this returns, and nothing that is being asked is kept."""
+    return CacheRemoved.model_construct(removed=_removed(await services.command("cache.clear", {})))
+
+
+@router.get("/entries", summary="Kept answers, newest first")
+async def entries(
+    services: ServicesDep,
+    page: Page = 1,
+    limit: Limit = 50,
+    model: Named = None,
+    provider: Named = None,
+    key_id: KeyId = None,
+    signature: Signature = None,
+    stale_ms: StaleMs = None,
+) -> CacheEntries:
+    """A page of what is kept. With several workers an answer may be kept by more than one."""
+    if page * limit > LISTED_MAX:
+        raise InvalidRequest(
+            f"page x limit must be at most {LISTED_MAX}: narrow the list instead.", param="page"
+        )
+    wanted = _filter(model, provider, key_id, signature, stale_ms)
+    told = await services.command("cache.list", {"filter": wanted, "limit": page * limit})
+    total = sum(each["total"] for each in told)
+    rows = sorted(
+        (row for each in told for row in each["entries"]),
+        key=lambda row: (row["created_ms"], row["signature"]),
+        reverse=True,
+    )
+    shown: list[CacheEntry] = [entry_view(row) for row in rows[(page - 1) * limit : page * limit]]
+    return CacheEntries.model_construct(
+        entries=shown,
+        pagination=Pagination.model_construct(
+            page=page, limit=limit, total=total, total_pages=math.ceil(total / limit)
+        ),
+    )
+
+
+@router.delete("/entries", summary="Forget the kept answers that fit")
+async def forget(
+    services: ServicesDep,
+    model: Named = None,
+    provider: Named = None,
+    key_id: KeyId = None,
+    signature: Signature = None,
+    stale_ms: StaleMs = None,
+) -> CacheRemoved:
+    """Every parameter that is sent must fit; without any, everything is forgotten."""
+    wanted = _filter(model, provider, key_id, signature, stale_ms)
+    if wanted:
+        return CacheRemoved.model_construct(
+            removed=_removed(await services.command("cache.delete", {"filter": wanted}))
+        )
+    return await clear(services)
+
+
+async def _stats(services: Services) -> dict[str, Any]:
+    """The workers' counts as one. Sums, but for what is not a number."""
+    told = await services.command("cache.stats", {})
+    summed: dict[str, Any] = dict(told[0])
+    for each in told[1:]:
+        for name, value in each.items():
+            if isinstance(value, int) and name != "idempotency_window_ms":
+                summed[name] += value
+    return summed
+
+
+def _removed(told: list[Any]) -> int:
+    return sum(each["removed"] for each in told)
+
+
+def _filter(
+    model: str | None,
+    provider: str | None,
+    key_id: str | None,
+    signature: str | None,
+    stale_ms: int | None,
+) -> dict[str, Any]:
+    wanted = {
+        "model": model,
+        "provider": provider,
+        "key_id": key_id,
+        "signature": signature,
+        "older_than_ms": stale_ms,
+    }
+    return {name: value for name, value in wanted.items() if value is not None}

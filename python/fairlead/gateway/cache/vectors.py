@@ -1,0 +1,17 @@
+"""Whether the vector tier can be turned on."""
+
+from __future__ import annotations
+
+from fairlead.errors import Conflict
+from fairlead.store.operator_settings import OperatorSettings
+from fairlead.vectors import INSTALL, vector_files
+
+
+def check_vectors(sent: OperatorSettings) -> None:
+    """`Conflict` for a change that turns the vector tier on where its vectors are missing."""
+    turned_on = "vector_cache_enabled" in sent.model_fields_set and sent.vector_cache_enabled
+    if turned_on and vector_files() is None:
+        raise Conflict(
+            f"vectorCacheEnabled needs the word vectors: `{INSTALL}`, and start fairlead again.",
+            param="vectorCacheEnabled",
+        )

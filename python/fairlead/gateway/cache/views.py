@@ -1,0 +1,193 @@
+"""What `/api/cache` answers with."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from fairlead.gateway.wire import Wire
+from fairlead.moment import Time, moment_of
+from fairlead.store.operator_settings import OperatorSettings
+
+PICOS_PER_USD = 1_000_000_000_000
+
+VectorState = Literal["off", "missing", "loading", "ready", "failed"]
+
+
+class SemanticCacheStats(Wire):
+    """The sizes are entries; `hitRate` is from 0 to 1."""
+
+    memory_size: int
+    memory_max_size: int
+    db_size: int
+    hit_rate: float
+    memory_bytes: int
+    memory_max_bytes: int
+    db_bytes: int
+    db_max_bytes: int
+    evictions: int
+
+
+class IdempotencyStats(Wire):
+    active_keys: int
+    window_ms: int
+
+
+class CacheStats(Wire):
+    semantic_cache: SemanticCacheStats
+    idempotency: IdempotencyStats
+
+
+class SemanticCacheOverview(Wire):
+    """Since the workers started; `hits` are `exactHits`, `vectorHits` and `joined`."""
+
+    memory_entries: int
+    db_entries: int
+    total_entries: int
+    disk_bytes: int
+    hits: int
+    exact_hits: int
+    vector_hits: int
+    joined: int
+    misses: int
+    hit_rate: float
+    tokens_saved: int
+    cost_saved_usd: float
+
+
+class VectorOverview(Wire):
+    state: VectorState
+    vectors: int = Field(description="Questions that can be found by their meaning.")
+    threshold: float
+
+
+class CacheConfig(Wire):
+    semantic_cache_enabled: bool
+    semantic_cache_ttl_ms: int
+    vector_cache_enabled: bool
+    vector_cache_threshold: float
+
+
+class CacheOverview(Wire):
+    semantic_cache: SemanticCacheOverview
+    vector_cache: VectorOverview
+    idempotency: IdempotencyStats
+    config: CacheConfig
+
+
+class CacheEntry(Wire):
+    """A kept answer, without what was asked and answered."""
+
+    signature: str
+    key_id: str | None
+    endpoint: str
+    model: str
+    provider: str
+    upstream_model: str | None
+    stream: bool
+    tokens: int
+    cost_usd: float
+    hits: int
+    in_memory: bool
+    on_disk: bool
+    bytes: int | None = Field(description="Of the body; null while it is on disk alone.")
+    created_at: Time
+    expires_at: Time
+
+
+class Pagination(Wire):
+    page: int
+    limit: int
+    total: int
+    total_pages: int
+
+
+class CacheEntries(Wire):
+    entries: list[CacheEntry]
+    pagination: Pagination
+
+
+class CacheRemoved(Wire):
+    removed: int
+
+
+def stats_view(told: dict[str, Any]) -> CacheStats:
+    """The workers' sums in the words of `/api/cache/stats`."""
+    return CacheStats.model_construct(
+        semantic_cache=SemanticCacheStats.model_construct(
+            memory_size=told["memory_entries"],
+            memory_max_size=told["memory_max_entries"],
+            db_size=told["disk_entries"],
+            hit_rate=_hit_rate(told),
+            memory_bytes=told["memory_bytes"],
+            memory_max_bytes=told["memory_max_bytes"],
+            db_bytes=told["disk_bytes"],
+            db_max_bytes=told["disk_max_bytes"],
+            evictions=told["evictions"],
+        ),
+        idempotency=_idempotency(told),
+    )
+
+
+def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOverview:
+    """The same in the words of `/api/cache`."""
+    return CacheOverview.model_construct(
+        semantic_cache=SemanticCacheOverview.model_construct(
+            memory_entries=told["memory_entries"],
+            db_entries=told["disk_entries"],
+            total_entries=told["entries"],
+            disk_bytes=told["disk_bytes"],
+            hits=_hits(told),
+            exact_hits=told["exact_hits"],
+            vector_hits=told["vector_hits"],
+            joined=told["joined"],
+            misses=told["misses"],
+            hit_rate=_hit_rate(told),
+            tokens_saved=told["tokens_saved"],
+            cost_saved_usd=told["picos_saved"] / PICOS_PER_USD,
+        ),
+        vector_cache=VectorOverview.model_construct(
+            state=told["vector_state"],
+            vectors=told["vectors"],
+            threshold=settings.vector_cache_threshold,
+        ),
+        idempotency=_idempotency(told),
+        config=CacheConfig.model_construct(
+            semantic_cache_enabled=settings.semantic_cache_enabled,
+            semantic_cache_ttl_ms=settings.semantic_cache_ttl_ms,
+            vector_cache_enabled=settings.vector_cache_enabled,
+            vector_cache_threshold=settings.vector_cache_threshold,
+        ),
+    )
+
+
+def entry_view(row: dict[str, Any]) -> CacheEntry:
+    """An entry as a worker tells it."""
+    same = (
+        "signature", "key_id", "model", "provider", "upstream_model", "stream", "tokens", "hits",
+        "in_memory", "on_disk", "bytes",
+    )  # fmt: skip
+    return CacheEntry.model_construct(
+        **{name: row[name] for name in same},
+        endpoint=row["route"],
+        cost_usd=row["cost_picos"] / PICOS_PER_USD,
+        created_at=moment_of(row["created_ms"]),
+        expires_at=moment_of(row["expires_ms"]),
+    )
+
+
+def _hits(told: dict[str, Any]) -> int:
+    return int(told["exact_hits"] + told["vector_hits"] + told["joined"])
+
+
+def _hit_rate(told: dict[str, Any]) -> float:
+    # A request that joined a call under way had missed before.
+    looked = told["exact_hits"] + told["vector_hits"] + told["misses"]
+    return round(_hits(told) / looked, 4) if looked else 0.0
+
+
+def _idempotency(told: dict[str, Any]) -> IdempotencyStats:
+    return IdempotencyStats.model_construct(
+        active_keys=told["idempotency_keys"], window_ms=told["idempotency_window_ms"]
+    )

@@ -1,0 +1,493 @@
+//! The cache as the engine uses it: look, keep, forget, tell.
+//!
+//! Nothing here waits for the disk but [`Cache::fetch`] and [`Cache::sync`], which say so. One thread of its own writes, reads what
+//! was kept before a restart, and loads the vectors. Answers wait for it up to a bound; beyond it they stay in memory only.
+
+use crate::disk::{Disk, Place, Record};
+use crate::entry::{Kept, Meta, MAX_BODY_BYTES};
+use crate::key::{Digest, Question};
+use crate::shelf::{probe, Look, Shelf, Told, MAX_ENTRIES};
+use crate::vectors::{VectorFiles, Vectors};
+use fairlead_core::secret::Sealer;
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Answers that wait for the disk.
+const QUEUE_BYTES: usize = 32 * 1024 * 1024;
+/// What an answer in the queue takes beside its body.
+const QUEUED_BYTES: usize = 2 * 1024;
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// What the operator set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    pub memory_bytes: usize,
+    /// 0: nothing goes to disk.
+    pub disk_bytes: u64,
+    pub wants_vectors: bool,
+}
+
+/// Where the cache is and what it needs.
+#[derive(Debug)]
+pub struct Opening {
+    pub data_dir: PathBuf,
+    pub worker_id: String,
+    pub sealer: Sealer,
+    pub vector_files: Option<VectorFiles>,
+    /// Unix milliseconds.
+    pub now_ms: fn() -> u64,
+}
+
+/// Counters, since the worker started.
+#[derive(Debug, Default)]
+pub struct Counts {
+    pub exact_hits: AtomicU64,
+    pub vector_hits: AtomicU64,
+    /// Requests that joined a call under way.
+    pub joined: AtomicU64,
+    pub misses: AtomicU64,
+    pub tokens_saved: AtomicU64,
+    pub picos_saved: AtomicU64,
+}
+
+/// How far the vectors are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VectorState {
+    Off,
+    /// The files are not installed.
+    Missing,
+    Loading,
+    Ready,
+    Failed,
+}
+
+/// What the cache tells of itself.
+#[derive(Debug, Serialize)]
+pub struct Stats {
+    pub entries: usize,
+    pub memory_entries: usize,
+    pub memory_max_entries: usize,
+    pub memory_bytes: usize,
+    pub memory_max_bytes: usize,
+    pub disk_entries: usize,
+    pub disk_bytes: u64,
+    pub disk_max_bytes: u64,
+    pub evictions: u64,
+    pub exact_hits: u64,
+    pub vector_hits: u64,
+    pub joined: u64,
+    pub misses: u64,
+    pub tokens_saved: u64,
+    pub picos_saved: u64,
+    pub vector_state: VectorState,
+    pub vectors: usize,
+}
+
+/// Which entries are meant; all that is named must fit.
+#[derive(Debug, Default, Clone, serde::Deserialize)]
+#[serde(default)]
+pub struct Filter {
+    pub model: Option<String>,
+    pub provider: Option<String>,
+    pub key_id: Option<String>,
+    /// The key in hex.
+    pub signature: Option<String>,
+    /// Kept longer ago than this.
+    pub older_than_ms: Option<u64>,
+}
+
+impl Filter {
+    fn fits(&self, meta: &Meta, now_ms: u64) -> bool {
+        let is = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+        is(&self.model, &meta.model)
+            && is(&self.provider, &meta.provider)
+            && self.key_id.as_deref().is_none_or(|wanted| meta.key_id.as_deref() == Some(wanted))
+            && self.signature.as_deref().is_none_or(|wanted| fairlead_core::secret::hex(&meta.key) == wanted)
+            && self.older_than_ms.is_none_or(|age_ms| meta.created_ms.saturating_add(age_ms) <= now_ms)
+    }
+}
+
+/// What a look came to.
+#[derive(Debug)]
+pub enum Found {
+    Here(Kept),
+    /// On disk: [`Cache::fetch`] gets it.
+    Stored(Stored),
+    Nothing,
+}
+
+/// An answer on disk.
+#[derive(Debug)]
+pub struct Stored(Place);
+
+enum Job {
+    Put(Kept),
+    Forget(Vec<Digest>),
+    Clear,
+    Bounds(Bounds),
+    Sync(Sender<()>),
+}
+
+#[derive(Debug)]
+struct Inner {
+    shelf: Mutex<Shelf>,
+    vectors: OnceLock<Vectors>,
+    vector_state: Mutex<VectorState>,
+    vector_files: Option<VectorFiles>,
+    bounds: Mutex<Bounds>,
+    counts: Counts,
+    /// Grows when everything is forgotten: what was asked before is not kept after.
+    epoch: AtomicU64,
+    queued_bytes: AtomicUsize,
+    sealer: Arc<Sealer>,
+    now_ms: fn() -> u64,
+}
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Cache {
+    inner: Arc<Inner>,
+    jobs: Mutex<Option<Sender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Cache {
+    /// Opens the cache and starts its thread. Nothing is kept until [`Cache::set`] was called.
+    pub fn open(place: Opening) -> io::Result<Self> {
+        let sealer = Arc::new(place.sealer);
+        let disk = Disk::open(&place.data_dir, &place.worker_id, Arc::clone(&sealer))?;
+        let inner = Arc::new(Inner {
+            shelf: Mutex::new(Shelf::unbounded()),
+            vectors: OnceLock::new(),
+            vector_state: Mutex::new(VectorState::Off),
+            vector_files: place.vector_files,
+            bounds: Mutex::new(Bounds { memory_bytes: usize::MAX, disk_bytes: 0, wants_vectors: false }),
+            counts: Counts::default(),
+            epoch: AtomicU64::new(0),
+            queued_bytes: AtomicUsize::new(0),
+            sealer,
+            now_ms: place.now_ms,
+        });
+        let (jobs, queue) = mpsc::channel();
+        let own = Arc::clone(&inner);
+        let thread = std::thread::Builder::new().name("fairlead-cache".into()).spawn(move || own.run(disk, &queue))?;
+        Ok(Self { inner, jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Puts bounds into force.
+    pub fn set(&self, bounds: Bounds) {
+        let before = std::mem::replace(&mut *self.inner.bounds.lock(), bounds);
+        if before != bounds {
+            self.inner.shelf.lock().hold_to(bounds.memory_bytes);
+            self.send(Job::Bounds(bounds));
+        }
+    }
+
+    pub fn counts(&self) -> &Counts {
+        &self.inner.counts
+    }
+
+    /// What [`Cache::keep`] wants to know of the moment at which the answer was asked for.
+    pub fn epoch(&self) -> u64 {
+        self.inner.epoch.load(Ordering::Acquire)
+    }
+
+    /// Looks for the answer to exactly this request.
+    pub fn find(&self, key: &Digest) -> Found {
+        match self.inner.shelf.lock().look(key, (self.inner.now_ms)()) {
+            Look::Here(kept) => Found::Here(kept),
+            Look::Stored(place) => Found::Stored(Stored(place)),
+            Look::Nothing => Found::Nothing,
+        }
+    }
+
+    /// Reads an answer from disk. Blocks. `None`: it is gone, or cannot be read and is forgotten.
+    pub fn fetch(&self, key: &Digest, stored: &Stored) -> Option<Kept> {
+        let epoch = self.epoch();
+        let read = stored.0.read(&self.inner.sealer);
+        let mut shelf = self.inner.shelf.lock();
+        match read {
+            Ok(kept) if kept.meta.key == *key && shelf.has(&kept.meta) && epoch == self.epoch() => {
+                shelf.refill(&kept);
+                Some(kept)
+            }
+            Ok(_) => None,
+            Err(error) => {
+                tracing::warn!(%error, "a kept answer cannot be read and is forgotten");
+                shelf.remove(key);
+                None
+            }
+        }
+    }
+
+    /// The keys of answers to questions that ask the same, the nearest first. Empty while there are no vectors.
+    pub fn near(&self, question: &Question, threshold: f32) -> Vec<(Digest, f32)> {
+        if *self.inner.vector_state.lock() != VectorState::Ready {
+            return Vec::new();
+        }
+        let Some(probe) = self.inner.vectors.get().and_then(|vectors| probe(vectors, &question.text)) else {
+            return Vec::new();
+        };
+        self.inner.shelf.lock().near(&question.partition, &probe, threshold, (self.inner.now_ms)())
+    }
+
+    pub fn count_hit(&self, key: &Digest) {
+        self.inner.shelf.lock().count_hit(key);
+    }
+
+    /// Keeps an answer, unless everything was forgotten since `epoch`. `to_disk`: the other tier may have it, too.
+    pub fn keep(&self, kept: &Kept, epoch: u64, to_disk: bool) {
+        if kept.body.len() > MAX_BODY_BYTES {
+            return;
+        }
+        let bytes = kept.body.len() + QUEUED_BYTES;
+        let bounds = *self.inner.bounds.lock();
+        let to_disk = to_disk && bounds.disk_bytes > 0 && {
+            let queued = self.inner.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
+            queued + bytes <= QUEUE_BYTES || {
+                self.inner.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+                false
+            }
+        };
+        let vectors = self.inner.vectors.get().filter(|_| bounds.wants_vectors);
+        let probe = kept.meta.question.as_ref().and_then(|question| probe(vectors?, &question.text));
+        {
+            let mut shelf = self.inner.shelf.lock();
+            // Looked at under the lock that forgetting takes.
+            if epoch != self.epoch() {
+                if to_disk {
+                    self.inner.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+                }
+                return;
+            }
+            shelf.put(kept.clone(), to_disk, probe);
+            // Queued under the lock as well, so that forgetting comes after it in the queue, too.
+            if to_disk && !self.send(Job::Put(kept.clone())) {
+                self.inner.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+                shelf.stored(&kept.meta, None);
+            }
+        }
+    }
+
+    /// Forgets everything. How many it was.
+    pub fn clear(&self) -> usize {
+        let mut shelf = self.inner.shelf.lock();
+        self.inner.epoch.fetch_add(1, Ordering::AcqRel);
+        let count = shelf.clear();
+        self.send(Job::Clear);
+        count
+    }
+
+    /// Forgets what fits. How many it was.
+    pub fn forget(&self, filter: &Filter) -> usize {
+        let now_ms = (self.inner.now_ms)();
+        let mut shelf = self.inner.shelf.lock();
+        let keys: Vec<Digest> =
+            shelf.told().filter(|told| filter.fits(&told.meta, now_ms)).map(|told| told.meta.key).collect();
+        for key in &keys {
+            shelf.remove(key);
+        }
+        let count = keys.len();
+        if count > 0 {
+            self.send(Job::Forget(keys));
+        }
+        count
+    }
+
+    /// Waits until the disk has what was asked before. Blocks. `false`: it took too long, or the thread has ended.
+    pub fn sync(&self, deadline: Duration) -> bool {
+        let (done, waits) = mpsc::channel();
+        self.send(Job::Sync(done)) && waits.recv_timeout(deadline).is_ok()
+    }
+
+    /// Fresh entries that fit, the newest first.
+    pub fn list(&self, filter: &Filter) -> Vec<Told> {
+        let now_ms = (self.inner.now_ms)();
+        let shelf = self.inner.shelf.lock();
+        let mut told: Vec<Told> =
+            shelf.told().filter(|told| told.meta.is_fresh(now_ms) && filter.fits(&told.meta, now_ms)).collect();
+        told.sort_by_key(|told| Reverse((told.meta.created_ms, told.meta.key)));
+        told
+    }
+
+    pub fn stats(&self) -> Stats {
+        let bounds = *self.inner.bounds.lock();
+        let vector_state = *self.inner.vector_state.lock();
+        let mut shelf = self.inner.shelf.lock();
+        shelf.sweep((self.inner.now_ms)());
+        let counts = &self.inner.counts;
+        Stats {
+            entries: shelf.entries(),
+            memory_entries: shelf.memory_entries(),
+            memory_max_entries: MAX_ENTRIES,
+            memory_bytes: shelf.memory_bytes(),
+            memory_max_bytes: bounds.memory_bytes,
+            disk_entries: shelf.disk_entries(),
+            disk_bytes: shelf.disk_bytes(),
+            disk_max_bytes: bounds.disk_bytes,
+            evictions: shelf.evictions,
+            exact_hits: counts.exact_hits.load(Ordering::Relaxed),
+            vector_hits: counts.vector_hits.load(Ordering::Relaxed),
+            joined: counts.joined.load(Ordering::Relaxed),
+            misses: counts.misses.load(Ordering::Relaxed),
+            tokens_saved: counts.tokens_saved.load(Ordering::Relaxed),
+            picos_saved: counts.picos_saved.load(Ordering::Relaxed),
+            vector_state,
+            vectors: shelf.vectors(),
+        }
+    }
+
+    /// Ends the thread after what is queued.
+    pub fn close(&self) {
+        drop(self.jobs.lock().take());
+        if let Some(thread) = self.thread.lock().take() {
+            if thread.join().is_err() {
+                tracing::error!("the cache's thread ended with a panic");
+            }
+        }
+    }
+
+    /// Never waits. `false`: the thread has ended.
+    fn send(&self, job: Job) -> bool {
+        let is_sent = self.jobs.lock().as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        if !is_sent {
+            tracing::error!("the cache's thread has ended; its disk is as it was");
+        }
+        is_sent
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Inner {
+    fn run(&self, mut disk: Disk, queue: &Receiver<Job>) {
+        self.adopt(&mut disk);
+        loop {
+            match queue.recv_timeout(SWEEP) {
+                Ok(job) => self.work(&mut disk, job),
+                Err(RecvTimeoutError::Timeout) => self.tidy(&mut disk),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Reads what was kept before.
+    fn adopt(&self, disk: &mut Disk) {
+        let now_ms = (self.now_ms)();
+        let adopted = disk.adopt(|record| {
+            let mut shelf = self.shelf.lock();
+            // Everything was forgotten meanwhile: the files go as soon as they are read.
+            if self.epoch.load(Ordering::Acquire) > 0 {
+                return;
+            }
+            match record {
+                Record::Answer(kept, place) if kept.meta.is_fresh(now_ms) => shelf.put_stored(kept.meta, place),
+                Record::Answer(..) => {}
+                Record::Gone(keys) => {
+                    for key in keys {
+                        shelf.remove(&key);
+                    }
+                }
+            }
+        });
+        if let Err(error) = adopted {
+            tracing::error!(%error, "what the cache kept on disk cannot be read");
+        }
+    }
+
+    fn work(&self, disk: &mut Disk, job: Job) {
+        let (what, done) = match job {
+            Job::Put(kept) => ("an answer is kept in memory only", self.put(disk, &kept)),
+            Job::Forget(keys) => ("what was forgotten may come back with a restart", disk.forget(&keys)),
+            Job::Clear => ("what was forgotten may come back with a restart", disk.clear()),
+            Job::Bounds(bounds) => ("the cache's files may be larger than they should", self.bound(disk, bounds)),
+            Job::Sync(done) => {
+                // Who waited may have left.
+                let _told = done.send(());
+                return;
+            }
+        };
+        if let Err(error) = done {
+            tracing::error!(%error, "the cache's disk fails: {what}");
+        }
+    }
+
+    fn put(&self, disk: &mut Disk, kept: &Kept) -> io::Result<()> {
+        self.queued_bytes.fetch_sub(kept.body.len() + QUEUED_BYTES, Ordering::AcqRel);
+        let is_wanted = self.shelf.lock().has(&kept.meta);
+        let place = if is_wanted { disk.put(kept).map(Some) } else { Ok(None) };
+        let (place, fault) = match place {
+            Ok(place) => (place, None),
+            Err(error) => (None, Some(error)),
+        };
+        self.shelf.lock().stored(&kept.meta, place);
+        let max_bytes = self.bounds.lock().disk_bytes;
+        let gone = disk.hold_to(max_bytes)?;
+        if !gone.is_empty() {
+            self.shelf.lock().lose(&gone);
+        }
+        fault.map_or(Ok(()), Err)
+    }
+
+    fn bound(&self, disk: &mut Disk, bounds: Bounds) -> io::Result<()> {
+        self.shelf.lock().hold_to(bounds.memory_bytes);
+        let gone = disk.hold_to(bounds.disk_bytes)?;
+        self.shelf.lock().lose(&gone);
+        self.set_vectors(bounds.wants_vectors);
+        Ok(())
+    }
+
+    fn set_vectors(&self, are_wanted: bool) {
+        if !are_wanted {
+            *self.vector_state.lock() = VectorState::Off;
+            self.shelf.lock().drop_vectors();
+            return;
+        }
+        let Some(files) = &self.vector_files else {
+            *self.vector_state.lock() = VectorState::Missing;
+            tracing::error!(
+                "vectorCacheEnabled needs the word vectors: pip install 'fairlead[vectors]' and start again"
+            );
+            return;
+        };
+        if self.vectors.get().is_none() {
+            *self.vector_state.lock() = VectorState::Loading;
+            match Vectors::load(files) {
+                Ok(vectors) => drop(self.vectors.set(vectors)),
+                Err(error) => {
+                    *self.vector_state.lock() = VectorState::Failed;
+                    tracing::error!(%error, "the word vectors cannot be loaded");
+                    return;
+                }
+            }
+        }
+        let Some(vectors) = self.vectors.get() else { return };
+        let questions = self.shelf.lock().questions();
+        for (key, text) in questions {
+            if let Some(probe) = probe(vectors, &text) {
+                self.shelf.lock().index(&key, probe);
+            }
+        }
+        *self.vector_state.lock() = VectorState::Ready;
+    }
+
+    fn tidy(&self, disk: &mut Disk) {
+        self.shelf.lock().sweep((self.now_ms)());
+        if let Err(error) = disk.drop_unused(|segment| self.shelf.lock().uses(segment)) {
+            tracing::error!(%error, "an unused file of the cache cannot be deleted");
+        }
+    }
+}

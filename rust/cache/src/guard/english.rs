@@ -1,0 +1,210 @@
+//! English questions, read: contractions written out, frames taken away, a few turns of phrase brought into one form.
+
+use super::lists::{
+    ASKING, BOUNDS, CLOSINGS, CONTRACTIONS, DEFINITE, ENGLISH, FOREIGN, FOR_ME, HOW_TO, LEADING, NO_PLURAL, NUMBERS,
+    OPENINGS, QUESTION_WORDS, REQUESTS, SAME, SILENT, WHAT, WHAT_GENERAL,
+};
+use super::split::Mark;
+use super::Piece;
+
+/// Whether the rules of English may be used.
+pub(super) fn is_english(marks: &[Mark]) -> bool {
+    let words = || marks.iter().filter_map(Mark::word);
+    let count = |list: &[&str]| words().filter(|word| list.contains(word) || in_full(word).is_some()).count();
+    let foreign = words().filter(|word| FOREIGN.contains(word)).count();
+    words().all(str::is_ascii) && count(ENGLISH) > foreign
+}
+
+pub(super) fn read(marks: Vec<Mark>) -> Vec<Piece> {
+    let mut marks = spell_out(marks);
+    unframe(&mut marks);
+    lead_last(&mut marks);
+    marks.retain(|mark| *mark != Mark::Comma);
+    turn_phrase(&mut marks);
+    make_single(&mut marks);
+    own_first(&mut marks);
+    marks.into_iter().filter_map(piece).collect()
+}
+
+fn in_full(word: &str) -> Option<&'static [&'static str]> {
+    CONTRACTIONS.iter().find(|(short, _)| *short == word).map(|(_, full)| *full)
+}
+
+fn word(text: &str) -> Mark {
+    Mark::Word { text: text.to_owned(), is_name: false }
+}
+
+/// Contractions in full, counting words as numbers, and a possessive as the word followed by `'s`.
+fn spell_out(marks: Vec<Mark>) -> Vec<Mark> {
+    let mut out = Vec::with_capacity(marks.len() + 4);
+    for mark in marks {
+        let Some(text) = mark.word() else {
+            out.push(mark);
+            continue;
+        };
+        if let Some(full) = in_full(text) {
+            out.extend(full.iter().map(|each| word(each)));
+        } else if let Some((_, digits)) = NUMBERS.iter().find(|(name, _)| *name == text) {
+            out.push(Mark::Number((*digits).to_owned()));
+        } else if let Some(owner) = text.strip_suffix("'s").or_else(|| text.strip_suffix('\'')) {
+            out.extend([word(owner), word("'s")]);
+        } else {
+            out.push(mark);
+        }
+    }
+    out
+}
+
+fn begins_with(marks: &[Mark], phrase: &[&str]) -> bool {
+    marks.len() > phrase.len() && marks.iter().zip(phrase).all(|(mark, text)| mark.word() == Some(text))
+}
+
+fn ends_with(marks: &[Mark], phrase: &[&str]) -> bool {
+    marks.len() > phrase.len()
+        && marks[marks.len() - phrase.len()..].iter().zip(phrase).all(|(mark, text)| mark.word() == Some(text))
+}
+
+fn is_word_at(marks: &[Mark], at: usize, list: &[&str]) -> bool {
+    marks.get(at).and_then(Mark::word).is_some_and(|word| list.contains(&word))
+}
+
+fn longest<'l>(marks: &[Mark], list: &'l [&'l [&'l str]]) -> Option<&'l [&'l str]> {
+    list.iter().filter(|phrase| begins_with(marks, phrase)).max_by_key(|phrase| phrase.len()).copied()
+}
+
+/// Takes away what opens and closes a request.
+fn unframe(marks: &mut Vec<Mark>) {
+    loop {
+        while marks.first() == Some(&Mark::Comma) {
+            marks.remove(0);
+        }
+        let asking = longest(marks, ASKING)
+            .filter(|phrase| [QUESTION_WORDS, REQUESTS].iter().any(|list| is_word_at(marks, phrase.len(), list)));
+        let Some(phrase) = asking.or_else(|| longest(marks, OPENINGS)) else { break };
+        marks.drain(..phrase.len());
+    }
+    while marks.last() == Some(&Mark::Comma) {
+        marks.pop();
+    }
+    let of_request: &[&[&str]] = if is_word_at(marks, 0, REQUESTS) { FOR_ME } else { &[] };
+    while let Some(phrase) = CLOSINGS.iter().chain(of_request).find(|phrase| ends_with(marks, phrase)) {
+        marks.truncate(marks.len() - phrase.len());
+        while marks.last() == Some(&Mark::Comma) {
+            marks.pop();
+        }
+    }
+}
+
+/// `In Python, how do I ...` as `how do I ... in Python`.
+fn lead_last(marks: &mut Vec<Mark>) {
+    let leads = marks.first().and_then(Mark::word).is_some_and(|first| LEADING.contains(&first));
+    let comma = marks.iter().position(|mark| *mark == Mark::Comma);
+    if let Some(comma) = comma.filter(|&comma| leads && (2..=5).contains(&comma) && comma + 1 < marks.len()) {
+        let lead: Vec<Mark> = marks.drain(..=comma).filter(|mark| *mark != Mark::Comma).collect();
+        marks.extend(lead);
+    }
+}
+
+/// Ways to ask for the same, as one.
+fn turn_phrase(marks: &mut Vec<Mark>) {
+    if let Some(phrase) = longest(marks, HOW_TO) {
+        marks.splice(..phrase.len(), [word("how-to")]);
+        return;
+    }
+    if is_word_at(marks, 0, &["explain"]) && is_word_at(marks, 1, QUESTION_WORDS) {
+        marks.remove(0);
+    }
+    let is_general = |marks: &[Mark], at: usize| !is_word_at(marks, at, DEFINITE);
+    let means = begins_with(marks, &["what", "does"]) && ends_with(marks, &["mean"]) && marks.len() > 3;
+    if means && is_general(marks, 2) {
+        marks.pop();
+        marks.splice(..2, [word("what")]);
+        return;
+    }
+    let general = longest(marks, WHAT_GENERAL).filter(|phrase| is_general(marks, phrase.len()));
+    if let Some(phrase) = general.or_else(|| longest(marks, WHAT)) {
+        marks.splice(..phrase.len(), [word("what")]);
+    } else if is_word_at(marks, 0, &["is", "are", "do", "does", "am"]) {
+        marks.splice(..1, [word("whether")]);
+    }
+}
+
+/// Many of a kind as one of it: "black holes" as "a black hole". Things that both sides know stay as many as they are.
+fn make_single(marks: &mut [Mark]) {
+    let mut is_definite = false;
+    for mark in marks {
+        match mark {
+            Mark::Word { text, is_name: false } => {
+                if DEFINITE.contains(&text.as_str()) {
+                    is_definite = true;
+                } else if BOUNDS.contains(&text.as_str()) {
+                    is_definite = false;
+                } else if !is_definite {
+                    *text = singular(text);
+                }
+            }
+            Mark::Number(_) => is_definite = true,
+            _ => {}
+        }
+    }
+}
+
+/// `the capital of France` and `France's capital` as `France capital`.
+fn own_first(marks: &mut Vec<Mark>) {
+    let is_bound = |mark: &Mark| matches!(mark, Mark::Word { text, is_name: false } if BOUNDS.contains(&text.as_str()));
+    let is_of = |mark: &Mark| mark.word() == Some("of");
+    // From the last to the first, so that what belongs to an owner is gathered before the owner moves.
+    let mut from = marks.len();
+    while let Some(of) = marks[..from].iter().rposition(is_of) {
+        from = of;
+        let head = marks[..of].iter().rposition(is_bound).map_or(0, |at| at + 1);
+        let mut owner = of + 1;
+        while owner < marks.len() && matches!(marks[owner].word(), Some("the" | "a" | "an")) {
+            owner += 1;
+        }
+        let end = marks[owner..].iter().position(is_bound).map_or(marks.len(), |at| owner + at);
+        if head == of || owner == end {
+            continue;
+        }
+        let mut turned: Vec<Mark> = marks[owner..end].to_vec();
+        turned.extend_from_slice(&marks[head..of]);
+        marks.splice(head..end, turned);
+    }
+    marks.retain(|mark| mark.word() != Some("'s"));
+}
+
+fn piece(mark: Mark) -> Option<Piece> {
+    let Mark::Word { text, is_name } = mark else { return mark.verbatim() };
+    if is_name {
+        return Some(Piece::Word(text.into()));
+    }
+    if SILENT.contains(&text.as_str()) {
+        return None;
+    }
+    if text == "not" {
+        return Some(Piece::Not);
+    }
+    let known = SAME.iter().find(|(from, _)| *from == text).map(|(_, to)| (*to).to_owned());
+    Some(Piece::Word(known.unwrap_or(text).into()))
+}
+
+/// One of what a word says many of; and `he works` as `they work`.
+fn singular(text: &str) -> String {
+    if text.len() <= 3
+        || NO_PLURAL.contains(&text)
+        || text.ends_with("ss")
+        || text.ends_with("us")
+        || text.ends_with("is")
+    {
+        return text.to_owned();
+    }
+    if let Some(stem) = text.strip_suffix("ies").filter(|stem| stem.len() > 2) {
+        return format!("{stem}y");
+    }
+    for ending in ["xes", "ches", "shes", "sses"] {
+        if text.ends_with(ending) {
+            return text[..text.len() - 2].to_owned();
+        }
+    }
+    text.strip_suffix('s').unwrap_or(text).to_owned()
+}

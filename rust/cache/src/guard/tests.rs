@@ -1,0 +1,109 @@
+use super::*;
+use proptest::prelude::*;
+
+fn cause(a: &str, b: &str) -> Option<Cause> {
+    let (a, b) = (Reading::of(a), Reading::of(b));
+    assert_eq!(a.differs(&b), b.differs(&a), "the order of two questions does not matter");
+    a.differs(&b)
+}
+
+#[test]
+fn the_same_in_other_words_of_courtesy_is_the_same() {
+    for (a, b) in [
+        ("What is the capital of France?", "what's the capital of France"),
+        ("What is the capital of France?", "Can you tell me what the capital of France is?"),
+        ("What is France's capital?", "What is the capital of France?"),
+        ("How do I sort a list in Python?", "In Python, how can I sort a list?"),
+        ("How do I exit vim?", "how to quit vim"),
+        ("Please define entropy.", "What does entropy mean?"),
+        ("Is it don't or do not?", "Is it do not or do not?"),
+        ("I can't log in", "i cannot login"),
+        ("Give me five ideas.", "Give me 5 ideas please"),
+        ("What is a black hole?", "What are black holes?"),
+        ("What color is it?", "What colour is it?"),
+    ] {
+        assert_eq!(cause(a, b), None, "{a} / {b}");
+    }
+}
+
+#[test]
+fn what_vectors_blur_is_told_apart_and_why() {
+    for (a, b, why) in [
+        ("What is 15% of 200?", "What is 20% of 200?", Cause::Number),
+        ("Wait 5s", "Wait 5ms", Cause::Word),
+        ("What is \"ennui\"?", "What is \"joy\"?", Cause::Quote),
+        ("What does `a == b` do?", "What does `a = b` do?", Cause::Code),
+        ("What does get_user do?", "What does set_user do?", Cause::Code),
+        ("Why does my code work?", "Why does my code not work?", Cause::Negation),
+        ("Why is it working?", "Why isn't it working?", Cause::Negation),
+        ("Turn on the lights.", "Turn off the lights.", Cause::Word),
+        ("What is the capital of Austria?", "What is the capital of Australia?", Cause::Word),
+        ("What does the company sell?", "What did the company sell?", Cause::Word),
+        ("Convert miles to kilometers.", "Convert kilometers to miles.", Cause::Order),
+        ("What is HTTP?", "What is HTTPS?", Cause::Word),
+        ("Is A above B?", "Is B above A?", Cause::Order),
+        ("What is a robot?", "¿Qué es un robot?", Cause::Language),
+        ("Show my last order", "Show my last orders", Cause::Word),
+        ("Explain the error", "What is the error?", Cause::Word),
+        ("Can you swim?", "Swim", Cause::Word),
+    ] {
+        let found = cause(a, b);
+        assert!(found.is_some(), "{a} / {b}");
+        if why != Cause::Word {
+            assert_eq!(found, Some(why), "{a} / {b}");
+        }
+    }
+}
+
+#[test]
+fn what_says_nothing_is_like_nothing() {
+    assert!(cause("", "").is_some());
+    assert!(cause("the", "a").is_some());
+    assert!(cause("???", "...").is_some());
+}
+
+#[test]
+fn other_languages_are_compared_word_by_word() {
+    assert_eq!(cause("Wie heißt du?", "wie heißt du"), None);
+    assert!(cause("Wie heißt du?", "Wie heißt er?").is_some());
+    assert!(cause("Wie heißt das?", "das heißt wie?").is_some());
+}
+
+const WORDS: &[&str] = &[
+    "cat", "dog", "Paris", "London", "car", "red", "blue", "open", "close", "before", "after", "to", "from", "with",
+    "not", "never", "was", "will", "7", "12", "km", "`x`", "\"hi\"", "Anna", "buy", "sell", "more", "less",
+];
+
+proptest! {
+    #[test]
+    fn any_text_can_be_read_and_is_like_itself(text in "\\PC{0,80}") {
+        let reading = Reading::of(&text);
+        if !reading.pieces.is_empty() {
+            prop_assert_eq!(reading.differs(&reading.clone()), None);
+        }
+    }
+
+    #[test]
+    fn one_word_more_or_another_word_is_another_question(
+        picked in proptest::collection::vec(0..WORDS.len(), 1..8), at in 0..8_usize, other in 0..WORDS.len(),
+    ) {
+        let text = |words: &[usize]| {
+            let words: Vec<&str> = words.iter().map(|&word| WORDS[word]).collect();
+            format!("What is the {} in this?", words.join(" "))
+        };
+        let at = at.min(picked.len() - 1);
+        let mut more = picked.clone();
+        more.insert(at, other);
+        prop_assert!(cause(&text(&picked), &text(&more)).is_some(), "{}", text(&more));
+        let mut changed = picked.clone();
+        changed[at] = other;
+        if changed != picked {
+            prop_assert!(cause(&text(&picked), &text(&changed)).is_some(), "{}", text(&changed));
+        }
+        let mut swapped = picked.clone();
+        swapped.swap(0, at);
+        if swapped != picked {
+            prop_assert!(cause(&text(&picked), &text(&swapped)).is_some(), "{}", text(&swapped));
+        }
+    }
+}

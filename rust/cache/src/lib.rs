@@ -1,0 +1,20 @@
+//! The response cache: what makes two requests the same, which questions mean the same, and where answers are kept.
+//!
+//! Read in this order: [`key`] (the exact key and the partition), [`entry`] (a kept answer), [`cache`] (what the engine calls),
+//! `shelf` (the memory tier), `disk` (the tier that outlives a restart); then [`vectors`] (a question's direction), [`guard`]
+//! (what a direction blurs), [`near`] (the nearest question).
+//!
+//! No runtime and no socket here; the only files are the cache's own and the vectors'.
+
+#![forbid(unsafe_code)]
+
+pub mod cache;
+mod disk;
+pub mod entry;
+pub mod guard;
+pub mod key;
+pub mod near;
+mod shelf;
+pub mod vectors;
+
+pub use shelf::{Told, MAX_ENTRIES};

@@ -1,0 +1,317 @@
+//! What is kept, by key: the memory tier with its bound, and where the disk tier has the rest.
+
+use crate::disk::{Place, Segment};
+use crate::entry::{Kept, Meta};
+use crate::guard::Reading;
+use crate::key::Digest;
+use crate::near::{Near, Probe};
+use crate::vectors::Vectors;
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Answers that are known at once, in either tier.
+pub const MAX_ENTRIES: usize = 100_000;
+
+#[derive(Debug)]
+struct Row {
+    meta: Arc<Meta>,
+    body: Option<Bytes>,
+    place: Option<Place>,
+    /// It is on its way to the disk, so it stays known even without a body.
+    is_awaited: bool,
+    /// When it was last of use; its place in the order.
+    tick: u64,
+    hits: u64,
+}
+
+impl Row {
+    fn memory_bytes(&self) -> usize {
+        self.meta.bytes() + self.body.as_ref().map_or(0, Bytes::len)
+    }
+}
+
+/// What a look came to.
+#[derive(Debug)]
+pub(crate) enum Look {
+    Here(Kept),
+    Stored(Place),
+    Nothing,
+}
+
+/// One entry as it is told.
+#[derive(Debug, Clone)]
+pub struct Told {
+    pub meta: Arc<Meta>,
+    pub hits: u64,
+    pub in_memory: bool,
+    pub on_disk: bool,
+    pub body_bytes: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    rows: HashMap<Digest, Row>,
+    /// Every row from the one that was of use longest ago.
+    order: BTreeMap<u64, Digest>,
+    /// The same, of those whose body is in memory.
+    bodies: BTreeMap<u64, Digest>,
+    partitions: HashMap<Digest, Near>,
+    ticks: u64,
+    memory_bytes: usize,
+    max_memory_bytes: usize,
+    disk_entries: usize,
+    pub(crate) evictions: u64,
+}
+
+impl Shelf {
+    /// Until a bound is set.
+    pub(crate) fn unbounded() -> Self {
+        Self { max_memory_bytes: usize::MAX, ..Self::default() }
+    }
+
+    pub(crate) fn hold_to(&mut self, max_memory_bytes: usize) {
+        self.max_memory_bytes = max_memory_bytes;
+        self.evict();
+    }
+
+    /// Looks for a fresh answer; finding it is a use of it.
+    pub(crate) fn look(&mut self, key: &Digest, now_ms: u64) -> Look {
+        let Some(row) = self.rows.get(key) else { return Look::Nothing };
+        if !row.meta.is_fresh(now_ms) {
+            self.remove(key);
+            return Look::Nothing;
+        }
+        self.touch(key);
+        let Some(row) = self.rows.get_mut(key) else { return Look::Nothing };
+        match (&row.body, &row.place) {
+            (Some(body), _) => Look::Here(Kept { meta: Arc::clone(&row.meta), body: body.clone() }),
+            (None, Some(place)) => Look::Stored(place.clone()),
+            (None, None) => Look::Nothing,
+        }
+    }
+
+    /// Counts that an answer was given.
+    pub(crate) fn count_hit(&mut self, key: &Digest) {
+        if let Some(row) = self.rows.get_mut(key) {
+            row.hits += 1;
+        }
+    }
+
+    /// The nearest fresh questions of a partition that ask the same.
+    pub(crate) fn near(&self, partition: &Digest, probe: &Probe, threshold: f32, now_ms: u64) -> Vec<(Digest, f32)> {
+        let Some(near) = self.partitions.get(partition) else { return Vec::new() };
+        let is_fresh = |key: &Digest| self.rows.get(key).is_some_and(|row| row.meta.is_fresh(now_ms));
+        near.find(probe, threshold).into_iter().filter(|(key, _)| is_fresh(key)).collect()
+    }
+
+    /// Puts an answer into memory.
+    pub(crate) fn put(&mut self, kept: Kept, is_awaited: bool, probe: Option<Probe>) {
+        let key = kept.meta.key;
+        self.remove(&key);
+        self.insert(key, Row { meta: kept.meta, body: Some(kept.body), place: None, is_awaited, tick: 0, hits: 0 });
+        if let Some(probe) = probe {
+            self.index(&key, probe);
+        }
+        self.evict();
+    }
+
+    /// Notes an answer that the disk has from before.
+    pub(crate) fn put_stored(&mut self, meta: Arc<Meta>, place: Place) {
+        let key = meta.key;
+        // What was kept since is newer.
+        if self.rows.get(&key).is_some_and(|row| row.meta.created_ms > meta.created_ms) {
+            return;
+        }
+        self.remove(&key);
+        self.disk_entries += 1;
+        self.insert(key, Row { meta, body: None, place: Some(place), is_awaited: false, tick: 0, hits: 0 });
+        self.evict();
+    }
+
+    /// The disk has it now, or will not have it.
+    pub(crate) fn stored(&mut self, meta: &Arc<Meta>, place: Option<Place>) {
+        let Some(row) = self.rows.get_mut(&meta.key).filter(|row| Arc::ptr_eq(&row.meta, meta)) else { return };
+        row.is_awaited = false;
+        if row.place.is_none() && place.is_some() {
+            self.disk_entries += 1;
+        }
+        row.place = place;
+        if row.body.is_none() && row.place.is_none() {
+            self.remove(&meta.key);
+        }
+    }
+
+    /// Takes a body back into memory after it was read from disk.
+    pub(crate) fn refill(&mut self, kept: &Kept) {
+        let key = kept.meta.key;
+        let Some(row) = self.rows.get_mut(&key).filter(|row| row.body.is_none() && *row.meta == *kept.meta) else {
+            return;
+        };
+        row.body = Some(kept.body.clone());
+        self.memory_bytes += kept.body.len();
+        self.bodies.insert(row.tick, key);
+        self.evict();
+    }
+
+    pub(crate) fn has(&self, meta: &Arc<Meta>) -> bool {
+        self.rows.get(&meta.key).is_some_and(|row| Arc::ptr_eq(&row.meta, meta) || *row.meta == **meta)
+    }
+
+    pub(crate) fn index(&mut self, key: &Digest, probe: Probe) {
+        let Some(row) = self.rows.get(key) else { return };
+        if let Some(question) = &row.meta.question {
+            self.partitions.entry(question.partition).or_default().add(*key, probe);
+        }
+    }
+
+    /// Questions that have no place among the vectors yet.
+    pub(crate) fn questions(&self) -> Vec<(Digest, String)> {
+        self.rows
+            .iter()
+            .filter_map(|(key, row)| row.meta.question.as_ref().map(|question| (*key, question.text.clone())))
+            .collect()
+    }
+
+    pub(crate) fn drop_vectors(&mut self) {
+        self.partitions.clear();
+    }
+
+    pub(crate) fn remove(&mut self, key: &Digest) -> bool {
+        let Some(row) = self.rows.remove(key) else { return false };
+        self.memory_bytes -= row.memory_bytes();
+        self.disk_entries -= usize::from(row.place.is_some());
+        self.order.remove(&row.tick);
+        self.bodies.remove(&row.tick);
+        if let Some(question) = &row.meta.question {
+            if let Some(near) = self.partitions.get_mut(&question.partition) {
+                near.remove(key);
+                if near.is_empty() {
+                    self.partitions.remove(&question.partition);
+                }
+            }
+        }
+        true
+    }
+
+    /// Forgets what a deleted file had and memory has not.
+    pub(crate) fn lose(&mut self, gone: &[Arc<Segment>]) {
+        let is_gone = |place: &Place| gone.iter().any(|segment| Arc::ptr_eq(segment, &place.segment));
+        let lost: Vec<Digest> =
+            self.rows.iter().filter(|(_, row)| row.place.as_ref().is_some_and(is_gone)).map(|(key, _)| *key).collect();
+        for key in lost {
+            let Some(row) = self.rows.get_mut(&key) else { continue };
+            row.place = None;
+            self.disk_entries -= 1;
+            if row.body.is_none() {
+                self.remove(&key);
+            }
+        }
+    }
+
+    pub(crate) fn uses(&self, segment: &Arc<Segment>) -> bool {
+        self.rows.values().filter_map(|row| row.place.as_ref()).any(|place| Arc::ptr_eq(&place.segment, segment))
+    }
+
+    /// Forgets what has expired.
+    pub(crate) fn sweep(&mut self, now_ms: u64) {
+        let old: Vec<Digest> =
+            self.rows.iter().filter(|(_, row)| !row.meta.is_fresh(now_ms)).map(|(key, _)| *key).collect();
+        for key in &old {
+            self.remove(key);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) -> usize {
+        let count = self.rows.len();
+        *self = Self {
+            max_memory_bytes: self.max_memory_bytes,
+            ticks: self.ticks,
+            evictions: self.evictions,
+            ..Self::default()
+        };
+        count
+    }
+
+    pub(crate) fn told(&self) -> impl Iterator<Item = Told> + '_ {
+        self.rows.values().map(|row| Told {
+            meta: Arc::clone(&row.meta),
+            hits: row.hits,
+            in_memory: row.body.is_some(),
+            on_disk: row.place.is_some(),
+            body_bytes: row.body.as_ref().map(Bytes::len),
+        })
+    }
+
+    pub(crate) fn entries(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn memory_entries(&self) -> usize {
+        self.bodies.len()
+    }
+
+    pub(crate) fn disk_entries(&self) -> usize {
+        self.disk_entries
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.rows.values().filter_map(|row| row.place.as_ref()).map(Place::bytes).sum()
+    }
+
+    pub(crate) fn vectors(&self) -> usize {
+        self.partitions.values().map(Near::len).sum()
+    }
+
+    fn insert(&mut self, key: Digest, mut row: Row) {
+        self.ticks += 1;
+        row.tick = self.ticks;
+        self.order.insert(row.tick, key);
+        if row.body.is_some() {
+            self.bodies.insert(row.tick, key);
+        }
+        self.memory_bytes += row.memory_bytes();
+        self.rows.insert(key, row);
+    }
+
+    fn touch(&mut self, key: &Digest) {
+        let Some(row) = self.rows.get_mut(key) else { return };
+        self.order.remove(&row.tick);
+        self.bodies.remove(&row.tick);
+        self.ticks += 1;
+        row.tick = self.ticks;
+        self.order.insert(row.tick, *key);
+        if row.body.is_some() {
+            self.bodies.insert(row.tick, *key);
+        }
+    }
+
+    /// Holds memory to its bound: bodies go first, and with them what the disk does not have; then whole entries.
+    fn evict(&mut self) {
+        while self.memory_bytes > self.max_memory_bytes {
+            let Some((tick, key)) = self.bodies.pop_first() else { break };
+            self.evictions += 1;
+            let Some(row) = self.rows.get_mut(&key) else { continue };
+            if row.place.is_some() || row.is_awaited {
+                self.memory_bytes -= row.body.take().map_or(0, |body| body.len());
+            } else {
+                self.bodies.insert(tick, key);
+                self.remove(&key);
+            }
+        }
+        while self.rows.len() > MAX_ENTRIES || self.memory_bytes > self.max_memory_bytes {
+            let Some(key) = self.order.first_key_value().map(|(_, key)| *key) else { break };
+            self.evictions += 1;
+            self.remove(&key);
+        }
+    }
+}
+
+/// What a question is searched by.
+pub(crate) fn probe(vectors: &Vectors, text: &str) -> Option<Probe> {
+    Some(Probe { vector: vectors.embed(text)?, reading: Reading::of(text) })
+}

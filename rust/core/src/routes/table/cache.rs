@@ -1,0 +1,12 @@
+//! The response cache.
+
+use crate::routes::doors::{session, NO_BODY};
+use crate::routes::Route;
+
+pub(super) static ROUTES: &[Route] = &[
+    session("GET", "/api/cache", NO_BODY, "The response cache at a glance."),
+    session("GET", "/api/cache/stats", NO_BODY, "Statistics of the caches."),
+    session("DELETE", "/api/cache/stats", NO_BODY, "Clear the caches."),
+    session("GET", "/api/cache/entries", NO_BODY, "Kept answers, newest first."),
+    session("DELETE", "/api/cache/entries", NO_BODY, "Forget the kept answers that fit."),
+];

@@ -1,0 +1,267 @@
+//! Answers that are given again: which are fit for it, and a whole answer as a stream or the other way round.
+//!
+//! Fit is an answer of which nothing is missing and nothing happens again when it is read twice: one text that ended by
+//! itself. An answer that was cut, that calls a tool, that was refused or moderated, that tells an error is not; nor is what
+//! is not understood.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::model::{Answer, Content, Event, Part, Stop};
+use crate::sse::{data_of, Framer, Limits, Part as Framed, Verdict};
+use crate::text::Text;
+use crate::translate::Form;
+use crate::{anthropic, openai};
+
+const MAX_EVENT_BYTES: usize = 8 << 20;
+
+/// Whether a whole answer may be given again.
+pub fn is_fit(form: Form, body: &[u8]) -> bool {
+    let Ok(answer) = serde_json::from_slice::<Value>(body) else { return false };
+    if !answer["error"].is_null() {
+        return false;
+    }
+    if form == Form::Chat {
+        let [choice] = answer["choices"].as_array().map_or(&[][..], Vec::as_slice) else { return false };
+        let message = &choice["message"];
+        choice["finish_reason"] == "stop" && is_plain(message) && is_text(&message["content"])
+    } else if form == Form::Messages {
+        let blocks = answer["content"].as_array().map_or(&[][..], Vec::as_slice);
+        let has_text = blocks.iter().any(|block| block["type"] == "text" && is_text(&block["text"]));
+        has_text && blocks.iter().all(|block| is_said(&block["type"])) && is_natural_end(&answer["stop_reason"])
+    } else {
+        false
+    }
+}
+
+/// The stream without comments, if it may be given again.
+pub fn fit_stream(form: Form, stream: &Bytes) -> Option<Bytes> {
+    let mut seen = Seen::default();
+    let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
+    let mut framer = Framer::new(limits);
+    let (pieces, _) = framer.push(stream, |part| {
+        let (Framed::Event(event) | Framed::Opening(event) | Framed::More(event)) = part;
+        let Some(data) = data_of(event) else { return Verdict::Drop };
+        seen.take(form, &data);
+        Verdict::Pass
+    });
+    let is_whole = framer.close().bytes.is_empty();
+    (is_whole && seen.has_text && seen.has_stopped && seen.is_ended && !seen.is_unfit).then(|| match &*pieces {
+        [piece] => piece.clone(),
+        pieces => Bytes::from(pieces.concat()),
+    })
+}
+
+/// What a stream has told.
+#[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts")]
+struct Seen {
+    has_text: bool,
+    has_stopped: bool,
+    is_ended: bool,
+    is_unfit: bool,
+}
+
+impl Seen {
+    fn take(&mut self, form: Form, data: &[u8]) {
+        if form == Form::Chat && data.trim_ascii() == b"[DONE]" {
+            self.is_ended = true;
+            return;
+        }
+        let Ok(event) = serde_json::from_slice::<Value>(data) else {
+            self.is_unfit = true;
+            return;
+        };
+        self.is_unfit |= self.is_ended || !event["error"].is_null();
+        if form == Form::Chat {
+            for choice in event["choices"].as_array().map_or(&[][..], Vec::as_slice) {
+                let delta = &choice["delta"];
+                self.has_text |= is_text(&delta["content"]);
+                self.is_unfit |= choice["index"].as_u64().is_some_and(|index| index > 0) || !is_plain(delta);
+                if let Some(reason) = choice["finish_reason"].as_str() {
+                    self.has_stopped = true;
+                    self.is_unfit |= reason != "stop";
+                }
+            }
+        } else if form == Form::Messages {
+            match event["type"].as_str().unwrap_or_default() {
+                "message_start" | "content_block_stop" | "ping" => {}
+                "content_block_start" => self.is_unfit |= !is_said(&event["content_block"]["type"]),
+                "content_block_delta" => self.has_text |= is_text(&event["delta"]["text"]),
+                "message_delta" => {
+                    self.has_stopped = true;
+                    self.is_unfit |= !is_natural_end(&event["delta"]["stop_reason"]);
+                }
+                "message_stop" => self.is_ended = true,
+                _ => self.is_unfit = true,
+            }
+        } else {
+            self.is_unfit = true;
+        }
+    }
+}
+
+/// A chat message, or a part of one, that neither calls anything nor refuses.
+fn is_plain(message: &Value) -> bool {
+    let is_nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(values) => values.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    ["tool_calls", "function_call", "refusal", "audio", "annotations"].iter().all(|name| is_nothing(&message[*name]))
+}
+
+fn is_text(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.is_empty())
+}
+
+fn is_said(kind: &Value) -> bool {
+    matches!(kind.as_str(), Some("text" | "thinking" | "redacted_thinking"))
+}
+
+fn is_natural_end(reason: &Value) -> bool {
+    matches!(reason.as_str(), Some("end_turn" | "stop_sequence"))
+}
+
+/// A whole answer that is fit, as a stream. `None`: it says something that the stream would not.
+pub fn as_stream(form: Form, body: &[u8], asks_usage: bool, created_s: u64) -> Option<Bytes> {
+    let mut out = Vec::with_capacity(body.len() * 2);
+    if form == Form::Chat {
+        let raw: Value = serde_json::from_slice(body).ok()?;
+        if !raw["choices"][0]["logprobs"].is_null() {
+            return None;
+        }
+        let answer = openai::whole::read(body).ok()?;
+        let mut encoder = openai::stream_out::Encoder::new(raw["created"].as_u64().unwrap_or(created_s), asks_usage);
+        say(&answer, |event| encoder.write(event, &mut out))?;
+        encoder.finish(answer.stop, Some(answer.usage), &mut out);
+    } else if form == Form::Messages {
+        let answer = anthropic::whole::read(body).ok()?;
+        let mut encoder = anthropic::stream_out::Encoder::default();
+        say(&answer, |event| encoder.write(event, &mut out))?;
+        encoder.finish(answer.stop, Some(answer.usage), &mut out);
+    } else {
+        return None;
+    }
+    Some(Bytes::from(out))
+}
+
+fn say(answer: &Answer<'_>, mut write: impl FnMut(Event<'_>)) -> Option<()> {
+    write(Event::Start { id: Some(answer.id.clone()), model: Some(answer.model.clone()) });
+    for part in &answer.parts {
+        match &part.content {
+            Content::Text(text) => write(Event::Text(text.clone())),
+            Content::Thinking { text, signature } => {
+                write(Event::Thinking(text.clone()));
+                if let Some(signature) = signature {
+                    write(Event::Signature(signature.clone()));
+                }
+            }
+            Content::Redacted(data) => write(Event::Redacted(data.clone())),
+            _ => return None,
+        }
+        write(Event::BlockEnd);
+    }
+    Some(())
+}
+
+/// A stream that is fit, as a whole answer. `None`: it says something that the whole answer would not.
+pub fn as_whole(form: Form, stream: &Bytes, created_s: u64) -> Option<Bytes> {
+    let mut told = Told::default();
+    let mut chat = openai::stream_in::Reader::default();
+    let mut messages = anthropic::stream_in::Reader::default();
+    let mut is_unfit = false;
+    let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
+    Framer::new(limits).push(stream, |part| {
+        let (Framed::Event(event) | Framed::Opening(event) | Framed::More(event)) = part;
+        if let Some(data) = data_of(event) {
+            let mut emit = |event: Event<'_>| is_unfit |= told.take(event).is_none();
+            let read = if form == Form::Chat { chat.read(&data, &mut emit) } else { messages.read(&data, &mut emit) };
+            is_unfit |= read.is_err() || tells_odds(&data);
+        }
+        Verdict::Drop
+    });
+    if is_unfit {
+        return None;
+    }
+    let (stop, usage) =
+        if form == Form::Chat { (chat.stop(), chat.usage()) } else { (messages.stop(), messages.usage()) };
+    let answer = Answer {
+        id: told.id,
+        model: told.model,
+        parts: told.parts.into_iter().map(|content| Part::new(String::new(), content)).collect(),
+        stop: stop.unwrap_or(Stop::End),
+        usage: usage.unwrap_or_default(),
+    };
+    let written = if form == Form::Chat {
+        openai::whole::write(&answer, created_s)
+    } else if form == Form::Messages {
+        anthropic::whole::write(&answer).ok()?
+    } else {
+        return None;
+    };
+    Some(Bytes::from(written))
+}
+
+/// Log probabilities have no place in a whole answer that is put together from pieces.
+fn tells_odds(data: &[u8]) -> bool {
+    let event = serde_json::from_slice::<Value>(data).unwrap_or_default();
+    !event["choices"][0]["logprobs"].is_null()
+}
+
+/// What a stream has said so far.
+#[derive(Debug)]
+struct Told {
+    id: Text<'static>,
+    model: Text<'static>,
+    parts: Vec<Content<'static>>,
+    is_open: bool,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self { id: "".into(), model: "".into(), parts: Vec::new(), is_open: false }
+    }
+}
+
+impl Told {
+    fn take(&mut self, event: Event<'_>) -> Option<()> {
+        let is_open = std::mem::replace(&mut self.is_open, true);
+        match event {
+            Event::Start { id, model } => {
+                self.id = id.map_or_else(|| "".into(), Text::into_owned);
+                self.model = model.map_or_else(|| "".into(), Text::into_owned);
+                self.is_open = is_open;
+            }
+            Event::Text(more) => match self.parts.last_mut().filter(|_| is_open) {
+                Some(Content::Text(text)) => append(text, &more),
+                _ => self.parts.push(Content::Text(more.into_owned())),
+            },
+            Event::Thinking(more) => match self.parts.last_mut().filter(|_| is_open) {
+                Some(Content::Thinking { text, signature: None }) => append(text, &more),
+                _ => self.parts.push(Content::Thinking { text: more.into_owned(), signature: None }),
+            },
+            Event::Signature(signed) => match self.parts.last_mut() {
+                Some(Content::Thinking { signature, .. }) => *signature = Some(signed.into_owned()),
+                _ => return None,
+            },
+            Event::Redacted(data) => self.parts.push(Content::Redacted(data.into_owned())),
+            Event::BlockEnd => self.is_open = false,
+            Event::Refusal(_) | Event::Call { .. } | Event::Arguments(_) => return None,
+        }
+        Some(())
+    }
+}
+
+fn append(text: &mut Text<'static>, more: &Text<'_>) {
+    let mut whole = std::mem::replace(text, Text::from("")).decode().into_owned();
+    whole.push_str(&more.decode());
+    *text = Text::Plain(Cow::Owned(whole));
+}
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+//! One call for all that ask the same while it is under way, and what it brings is kept.
+//!
+//! The first does the call; who comes while it lasts reads along, streams as they come. What ends well and is fit is kept when
+//! its last byte is there. Nothing is kept of a call that failed, that nobody waited for to its end, or whose settlement
+//! was told to keep nothing.
+
+use super::Asked;
+use crate::answer::{self, EndGuard};
+use crate::clock;
+use crate::exchange::{Exchange, Head};
+use crate::settle::{Brought, Settlement};
+use crate::shared::Shared;
+use crate::twins::{self, Leader, Name, Recording, Role};
+use bytes::Bytes;
+use fairlead_cache::entry::{Delivery, Kept, Meta, MAX_BODY_BYTES};
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::price::Cost;
+use fairlead_core::record::{self, CacheKind, Cached, Outcome};
+use fairlead_core::secret::hex;
+use fairlead_dialect::replay;
+use http::{HeaderValue, StatusCode};
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+/// Does the call that `work` is, or joins the one that is under way.
+pub async fn fly<F, W>(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    mut settlement: Settlement,
+    asked: Asked,
+    delivery: Delivery,
+    work: F,
+) where
+    F: FnOnce(Arc<Exchange>, Settlement) -> W,
+    W: Future<Output = ()> + Send + 'static,
+{
+    let name = Name {
+        principal: settlement.admission.principal.to_header(),
+        key: format!("{} {delivery:?}", hex(&asked.key)),
+    };
+    let recording = match shared.cache.flights.enter(name, asked.key, clock::monotonic_ms()) {
+        Ok(Role::Leader(recording)) => recording,
+        Ok(Role::Twin(recording)) => return join(shared, exchange, settlement, recording).await,
+        // The call under way is too large to be read along.
+        Err(_) => return work(Arc::clone(exchange), settlement).await,
+    };
+    let leader = Leader::new(&recording, exchange.id());
+    let source = Arc::clone(&leader.source);
+    let settled = Arc::new(OnceLock::new());
+    settlement.move_to(&source);
+    settlement.kept = Some(Arc::clone(&settled));
+    let keep = Keep {
+        shared: Arc::clone(shared),
+        key_id: settlement.admission.principal.key().map(|key| key.id.clone()),
+        route: settlement.admission.route.path,
+        model: settlement.model.clone().unwrap_or_default(),
+        to_disk: settlement.admission.principal.key().is_none_or(|key| !key.no_log),
+        settled,
+        asked,
+        delivery,
+    };
+    let end = EndGuard::new(shared, &source, &settlement.admission);
+    let call = work(source, settlement);
+    let call = async move {
+        call.await;
+        drop(end);
+    };
+    leader.lead_then(exchange, call, move |recording| keep.done(recording)).await;
+}
+
+/// Gives the answer of the call under way.
+async fn join(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, recording: Arc<Recording>) {
+    shared.cache.store.counts().joined.fetch_add(1, Ordering::Relaxed);
+    settlement.cached = Cached { cache: Some(record::Cache::Hit), kind: Some(CacheKind::Joined), ..Cached::default() };
+    let admission = &settlement.admission;
+    let own = answer::base_headers(shared, &admission.request_id);
+    let session = admission.session_tag.as_deref().or(admission.session_id.as_deref()).map(answer::encoded);
+    let is_plain = !settlement.stream;
+    let mut status = StatusCode::OK;
+    let is_whole = twins::follow(recording, exchange, |head: &mut Head| {
+        status = head.status;
+        head.headers.extend(own);
+        // The session is the first caller's.
+        head.headers.remove(answer::SESSION_ID);
+        if let Some(session) = session {
+            head.headers.insert(answer::SESSION_ID, session);
+        }
+        if status.is_success() {
+            head.headers.insert(answer::CACHE_TIER, HeaderValue::from_static("joined"));
+            if is_plain {
+                head.headers.insert(answer::CACHE, HeaderValue::from_static("HIT"));
+            }
+            let nothing = answer::value(Cost::default().usd_text());
+            if let Some(cost) = head.headers.insert(answer::RESPONSE_COST, nothing) {
+                head.headers.insert(answer::COST_SAVED, cost);
+            }
+        }
+    })
+    .await;
+    settlement.status = status.as_u16();
+    if is_whole && status.is_success() {
+        settlement.settle(Outcome::Completed, None);
+    } else if !exchange.is_cancelled() {
+        let error = Error::gateway(Kind::UpstreamStatus, "The call that this request joined failed.");
+        settlement.settle(Outcome::UpstreamFailed, Some(&error));
+    }
+}
+
+/// What is known of an answer before it is there.
+struct Keep {
+    shared: Arc<Shared>,
+    key_id: Option<String>,
+    route: &'static str,
+    model: String,
+    /// A key that wants no log leaves nothing on a disk.
+    to_disk: bool,
+    settled: Arc<OnceLock<Brought>>,
+    asked: Asked,
+    delivery: Delivery,
+}
+
+impl Keep {
+    /// The call has ended: its answer is kept if it ended well and is fit.
+    fn done(self, recording: &Recording) {
+        let (Some(settled), Some(chunks)) = (self.settled.get(), recording.whole()) else { return };
+        if chunks.iter().map(Bytes::len).sum::<usize>() > MAX_BODY_BYTES {
+            return;
+        }
+        let body = match chunks.as_slice() {
+            [chunk] => chunk.clone(),
+            chunks => Bytes::from(chunks.concat()),
+        };
+        let body = match self.delivery {
+            Delivery::Plain => replay::is_fit(self.asked.form, &body).then_some(body),
+            Delivery::Stream { .. } => replay::fit_stream(self.asked.form, &body),
+        };
+        let Some(body) = body else { return };
+        let now_ms = clock::unix_ms();
+        let meta = Meta {
+            key: self.asked.key,
+            question: self.asked.question.map(Into::into),
+            key_id: self.key_id,
+            route: self.route.to_owned(),
+            model: self.model,
+            provider: settled.provider.clone().unwrap_or_default(),
+            upstream_model: settled.upstream_model.clone(),
+            strategy: settled.strategy.to_owned(),
+            delivery: self.delivery,
+            tokens_input: settled.usage.input,
+            tokens_output: settled.usage.output,
+            cost_picos: settled.cost.picos(),
+            created_ms: now_ms,
+            expires_ms: now_ms.saturating_add(self.asked.ttl_ms),
+        };
+        self.shared.cache.store.keep(&Kept { meta: Arc::new(meta), body }, self.asked.epoch, self.to_disk);
+    }
+}

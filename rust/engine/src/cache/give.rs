@@ -1,0 +1,163 @@
+//! An answer from what is kept.
+
+use super::Asked;
+use crate::answer;
+use crate::clock;
+use crate::exchange::{Exchange, Head};
+use crate::limits;
+use crate::settle::Settlement;
+use crate::shared::Shared;
+use bytes::Bytes;
+use fairlead_cache::cache::Found;
+use fairlead_cache::entry::{Delivery, Kept};
+use fairlead_cache::key::Digest;
+use fairlead_core::error::Error;
+use fairlead_core::price::Cost;
+use fairlead_core::record::{self, CacheKind, Cached, Outcome};
+use fairlead_dialect::openai::request::ChatRequest;
+use fairlead_dialect::replay;
+use fairlead_dialect::translate::Form;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::StatusCode;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A disk that takes longer is no help.
+const DISK_DEADLINE: Duration = Duration::from_secs(1);
+/// So many near answers are tried.
+const MAX_TRIES: usize = 3;
+
+/// What came of looking.
+#[derive(Debug)]
+pub enum Looked {
+    /// The caller has the answer, and the record is written.
+    Given,
+    /// There is an answer, and the key's limits refuse it.
+    Refused(Box<Settlement>, Error),
+    Missed(Box<Settlement>),
+}
+
+const PICOS_PER_MICRO: u64 = 1_000_000;
+
+/// Looks for the same request, then for one that asks the same, and answers.
+pub async fn look(
+    shared: &Arc<Shared>,
+    exchange: &Exchange,
+    mut settlement: Settlement,
+    asked: &mut Asked,
+    parsed: &ChatRequest,
+) -> Looked {
+    let mut found = fetch(shared, asked.key).await.map(|kept| (kept, "exact"));
+    if found.is_none() {
+        found = near(shared, asked).await.map(|kept| (kept, "vector"));
+    }
+    let body = found.and_then(|(kept, tier)| Some((deliver(asked.form, &kept, parsed)?, kept, tier)));
+    let counts = shared.cache.store.counts();
+    let Some((body, kept, tier)) = body else {
+        counts.misses.fetch_add(1, Ordering::Relaxed);
+        settlement.cached.cache = Some(record::Cache::Miss);
+        return Looked::Missed(Box::new(settlement));
+    };
+    if let Err(fault) = limits::reserve_request(shared, &mut settlement, &parsed.model) {
+        return Looked::Refused(Box::new(settlement), fault);
+    }
+    let meta = &kept.meta;
+    let hits = if tier == "exact" { &counts.exact_hits } else { &counts.vector_hits };
+    hits.fetch_add(1, Ordering::Relaxed);
+    counts.tokens_saved.fetch_add(meta.tokens_input.saturating_add(meta.tokens_output), Ordering::Relaxed);
+    counts.picos_saved.fetch_add(meta.cost_picos, Ordering::Relaxed);
+    shared.cache.store.count_hit(&meta.key);
+    let kind = if tier == "exact" { CacheKind::Exact } else { CacheKind::Vector };
+    let cost_saved_usd_micros = Some(meta.cost_picos / PICOS_PER_MICRO);
+    settlement.cached = Cached { cache: Some(record::Cache::Hit), kind: Some(kind), cost_saved_usd_micros };
+    settlement.status = StatusCode::OK.as_u16();
+    settlement.upstream_model.clone_from(&meta.upstream_model);
+    settlement.bytes_response = body.len() as u64;
+    let head = Head { status: StatusCode::OK, headers: headers(shared, &settlement, &kept, tier, parsed, body.len()) };
+    settlement.settle(Outcome::Completed, None);
+    exchange.answer(head, body);
+    Looked::Given
+}
+
+async fn near(shared: &Arc<Shared>, asked: &Asked) -> Option<Kept> {
+    let (question, threshold) = (asked.question.as_ref()?, asked.threshold?);
+    for (key, _) in shared.cache.store.near(question, threshold).into_iter().take(MAX_TRIES) {
+        if let Some(kept) = fetch(shared, key).await {
+            return Some(kept);
+        }
+    }
+    None
+}
+
+async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<Kept> {
+    let store = &shared.cache.store;
+    match store.find(&key) {
+        Found::Here(kept) => Some(kept),
+        Found::Nothing => None,
+        Found::Stored(stored) => {
+            let store = Arc::clone(store);
+            let reading = tokio::task::spawn_blocking(move || store.fetch(&key, &stored));
+            // Late, or ended by a panic: a miss.
+            tokio::time::timeout(DISK_DEADLINE, reading).await.ok()?.ok()?
+        }
+    }
+}
+
+/// The body as this caller wants it. `None`: what is kept cannot be said that way.
+fn deliver(form: Form, kept: &Kept, parsed: &ChatRequest) -> Option<Bytes> {
+    let created_s = kept.meta.created_ms / 1_000;
+    let stream = |body: &[u8]| replay::as_stream(form, body, parsed.asks_usage, created_s);
+    match (kept.meta.delivery, parsed.stream) {
+        (Delivery::Plain, false) => Some(kept.body.clone()),
+        (Delivery::Plain, true) => stream(&kept.body),
+        (Delivery::Stream { .. }, false) => replay::as_whole(form, &kept.body, created_s),
+        (Delivery::Stream { asks_usage }, true) => {
+            if form == Form::Chat && asks_usage != parsed.asks_usage {
+                stream(&replay::as_whole(form, &kept.body, created_s)?)
+            } else {
+                Some(kept.body.clone())
+            }
+        }
+    }
+}
+
+fn headers(
+    shared: &Shared,
+    settlement: &Settlement,
+    kept: &Kept,
+    tier: &'static str,
+    parsed: &ChatRequest,
+    length: usize,
+) -> HeaderMap {
+    let (admission, meta) = (&settlement.admission, &kept.meta);
+    let mut headers = answer::base_headers(shared, &admission.request_id);
+    let latency_ms = settlement.elapsed().as_millis() as u64;
+    let decision = format!("strategy={}; provider={}; latency_ms={latency_ms}", meta.strategy, meta.provider);
+    headers.insert(answer::DECISION, answer::encoded(&decision));
+    headers.insert(answer::PROVIDER, answer::encoded(&meta.provider));
+    if let Some(model) = &meta.upstream_model {
+        headers.insert(answer::MODEL, answer::encoded(model));
+    }
+    if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
+        headers.insert(answer::SESSION_ID, answer::encoded(session));
+    }
+    headers.insert(answer::LATENCY_MS, answer::number(latency_ms));
+    headers.insert(answer::RESPONSE_LATENCY, answer::number(latency_ms));
+    headers.insert(answer::CACHE_LATENCY, HeaderValue::from_static("synthetic"));
+    headers.insert(answer::CACHE_TIER, HeaderValue::from_static(tier));
+    headers.insert(answer::COST_SAVED, answer::value(Cost::from_picos(meta.cost_picos).usd_text()));
+    headers.insert(answer::RESPONSE_COST, answer::value(Cost::default().usd_text()));
+    if parsed.stream {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        return headers;
+    }
+    headers.insert(answer::CACHE, HeaderValue::from_static("HIT"));
+    headers.insert(answer::TOKENS_IN, answer::number(meta.tokens_input));
+    headers.insert(answer::TOKENS_OUT, answer::number(meta.tokens_output));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    headers.insert(header::AGE, answer::number(clock::unix_ms().saturating_sub(meta.created_ms) / 1_000));
+    headers
+}
