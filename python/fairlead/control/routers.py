@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
+from fairlead.gateway.guardrails.router import router as guardrails
 from fairlead.gateway.health.router import router as health
 from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
@@ -41,6 +42,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     settings,
     usage,
     token_limits,
+    guardrails,
     webhooks,
     scrape,
     scrape_jobs,

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from fairlead.gateway.combos.snapshot import compile_combos
+from fairlead.gateway.guardrails.actions import guardrail_actions
 from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.providers.snapshot import compile_connections
 from fairlead.identity.sessions import compile_sessions
@@ -26,10 +27,12 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
     """Version and JSON, in the writer. The version is above every earlier one and above `floor`."""
     version = max(int(read_meta(con, VERSION) or 0), floor) + 1
     write_meta(con, VERSION, str(version))
+    settings = read_operator_settings(con)
     document = {
         "version": version,
         "compiled_at_ms": now_ms(),
-        "settings": {"require_login": read_operator_settings(con).require_login},
+        "settings": {"require_login": settings.require_login},
+        "guardrails": guardrail_actions(settings),
         "local_token_hash": local_token_hash,
         "keys": _keys(con),
         "sessions": compile_sessions(con),

@@ -1,6 +1,7 @@
 //! The snapshot: the whole routing configuration as one immutable document, compiled by control and swapped in whole.
 //! Its JSON form is written down in `docs/explanation/contracts.md`.
 
+use crate::guardrail::Guardrails;
 use crate::limit::Limit;
 use crate::price::Price;
 use crate::schedule::Schedule;
@@ -58,6 +59,9 @@ pub struct Key {
     /// 0: any number.
     #[serde(default)]
     pub max_sessions: usize,
+    /// Guardrails that are not run for this key.
+    #[serde(default)]
+    pub disabled_guardrails: Vec<String>,
     #[serde(default)]
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
@@ -254,6 +258,8 @@ struct Document {
     version: u64,
     #[serde(default)]
     settings: Settings,
+    #[serde(default)]
+    guardrails: Guardrails,
     #[serde(default, deserialize_with = "optional_hash")]
     local_token_hash: Option<SecretHash>,
     #[serde(default)]
@@ -279,6 +285,7 @@ struct Document {
 pub struct Snapshot {
     pub version: u64,
     pub settings: Settings,
+    pub guardrails: Guardrails,
     pub local_token_hash: Option<SecretHash>,
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
@@ -313,6 +320,7 @@ impl Snapshot {
             model_index,
             version: document.version,
             settings: document.settings,
+            guardrails: document.guardrails,
             local_token_hash: document.local_token_hash,
             connections,
             models: document.models,

@@ -9,6 +9,7 @@ use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
+use fairlead_core::guardrail::Disabled;
 use fairlead_core::policy;
 use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
@@ -40,6 +41,8 @@ pub struct Admission {
     /// `X-Route-Model`: the model that takes the place of the body's.
     pub route_model: Option<String>,
     pub idempotency_key: Option<String>,
+    /// `X-Gateway-Disabled-Guardrails`.
+    pub disabled_guardrails: Disabled,
     /// `anthropic-beta` as sent.
     pub anthropic_beta: Option<HeaderValue>,
     pub started: Instant,
@@ -202,6 +205,7 @@ fn gate(
         pin: sheet.pin.map(str::to_owned),
         route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
         idempotency_key: sheet.idempotency_key.map(str::to_owned),
+        disabled_guardrails: sheet.disabled_guardrails.map(Disabled::parse).unwrap_or_default(),
         anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
         started: Instant::now(),
         ts_ms,

@@ -25,6 +25,7 @@ pub const RESPONSE_COST: HeaderName = HeaderName::from_static("x-gateway-respons
 pub const LATENCY_MS: HeaderName = HeaderName::from_static("x-gateway-latency-ms");
 pub const RESPONSE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-response-latency");
 pub const IDEMPOTENT: HeaderName = HeaderName::from_static("x-gateway-idempotent");
+pub const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-guardrails");
 pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

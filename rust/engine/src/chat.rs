@@ -11,6 +11,7 @@ use crate::choose::Choice;
 use crate::clock;
 use crate::exchange::Exchange;
 use crate::failover;
+use crate::guardrails;
 use crate::limits;
 use crate::live::Live;
 use crate::load::Busy;
@@ -25,6 +26,7 @@ use crate::twins::{self, Leader, Name, Recording, Role};
 use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Origin};
+use fairlead_core::guardrail;
 use fairlead_core::policy;
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::request::ChatRequest;
@@ -120,6 +122,16 @@ async fn repeat(
 
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
     let live = shared.live.load_full();
+    settlement.answer_guardrails = guardrails::of_answer(&live, &settlement.admission);
+    let judged = guardrails::judge(body, guardrails::of_request(&live, &settlement.admission));
+    let body = match judged {
+        Ok((body, findings)) => {
+            settlement.guardrail_findings = findings;
+            body
+        }
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
+    let body = &body;
     let caller = caller_of(settlement.admission.route);
     let parsed = match translate::read(caller, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
         Ok(parsed) => parsed,
@@ -248,9 +260,16 @@ async fn work(
             }
         } else {
             match attempt_plain(shared, target, wording, choice.upstream_model(at), &mut settlement).await {
-                Ok(answer) => {
+                Ok(mut answer) => {
                     observe(target, None, &settlement);
                     failover::remember(shared, choice, at, &settlement, true);
+                    match guardrails::judge(&answer.body, settlement.answer_guardrails) {
+                        Ok((body, findings)) => {
+                            answer.body = body;
+                            guardrail::merge(&mut settlement.guardrail_findings, findings);
+                        }
+                        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+                    }
                     let (head, body) = plain::answer(shared, &mut settlement, target, answer, failures.len());
                     settlement.settle(Outcome::Completed, None);
                     return exchange.answer(head, body);

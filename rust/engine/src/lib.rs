@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
-//! [`wording`] (the same request in each provider's dialect), [`count`] (its tokens, without asking for an answer),
+//! [`wording`] (the same request in each provider's dialect), [`guardrails`] (what must not be said), [`count`] (its tokens, without asking for an answer),
 //! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
@@ -26,6 +26,7 @@ pub mod count;
 pub mod engine;
 pub mod exchange;
 pub mod failover;
+pub mod guardrails;
 pub mod inbound;
 pub mod limits;
 pub mod link;

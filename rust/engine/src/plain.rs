@@ -3,6 +3,7 @@
 use crate::answer;
 use crate::attempt::Failed;
 use crate::exchange::Head;
+use crate::guardrails;
 use crate::pool::Lease;
 use crate::settle::Settlement;
 use crate::shared::Shared;
@@ -133,6 +134,9 @@ pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallba
     headers.insert(answer::RESPONSE_LATENCY, answer::number(latency_ms));
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
         headers.insert(answer::SESSION_ID, answer::encoded(session));
+    }
+    if !settlement.guardrail_findings.is_empty() {
+        headers.insert(answer::GUARDRAILS, answer::encoded(&guardrails::told(&settlement.guardrail_findings)));
     }
     if fallbacks > 0 {
         headers.insert(answer::FALLBACK_ATTEMPTS, answer::number(fallbacks as u64));

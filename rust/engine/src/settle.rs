@@ -6,6 +6,7 @@ use crate::exchange::Exchange;
 use crate::shared::Shared;
 use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
+use fairlead_core::guardrail::{Actions, Findings};
 use fairlead_core::ledger::{Amounts, Hold, Subject};
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Outcome, Record};
@@ -36,6 +37,10 @@ pub struct Settlement {
     side: (Usage, Cost),
     pub bytes_request: u64,
     pub bytes_response: u64,
+    /// What guardrails found, either way.
+    pub guardrail_findings: Findings,
+    /// What guardrails do with the answer.
+    pub answer_guardrails: Actions,
     /// The room that was reserved under the key's limits.
     pub hold: Option<Hold>,
     cost: Option<Cost>,
@@ -61,6 +66,8 @@ impl Settlement {
             side: (Usage::default(), Cost::default()),
             bytes_request,
             bytes_response: 0,
+            guardrail_findings: Findings::new(),
+            answer_guardrails: Actions::default(),
             hold: None,
             cost: None,
             is_settled: false,

@@ -12,7 +12,7 @@ _FIELDS = (
     "allowed_models", "blocked_models", "allowed_endpoints", "catalog_scope", "no_log", "scopes",
     "allowed_combos", "allow_auto_combos",
     "connection_access_mode", "allowed_connections", "forced_model", "disable_non_public_models",
-    "throttle_delay_ms", "max_sessions",
+    "throttle_delay_ms", "max_sessions", "disabled_guardrails",
 )  # fmt: skip
 # What the relay gets in another form than it is stored in.
 _RULES = (
