@@ -111,6 +111,18 @@ def address_allowed(address: str, policy: str, networks: str = "") -> bool:
     never allowed. ``ValueError`` when a text is not what it should be.
     """
 
+def guardrails() -> list[tuple[str, int]]:
+    """Every guardrail with its priority, the first to run first."""
+
+def judge_guardrails(
+    body: bytes, actions: bytes, disabled: list[str]
+) -> tuple[list[tuple[str, str]], bytes | None]:
+    """What guardrails find in the texts of a JSON body: guardrail and kind, and the body as redacted
+    where something was.
+
+    ``actions``: JSON of an action for each guardrail; ``ValueError`` for what is none.
+    """
+
 def sign_aws(
     keys: bytes,
     region: str,

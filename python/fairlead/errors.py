@@ -14,6 +14,7 @@ start.
         +-- ModelNotFound           404   no such model for this caller
         +-- MethodNotAllowed        405
         +-- RequestTimeout          408   the caller stopped sending
+        +-- GuardrailBlocked        400   a guardrail found what must not be said
         +-- Conflict                409   the resource is not in the state that the caller assumes
         +-- TooLarge                413
         +-- UriTooLong              414
@@ -130,6 +131,10 @@ class UnsupportedMediaType(FairleadError):
 
 class RateLimited(FairleadError):
     kind, status, type = "rate_limited", 429, "rate_limit_error"
+
+
+class GuardrailBlocked(FairleadError):
+    kind, status, type = "guardrail_blocked", 400, "invalid_request_error"
 
 
 class BudgetExceeded(FairleadError):

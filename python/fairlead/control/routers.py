@@ -13,6 +13,7 @@ from fairlead.gateway.backups.router import router as backups
 from fairlead.gateway.cache.router import router as cache
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
+from fairlead.gateway.guardrails.router import router as guardrails
 from fairlead.gateway.health.router import router as health
 from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
@@ -54,6 +55,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     backups,
     resilience,
     cache,
+    guardrails,
     webhooks,
     scrape,
     scrape_jobs,

@@ -10,6 +10,7 @@ import orjson
 
 from fairlead.gateway.cache.snapshot import compile_cache
 from fairlead.gateway.combos.snapshot import compile_combos
+from fairlead.gateway.guardrails.actions import guardrail_actions
 from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.providers.snapshot import compile_connections
 from fairlead.gateway.resilience.table import add_held, compile_resilience
@@ -34,6 +35,7 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
         "compiled_at_ms": now_ms(),
         "settings": {"require_login": settings.require_login},
         "cache": compile_cache(settings),
+        "guardrails": guardrail_actions(settings),
         "local_token_hash": local_token_hash,
         "keys": _keys(con),
         "sessions": compile_sessions(con),

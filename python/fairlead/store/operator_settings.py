@@ -8,11 +8,16 @@ bounds.
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from fairlead.store.file import Connection
+
+GuardrailAction = Literal["warn", "redact", "block"]
+# Answers pass as they come until one of these is asked for.
+AnswerAction = Literal["off", "warn", "redact", "block"]
 
 
 class OperatorSettings(BaseModel):
@@ -48,6 +53,21 @@ class OperatorSettings(BaseModel):
     brute_force_protection: StrictBool = Field(
         True,
         description="Whether wrong passwords lock an address. Security: needs `currentPassword`.",
+    )
+    guardrail_pii_masker: GuardrailAction = Field(
+        "warn", description="What is done about personal data in requests."
+    )
+    guardrail_prompt_injection: Literal["warn", "block"] = Field(
+        "warn", description="What is done about attempts to take over the model, in requests."
+    )
+    guardrail_credential_masker: GuardrailAction = Field(
+        "warn", description="What is done about credentials in requests."
+    )
+    guardrail_answer_pii_masker: AnswerAction = Field(
+        "off", description="What is done about personal data in answers."
+    )
+    guardrail_answer_credential_masker: AnswerAction = Field(
+        "off", description="What is done about credentials in answers."
     )
     scrape_model: StrictStr | None = Field(
         None,

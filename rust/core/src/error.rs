@@ -37,6 +37,7 @@ kinds! {
     ModelNotFound "model_not_found" 404 "invalid_request_error" "No connection serves this model.";
     MethodNotAllowed "method_not_allowed" 405 "invalid_request_error" "The path exists, this method on it does not.";
     RequestTimeout "request_timeout" 408 "invalid_request_error" "The request's body did not arrive in time.";
+    GuardrailBlocked "guardrail_blocked" 400 "invalid_request_error" "A guardrail found what must not be said, and blocks it.";
     Conflict "conflict" 409 "invalid_request_error" "The request contradicts what is stored.";
     TooLarge "too_large" 413 "invalid_request_error" "The body is larger than this route allows.";
     UriTooLong "uri_too_long" 414 "invalid_request_error" "The request target is longer than 8 KiB.";

@@ -4,7 +4,7 @@
 //! [`snapshot`] (the configuration a decision is made from), [`principal`] and [`policy`] (who is calling, and may they),
 //! [`usage`], [`price`] and [`record`] (what a request came to), [`limit`] and [`ledger`] (what keys may use, and have),
 //! [`strategy`] (which targets a combo tries, in which order), [`secret`] (keys, hashes, sealing), [`aws`] and
-//! [`service_account`] (credentials that are more than a header), [`signature`] (how webhooks are signed), [`egress`] (where a connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
+//! [`service_account`] (credentials that are more than a header), [`signature`] (how webhooks are signed), [`guardrail`] (what must not be said, either way), [`egress`] (where a connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ pub mod breaker;
 pub mod cooldown;
 pub mod egress;
 pub mod error;
+pub mod guardrail;
 pub mod health;
 pub mod json;
 pub mod ledger;

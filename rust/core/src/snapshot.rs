@@ -1,6 +1,7 @@
 //! The snapshot: the whole routing configuration as one immutable document, compiled by control and swapped in whole.
 //! Its JSON form is written down in `docs/explanation/contracts.md`.
 
+use crate::guardrail::Guardrails;
 use crate::limit::Limit;
 use crate::price::Price;
 use crate::resilience::Resilience;
@@ -67,6 +68,9 @@ pub struct Key {
     /// A model's name without its provider's prefix means the most preferred connection that has it.
     #[serde(default)]
     pub auto_resolve: bool,
+    /// Guardrails that are not run for this key.
+    #[serde(default)]
+    pub disabled_guardrails: Vec<String>,
     #[serde(default)]
     pub access_schedule: Option<Schedule>,
     #[serde(default)]
@@ -332,6 +336,8 @@ struct Document {
     resilience: Resilience,
     #[serde(default)]
     cache: CacheSettings,
+    #[serde(default)]
+    guardrails: Guardrails,
     #[serde(default, deserialize_with = "optional_hash")]
     local_token_hash: Option<SecretHash>,
     #[serde(default)]
@@ -359,6 +365,7 @@ pub struct Snapshot {
     pub settings: Settings,
     pub resilience: Arc<Resilience>,
     pub cache: CacheSettings,
+    pub guardrails: Guardrails,
     pub local_token_hash: Option<SecretHash>,
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
@@ -404,6 +411,7 @@ impl Snapshot {
             resilience: Arc::new(document.resilience),
             settings: document.settings,
             cache: document.cache,
+            guardrails: document.guardrails,
             local_token_hash: document.local_token_hash,
             connections,
             models: document.models,

@@ -12,6 +12,7 @@ use crate::shared::{Gauge, Held, Shared};
 use crate::trace::Trace;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
+use fairlead_core::guardrail::Disabled;
 use fairlead_core::policy;
 use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
@@ -46,6 +47,8 @@ pub struct Admission {
     pub idempotency_key: Option<String>,
     /// What of an event stream `Accept` says.
     pub accepts_events: Accepts,
+    /// `X-Gateway-Disabled-Guardrails`.
+    pub disabled_guardrails: Disabled,
     /// `anthropic-beta` as sent.
     pub anthropic_beta: Option<HeaderValue>,
     pub wants_progress: bool,
@@ -237,6 +240,7 @@ fn gate(
         route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
         idempotency_key: sheet.idempotency_key.map(str::to_owned),
         accepts_events: Accepts::read(sheet.accept),
+        disabled_guardrails: sheet.disabled_guardrails.map(Disabled::parse).unwrap_or_default(),
         anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
         wants_progress: sheet.wants_progress,
         trace: trace_of(shared, route, &sheet),

@@ -30,6 +30,7 @@ pub const CACHE: HeaderName = HeaderName::from_static("x-gateway-cache");
 pub const CACHE_TIER: HeaderName = HeaderName::from_static("x-gateway-cache-tier");
 pub const CACHE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-cache-latency");
 pub const COST_SAVED: HeaderName = HeaderName::from_static("x-gateway-cost-saved");
+pub const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-guardrails");
 pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

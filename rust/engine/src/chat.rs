@@ -11,8 +11,9 @@ use crate::cache::{self, Looked};
 use crate::choose::Choice;
 use crate::clock;
 use crate::defaults;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Head};
 use crate::failover;
+use crate::guardrails;
 use crate::hedge;
 use crate::limits;
 use crate::live::Live;
@@ -135,6 +136,16 @@ async fn run(
     counted: &Counted,
 ) {
     let live = shared.live.load_full();
+    settlement.answer_guardrails = guardrails::of_answer(&live, &settlement.admission);
+    let judged = guardrails::judge(body, guardrails::of_request(&live, &settlement.admission));
+    let body = match judged {
+        Ok((body, findings)) => {
+            settlement.guardrail_findings = findings;
+            body
+        }
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
+    let body = &body;
     let caller = caller_of(settlement.admission.route);
     let said;
     let body = match defaults::with_stream(&settlement.admission, body) {
@@ -269,18 +280,16 @@ async fn work(
         }
         Staged::Failed { choice, failures } => return fail(shared, exchange, settlement, &choice, failures),
         Staged::Done { target, answer } => {
-            let (head, body) = plain::answer(shared, &mut settlement, &target, answer, 0);
-            settlement.settle(Outcome::Completed, None);
-            return exchange.answer(head, body);
+            let told = plain::answer(shared, &mut settlement, &target, answer, 0);
+            return give(shared, exchange, settlement, told);
         }
     };
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
     if let Some(delay) = hedge::delay(choice, parsed) {
         match hedge::race(shared, &mut settlement, choice, wording, delay).await {
             Ok(won) => {
-                let (head, body) = won.tell(shared, &mut settlement, choice);
-                settlement.settle(Outcome::Completed, None);
-                return exchange.answer(head, body);
+                let told = won.tell(shared, &mut settlement, choice);
+                return give(shared, exchange, settlement, told);
             }
             Err(lost) => failures = lost,
         }
@@ -311,9 +320,8 @@ async fn work(
                 Ok(answer) => {
                     observe(target, None, &settlement);
                     failover::remember(shared, choice, at, &settlement, true);
-                    let (head, body) = plain::answer(shared, &mut settlement, target, answer, failures.len());
-                    settlement.settle(Outcome::Completed, None);
-                    return exchange.answer(head, body);
+                    let told = plain::answer(shared, &mut settlement, target, answer, failures.len());
+                    return give(shared, exchange, settlement, told);
                 }
                 Err(failed) => failed,
             }
@@ -329,6 +337,17 @@ async fn work(
         }
     }
     fail(shared, exchange, settlement, choice, failures);
+}
+
+/// Gives a plain answer, or says why it is withheld.
+fn give(shared: &Shared, exchange: &Exchange, settlement: Settlement, told: Result<(Head, Bytes), Error>) {
+    match told {
+        Ok((head, body)) => {
+            settlement.settle(Outcome::Completed, None);
+            exchange.answer(head, body);
+        }
+        Err(fault) => refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    }
 }
 
 async fn attempt_plain(

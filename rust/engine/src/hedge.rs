@@ -15,6 +15,7 @@ use crate::shared::Shared;
 use crate::target::Target;
 use crate::wording::Wording;
 use bytes::Bytes;
+use fairlead_core::error::Error;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::ChatRequest;
 use http::HeaderValue;
@@ -86,8 +87,8 @@ pub async fn race(
 }
 
 impl Won {
-    /// The answer for the caller.
-    pub fn tell(self, shared: &Shared, settlement: &mut Settlement, choice: &Choice) -> (Head, Bytes) {
+    /// The answer for the caller; an error where a guardrail withholds it.
+    pub fn tell(self, shared: &Shared, settlement: &mut Settlement, choice: &Choice) -> Result<(Head, Bytes), Error> {
         let Self { at, said, failures } = self;
         let target = &choice.targets[at];
         name(settlement, choice, at);

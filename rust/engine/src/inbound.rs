@@ -56,6 +56,8 @@ pub struct Sheet<'a> {
     pub wants_progress: bool,
     pub traceparent: Option<&'a [u8]>,
     pub tracestate: Option<&'a [u8]>,
+    /// Guardrails that the call opts out of.
+    pub disabled_guardrails: Option<&'a str>,
     /// What an Anthropic client wants of features that are not settled yet; for a provider of that dialect alone.
     pub anthropic_beta: Option<&'a str>,
     pub cache: CacheSheet<'a>,
@@ -157,6 +159,12 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             // Proxies send what they like under this name: only what can be a key is one.
             b"x-request-id" => request_id = text(value).filter(|id| (1..=MAX_TAG_BYTES).contains(&id.len())),
             b"x-fairlead-on-behalf" => sheet.on_behalf = text(value),
+            b"x-gateway-disabled-guardrails" => {
+                sheet.disabled_guardrails = Some(tag(value, "X-Gateway-Disabled-Guardrails")?);
+            }
+            b"x-disabled-guardrails" if sheet.disabled_guardrails.is_none() => {
+                sheet.disabled_guardrails = Some(tag(value, "X-Disabled-Guardrails")?);
+            }
             b"anthropic-beta" => sheet.anthropic_beta = text(value),
             b"x-gateway-progress" => sheet.wants_progress = value.eq_ignore_ascii_case(b"true"),
             b"traceparent" => sheet.traceparent = Some(value),

@@ -2,10 +2,10 @@
 //!
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
-//! [`wording`] (the same request in each provider's dialect), [`count`] (its tokens, without asking for an answer),
-//! [`cache`] (answers that are given again), [`settle`] and [`spool`] (its record), [`metrics`] and [`trace`] (what is told
-//! of it), [`progress`] (to its caller), [`commands`] (what control asks of a worker), [`control`] and [`link`] (the other
-//! plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
+//! [`wording`] (the same request in each provider's dialect), [`guardrails`] (what must not be said), [`count`] (its
+//! tokens, without asking for an answer), [`cache`] (answers that are given again), [`settle`] and [`spool`] (its record),
+//! [`metrics`] and [`trace`] (what is told of it), [`progress`] (to its caller), [`commands`] (what control asks of a
+//! worker), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
 //! One thread runs everything here; fronts call in from their own threads and never wait for a lock that is held across
@@ -32,6 +32,7 @@ pub mod defaults;
 pub mod engine;
 pub mod exchange;
 pub mod failover;
+pub mod guardrails;
 pub mod hedge;
 pub mod inbound;
 pub mod limits;

@@ -3,6 +3,7 @@
 use crate::answer;
 use crate::attempt::Failed;
 use crate::exchange::Head;
+use crate::guardrails;
 use crate::pool::Lease;
 use crate::settle::Settlement;
 use crate::shared::Shared;
@@ -10,6 +11,7 @@ use crate::target::Target;
 use crate::wording::Wording;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::guardrail;
 use fairlead_core::usage::Usage;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
@@ -96,24 +98,26 @@ pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error>
     Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
 }
 
-/// The answer for the caller, with what it cost.
+/// The answer for the caller, with what it cost; an error where a guardrail withholds it.
 pub fn answer(
     shared: &Shared,
     settlement: &mut Settlement,
     target: &Target,
     answer: Answer,
     fallbacks: usize,
-) -> (Head, Bytes) {
+) -> Result<(Head, Bytes), Error> {
+    let (body, findings) = guardrails::judge(&answer.body, settlement.answer_guardrails)?;
+    guardrail::merge(&mut settlement.guardrail_findings, findings);
     settlement.status = StatusCode::OK.as_u16();
-    settlement.bytes_response = answer.body.len() as u64;
+    settlement.bytes_response = body.len() as u64;
     let mut headers = headers(shared, settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(answer.body.len()));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     headers.insert(answer::CACHE, HeaderValue::from_static("MISS"));
     headers.insert(answer::TOKENS_IN, answer::number(settlement.total_usage().input));
     headers.insert(answer::TOKENS_OUT, answer::number(settlement.total_usage().output));
     headers.insert(answer::RESPONSE_COST, answer::value(settlement.cost().usd_text()));
-    (Head { status: StatusCode::OK, headers }, answer.body)
+    Ok((Head { status: StatusCode::OK, headers }, body))
 }
 
 /// What every completion tells of its decision; known at the start of a stream too.
@@ -134,6 +138,9 @@ pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallba
     headers.insert(answer::RESPONSE_LATENCY, answer::number(latency_ms));
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
         headers.insert(answer::SESSION_ID, answer::encoded(session));
+    }
+    if !settlement.guardrail_findings.is_empty() {
+        headers.insert(answer::GUARDRAILS, answer::encoded(&guardrails::told(&settlement.guardrail_findings)));
     }
     if fallbacks > 0 {
         headers.insert(answer::FALLBACK_ATTEMPTS, answer::number(fallbacks as u64));

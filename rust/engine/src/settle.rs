@@ -7,6 +7,7 @@ use crate::metrics::Settled;
 use crate::shared::Shared;
 use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
+use fairlead_core::guardrail::{Actions, Findings};
 use fairlead_core::ledger::{Amounts, Hold, Subject};
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Cached, Outcome, Record};
@@ -58,6 +59,10 @@ pub struct Settlement {
     pub delivered_events: u64,
     /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
     pub kept: Option<Arc<OnceLock<Brought>>>,
+    /// What guardrails found, either way.
+    pub guardrail_findings: Findings,
+    /// What guardrails do with the answer.
+    pub answer_guardrails: Actions,
     /// The room that was reserved under the key's limits.
     pub hold: Option<Hold>,
     cost: Option<Cost>,
@@ -87,6 +92,8 @@ impl Settlement {
             bytes_response: 0,
             delivered_events: 0,
             kept: None,
+            guardrail_findings: Findings::new(),
+            answer_guardrails: Actions::default(),
             hold: None,
             cost: None,
             is_settled: false,

@@ -15,6 +15,7 @@ use crate::answer;
 use crate::attempt::{self, Answered, Failed, Rejection};
 use crate::chat::drained;
 use crate::exchange::{Exchange, Head, Room};
+use crate::guardrails::StreamFilter;
 use crate::plain;
 use crate::pool::Lease;
 use crate::progress::Progress;
@@ -144,6 +145,7 @@ impl<'a> Relay<'a> {
         let timeouts = target.connection.timeouts;
         let mut patience = Duration::from_millis(timeouts.first_token_ms);
         let mut scan = self.wording.follow(target);
+        let mut filter = StreamFilter::new(settlement.answer_guardrails);
         let mut progress = settlement
             .admission
             .wants_progress
@@ -188,6 +190,15 @@ impl<'a> Relay<'a> {
                         if passed.done {
                             done = true;
                             break;
+                        }
+                    }
+                    if let Some(filter) = &mut filter {
+                        match filter
+                            .push(&out)
+                            .and_then(|out| Ok((out, if done { filter.finish()? } else { Pieces::new() })))
+                        {
+                            Ok((passed, rest)) => out = passed.into_iter().chain(rest).collect(),
+                            Err(fault) => break End::Broken(fault),
                         }
                     }
                     if let Some(progress) = &mut progress {
@@ -237,9 +248,17 @@ impl<'a> Relay<'a> {
                 Step::Drained => break End::Broken(drained()),
             }
         };
+        let mut how = how;
+        let mut last = Pieces::new();
+        if let (Some(filter), false) = (&mut filter, is_blocked(&how)) {
+            match filter.finish() {
+                Ok(rest) => last = rest,
+                Err(fault) => how = End::Broken(fault),
+            }
+        }
         let tail = matches!(how, End::Clean).then_some((body, lease));
         let closing = scan.finish(how);
-        self.close(settlement, target, fallbacks, Pieces::new(), closing, tail)
+        self.close(settlement, target, fallbacks, last, closing, tail)
     }
 
     /// Ends the stream for the caller, or hands the failure back while another connection may still be tried.
@@ -324,6 +343,11 @@ fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallbacks:
         headers.insert(answer::PROGRESS, HeaderValue::from_static("enabled"));
     }
     headers
+}
+
+/// What a guardrail stopped says nothing more.
+fn is_blocked(how: &End) -> bool {
+    matches!(how, End::Broken(fault) if fault.kind == Kind::GuardrailBlocked)
 }
 
 impl Finished {

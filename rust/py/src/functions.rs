@@ -3,6 +3,7 @@
 use fairlead_core::aws;
 use fairlead_core::egress::{Networks, Policy};
 use fairlead_core::error::Kind;
+use fairlead_core::guardrail::{self, Actions, Disabled, Guardrail};
 use fairlead_core::limit::Period;
 use fairlead_core::routes::{all, Answer, Surface, Tier};
 use fairlead_core::secret::{self, Sealer, SecretHash};
@@ -128,6 +129,26 @@ pub(crate) fn new_key() -> PyResult<(String, String)> {
 #[pyfunction]
 pub(crate) fn hash_secret(text: &str) -> String {
     SecretHash::of(text.as_bytes()).to_hex()
+}
+
+/// Every guardrail with its priority, the first to run first.
+#[pyfunction]
+pub(crate) fn guardrails() -> Vec<(&'static str, u32)> {
+    Guardrail::ALL.iter().map(|guardrail| (guardrail.name(), guardrail.priority())).collect()
+}
+
+/// What guardrails find in the texts of a JSON body, and the body as redacted.
+#[pyfunction]
+pub(crate) fn judge_guardrails<'py>(
+    py: Python<'py>,
+    body: &[u8],
+    actions: &[u8],
+    disabled: Vec<String>,
+) -> PyResult<(Vec<(&'static str, &'static str)>, Option<Bound<'py, PyBytes>>)> {
+    let actions = Actions::parse(actions).ok_or_else(|| PyValueError::new_err("not a set of actions"))?;
+    let judged = guardrail::judge_body(body, actions.without(Disabled::of(disabled.iter().map(String::as_str))));
+    let found = judged.findings.iter().map(|finding| (finding.guardrail.name(), finding.kind)).collect();
+    Ok((found, judged.body.map(|body| PyBytes::new(py, &body))))
 }
 
 /// The headers that sign a request of a few bytes to Amazon. `keys`: JSON of `access_key_id`, `secret_access_key` and

@@ -25,6 +25,7 @@ EndpointCategory = Literal[
     "chat", "search", "embeddings", "images", "audio", "video", "music", "rerank", "models",
     "moderations", "ocr", "batches", "files", "web-fetch", "agents",
 ]  # fmt: skip
+GuardrailName = Literal["pii-masker", "prompt-injection", "credential-masker"]
 ENDPOINT_CATEGORIES: tuple[str, ...] = get_args(EndpointCategory)
 
 # Files beside the zones that mean another zone on another machine.
@@ -133,6 +134,9 @@ class KeyFields(Wire):
     allow_usage_command: StrictBool = False
     usage_limit_enabled: StrictBool = False
     chaos_mode_enabled: StrictBool = False
+    disabled_guardrails: list[GuardrailName] = Field(
+        [], max_length=3, description="Guardrails that are not run for this key."
+    )
     daily_usage_limit_usd: Usd | None = None
     weekly_usage_limit_usd: Usd | None = None
 

@@ -13,7 +13,7 @@ _FIELDS = (
     "allowed_combos", "allow_auto_combos",
     "connection_access_mode", "allowed_connections", "forced_model", "disable_non_public_models",
     "throttle_delay_ms", "max_sessions", "stream_default_mode", "cache_default_mode",
-    "auto_resolve",
+    "auto_resolve", "disabled_guardrails",
 )  # fmt: skip
 # What the relay gets in another form than it is stored in.
 _RULES = (

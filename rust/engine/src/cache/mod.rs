@@ -14,6 +14,7 @@ pub use flight::fly;
 pub use give::{look, Looked};
 
 use crate::admission::Admission;
+use crate::guardrails;
 use crate::inbound::CacheSheet;
 use crate::live::Live;
 use crate::shared::Shared;
@@ -133,6 +134,9 @@ pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatReq
     }
     let mut headers: Vec<&[u8]> = wish.shape.iter().map(Vec::as_slice).collect();
     headers.extend([admission.pin.as_deref().unwrap_or_default().as_bytes()]);
+    // What guardrails made of an answer is another answer.
+    let answer_guardrails = format!("{:?}", guardrails::of_answer(live, admission));
+    headers.push(answer_guardrails.as_bytes());
     headers.extend(admission.anthropic_beta.as_ref().map(http::HeaderValue::as_bytes));
     let scope = Scope {
         principal: &admission.principal.to_header(),

@@ -1,6 +1,6 @@
 //! Management of the gateway: keys, providers, models, settings, usage.
 
-use crate::routes::doors::{admin, management, NO_BODY, RECORD};
+use crate::routes::doors::{admin, management, session, NO_BODY, PROMPT, RECORD};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[
@@ -53,6 +53,8 @@ pub(super) static ROUTES: &[Route] = &[
     management("GET", "/api/settings", NO_BODY, "Settings and their values."),
     admin("PUT", "/api/settings", RECORD, "Replace settings."),
     admin("PATCH", "/api/settings", RECORD, "Change settings."),
+    session("GET", "/api/guardrails", NO_BODY, "The guardrails and what they do."),
+    session("POST", "/api/guardrails/test", PROMPT, "What the guardrails make of an input, without sending it."),
     management("GET", "/api/usage/history", NO_BODY, "Usage over time."),
     management("GET", "/api/usage/logs", NO_BODY, "Settled requests, newest first."),
     management("GET", "/api/usage/request-logs", NO_BODY, "Settled requests in full, newest first."),

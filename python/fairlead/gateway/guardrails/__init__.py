@@ -1,0 +1,1 @@
+"""Guardrails as management sees them: what there is, and a dry run."""

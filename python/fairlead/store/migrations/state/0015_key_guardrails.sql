@@ -1,0 +1,3 @@
+-- Guardrails that a key opts out of.
+
+ALTER TABLE keys ADD COLUMN disabled_guardrails VARCHAR[] DEFAULT [];

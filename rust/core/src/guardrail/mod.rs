@@ -1,0 +1,181 @@
+//! Guardrails: what must not go to a provider, or come back from one, and what is done about it.
+//!
+//! Three of them, run in the order of their priority: personal data, attempts to take over the model, credentials. Each
+//! is a list of patterns on an engine whose time is linear in the text, with a check behind every pattern that numbers
+//! alone would meet by chance. A guardrail warns (the finding is counted and told in a header), redacts (the finding is
+//! replaced by its kind in brackets) or blocks (the request is refused, or the answer is withheld).
+//!
+//! [`text`] judges one text; [`body`] judges the texts of a JSON body and splices what changes; [`stream`] judges the
+//! texts of a stream, whose findings may lie across events.
+
+mod body;
+mod credential;
+mod injection;
+mod patterns;
+mod personal;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use body::{judge_body, Judged};
+pub use stream::{speaks, StreamGuard};
+pub use text::{judge_text, Text};
+
+use serde::Deserialize;
+use smallvec::SmallVec;
+
+/// One guardrail. Their order is that of their priorities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Guardrail {
+    PiiMasker,
+    PromptInjection,
+    CredentialMasker,
+}
+
+impl Guardrail {
+    pub const ALL: [Self; 3] = [Self::PiiMasker, Self::PromptInjection, Self::CredentialMasker];
+
+    /// As callers write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PiiMasker => "pii-masker",
+            Self::PromptInjection => "prompt-injection",
+            Self::CredentialMasker => "credential-masker",
+        }
+    }
+
+    /// Lower comes first.
+    pub fn priority(self) -> u32 {
+        match self {
+            Self::PiiMasker => 10,
+            Self::PromptInjection => 20,
+            Self::CredentialMasker => 95,
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|guardrail| guardrail.name() == name)
+    }
+}
+
+/// What is done about a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    #[default]
+    Off,
+    Warn,
+    Redact,
+    Block,
+}
+
+/// Which guardrails a call opted out of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Disabled([bool; 3]);
+
+impl Disabled {
+    /// Of names separated by commas. Names that are no guardrail's disable nothing: other gateways have others.
+    pub fn parse(text: &str) -> Self {
+        Self::of(text.split(',').map(str::trim))
+    }
+
+    pub fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+        let mut disabled = Self::default();
+        for guardrail in names.into_iter().filter_map(Guardrail::from_name) {
+            disabled.add(guardrail);
+        }
+        disabled
+    }
+
+    pub fn add(&mut self, guardrail: Guardrail) {
+        self.0[guardrail as usize] = true;
+    }
+
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine |= theirs;
+        }
+        self
+    }
+
+    pub fn contains(self, guardrail: Guardrail) -> bool {
+        self.0[guardrail as usize]
+    }
+}
+
+/// What each guardrail does, on one way: requests or answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Actions {
+    pub pii_masker: Action,
+    pub prompt_injection: Action,
+    pub credential_masker: Action,
+}
+
+impl Actions {
+    /// Of JSON with an action for each guardrail; one that is absent is off.
+    pub fn parse(json: &[u8]) -> Option<Self> {
+        serde_json::from_slice(json).ok()
+    }
+
+    /// Nothing is done: no text needs to be looked at.
+    pub fn is_off(self) -> bool {
+        self == Self::default()
+    }
+
+    pub fn of(self, guardrail: Guardrail) -> Action {
+        match guardrail {
+            Guardrail::PiiMasker => self.pii_masker,
+            Guardrail::PromptInjection => self.prompt_injection,
+            Guardrail::CredentialMasker => self.credential_masker,
+        }
+    }
+
+    #[must_use]
+    pub fn without(mut self, disabled: Disabled) -> Self {
+        for guardrail in Guardrail::ALL.into_iter().filter(|&guardrail| disabled.contains(guardrail)) {
+            match guardrail {
+                Guardrail::PiiMasker => self.pii_masker = Action::Off,
+                Guardrail::PromptInjection => self.prompt_injection = Action::Off,
+                Guardrail::CredentialMasker => self.credential_masker = Action::Off,
+            }
+        }
+        self
+    }
+}
+
+/// The guardrails of the gateway: what is done with requests, and with answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Guardrails {
+    pub request: Actions,
+    pub answer: Actions,
+}
+
+/// Something that a guardrail found. What it found is nowhere kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finding {
+    pub guardrail: Guardrail,
+    /// What it is, such as `email`.
+    pub kind: &'static str,
+    pub action: Action,
+}
+
+/// Findings, each kind once.
+pub type Findings = SmallVec<[Finding; 2]>;
+
+/// Adds what is not there yet.
+pub fn merge(findings: &mut Findings, more: impl IntoIterator<Item = Finding>) {
+    for finding in more {
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
+}
+
+/// The first finding that blocks.
+pub fn blocking(findings: &[Finding]) -> Option<Finding> {
+    findings.iter().copied().find(|finding| finding.action == Action::Block)
+}

@@ -1,0 +1,76 @@
+//! Personal data: mail addresses, payment cards, bank accounts, telephone and social security numbers. Numbers are believed
+//! only with their check digits or the separators that people write them with.
+
+use super::patterns::{always, Pattern};
+use std::sync::LazyLock;
+
+pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
+    [
+        Pattern::new(
+            "email",
+            Some(b'@'),
+            r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24}\b",
+            always,
+        ),
+        Pattern::new("card", None, r"\b[2-6][0-9](?:[ -]?[0-9]){11,17}\b", is_card),
+        Pattern::new("iban", None, r"\b[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b", is_iban),
+        Pattern::new("ssn", Some(b'-'), r"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b", is_ssn),
+        Pattern::new(
+            "phone",
+            None,
+            r"(?:\+[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?[0-9]{1,4}(?:[ .-]?[0-9]{2,4}){2,4}|\([2-9][0-9]{2}\) ?[0-9]{3}-[0-9]{4}|\b[2-9][0-9]{2}-[0-9]{3}-[0-9]{4})\b",
+            is_phone,
+        ),
+    ]
+});
+
+fn digits(text: &str) -> impl DoubleEndedIterator<Item = u32> + '_ {
+    text.chars().filter_map(|c| c.to_digit(10))
+}
+
+/// A number range of a card network, as long as its numbers are, with Luhn's check (ISO/IEC 7812-1).
+fn is_card(text: &str) -> bool {
+    let count = digits(text).count();
+    let range = digits(text).take(2).fold(0, |range, digit| range * 10 + digit);
+    let is_length = match range {
+        40..=49 => matches!(count, 13 | 16 | 19),
+        34 | 37 => count == 15,
+        30 | 36 | 38 | 39 => count == 14,
+        22..=27 | 51..=55 => count == 16,
+        50 | 56..=69 => (16..=19).contains(&count),
+        _ => false,
+    };
+    let sum: u32 = digits(text)
+        .rev()
+        .enumerate()
+        .map(|(at, digit)| match digit * (1 + at as u32 % 2) {
+            twice @ 10.. => twice - 9,
+            once => once,
+        })
+        .sum();
+    is_length && sum % 10 == 0
+}
+
+/// ISO 13616: the number with its first four characters last, letters as two digits, is 1 modulo 97.
+fn is_iban(text: &str) -> bool {
+    let plain: Vec<u8> = text.bytes().filter(|byte| *byte != b' ').collect();
+    if !(15..=34).contains(&plain.len()) {
+        return false;
+    }
+    let rest = plain[4..].iter().chain(&plain[..4]).try_fold(0_u32, |rest, byte| {
+        let value = char::from(*byte).to_digit(36)?;
+        Some((rest * if value > 9 { 100 } else { 10 } + value) % 97)
+    });
+    rest == Some(1)
+}
+
+/// Areas 000, 666 and from 900 are never given out, nor are group 00 and serial 0000.
+fn is_ssn(text: &str) -> bool {
+    let (area, group, serial) = (&text[..3], &text[4..6], &text[7..]);
+    !matches!(area, "000" | "666") && !area.starts_with('9') && group != "00" && serial != "0000"
+}
+
+/// E.164: at most 15 digits; shorter than 8 they are many other things.
+fn is_phone(text: &str) -> bool {
+    (8..=15).contains(&digits(text).count())
+}
