@@ -203,7 +203,8 @@ def _ingest(data_dir: Path, records: int, each: int) -> Speed:
     from_ms = now_ms() - 60_000
     lines = [_line(at, from_ms + at * 60_000 // records).encode() for at in range(records)]
     for number, first in enumerate(range(0, records, each)):
-        path = spool / f"bench{each}-{number:08}.ndjson"
+        # A name that was taken in before would only be deleted.
+        path = spool / f"bench{from_ms}x{each}-{number:08}.ndjson"
         path.write_bytes(b"".join(lines[first : first + each]))
 
     async def work() -> Speed:
