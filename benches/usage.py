@@ -3,10 +3,11 @@
     python benches/usage.py [--rows 10000000] [--days 30] [--rounds 5] [--keep DIR] [--save NAME]
 
 Makes a data directory whose `usage.duckdb` has that many settled requests over the last days (DuckDB
-writes them, and the gateway's own code rolls them up), starts `fairlead serve` on it, asks every
-endpoint over HTTP and reports the least and the median of the rounds; then writes spool segments and
-times the gateway's own ingestion of them into the same file. On a machine that does other things at
-once, the least is the figure to go by.
+writes them, and the gateway's own code rolls them up), starts the control plane's application on it,
+asks every endpoint as the relay does and reports the least and the median of the rounds, and the CPU
+time of each request; then writes spool segments and times the gateway's own ingestion
+of them into the same file. On a machine that does other things at once, CPU time is what to go by: an
+answer takes about so long when nobody else is there.
 """
 
 from __future__ import annotations
@@ -16,20 +17,19 @@ import asyncio
 import json
 import os
 import platform
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from fairlead.control.app import build
 from fairlead.moment import now_ms
+from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.prepare import MIGRATIONS, prepare, usage_path
@@ -40,6 +40,7 @@ SLICE = 250_000
 WANTED_MS = 300.0
 WANTED_ROWS_PER_S = 20_000
 DAY_MS = 86_400_000
+SETTLE_S = 10
 
 # 60 keys, of which few do most, each with a connection and a model that it mostly calls; 12
 # connections of 6 providers with 24 models; 5 % fail; a third are streams; lognormal latencies; a
@@ -139,84 +140,86 @@ def fill(data_dir: Path, rows: int, days: int) -> float:
     return time.monotonic() - began
 
 
-@contextmanager
-def serving(data_dir: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """`fairlead serve` on the data directory: its URL and the header that lets us in."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = (data_dir.parent / "serve.log").open("wb")
-    command = [sys.executable, "-m", "fairlead", "serve", "--port", str(port)]
-    process = subprocess.Popen(
-        [*command, "--data-dir", str(data_dir)], stdout=log, stderr=log, stdin=subprocess.DEVNULL
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                if httpx.get(f"{url}/metrics", timeout=5).status_code == 200:
-                    break
-            except httpx.HTTPError:
-                pass
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"fairlead serve did not start: see {log.name}")
-            time.sleep(0.1)
-        yield url, {"x-gateway-cli-token": (data_dir / "cli-token").read_text().strip()}
-    finally:
-        process.terminate()
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
+@dataclass
+class Took:
+    """Milliseconds of each round of an endpoint, and CPU milliseconds of a round."""
+
+    rounds: list[float]
+    cpu_ms: float
 
 
-def ask(data_dir: Path, rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of each round by endpoint, the first call of each left out."""
+def ask(data_dir: Path, rounds: int) -> dict[str, Took]:
+    """What each endpoint took; the first call of each is left out."""
     month = now_ms() - 30 * DAY_MS
     names = {"month": month, "odd": month + 12_345_678, "even": now_ms() - 7_654_321}
-    took: dict[str, list[float]] = {}
-    with serving(data_dir) as (url, headers), httpx.Client(base_url=url, timeout=60) as client:
-        for endpoint in ENDPOINTS:
-            path = endpoint.format(**names)
-            client.get(path, headers=headers)
-            for _ in range(rounds):
-                began = time.perf_counter()
-                answer = client.get(path, headers=headers)
-                took.setdefault(endpoint, []).append((time.perf_counter() - began) * 1000)
-                if answer.status_code != 200:
-                    raise SystemExit(f"{path}: {answer.status_code} {answer.text[:200]}")
+    token = "t" * 32
+    app = build(
+        ControlConfig(data_dir=data_dir, link_token=token, control_socket=data_dir / "none.sock")
+    )
+    headers = {
+        "x-fairlead-link": token,
+        "x-fairlead-principal": '{"kind": "local", "id": null, "scopes": []}',
+    }
+    took: dict[str, Took] = {}
+
+    async def work() -> None:
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://control") as client,
+        ):
+            # Merging and retention, which run at the start, are no part of it.
+            await asyncio.sleep(SETTLE_S)
+            for endpoint in ENDPOINTS:
+                path = endpoint.format(**names)
+                await client.get(path, headers=headers)
+                times = []
+                cpu_s = time.process_time()
+                for _ in range(rounds):
+                    began = time.perf_counter()
+                    answer = await client.get(path, headers=headers)
+                    times.append((time.perf_counter() - began) * 1000)
+                    if answer.status_code != 200:
+                        raise SystemExit(f"{path}: {answer.status_code} {answer.text[:200]}")
+                took[endpoint] = Took(times, (time.process_time() - cpu_s) * 1000 / rounds)
+
+    asyncio.run(work())
     return took
 
 
-def ingest(data_dir: Path, records: int) -> tuple[float, float]:
-    """Records a second from sealed segments into the file; and for the same rows again with many
-    small segments, as a quiet gateway seals them.
+Speed = tuple[float, float]
+
+
+def ingest(data_dir: Path, records: int) -> tuple[Speed, Speed]:
+    """Records a second, and a second of CPU, from sealed segments into the file; and with many small
+    segments, as a quiet gateway seals them.
     """
     return _ingest(data_dir, records, 15_000), _ingest(data_dir, records // 10, 50)
 
 
-def _ingest(data_dir: Path, records: int, each: int) -> float:
+def _ingest(data_dir: Path, records: int, each: int) -> Speed:
     spool = data_dir / "spool"
     spool.mkdir(exist_ok=True)
     from_ms = now_ms() - 60_000
     lines = [_line(at, from_ms + at * 60_000 // records).encode() for at in range(records)]
     for number, first in enumerate(range(0, records, each)):
-        path = spool / f"bench{each}-{number:08}.ndjson"
+        # A name that was taken in before would only be deleted.
+        path = spool / f"bench{from_ms}x{each}-{number:08}.ndjson"
         path.write_bytes(b"".join(lines[first : first + each]))
 
-    async def work() -> float:
+    async def work() -> Speed:
         usage = Database.open(usage_path(data_dir), MIGRATIONS / "usage")
         try:
-            began = time.monotonic()
+            began, cpu_s = time.monotonic(), time.process_time()
             taken_in = Ingest(usage, spool)
             while await taken_in.ingest():
                 pass
-            return time.monotonic() - began
+            took_s, took_cpu_s = time.monotonic() - began, time.process_time() - cpu_s
+            return records / took_s, records / took_cpu_s
         finally:
             await usage.close()
 
-    return records / asyncio.run(work())
+    return asyncio.run(work())
 
 
 def _line(at: int, ts_ms: int) -> str:
@@ -241,8 +244,8 @@ def _line(at: int, ts_ms: int) -> str:
 def report(
     options: argparse.Namespace,
     fill_s: float,
-    took: dict[str, list[float]],
-    speeds: tuple[float, float],
+    took: dict[str, Took],
+    speeds: tuple[Speed, Speed],
     size: int,
 ) -> str:
     """The page of a run."""
@@ -254,26 +257,31 @@ def report(
         f"- cores: {os.cpu_count()}; system: {system}; {options.note}",
         f"- settled requests of {options.days} days: 60 keys, 12 connections, 24 models, 5 combos",
         f"- {made}",
-        f"- over HTTP through the gateway as shipped, {options.rounds} rounds after a first call",
+        f"- the control plane's application as shipped, {options.rounds} rounds after a first call",
         "",
-        f"| endpoint | least ms | median ms | under {WANTED_MS:.0f} |",
-        "| --- | --: | --: | --- |",
+        f"| endpoint | CPU ms | least ms | median ms | under {WANTED_MS:.0f} |",
+        "| --- | --: | --: | --: | --- |",
     ]
-    for endpoint, rounds in took.items():
-        met = "met" if min(rounds) < WANTED_MS else "**missed**"
-        median = statistics.median(rounds)
-        lines.append(f"| `{endpoint}` | {min(rounds):.0f} | {median:.0f} | {met} |")
+    for endpoint, one in took.items():
+        least, median = min(one.rounds), statistics.median(one.rounds)
+        met = _met(least < WANTED_MS, one.cpu_ms < WANTED_MS)
+        lines.append(f"| `{endpoint}` | {one.cpu_ms:.0f} | {least:.0f} | {median:.0f} | {met} |")
     lines += [
         "",
-        f"| ingestion | records/s | at least {WANTED_ROWS_PER_S:,} |",
-        "| --- | --: | --- |",
+        f"| ingestion | records/s of CPU | records/s | at least {WANTED_ROWS_PER_S:,} |",
+        "| --- | --: | --: | --- |",
     ]
     for name, speed in zip(
         ("segments of 15,000 records", "segments of 50 records"), speeds, strict=True
     ):
-        met = "met" if speed >= WANTED_ROWS_PER_S else "**missed**"
-        lines.append(f"| {name} | {speed:,.0f} | {met} |")
+        wall, cpu = speed
+        met = _met(wall >= WANTED_ROWS_PER_S, cpu >= WANTED_ROWS_PER_S)
+        lines.append(f"| {name} | {cpu:,.0f} | {wall:,.0f} | {met} |")
     return "\n".join(lines) + "\n"
+
+
+def _met(by_clock: bool, by_cpu: bool) -> str:
+    return "met" if by_clock else "by CPU time only" if by_cpu else "**missed**"
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ SEALED = ".ndjson"
 OPEN = ".open"
 
 # One round's work: the transaction stays short and memory bounded however long control was away.
-ROUND_SEGMENTS = 64
+ROUND_SEGMENTS = 512
 ROUND_BYTES = 32 * 1024 * 1024
 
 log = structlog.get_logger("fairlead.usage")

@@ -9,6 +9,7 @@ import pytest
 
 from fairlead.errors import Refusal
 from fairlead.settings import PLACEHOLDERS, ControlConfig, ServeFields, ServeSettings, variable_of
+from fairlead.tracing import Batching
 
 KEY = base64.b64encode(b"k" * 32).decode()
 
@@ -136,6 +137,7 @@ def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
         "drain_ms": 30_000,
         "body_idle_ms": 30_000,
         "version": "0.1.0",
+        "tracing": None,
     }
     control = ControlConfig.model_validate(
         settings.control_config(link_token="t" * 32, control_socket=socket)
@@ -146,6 +148,24 @@ def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
     assert control.initial_password is not None
     assert control.initial_password.get_secret_value() == "words"
     assert control.control_socket == socket
+    assert control.tracing is None
+
+
+def test_both_planes_are_told_of_traces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "7")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "soon")
+    settings = ServeSettings.load(data_dir=tmp_path)
+    relay = settings.relay_config(
+        link_token="t" * 32, control_socket=Path("/s"), secret_key=b"k" * 32, version="0"
+    )
+    assert relay["tracing"] == {"ratio": 0.5, "parent_based": False}
+    control = ControlConfig.model_validate(
+        settings.control_config(link_token="t" * 32, control_socket=Path("/s"))
+    )
+    assert control.tracing == Batching(queue_max=7, batch_max=512, every_ms=5000)
 
 
 def test_a_password_that_nobody_could_sign_in_with_is_refused() -> None:

@@ -152,9 +152,11 @@ WITH told AS (
         round(r.ttft_ms * 1000)::BIGINT AS first_us,
         outcome = 'completed' AS is_ok,
         provider IS NULL AND outcome IN ('refused', 'shed') AS is_stray,
-        outcome = 'completed' AND provider IS NOT NULL AND tokens_input > 0 AND cache IS DISTINCT FROM 'hit' AS is_call,
+        -- A hit is told as one, or by how it came about.
+        coalesce(cache IN ('hit', 'exact', 'vector', 'joined'), FALSE) AS is_hit,
+        outcome = 'completed' AND provider IS NOT NULL AND tokens_input > 0 AND NOT is_hit AS is_call,
         outcome = 'completed' AND stream AND ttft_ms IS NOT NULL AND tokens_output > 0 AND latency_ms > ttft_ms
-            AND cache IS DISTINCT FROM 'hit' AS is_paced
+            AND NOT is_hit AS is_paced
     FROM query_table(source) r
 )
 SELECT
@@ -168,7 +170,7 @@ SELECT
     attempts::BIGINT AS attempts,
     tokens_input, tokens_output, tokens_cached, tokens_reasoning, tokens_cache_write, cost_usd_micros,
     coalesce(cost_saved_usd_micros, 0) AS cost_saved_usd_micros,
-    (cache IS NOT DISTINCT FROM 'hit')::BIGINT AS cache_hits,
+    is_hit::BIGINT AS cache_hits,
     (cache IS NOT DISTINCT FROM 'miss')::BIGINT AS cache_misses,
     whole_us AS latency_us,
     CASE WHEN is_ok THEN whole_us ELSE 0 END AS ok_latency_us,
