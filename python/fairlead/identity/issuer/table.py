@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Sequence
+from sys import intern
 from typing import Final
 
 import orjson
@@ -99,7 +100,11 @@ def live_tokens(con: Connection, now_s: int, most: int) -> list[Token]:
         "ORDER BY t.expires_at_s DESC LIMIT ?",
         [now_s, most],
     ).fetchall()
-    return [Token(bytes.fromhex(row[0]), *row[1:]) for row in rows]
+    # Many tokens share few texts.
+    return [
+        Token(bytes.fromhex(digest), intern(key), intern(client_id), intern(scope), begin_s, end_s)
+        for digest, key, client_id, scope, begin_s, end_s in rows
+    ]
 
 
 def _row(client: Client) -> list[object]:

@@ -1,6 +1,6 @@
 """Access tokens in memory: what each bearer is, looked up by the hash of the token's text.
 
-Introspection reads nothing else. A token costs about 400 bytes, so the table is bounded, and a client
+Introspection reads nothing else. A token costs some 600 bytes, so the table is bounded, and a client
 may have a share of it only.
 """
 
@@ -11,8 +11,8 @@ import secrets
 from typing import Final, NamedTuple
 
 PREFIX: Final = "fla_"
-TOKENS_MAX: Final = 400_000
-TOKENS_OF_CLIENT_MAX: Final = 50_000
+TOKENS_MAX: Final = 200_000
+TOKENS_OF_CLIENT_MAX: Final = 20_000
 # Tokens are forgotten in lots of those that end in the same half minute.
 LOT_S: Final = 30
 
