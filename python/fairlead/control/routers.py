@@ -15,6 +15,7 @@ from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.nodes.router import router as nodes
 from fairlead.gateway.providers.router import router as providers
+from fairlead.gateway.settings.document_router import router as settings_document
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
@@ -37,6 +38,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     combos,
     aliases,
     settings,
+    settings_document,
     backups,
     usage,
     token_limits,
