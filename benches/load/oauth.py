@@ -208,14 +208,10 @@ def main() -> int:
             "SERVICE_PUBLIC_BASE_URL": origin,
         }
         log = folder / "log"
-        process = start(
-            [*command, "--data-dir", str(folder / "data")], log=log, env=environment
-        )
+        process = start([*command, "--data-dir", str(folder / "data")], log=log, env=environment)
         try:
             wait_for_line(process, log, "fairlead ready", 60)
-            asyncio.run(
-                run(port, origin, options.seconds, options.connections, options.rounds)
-            )
+            asyncio.run(run(port, origin, options.seconds, options.connections, options.rounds))
         finally:
             process.terminate()
             process.wait(30)

@@ -25,6 +25,7 @@ from fairlead.gateway.providers.many import router as many_providers
 from fairlead.gateway.providers.router import router as providers
 from fairlead.gateway.resilience.router import router as resilience
 from fairlead.gateway.resilience.watch import TASKS as RESILIENCE_TASKS
+from fairlead.gateway.settings.document_router import router as settings_document
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
@@ -52,6 +53,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     combos,
     aliases,
     settings,
+    settings_document,
     backups,
     resilience,
     cache,

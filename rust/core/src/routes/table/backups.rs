@@ -10,4 +10,6 @@ pub(super) static ROUTES: &[Route] = &[
     session("GET", "/api/db-backups/export", NO_BODY, "The state as a database file."),
     session("POST", "/api/db-backups/import", FILE, "Replace the state by a database file."),
     session("GET", "/api/db-backups/exportAll", NO_BODY, "State and usage as a compressed archive."),
+    session("GET", "/api/settings/export-json", NO_BODY, "The settings as a document."),
+    session("POST", "/api/settings/import-json", RECORD, "Replace the settings by such a document."),
 ];
