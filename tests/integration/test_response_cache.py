@@ -506,9 +506,7 @@ def test_questions_that_mean_the_same_are_answered_alike_and_near_ones_are_not(
     eventually(lambda: state()["state"] == "ready", "the vectors are loaded again", within_s=30)
     again = call(lane, say="Please tell me what the capital of Australia is.")
     assert is_hit(again), "the index is made again from what is on the disk"
-    told = entries(gateway, lane)["entries"]
-    for one in told:
-        gateway.admin.delete("/api/cache/entries", params={"signature": one["signature"]})
+    assert expect(gateway.admin.delete("/api/cache/entries"), 200)["removed"] > 1
     assert state()["vectors"] == 0
     assert not is_hit(call(lane, say=same)), "what is gone is not found by meaning either"
     gateway.assert_keeps_secrets()
