@@ -133,7 +133,7 @@ fn surface_of(path: &str) -> Surface {
     match routes::surface_at(path) {
         Some(surface @ (Surface::Scraping | Surface::Anthropic)) => surface,
         _ if path == "/v1/messages" || path.starts_with("/v1/messages/") => Surface::Anthropic,
-        _ if path.starts_with("/v1/") => Surface::OpenAi,
+        _ if path.starts_with("/v1/") || path.starts_with("/api/v1/") => Surface::OpenAi,
         _ => Surface::Management,
     }
 }
@@ -226,7 +226,7 @@ fn gate(
     };
     let forward = (route.answer == Answer::Control).then(|| {
         let is_form = route.takes_form && inbound::is_form(sheet.content_type);
-        Forward { is_form, ..forward(inbound) }
+        Forward { is_form, ..forward(&Inbound { path: route.own_path(inbound.path), ..*inbound }) }
     });
     Ok(Some(Pending {
         exchange: Arc::clone(exchange),
