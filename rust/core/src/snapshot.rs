@@ -92,7 +92,10 @@ pub enum CatalogScope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
+    /// Chat completions.
     Openai,
+    #[serde(rename = "openai-responses")]
+    OpenaiResponses,
     Anthropic,
     Gemini,
 }

@@ -12,9 +12,12 @@
 
 pub mod anthropic;
 pub mod count;
+pub(crate) mod gemini;
 mod model;
 pub mod openai;
+pub(crate) mod responses;
 pub mod shapes;
+mod signature;
 pub mod sse;
 pub mod stream;
 mod text;

@@ -4,6 +4,7 @@
 use crate::answer;
 use crate::clock;
 use crate::exchange::{Exchange, Wake};
+use crate::gemini_models;
 use crate::inbound::{self, Inbound, Sheet};
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
@@ -40,6 +41,8 @@ pub struct Admission {
     /// `X-Route-Model`: the model that takes the place of the body's.
     pub route_model: Option<String>,
     pub idempotency_key: Option<String>,
+    /// A Gemini caller did not ask for events: its stream is one JSON list.
+    pub reads_list: bool,
     /// `anthropic-beta` as sent.
     pub anthropic_beta: Option<HeaderValue>,
     pub started: Instant,
@@ -133,6 +136,8 @@ fn surface_of(path: &str) -> Surface {
     match routes::surface_at(path) {
         Some(surface @ (Surface::Scraping | Surface::Anthropic)) => surface,
         _ if path == "/v1/messages" || path.starts_with("/v1/messages/") => Surface::Anthropic,
+        Some(Surface::Gemini) => Surface::Gemini,
+        _ if path.starts_with("/v1beta/") => Surface::Gemini,
         _ if path.starts_with("/v1/") || path.starts_with("/api/v1/") => Surface::OpenAi,
         _ => Surface::Management,
     }
@@ -203,6 +208,7 @@ fn gate(
         route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
         idempotency_key: sheet.idempotency_key.map(str::to_owned),
         anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
+        reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
         started: Instant::now(),
         ts_ms,
     };
@@ -213,6 +219,10 @@ fn gate(
         }
         Answer::Model => {
             answer::model(shared, exchange, &admission);
+            return Ok(None);
+        }
+        Answer::GeminiModels | Answer::GeminiModel => {
+            gemini_models::answer(shared, exchange, &admission);
             return Ok(None);
         }
         _ => {}
@@ -371,7 +381,7 @@ impl Drop for Pending {
 
 /// Records an inference request that ended before any work began.
 fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, outcome: Outcome, fault: &Error) {
-    if matches!(admission.route.answer, Answer::Chat | Answer::CountTokens) {
+    if admission.route.answer.is_settled() {
         let mut settlement = Settlement::open(shared, exchange, admission, 0);
         settlement.status = fault.kind.status();
         settlement.settle(outcome, Some(fault));

@@ -15,6 +15,7 @@ use crate::limits;
 use crate::live::Live;
 use crate::load::Busy;
 use crate::plain;
+use crate::responses;
 use crate::route;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
@@ -22,14 +23,13 @@ use crate::stages::{self, Staged};
 use crate::stream::Relay;
 use crate::target::Target;
 use crate::twins::{self, Leader, Name, Recording, Role};
-use crate::wording::{caller_of, Wording};
+use crate::wording::{self, caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Origin};
 use fairlead_core::policy;
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes;
-use fairlead_dialect::translate;
 use http::{HeaderValue, StatusCode};
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -97,7 +97,7 @@ async fn repeat(
     recording: Arc<Recording>,
     body: &[u8],
 ) {
-    if let Ok(parsed) = translate::read(caller_of(settlement.admission.route), body) {
+    if let Ok(parsed) = wording::read(&settlement.admission, body) {
         settlement.model = Some(parsed.model);
         settlement.stream = parsed.stream;
     }
@@ -121,13 +121,23 @@ async fn repeat(
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
     let live = shared.live.load_full();
     let caller = caller_of(settlement.admission.route);
-    let parsed = match translate::read(caller, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
+    let parsed = match wording::read(&settlement.admission, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     settlement.model = Some(parsed.model.clone());
     settlement.stream = parsed.stream;
-    let mut choice = match route::choose(shared, &live, &settlement.admission, &parsed.model, body) {
+    let recalled = tokio::select! {
+        biased;
+        () = exchange.gone() => return, // the settlement's drop says who left
+        recalled = responses::recall(shared, &settlement.admission, body, &parsed) => recalled,
+    };
+    let asked = body;
+    let (body, parsed) = match recalled.and_then(|whole| reread(&settlement, whole, body, parsed)) {
+        Ok(both) => both,
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
+    let mut choice = match route::choose(shared, &live, &settlement.admission, &parsed.model, &body) {
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
@@ -136,9 +146,10 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     if let Err(fault) = admitted {
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
-    drop(live);
     settlement.strategy = choice.strategy();
-    let wording = match Wording::prepare(caller, body, &parsed, &mut choice) {
+    let wording = Wording::prepare(caller, &body, &parsed, &mut choice, &live.snapshot);
+    drop(live);
+    let wording = match wording {
         Ok(wording) => wording,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
@@ -159,9 +170,21 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     tokio::select! {
         biased;
         () = exchange.gone() => {} // the settlement's drop says who left
-        () = work(shared, exchange, settlement, &choice, wording, body, &parsed) => {}
+        () = work(shared, exchange, settlement, &choice, wording.of(asked), asked, &parsed) => {}
     }
     drop(stream_slot);
+}
+
+/// The request with what it goes on from in place of its own body, if there is any.
+fn reread(
+    settlement: &Settlement,
+    whole: Option<Bytes>,
+    body: &Bytes,
+    parsed: ChatRequest,
+) -> Result<(Bytes, ChatRequest), Error> {
+    let Some(whole) = whole else { return Ok((body.clone(), parsed)) };
+    let read = wording::read(&settlement.admission, &whole)?;
+    Ok((whole, read.going_on_from(parsed)))
 }
 
 /// The key's forced model goes before the header's, and that before the body's; whichever it is, the key must be allowed
@@ -240,6 +263,10 @@ async fn work(
                 Ok(mut finished) => {
                     observe(target, finished.error.as_ref(), &settlement);
                     failover::remember(shared, choice, at, &settlement, finished.error.is_none());
+                    if finished.error.is_none() {
+                        let response = finished.response.take();
+                        responses::keep(shared, &settlement.admission, body, parsed, response.as_ref()).await;
+                    }
                     settlement.settle(finished.outcome, finished.error.as_ref());
                     exchange.end(std::mem::take(&mut finished.last));
                     return finished.keep_connection(shared).await;
@@ -251,7 +278,10 @@ async fn work(
                 Ok(answer) => {
                     observe(target, None, &settlement);
                     failover::remember(shared, choice, at, &settlement, true);
-                    let (head, body) = plain::answer(shared, &mut settlement, target, answer, failures.len());
+                    let told = Some(&answer.body);
+                    let is_kept = responses::keep(shared, &settlement.admission, body, parsed, told).await;
+                    let (mut head, body) = plain::answer(shared, &mut settlement, target, answer, failures.len());
+                    responses::tell(is_kept, &mut head.headers);
                     settlement.settle(Outcome::Completed, None);
                     return exchange.answer(head, body);
                 }
@@ -280,9 +310,10 @@ async fn attempt_plain(
 ) -> Result<plain::Answer, Failed> {
     let betas = settlement.admission.anthropic_beta.clone();
     let body = wording.body(target, upstream_model);
+    let uri = target.uri(upstream_model, false);
     let Answered { response, lease } = tokio::select! {
         biased;
-        answered = attempt::send(&shared.pool, target, &target.chat_uri, betas.as_ref(), body, false) => answered?,
+        answered = attempt::send(&shared.pool, target, &uri, betas.as_ref(), body, false) => answered?,
         () = shared.drain.expired() => return Err(drained().into()),
     };
     tokio::select! {
@@ -366,7 +397,7 @@ pub(crate) fn fail(
     let text = last.rejection.as_ref().map_or_else(|| shapes::ErrorText::from(&error), |rejection| rejection.text());
     if exchange.is_headed() {
         // Only comments went out so far; the failure is told in the stream.
-        let bytes = fairlead_dialect::stream::terminal_error(caller_of(settlement.admission.route), &text);
+        let bytes = wording::terminal_error(&settlement.admission, &text);
         settlement.bytes_response += bytes.len() as u64;
         settlement.settle(outcome, Some(&error));
         return exchange.end([bytes]);

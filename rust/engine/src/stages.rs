@@ -13,6 +13,7 @@ use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
+use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::Strategy;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::{self, ChatRequest};
@@ -158,7 +159,7 @@ async fn panel(
         let _written = write!(request, "\n<answer number=\"{}\">\n{}\n</answer>\n", number + 1, one.text);
     }
     let judge = judge(shared, settlement, choice, &members)?;
-    next(&fields, vec![user(&request)], judge)
+    next(&shared.live.load().snapshot, &fields, vec![user(&request)], judge)
 }
 
 /// The judge that the operator named, or else the first of the list; the others after it.
@@ -228,18 +229,23 @@ async fn chain(
             user(prompt(step + 1).unwrap_or("Improve the answer above and write it out whole.")),
         ];
     }
-    next(&fields, extra, choice.narrowed(&of(steps - 1)))
+    next(&shared.live.load().snapshot, &fields, extra, choice.narrowed(&of(steps - 1)))
 }
 
 /// The caller's request with more messages, for the targets that are left.
-fn next(fields: &Map<String, Value>, extra: Vec<Value>, mut choice: Choice) -> Result<Staged, Error> {
+fn next(
+    snapshot: &Snapshot,
+    fields: &Map<String, Value>,
+    extra: Vec<Value>,
+    mut choice: Choice,
+) -> Result<Staged, Error> {
     let mut fields = fields.clone();
     if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
         messages.extend(extra);
     }
     let body = Bytes::from(Value::Object(fields).to_string());
     let parsed = request::read(&body)?;
-    let wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice)?;
+    let wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice, snapshot)?;
     Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
 }
 
@@ -264,10 +270,11 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
     let began = Instant::now();
     let _busy = Busy::count(&target.hot);
     let parsed = request::read(body)?;
-    let wording = Wording::prepare(Form::Chat, body, &parsed, &mut alone)?;
+    let wording = Wording::prepare(Form::Chat, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
     let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
-        let sent = attempt::send(&shared.pool, target, &target.chat_uri, None, pieces, false);
+        let uri = target.uri(&alone.upstream_model, false);
+        let sent = attempt::send(&shared.pool, target, &uri, None, pieces, false);
         let Answered { response, lease } = sent.await?;
         plain::take(shared, target, response, lease, &wording).await
     };

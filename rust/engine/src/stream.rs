@@ -25,7 +25,7 @@ use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::answer::UpstreamError;
-use fairlead_dialect::openai::stream::{self, heartbeat, Closing, End};
+use fairlead_dialect::openai::stream::{self, Closing, End};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::StatusCode;
@@ -64,6 +64,8 @@ pub struct Finished {
     pub error: Option<Error>,
     /// The last bytes for the caller, to be sent once the record is written.
     pub last: Pieces,
+    /// The whole response, where it is to be kept.
+    pub response: Option<Bytes>,
     tail: Option<(Incoming, Lease)>,
 }
 
@@ -116,7 +118,8 @@ impl<'a> Relay<'a> {
         let every = Duration::from_millis(self.shared.config.heartbeat_ms);
         let betas = settlement.admission.anthropic_beta.clone();
         let body = self.wording.body(target, self.upstream_model);
-        let mut asking = pin!(attempt::send(&self.shared.pool, target, &target.chat_uri, betas.as_ref(), body, true));
+        let uri = target.uri(self.upstream_model, true);
+        let mut asking = pin!(attempt::send(&self.shared.pool, target, &uri, betas.as_ref(), body, true));
         let mut tick = pin!(tokio::time::sleep(every));
         loop {
             tokio::select! {
@@ -124,7 +127,7 @@ impl<'a> Relay<'a> {
                 answered = &mut asking => return answered,
                 () = self.shared.drain.expired() => return Err(drained().into()),
                 () = &mut tick => {
-                    self.send(settlement, target, fallbacks, [heartbeat()]);
+                    self.send(settlement, target, fallbacks, [self.wording.heartbeat()]);
                     tick.as_mut().reset(tokio::time::Instant::now() + every);
                 }
             }
@@ -209,7 +212,7 @@ impl<'a> Relay<'a> {
                         break End::Broken(silent(patience, settlement.first_byte.is_some()));
                     } else if now - said >= every && scan.between_events() {
                         said = now;
-                        self.send(settlement, target, fallbacks, [heartbeat()]);
+                        self.send(settlement, target, fallbacks, [self.wording.heartbeat()]);
                     }
                     let beat = if now >= said + every { now + every } else { said + every };
                     timer.as_mut().reset((heard + patience).min(beat).into());
@@ -264,7 +267,7 @@ impl<'a> Relay<'a> {
         // The head must be out before the end; without bytes, they follow once the record is written.
         self.send(settlement, target, fallbacks, []);
         settlement.bytes_response += last.iter().map(|piece| piece.len() as u64).sum::<u64>();
-        Ok(Finished { outcome, error: closing.error, last, tail })
+        Ok(Finished { outcome, error: closing.error, last, response: closing.response, tail })
     }
 
     /// Sends bytes, with the head before the first of them.
@@ -288,7 +291,8 @@ impl<'a> Relay<'a> {
 
     fn headers(&self, settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
         let mut headers = plain::headers(self.shared, settlement, target, fallbacks);
-        headers.insert(header::CONTENT_TYPE, EVENT_STREAM);
+        let kind = if self.wording.is_events() { EVENT_STREAM } else { HeaderValue::from_static("application/json") };
+        headers.insert(header::CONTENT_TYPE, kind);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
         headers.remove(answer::RESPONSE_LATENCY);

@@ -59,10 +59,26 @@ pub enum Answer {
     Model,
     /// A chat completion, relayed to a provider.
     Chat,
+    /// The same in the words of OpenAI's responses.
+    Responses,
+    /// The same in Gemini's words, whose address says what its body does not.
+    Generate,
+    StreamGenerate,
+    /// The model list, and one model, in Gemini's words.
+    GeminiModels,
+    GeminiModel,
     /// The tokens of a messages request, counted by its provider or estimated.
     CountTokens,
     /// The control plane.
     Control,
+}
+
+impl Answer {
+    /// Whether a request for it is settled, however it ends.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Chat | Self::Responses | Self::Generate | Self::StreamGenerate | Self::CountTokens)
+    }
 }
 
 /// Which error shape the caller reads.

@@ -2,6 +2,7 @@
 
 use super::Route;
 
+mod dialects;
 mod gateway;
 mod health;
 mod identity;
@@ -10,5 +11,12 @@ mod scraping;
 mod webhooks;
 
 /// Every part, those with the hottest doors first.
-pub(super) static PARTS: &[&[Route]] =
-    &[inference::ROUTES, health::ROUTES, gateway::ROUTES, identity::ROUTES, webhooks::ROUTES, scraping::ROUTES];
+pub(super) static PARTS: &[&[Route]] = &[
+    inference::ROUTES,
+    dialects::ROUTES,
+    health::ROUTES,
+    gateway::ROUTES,
+    identity::ROUTES,
+    webhooks::ROUTES,
+    scraping::ROUTES,
+];
