@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 FOLDER = Path(__file__).parents[2] / "data" / "catalogue"
 
-Dialect = Literal["openai", "anthropic", "gemini"]
+Dialect = Literal["openai", "openai-responses", "anthropic", "gemini"]
 Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "none"]
 Tokens = Annotated[int, Field(strict=True, ge=1)]
 UsdMicros = Annotated[int, Field(strict=True, ge=0)]
