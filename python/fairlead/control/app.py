@@ -29,6 +29,7 @@ from fairlead.control.snapshot import compile_snapshot
 from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
+from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH, Responses
 from fairlead.identity.local_token import local_token_hash
 from fairlead.identity.oidc.provider import Provider
 from fairlead.identity.operator import SignedInOperator
@@ -114,6 +115,9 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         app.state.sign_in = sign_in
         link = Link(publisher, workers, Spending(services.usage, config.data_dir / "spool"))
         app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
+        kept = Responses(services.state)
+        app.add_route(KEEP_PATH, kept.keep, methods=["POST"], include_in_schema=False)
+        app.add_route(CONTEXT_PATH, kept.context, methods=["POST"], include_in_schema=False)
         background.start("publisher", publisher.run)
         for task in TASKS:
             background.start(task.name, partial(task.run, services))

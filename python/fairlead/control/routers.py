@@ -11,6 +11,7 @@ from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.nodes.router import router as nodes
 from fairlead.gateway.providers.router import router as providers
+from fairlead.gateway.responses.router import router as responses
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
@@ -40,6 +41,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     scrape_jobs,
     scrape_sites,
     health,
+    responses,
 )
 TASKS: tuple[BackgroundTask, ...] = (
     *IDENTITY_TASKS,
