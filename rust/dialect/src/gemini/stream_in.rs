@@ -19,6 +19,7 @@ pub(crate) struct Reader {
     ids: Option<Ids>,
     usage: Option<Usage>,
     calls: usize,
+    has_text: bool,
     reason: Option<Stop>,
 }
 
@@ -64,7 +65,9 @@ impl Reader {
     fn part(&mut self, raw: &RawValue, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
         let part: PartIn<'_> = serde_json::from_str(raw.get()).map_err(|_| Malformed)?;
         let is_thought = part.thought == Some(true);
-        if let Some(signature) = part.thought_signature.filter(|text| !text.is_empty() && !is_thought) {
+        // One that comes after its text, with a last empty part, has no thinking left to close; nobody checks it.
+        let is_late = self.has_text && part.function_call.is_none() && part.text.as_ref().is_none_or(Text::is_empty);
+        if let Some(signature) = part.thought_signature.filter(|text| !text.is_empty() && !is_thought && !is_late) {
             let signature = from_gemini(&signature);
             match redacted_in(&signature.decode()) {
                 Some(data) => emit(Event::Redacted(data.to_owned().into())),
@@ -83,6 +86,7 @@ impl Reader {
             }
             emit(Event::BlockEnd);
         } else if let Some(text) = part.text.filter(|text| !text.is_empty()) {
+            self.has_text = self.has_text || !is_thought;
             emit(if is_thought { Event::Thinking(text) } else { Event::Text(text) });
         }
         Ok(())
