@@ -212,20 +212,8 @@ fn gate(
         started: Instant::now(),
         ts_ms,
     };
-    match route.answer {
-        Answer::Models => {
-            answer::models(shared, exchange, &admission, sheet.if_none_match);
-            return Ok(None);
-        }
-        Answer::Model => {
-            answer::model(shared, exchange, &admission);
-            return Ok(None);
-        }
-        Answer::GeminiModels | Answer::GeminiModel => {
-            gemini_models::answer(shared, exchange, &admission);
-            return Ok(None);
-        }
-        _ => {}
+    if lists(shared, exchange, &admission, sheet.if_none_match) {
+        return Ok(None);
     }
     shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
     // Management has room of its own, so an operator can look while inference is shed.
@@ -255,6 +243,17 @@ fn gate(
         objection: if sheet.may_have_body { check_type(route, &sheet).err() } else { None },
         shared: Arc::clone(shared),
     }))
+}
+
+/// Answers for the model list and its entries, which stand ready.
+fn lists(shared: &Shared, exchange: &Exchange, admission: &Admission, if_none_match: Option<&[u8]>) -> bool {
+    match admission.route.answer {
+        Answer::Models => answer::models(shared, exchange, admission, if_none_match),
+        Answer::Model => answer::model(shared, exchange, admission),
+        Answer::GeminiModels | Answer::GeminiModel => gemini_models::answer(shared, exchange, admission),
+        _ => return false,
+    }
+    true
 }
 
 /// The key that control acts for: it alone knows the link token. From anybody else the header means nothing, as every

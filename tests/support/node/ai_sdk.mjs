@@ -8,7 +8,7 @@ const { url, key, model: name, provider } = JSON.parse(process.argv[2]);
 const make = {
   responses: () => createOpenAI({ baseURL: `${url}/v1`, apiKey: key }).responses(name),
   chat: () => createOpenAI({ baseURL: `${url}/v1`, apiKey: key }).chat(name),
-  compatible: () => createOpenAICompatible({ name: "fairlead", baseURL: `${url}/v1`, apiKey: key })(name),
+  compatible: () => createOpenAICompatible({ name: "fairlead", baseURL: `${url}/v1`, apiKey: key, includeUsage: true })(name),
   anthropic: () => createAnthropic({ baseURL: `${url}/v1`, apiKey: key })(name),
 };
 const model = make[provider]();

@@ -217,8 +217,10 @@ fn result<'a>(response: ResponseIn<'a>, path: &str, ids: &mut Ids) -> Result<Con
     let raw = response.response.map_or("{}", RawValue::get);
     let told = serde_json::from_str::<Told<'a>>(raw).ok();
     let (said, is_error) = match told {
-        Some(Told { output: Some(said), result: None, error: None })
-        | Some(Told { output: None, result: Some(said), error: None }) => (Some(said), false),
+        Some(
+            Told { output: Some(said), result: None, error: None }
+            | Told { output: None, result: Some(said), error: None },
+        ) => (Some(said), false),
         Some(Told { output: None, result: None, error: Some(said) }) => (Some(said), true),
         _ => (None, false),
     };

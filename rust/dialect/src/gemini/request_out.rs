@@ -226,8 +226,9 @@ fn result(out: &mut Writer, id: &Text<'_>, name: &Text<'_>, parts: &[Part<'_>], 
 fn write_part(out: &mut Writer, part: &Part<'_>, signature: Option<&str>) -> Result<(), Error> {
     out.open(b'{');
     match &part.content {
-        Content::Text(text) | Content::Refusal(text) => drop(out.member("text", text)),
-        Content::Note { text, title: None } => drop(out.member("text", text)),
+        Content::Text(text) | Content::Refusal(text) | Content::Note { text, title: None } => {
+            out.member("text", text);
+        }
         Content::Note { text, title: Some(title) } => {
             out.key("text").joined(&[&title.decode(), "\n\n", &text.decode()]);
         }

@@ -9,30 +9,29 @@ use crate::text::Writer;
 const MAX_TOKENS: u64 = 1_000_000_000_000;
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct UsageIn {
-    #[serde(default)]
-    prompt_token_count: Option<u64>,
-    #[serde(default)]
-    tool_use_prompt_token_count: Option<u64>,
-    #[serde(default)]
-    cached_content_token_count: Option<u64>,
-    #[serde(default)]
-    candidates_token_count: Option<u64>,
-    #[serde(default)]
-    thoughts_token_count: Option<u64>,
+    #[serde(default, rename = "promptTokenCount")]
+    prompt: Option<u64>,
+    #[serde(default, rename = "toolUsePromptTokenCount")]
+    tool_use_prompt: Option<u64>,
+    #[serde(default, rename = "cachedContentTokenCount")]
+    cached: Option<u64>,
+    #[serde(default, rename = "candidatesTokenCount")]
+    candidates: Option<u64>,
+    #[serde(default, rename = "thoughtsTokenCount")]
+    thoughts: Option<u64>,
 }
 
 /// `None` for what is no usage.
 pub(crate) fn read(object: &[u8]) -> Option<Usage> {
     let told: UsageIn = serde_json::from_slice(object).ok()?;
     let count = |told: Option<u64>| told.filter(|count| *count <= MAX_TOKENS).unwrap_or(0);
-    let input = count(told.prompt_token_count) + count(told.tool_use_prompt_token_count);
-    let reasoning = count(told.thoughts_token_count);
+    let input = count(told.prompt) + count(told.tool_use_prompt);
+    let reasoning = count(told.thoughts);
     Some(Usage {
         input,
-        output: count(told.candidates_token_count) + reasoning,
-        cached: count(told.cached_content_token_count).min(input),
+        output: count(told.candidates) + reasoning,
+        cached: count(told.cached).min(input),
         reasoning,
         cache_write: 0,
     })

@@ -20,6 +20,7 @@ pub const MAX_MESSAGES: usize = 10_000;
 
 /// A chat body that was read. Its spans hold for that body only.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "independent wishes of the caller")]
 pub struct ChatRequest {
     /// The model as the caller named it.
     pub model: String,

@@ -40,7 +40,7 @@ impl Encoder {
     pub(crate) fn write(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
         match event {
             Event::Start { id, model } => self.open_with(id, model),
-            Event::Logprobs(list) => self.logprobs = list.to_owned(),
+            Event::Logprobs(list) => list.clone_into(&mut self.logprobs),
             Event::Text(text) => {
                 self.end_block(out);
                 let logprobs = std::mem::take(&mut self.logprobs);

@@ -247,7 +247,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
         let path = || format!("input[{at}]");
         let kind = item.r#type.as_deref().unwrap_or("message");
         match kind {
-            "message" => message(item, &path, request)?,
+            "message" => message(&item, &path, request)?,
             "function_call" => {
                 let missing = |name: &str| wrong(&format!("{}.{name}", path()), "is required");
                 let id = item.call_id.ok_or_else(|| missing("call_id"))?;
@@ -299,7 +299,7 @@ fn thought(item: ItemIn<'_>) -> Option<Content<'_>> {
     }
 }
 
-fn message<'a>(item: ItemIn<'a>, path: &dyn Fn() -> String, request: &mut Request<'a>) -> Result<(), Error> {
+fn message<'a>(item: &ItemIn<'a>, path: &dyn Fn() -> String, request: &mut Request<'a>) -> Result<(), Error> {
     let content = item.content.ok_or_else(|| wrong(&format!("{}.content", path()), "is required"))?;
     let mut parts = Vec::new();
     contents(content, &|| format!("{}.content", path()), &mut parts)?;

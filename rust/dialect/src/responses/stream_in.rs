@@ -103,10 +103,8 @@ impl Reader {
                 emit(Event::Thinking(text(event.delta)?));
             }
             // The parts of a summary are told as one text.
-            "response.reasoning_summary_part.added" => {
-                if std::mem::replace(&mut self.summarised, true) {
-                    emit(Event::Thinking("\n\n".into()));
-                }
+            "response.reasoning_summary_part.added" if std::mem::replace(&mut self.summarised, true) => {
+                emit(Event::Thinking("\n\n".into()));
             }
             "response.function_call_arguments.delta" => {
                 let (at, has_any) = self.call.as_mut().ok_or(Malformed)?;
