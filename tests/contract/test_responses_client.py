@@ -153,7 +153,7 @@ def test_errors(client: openai.OpenAI, standin: dict[str, str]) -> None:
     assert refused.value.param == "tools[0].type"
 
 
-@pytest.mark.parametrize("knob", ("cut_after=4", "error_after=4"))
+@pytest.mark.parametrize("knob", ("cut_after=2", "error_after=2"))
 def test_a_broken_stream_is_told_as_failed(client: openai.OpenAI, model: str, knob: str) -> None:
     """S1, S4: one terminal event, and not that of a whole answer."""
     stream = client.responses.create(model=f"{model}@{knob}", input="Say hello.", stream=True)

@@ -70,47 +70,51 @@ def events(answer: Answer, body: dict[str, Any]) -> Frames:
         event("response.in_progress", response=opening),
     ]
     items = _items(answer, body)
+    last = len(items) - 1
+    said, empty = items[last]
+    for index, (thought, begun) in enumerate(items[:last]):
+        at = {"item_id": thought["id"], "output_index": index, "summary_index": 0}
+        part = thought["summary"][0]
+        text = part["text"]
+        summary = "response.reasoning_summary_"
+        head += [
+            event("response.output_item.added", output_index=index, item=begun),
+            event(f"{summary}part.added", **at, part={**part, "text": ""}),
+            event(f"{summary}text.delta", **at, delta=text),
+            event(f"{summary}text.done", **at, text=text),
+            event(f"{summary}part.done", **at, part=part),
+            event("response.output_item.done", output_index=index, item=thought),
+        ]
+    head.append(event("response.output_item.added", output_index=last, item=empty))
+    place = {"item_id": said["id"], "output_index": last}
+    inside = {**place, "content_index": 0}
+    if not answer.tool_call:
+        part = said["content"][0]
+        head.append(event("response.content_part.added", **inside, part={**part, "text": ""}))
 
     def content() -> Iterator[bytes]:
-        # Numbered while they are sent: the knobs may break the stream off at any of them.
-        for index, (item, empty) in enumerate(items):
-            yield event("response.output_item.added", output_index=index, item=empty)
-            place = {"item_id": item["id"], "output_index": index}
-            match item["type"]:
-                case "reasoning":
-                    part = item["summary"][0]
-                    at = {**place, "summary_index": 0}
-                    text = part["text"]
-                    summary = "response.reasoning_summary_"
-                    yield event(f"{summary}part.added", **at, part={**part, "text": ""})
-                    yield event(f"{summary}text.delta", **at, delta=text)
-                    yield event(f"{summary}text.done", **at, text=text)
-                    yield event(f"{summary}part.done", **at, part=part)
-                case "function_call":
-                    arguments = item["arguments"]
-                    for start in range(0, len(arguments), _ARGUMENT_CHARS):
-                        piece = arguments[start : start + _ARGUMENT_CHARS]
-                        yield event("response.function_call_arguments.delta", **place, delta=piece)
-                    yield event(
-                        "response.function_call_arguments.done",
-                        **place,
-                        name=item["name"],
-                        arguments=arguments,
-                    )
-                case _:
-                    at = {**place, "content_index": 0}
-                    part = item["content"][0]
-                    yield event("response.content_part.added", **at, part={**part, "text": ""})
-                    for piece in answer.pieces():
-                        yield event("response.output_text.delta", **at, delta=piece, logprobs=[])
-                    yield event("response.output_text.done", **at, text=part["text"], logprobs=[])
-                    yield event("response.content_part.done", **at, part=part)
-            yield event("response.output_item.done", output_index=index, item=item)
+        if call := answer.tool_call:
+            for start in range(0, len(call.arguments), _ARGUMENT_CHARS):
+                piece = call.arguments[start : start + _ARGUMENT_CHARS]
+                yield event("response.function_call_arguments.delta", **place, delta=piece)
+        for piece in answer.pieces():
+            yield event("response.output_text.delta", **inside, delta=piece, logprobs=[])
+
+    def tail() -> Iterator[bytes]:
+        # Numbered when it is sent, after the content.
+        if call := answer.tool_call:
+            done = {"name": call.name, "arguments": call.arguments}
+            yield event("response.function_call_arguments.done", **place, **done)
+        else:
+            part = said["content"][0]
+            yield event("response.output_text.done", **inside, text=part["text"], logprobs=[])
+            yield event("response.content_part.done", **inside, part=part)
+        yield event("response.output_item.done", output_index=last, item=said)
         whole = response(answer, body)
         yield event(f"response.{whole['status']}", response=whole)
 
     failed = {"type": "error", "code": "server_error", "message": "The stand-in was asked to fail."}
-    return Frames(head, content(), [], b"event: error\ndata: " + orjson.dumps(failed) + b"\n\n")
+    return Frames(head, content(), tail(), b"event: error\ndata: " + orjson.dumps(failed) + b"\n\n")
 
 
 def _message(item: Any) -> dict[str, Any] | None:

@@ -82,7 +82,7 @@ fn follow(pair: Pair, chunks: &[Bytes]) {
 fn request(form: Form, turns: usize, text: &str) -> Bytes {
     let turn = |at: usize| {
         let (user, model) = if form == Form::Gemini { ("user", "model") } else { ("user", "assistant") };
-        let role = if at % 2 == 0 { user } else { model };
+        let role = if at.is_multiple_of(2) { user } else { model };
         match form {
             Form::Gemini => format!(r#"{{"role":"{role}","parts":[{{"text":"{text}"}}]}}"#),
             _ => format!(r#"{{"role":"{role}","content":"{text}"}}"#),
