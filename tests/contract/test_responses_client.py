@@ -227,3 +227,18 @@ def test_a_kept_response_is_its_owners(
         text.split("requestId")[0] for text in told[5:]
     ]
     assert client.responses.retrieve(mine.id).output_text == mine.output_text
+
+
+def test_the_second_name_of_a_door_is_the_same_door(
+    client: openai.OpenAI, gateway: Gateway, standin: dict[str, str]
+) -> None:
+    """`/api/v1/...`, whoever answers: the relay itself, or control."""
+    second = client.with_options(base_url=f"{gateway.url}/api/v1")
+    model = f"{standin['anthropic']}/standin"
+    answer = second.responses.create(model=model, input="Say hello.")
+    assert second.responses.retrieve(answer.id) == client.responses.retrieve(answer.id)
+    messages: Any = [{"role": "user", "content": "Say hello."}]
+    chat = second.chat.completions.create(model=model, messages=messages)
+    assert chat.choices[0].message.content == answer.output_text
+    assert [m.id for m in second.models.list()] == [m.id for m in client.models.list()]
+    assert gateway.caller.get("/api/v1/keys").status_code == 404
