@@ -80,7 +80,10 @@ impl Part {
         let name = Name { principal: admission.principal.to_header(), key: key.clone() };
         let model = admission.route_model.as_deref().unwrap_or_default();
         let pin = admission.pin.as_deref().unwrap_or_default();
-        let digest = twins::digest(&[admission.route.path.as_bytes(), model.as_bytes(), pin.as_bytes(), body]);
+        // In Gemini's dialect the model is the address's tail, and the query says how the stream is told.
+        let framing = if admission.reads_list { "list" } else { "" };
+        let place = [admission.route.path, &admission.tail, framing, model, pin].map(str::as_bytes);
+        let digest = twins::digest(&[place[0], place[1], place[2], place[3], place[4], body]);
         match shared.twins.enter(name, digest, clock::monotonic_ms()) {
             Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id())),
             Ok(Role::Twin(recording)) => Self::Twin(recording),

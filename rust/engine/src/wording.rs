@@ -213,6 +213,20 @@ mod tests {
     }
 
     #[test]
+    fn a_provider_that_must_be_told_a_limit_is_told_the_models_own() {
+        let body = Bytes::from_static(br#"{"model":"n/m","messages":[{"role":"user","content":"hi"}]}"#);
+        let parsed = translate::read(Form::Chat, &body).expect("a request");
+        let listed = br#"{"version":1,"models":[{"id":"n/m","provider":"n","max_output_tokens":1234}]}"#;
+        for (snapshot, limit) in [(Snapshot::parse(listed).expect("a snapshot"), 1234), (Snapshot::default(), 4096)] {
+            let mut choice = choice();
+            choice.targets.retain(|target| target.connection.dialect == Dialect::Anthropic);
+            let wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice, &snapshot).expect("can be said");
+            let sent = String::from_utf8(wording.body(&choice.targets[0], "m").concat()).expect("text");
+            assert!(sent.contains(&format!(r#""max_tokens":{limit},"#)), "{sent}");
+        }
+    }
+
+    #[test]
     fn a_connection_that_cannot_be_told_leaves_the_choice() {
         let mut choice = choice();
         let body = r#"{"model":"n/m","n":2,"messages":[{"role":"user","content":"hi"}]}"#;
