@@ -18,7 +18,12 @@ _DIALECTS = {
     "anthropic-compatible": "anthropic",
     "gemini-compatible": "gemini",
 }
-_AUTHS = {"openai": "bearer", "openai-responses": "bearer", "anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+_AUTHS = {
+    "openai": "bearer",
+    "openai-responses": "bearer",
+    "anthropic": "x-api-key",
+    "gemini": "x-goog-api-key",
+}
 
 # A provider is either built in or an operator's node.
 Provider = CatalogueProvider | Node
