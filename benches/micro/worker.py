@@ -46,9 +46,9 @@ class Worker:
             ],
         }
 
-    def ask(self, body: bytes) -> tuple[int, bytes]:
-        """One chat completion from admission to its last byte, as the ASGI adapter drives it."""
-        scope = self.scope("POST", "/v1/chat/completions", self.key, len(body))
+    def ask(self, body: bytes, path: str = "/v1/chat/completions") -> tuple[int, bytes]:
+        """One completion from admission to its last byte, as the ASGI adapter drives it."""
+        scope = self.scope("POST", path, self.key, len(body))
         exchange = self.engine.admit(scope)
         exchange.feed(body, False)
         while (head := exchange.head()) is None:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import anthropic
-import httpx
 import openai
 import pytest
 
-from tests.support.polling import eventually
-from tests.support.process import Process, free_port
+from tests.support.dialects import DIALECTS, standin_in_each_dialect
 from tests.support.processes import Gateway
 from tests.support.upstream import (
     CLOSE,
@@ -37,35 +33,13 @@ WEATHER: Any = {
         "required": ["city"],
     },
 }
-DIALECTS = ("anthropic", "openai")
 
 
 @pytest.fixture(scope="module")
 def standin(gateway: Gateway) -> Iterator[dict[str, str]]:
     """The stand-in behind the gateway once in each dialect: the prefix of its models."""
-    port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fairlead", "standin", "--port", str(port)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        eventually(lambda: answers(port), "the stand-in answers", within_s=30)
-        prefixes = {}
-        for dialect in DIALECTS:
-            prefix = f"{dialect}-standin{port}"
-            node = gateway.add_node(prefix, f"http://127.0.0.1:{port}/v1", dialect=dialect)
-            gateway.add_connection(node["id"], f"sk-{dialect}-standin-canary")
-            prefixes[dialect] = prefix
+    with standin_in_each_dialect(gateway) as prefixes:
         yield prefixes
-    finally:
-        process.terminate()
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            Process.of(process.pid).kill()
-            process.wait(5)
 
 
 def said(message: Any) -> list[dict[str, Any]]:
@@ -76,13 +50,6 @@ def said(message: Any) -> list[dict[str, Any]]:
 def event(name: str, data: str) -> bytes:
     """One event as Anthropic's streams have it."""
     return f"event: {name}\ndata: {data}\n\n".encode()
-
-
-def answers(port: int) -> bool:
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/v1/models", trust_env=False).status_code == 200
-    except httpx.HTTPError:
-        return False
 
 
 @pytest.fixture

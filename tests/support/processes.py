@@ -264,8 +264,10 @@ class Gateway:
         self, prefix: str, base_url: str, *, dialect: str = "openai", **timeouts: int
     ) -> dict[str, Any]:
         """A node of that dialect; timeouts as in its record (`headerMs=300`)."""
-        kind = f"{dialect}-compatible"
-        body: dict[str, Any] = {"type": kind, "name": prefix, "prefix": prefix}
+        family, _, api = dialect.partition("-")
+        body: dict[str, Any] = {"type": f"{family}-compatible", "name": prefix, "prefix": prefix}
+        if api:
+            body["apiType"] = api
         body["baseUrl"] = base_url
         if timeouts:
             body |= {"timeouts": timeouts}

@@ -24,6 +24,7 @@ from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailable
+from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH
 
 REQUEST_DEADLINE_S = 60.0
 WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -44,6 +45,9 @@ DELEGATED = re.compile(
         if route["tier"] == "delegated"
     )
 )
+
+# What the relay asks for itself and on nobody's behalf.
+INTERNAL = frozenset({LINK_PATH, KEEP_PATH, CONTEXT_PATH})
 
 log = structlog.get_logger("fairlead.control")
 
@@ -69,7 +73,7 @@ class Gate:
                 Forbidden("Only the relay speaks to control."), None, scope, receive, send
             )
             return
-        if scope["path"] == LINK_PATH:
+        if scope["path"] in INTERNAL:
             await self._app(scope, receive, send)
             return
         await self._forwarded(headers, scope, receive, send)

@@ -26,6 +26,7 @@ from fairlead.gateway.providers.router import router as providers
 from fairlead.gateway.resilience.router import router as resilience
 from fairlead.gateway.resilience.watch import TASKS as RESILIENCE_TASKS
 from fairlead.gateway.settings.document_router import router as settings_document
+from fairlead.gateway.responses.router import router as responses
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
@@ -67,6 +68,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     board_pages,
     *TOOL_ENDPOINTS,
     *AGENTS,
+    responses,
 )
 TASKS: tuple[BackgroundTask, ...] = (
     *IDENTITY_TASKS,

@@ -1,5 +1,6 @@
-"""The stand-in provider: an upstream for the demo, tests and benches that speaks as OpenAI does and,
-under `/v1/messages`, as Anthropic does.
+"""The stand-in provider: an upstream for the demo, tests and benches that speaks as OpenAI does (chat and,
+under `/v1/responses`, responses), under `/v1/messages` as Anthropic does and under `/v1beta` as
+Gemini does.
 
 It needs no network, runs in a process of its own (`fairlead standin --port N`) on Robyn and is
 deterministic: the same request body and the same knobs give the same bytes, identifiers and times

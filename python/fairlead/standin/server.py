@@ -12,10 +12,11 @@ import signal
 import socket
 import sys
 from typing import Any, Final
+from urllib.parse import unquote
 
 import orjson
 
-from fairlead.standin import chat, completions, embeddings, messages
+from fairlead.standin import chat, completions, embeddings, gemini, messages, responses
 from fairlead.standin.answer import CREATED_S, InvalidAsk, answer_chat, answer_completion
 from fairlead.standin.knobs import Knobs, UnknownKnob, parse_knobs, split_model
 from fairlead.standin.stream import STALL_S, Frames, paced
@@ -63,6 +64,9 @@ def _application() -> Robyn:
     app.post("/v1/chat/completions")(_chat)
     app.post("/v1/completions")(_completions)
     app.post("/v1/embeddings")(_embeddings)
+    app.post("/v1/responses")(_responses)
+    app.get("/v1beta/models")(_gemini_models)
+    app.post("/v1beta/models/:call")(_gemini)
     app.post("/v1/messages")(_messages)
     app.post("/v1/messages/count_tokens")(_count_tokens)
     return app
@@ -110,6 +114,56 @@ async def _messages(request: Request) -> Reply:
 
 async def _count_tokens(request: Request) -> Reply:
     return await _answered_messages(request, counts=True)
+
+
+async def _responses(request: Request) -> Reply:
+    try:
+        body = _body(request)
+        model, knobs = split_model(body["model"], parse_knobs(request.headers.get(HEADER) or ""))
+        body["model"] = model
+        if knobs.latency_ms:
+            await asyncio.sleep(knobs.latency_ms / 1000)
+        if knobs.status >= 400:
+            return _fault(knobs)
+        answer = answer_chat(responses.as_chat(body), model, knobs)
+        if body.get("stream") is True:
+            return _streamed(responses.events(answer, body), knobs)
+        return await _unary(responses.response(answer, body), knobs)
+    except InvalidAsk as error:
+        return _error(400, str(error), param=error.param)
+    except UnknownKnob as error:
+        return _error(400, str(error), param="model", code="unknown_knob")
+
+
+async def _gemini_models() -> Reply:
+    return _json({"models": [{"name": f"models/{name}", "displayName": name} for name in MODELS]})
+
+
+async def _gemini(request: Request) -> Reply:
+    name, _, action = unquote(request.path_params.get("call", "")).rpartition(":")
+    try:
+        body = orjson.loads(request.body)
+        model, knobs = split_model(name, parse_knobs(request.headers.get(HEADER) or ""))
+        if knobs.latency_ms:
+            await asyncio.sleep(knobs.latency_ms / 1000)
+        if knobs.status >= 400:
+            text = orjson.dumps(gemini.error(knobs.status, "The stand-in was asked to fail."))
+            return _reply(knobs.status, text[: len(text) // 2] if knobs.malformed else text, knobs)
+        if action in ("embedContent", "batchEmbedContents"):
+            return await _unary(gemini.embed(body), knobs)
+        answer = answer_chat(gemini.as_chat(body), model, knobs)
+        match action:
+            case "countTokens":
+                return _json(gemini.count(answer))
+            case "generateContent":
+                return await _unary(gemini.whole(answer, gemini.thinks(body)), knobs)
+            case "streamGenerateContent" if request.query_params.get("alt", "") == "sse":
+                return _streamed(gemini.events(answer, gemini.thinks(body)), knobs)
+        return _json(gemini.error(404, f"'{action}' is not served here."), 404)
+    except orjson.JSONDecodeError:
+        return _json(gemini.error(400, "Invalid JSON payload received."), 400)
+    except (InvalidAsk, UnknownKnob) as error:
+        return _json(gemini.error(400, str(error)), 400)
 
 
 async def _answered_messages(request: Request, *, counts: bool) -> Reply:

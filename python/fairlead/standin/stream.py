@@ -21,7 +21,7 @@ class Frames:
 
     head: list[bytes]
     content: Iterable[bytes]
-    tail: list[bytes]
+    tail: Iterable[bytes]
     failure: bytes | None = None
     """The error event, where it is not that of OpenAI."""
 

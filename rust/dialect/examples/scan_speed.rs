@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fairlead_core::json;
 use fairlead_dialect::openai::{answer, request, stream};
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, Form, Pair};
+use fairlead_dialect::translate::{self, Form, Pair, Told};
 
 /// Each figure is the best of this many rounds, because the machine is shared.
 const ROUNDS: usize = 7;
@@ -94,7 +94,7 @@ fn main() {
         report(&format!("stream of 100 events, {what}"), event.len() * 100 + last.len(), ns);
         let pair = Pair { caller: Form::Messages, provider: Form::Chat };
         let ns = best_ns(|| {
-            let mut follow = Follow::new(pair, false, 1);
+            let mut follow = Follow::new(pair, Told { created_s: 1, ..Told::default() });
             for chunk in chunks.iter().chain([&last]) {
                 black_box(follow.push(black_box(chunk)));
             }

@@ -4,8 +4,7 @@ use fairlead_core::error::Error;
 
 use crate::model::{Content, Part, Request};
 use crate::text::Text;
-use crate::translate::Form;
-use crate::{anthropic, openai};
+use crate::translate::{read_request, Form};
 
 /// What tokenisers make of text in most languages and of code, on average.
 const BYTES_PER_TOKEN: usize = 4;
@@ -15,21 +14,19 @@ const TOKENS_PER_TURN: usize = 4;
 const TOKENS_PER_IMAGE: usize = 1_500;
 /// A page of a document; how many it has cannot be seen from outside, so its bytes count too.
 const BYTES_PER_DOCUMENT_TOKEN: usize = 40;
+/// Speech at 16 KB a second has about 32 tokens in it; base64 adds a third.
+const BYTES_PER_AUDIO_TOKEN: usize = 680;
 
 /// About how many tokens the request has. Reads no member but those that a model is shown.
 pub fn estimate(form: Form, body: &[u8]) -> Result<u64, Error> {
-    let request = match form {
-        Form::Chat => openai::request_in::read(body)?,
-        Form::Messages => anthropic::request_in::read(body)?,
-    };
-    Ok(tokens(&request) as u64)
+    Ok(tokens(&read_request(form, body, false)?) as u64)
 }
 
 fn tokens(request: &Request<'_>) -> usize {
     let turns: usize = request.turns.iter().map(|turn| TOKENS_PER_TURN + parts(&turn.parts)).sum();
     let tool = |tool: &crate::model::Tool<'_>| {
         let description = tool.description.as_ref().map_or(0, text);
-        TOKENS_PER_TURN + text(&tool.name) + description + bytes(tool.schema.map_or(0, str::len))
+        TOKENS_PER_TURN + text(&tool.name) + description + bytes(tool.schema.as_ref().map_or(0, |schema| schema.len()))
     };
     let tools: usize = request.tools.iter().map(tool).sum();
     parts(&request.system) + turns + tools
@@ -50,7 +47,8 @@ fn of(content: &Content<'_>) -> usize {
         Content::Image(_) | Content::Document { .. } => TOKENS_PER_IMAGE,
         Content::Call(call) => TOKENS_PER_TURN + text(&call.name) + bytes(call.arguments.len()),
         Content::Result { parts: inner, .. } => TOKENS_PER_TURN + parts(inner),
-        Content::Redacted(_) | Content::Audio => 0,
+        Content::Audio { data, .. } => data.len() / BYTES_PER_AUDIO_TOKEN,
+        Content::Redacted(_) => 0,
     }
 }
 

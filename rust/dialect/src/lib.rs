@@ -12,10 +12,13 @@
 
 pub mod anthropic;
 pub mod count;
+pub(crate) mod gemini;
 mod model;
 pub mod openai;
 pub mod replay;
+pub(crate) mod responses;
 pub mod shapes;
+mod signature;
 pub mod sse;
 pub mod stream;
 mod text;

@@ -13,10 +13,13 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::text::Text;
+use crate::translate::Form;
 
 /// A request. Numbers that no rule looks at stay as they were written.
 #[derive(Debug, Default)]
 pub(crate) struct Request<'a> {
+    /// What it was written in: errors name its members as the caller does.
+    pub(crate) form: Form,
     pub(crate) stream: bool,
     pub(crate) system: Vec<Part<'a>>,
     pub(crate) turns: Vec<Turn<'a>>,
@@ -27,12 +30,35 @@ pub(crate) struct Request<'a> {
     pub(crate) max_tokens: Option<&'a str>,
     pub(crate) temperature: Option<&'a str>,
     pub(crate) top_p: Option<&'a str>,
+    pub(crate) top_k: Option<&'a str>,
+    pub(crate) frequency_penalty: Option<&'a str>,
+    pub(crate) presence_penalty: Option<&'a str>,
+    pub(crate) seed: Option<&'a str>,
+    /// Probabilities of the tokens are asked for, and those of how many others.
+    pub(crate) logprobs: Option<&'a str>,
     pub(crate) stop: Vec<Text<'a>>,
-    pub(crate) schema: Option<&'a str>,
+    pub(crate) format: Option<Format<'a>>,
     pub(crate) reasoning: Option<Effort>,
+    pub(crate) verbosity: Option<&'a str>,
     pub(crate) user: Option<Text<'a>>,
+    /// Members that OpenAI's two forms share under one name, and nobody else has: about the provider's own keeping and
+    /// billing, and hints to its cache.
+    pub(crate) shared: Vec<(Cow<'a, str>, &'a str)>,
     /// Members of the body that the model has no place for, as they came.
     pub(crate) extras: Vec<(Cow<'a, str>, &'a str)>,
+}
+
+/// The form of the answer's text.
+#[derive(Debug)]
+pub(crate) enum Format<'a> {
+    /// A JSON object of any kind.
+    Json,
+    Schema {
+        schema: Cow<'a, str>,
+        name: Option<Text<'a>>,
+        description: Option<Text<'a>>,
+        strict: Option<bool>,
+    },
 }
 
 /// How hard the model is asked to think.
@@ -73,8 +99,11 @@ pub(crate) enum Content<'a> {
     Text(Text<'a>),
     Refusal(Text<'a>),
     Image(Source<'a>),
-    /// Base64 and the name of its format.
-    Audio,
+    Audio {
+        /// `audio/wav` and the like.
+        media_type: Cow<'a, str>,
+        data: Cow<'a, str>,
+    },
     Document {
         source: Source<'a>,
         title: Option<Text<'a>>,
@@ -116,7 +145,7 @@ pub(crate) struct Call<'a> {
 pub(crate) struct Tool<'a> {
     pub(crate) name: Text<'a>,
     pub(crate) description: Option<Text<'a>>,
-    pub(crate) schema: Option<&'a str>,
+    pub(crate) schema: Option<Cow<'a, str>>,
     pub(crate) strict: Option<bool>,
     pub(crate) cache: Option<&'a str>,
 }
@@ -147,6 +176,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) parts: Vec<Part<'a>>,
     pub(crate) stop: Stop,
     pub(crate) usage: Usage,
+    /// The list of the tokens' probabilities, in the shape that OpenAI's forms share.
+    pub(crate) logprobs: Option<&'a str>,
 }
 
 /// What happens in a streamed answer, in order. A call's arguments belong to the call that began last.
@@ -156,6 +187,8 @@ pub(crate) enum Event<'a> {
         id: Option<Text<'a>>,
         model: Option<Text<'a>>,
     },
+    /// The probabilities of the tokens of the text that follows.
+    Logprobs(&'a str),
     Text(Text<'a>),
     Refusal(Text<'a>),
     Thinking(Text<'a>),
@@ -170,6 +203,50 @@ pub(crate) enum Event<'a> {
     Arguments(Text<'a>),
     /// The block is over; what follows is another, even if of the same kind.
     BlockEnd,
+}
+
+impl Request<'_> {
+    /// What the caller calls a member that several forms have under different names.
+    pub(crate) fn name_of(&self, member: Member) -> &'static str {
+        use Form::{Chat, Gemini, Messages, Responses};
+        match (member, self.form) {
+            (Member::Temperature, Gemini) => "generationConfig.temperature",
+            (Member::Temperature, _) => "temperature",
+            (Member::TopK, Gemini) => "generationConfig.topK",
+            (Member::TopK, _) => "top_k",
+            (Member::Stop, Gemini) => "generationConfig.stopSequences",
+            (Member::Stop, Messages) => "stop_sequences",
+            (Member::Stop, Chat | Responses) => "stop",
+            (Member::Parallel, Messages) => "tool_choice.disable_parallel_tool_use",
+            (Member::Parallel, _) => "parallel_tool_calls",
+            (Member::FrequencyPenalty, Gemini) => "generationConfig.frequencyPenalty",
+            (Member::FrequencyPenalty, _) => "frequency_penalty",
+            (Member::PresencePenalty, Gemini) => "generationConfig.presencePenalty",
+            (Member::PresencePenalty, _) => "presence_penalty",
+            (Member::Logprobs, Responses) => "top_logprobs",
+            (Member::Logprobs, _) => "logprobs",
+        }
+    }
+
+    /// Refuses members that the target has no word for.
+    pub(crate) fn refuse(&self, members: &[(Member, bool)]) -> Result<(), Error> {
+        match members.iter().find(|(_, is_said)| *is_said) {
+            Some((member, _)) => Err(unsupported(self.name_of(*member))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Members that not every form has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Member {
+    Temperature,
+    TopK,
+    Stop,
+    Parallel,
+    FrequencyPenalty,
+    PresencePenalty,
+    Logprobs,
 }
 
 impl<'a> Part<'a> {
@@ -221,7 +298,8 @@ pub(crate) fn owned<T: DeserializeOwned>(raw: &RawValue, path: &str) -> Result<T
     typed(raw, path)
 }
 
-fn shape(path: &str, error: &serde_json::Error) -> Error {
+/// What serde says of a value, without the value.
+pub(crate) fn shape(path: &str, error: &dyn std::fmt::Display) -> Error {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or_default();
     // An unknown or missing member is told by its name; any other message would repeat the value.

@@ -195,6 +195,7 @@ pub fn as_whole(form: Form, stream: &Bytes, created_s: u64) -> Option<Bytes> {
         parts: told.parts.into_iter().map(|content| Part::new(String::new(), content)).collect(),
         stop: stop.unwrap_or(Stop::End),
         usage: usage.unwrap_or_default(),
+        logprobs: None,
     };
     let written = if form == Form::Chat {
         openai::whole::write(&answer, created_s)
@@ -250,7 +251,7 @@ impl Told {
             },
             Event::Redacted(data) => self.parts.push(Content::Redacted(data.into_owned())),
             Event::BlockEnd => self.is_open = false,
-            Event::Refusal(_) | Event::Call { .. } | Event::Arguments(_) => return None,
+            Event::Logprobs(_) | Event::Refusal(_) | Event::Call { .. } | Event::Arguments(_) => return None,
         }
         Some(())
     }

@@ -16,13 +16,15 @@ use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::usage::Usage;
 
+use crate::gemini::stream_out::Framing;
 use crate::model::{Event, Stop};
 use crate::openai::error::UpstreamError;
 use crate::openai::stream::{Closing, End, Outcome, Passed, StreamScan};
 use crate::shapes::{error_body, ErrorText, Surface};
 use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
-use crate::translate::{Form, Pair};
-use crate::{anthropic, openai, Pieces};
+use crate::text::Text;
+use crate::translate::{Form, Pair, Told};
+use crate::{anthropic, gemini, openai, responses, Pieces};
 
 /// An event longer than this is a fault; up to it, it is held until it is whole.
 const MAX_EVENT_BYTES: usize = 8 << 20;
@@ -57,11 +59,24 @@ pub struct Translation {
 #[derive(Debug)]
 struct State {
     caller: Form,
+    created_s: u64,
+    /// For an answer whose provider gave it none.
+    id: String,
     reader: Reader,
-    /// `None` where events pass as they came.
-    encoder: Option<Encoder>,
+    way: Way,
     answered: bool,
     end: Option<Ended>,
+}
+
+/// What becomes of events.
+#[derive(Debug)]
+enum Way {
+    /// They pass as they came.
+    Pass,
+    /// Their data passes as it came, as the elements of a list.
+    List(Framing),
+    /// They are said in the caller's form.
+    Say(Encoder),
 }
 
 #[derive(Debug)]
@@ -74,31 +89,41 @@ enum Ended {
 #[derive(Debug)]
 enum Reader {
     Chat(openai::stream_in::Reader),
+    Responses(responses::stream_in::Reader),
     Messages(anthropic::stream_in::Reader),
+    Gemini(gemini::stream_in::Reader),
 }
 
 #[derive(Debug)]
 enum Encoder {
     Chat(openai::stream_out::Encoder),
+    Responses(Box<responses::stream_out::Encoder>),
     Messages(anthropic::stream_out::Encoder),
+    Gemini(gemini::stream_out::Encoder),
 }
 
 impl Follow {
-    /// `asks_usage`: the caller asked for the usage chunk of the chat form; `created_s`: the time, for a form that tells one.
-    pub fn new(pair: Pair, asks_usage: bool, created_s: u64) -> Self {
+    pub fn new(pair: Pair, told: Told) -> Self {
         if (pair.caller, pair.provider) == (Form::Chat, Form::Chat) {
-            return Self::Scan(Box::new(StreamScan::new(asks_usage)));
+            return Self::Scan(Box::new(StreamScan::new(told.asks_usage)));
         }
         let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
         let reader = match pair.provider {
             Form::Chat => Reader::Chat(openai::stream_in::Reader::default()),
+            Form::Responses => Reader::Responses(responses::stream_in::Reader::new(told.keeps)),
             Form::Messages => Reader::Messages(anthropic::stream_in::Reader::default()),
+            Form::Gemini => Reader::Gemini(gemini::stream_in::Reader::default()),
         };
-        let encoder = (pair.caller != pair.provider).then(|| match pair.caller {
-            Form::Chat => Encoder::Chat(openai::stream_out::Encoder::new(created_s, asks_usage)),
-            Form::Messages => Encoder::Messages(anthropic::stream_out::Encoder::default()),
-        });
-        let state = State { caller: pair.caller, reader, encoder, answered: false, end: None };
+        let (created_s, id, framing) = (told.created_s, told.id.clone(), Framing::new(told.is_list));
+        let way = match pair.caller {
+            caller if caller == pair.provider && caller == Form::Gemini && told.is_list => Way::List(framing),
+            caller if caller == pair.provider => Way::Pass,
+            Form::Chat => Way::Say(Encoder::Chat(openai::stream_out::Encoder::new(created_s, told.asks_usage))),
+            Form::Responses => Way::Say(Encoder::Responses(Box::new(responses::stream_out::Encoder::new(told)))),
+            Form::Messages => Way::Say(Encoder::Messages(anthropic::stream_out::Encoder::default())),
+            Form::Gemini => Way::Say(Encoder::Gemini(gemini::stream_out::Encoder::new(framing))),
+        };
+        let state = State { caller: pair.caller, created_s, id, reader, way, answered: false, end: None };
         Self::Translate(Box::new(Translation { framer: Framer::new(limits), state }))
     }
 
@@ -163,7 +188,7 @@ impl Translation {
             }
         }
         let usage = state.reader.usage();
-        let (error, upstream_error) = match state.end {
+        let (error, upstream_error) = match state.end.take() {
             None | Some(Ended::Done) => (None, None),
             Some(Ended::Fault(error)) => (Some(error), None),
             Some(Ended::InBand(told)) => {
@@ -172,7 +197,8 @@ impl Translation {
             }
         };
         let outcome = if error.is_some() { Outcome::UpstreamFailed } else { Outcome::Completed };
-        Closing { bytes: Bytes::from(out), outcome, usage, error, upstream_error }
+        let response = state.response();
+        Closing { bytes: Bytes::from(out), outcome, usage, error, upstream_error, response }
     }
 }
 
@@ -180,7 +206,7 @@ impl State {
     fn judge(&mut self, part: Part<'_>, out: &mut Vec<u8>) -> Verdict {
         // Events are held until they are whole, so there are no others.
         let (Part::Event(event) | Part::Opening(event) | Part::More(event)) = part;
-        let passes = self.encoder.is_none();
+        let passes = matches!(self.way, Way::Pass);
         match data_of(event) {
             // A comment is the upstream's own sign of life.
             None => return if passes { Verdict::Pass } else { Verdict::Drop },
@@ -198,61 +224,120 @@ impl State {
     /// Reads the data of an event and says it again in the caller's form.
     fn take(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let before = out.len();
-        let mut emit = |event: Event<'_>| {
-            if let Some(encoder) = &mut self.encoder {
-                encoder.write(event, out);
+        let mut is_said = Ok(());
+        let (way, id) = (&mut self.way, &self.id);
+        let mut emit = |mut event: Event<'_>| {
+            let Way::Say(encoder) = &mut *way else { return };
+            if let Event::Start { id: told, .. } = &mut event {
+                if told.as_ref().is_none_or(Text::is_empty) {
+                    *told = Some(id.clone().into());
+                }
+            }
+            if is_said.is_ok() {
+                is_said = encoder.write(event, out);
             }
         };
         let step = match &mut self.reader {
             Reader::Chat(reader) => reader.read(data, &mut emit),
+            Reader::Responses(reader) => reader.read(data, &mut emit),
             Reader::Messages(reader) => reader.read(data, &mut emit),
+            Reader::Gemini(reader) => reader.read(data, &mut emit),
         };
-        match step {
-            Ok(Step::More) => {}
-            Ok(Step::Done) => self.complete(out),
+        match step.and_then(|step| is_said.map(|()| step)) {
+            Ok(Step::More) => self.relist(data, out),
+            Ok(Step::Done) => {
+                self.relist(data, out);
+                self.complete(out);
+            }
             Ok(Step::Failed(told)) => {
-                if self.encoder.is_some() {
-                    let kind = told.kind.as_deref().unwrap_or("upstream_error");
-                    let text = ErrorText {
-                        status: status_of(&told),
-                        message: &told.message,
-                        kind,
-                        code: told.code.as_deref().or(told.kind.as_deref()),
-                        param: told.param.as_deref(),
-                    };
-                    out.extend_from_slice(&terminal_error(self.caller, &text));
+                self.relist(data, out);
+                match &mut self.way {
+                    Way::Pass => {}
+                    Way::List(framing) => framing.close(out),
+                    Way::Say(_) => {
+                        let kind = told.kind.as_deref().unwrap_or("upstream_error");
+                        let text = ErrorText {
+                            status: status_of(&told),
+                            message: &told.message,
+                            kind,
+                            code: told.code.as_deref().or(told.kind.as_deref()),
+                            param: told.param.as_deref(),
+                        };
+                        self.say_failed(&text, out);
+                    }
                 }
                 self.end = Some(Ended::InBand(told));
                 return;
             }
             Err(Malformed) => {
-                out.truncate(before);
+                // What was said of it stays said: the encoder counts on it.
                 self.fail(invalid("The provider sent an event that is not what its protocol says."), out);
                 return;
             }
         }
-        self.answered = self.answered || self.encoder.is_none() || out.len() > before;
+        self.answered = self.answered || matches!(self.way, Way::Pass) || out.len() > before;
+    }
+
+    /// The whole response, where there is one to keep.
+    fn response(&mut self) -> Option<Bytes> {
+        match (&mut self.way, &mut self.reader) {
+            (Way::Say(Encoder::Responses(encoder)), _) => encoder.take_response(),
+            (Way::Pass, Reader::Responses(reader)) => reader.take_response(),
+            _ => None,
+        }
+    }
+
+    fn relist(&mut self, data: &[u8], out: &mut Vec<u8>) {
+        if let Way::List(framing) = &mut self.way {
+            framing.begin(out);
+            out.extend_from_slice(data.trim_ascii());
+        }
     }
 
     fn complete(&mut self, out: &mut Vec<u8>) {
         let stop = self.reader.stop().unwrap_or(Stop::End);
         let usage = self.reader.usage();
-        if let Some(encoder) = &mut self.encoder {
-            encoder.finish(stop, usage, out);
+        let is_said = match &mut self.way {
+            Way::Pass => Ok(()),
+            Way::List(framing) => {
+                framing.close(out);
+                Ok(())
+            }
+            Way::Say(encoder) => encoder.finish(stop, usage, out),
+        };
+        match is_said {
+            Ok(()) => self.end = Some(Ended::Done),
+            Err(Malformed) => self.fail(invalid("The provider sent a call whose arguments are no object."), out),
         }
-        self.end = Some(Ended::Done);
     }
 
     fn fail(&mut self, error: Error, out: &mut Vec<u8>) {
-        out.extend_from_slice(&terminal_error(self.caller, &ErrorText::from(&error)));
+        self.say_failed(&ErrorText::from(&error), out);
         self.end = Some(Ended::Fault(error));
+    }
+
+    /// The end of a stream that broke, in the caller's form.
+    fn say_failed(&mut self, text: &ErrorText<'_>, out: &mut Vec<u8>) {
+        match (&mut self.way, &self.reader) {
+            (Way::List(framing), _) => framing.fail(text, out),
+            (Way::Say(Encoder::Responses(encoder)), _) => encoder.fail(text, out),
+            (Way::Say(Encoder::Gemini(encoder)), _) => encoder.fail(text, out),
+            (Way::Pass, Reader::Responses(reader)) => {
+                let id = reader.id().map(Text::decode);
+                let id = id.as_deref().unwrap_or(&self.id);
+                let sequence = reader.next_sequence();
+                let end = responses::stream_out::failure(text, id, reader.model(), sequence, self.created_s);
+                out.extend_from_slice(&end);
+            }
+            _ => out.extend_from_slice(&terminal_error(self.caller, false, text)),
+        }
     }
 
     /// `rest` is what was held when the upstream's body ended: an event whose blank line may be missing.
     fn end_cleanly(&mut self, rest: &[u8], out: &mut Vec<u8>) {
         if let Some(data) = data_of(rest).filter(|data| is_whole(data)) {
             self.take(&data, out);
-            if self.encoder.is_none() && !matches!(self.end, Some(Ended::Fault(_))) {
+            if matches!(self.way, Way::Pass) && !matches!(self.end, Some(Ended::Fault(_))) {
                 out.extend_from_slice(rest.trim_ascii_end());
                 out.extend_from_slice(b"\n\n");
             }
@@ -261,7 +346,7 @@ impl State {
             return;
         }
         if self.reader.stop().is_some() {
-            if self.encoder.is_none() {
+            if matches!(self.way, Way::Pass) && self.caller == Form::Messages {
                 out.extend_from_slice(b"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
             }
             return self.complete(out);
@@ -280,47 +365,76 @@ impl Reader {
     fn stop(&self) -> Option<Stop> {
         match self {
             Self::Chat(reader) => reader.stop(),
+            Self::Responses(reader) => reader.stop(),
             Self::Messages(reader) => reader.stop(),
+            Self::Gemini(reader) => reader.stop(),
         }
     }
 
     fn usage(&self) -> Option<Usage> {
         match self {
             Self::Chat(reader) => reader.usage(),
+            Self::Responses(reader) => reader.usage(),
             Self::Messages(reader) => reader.usage(),
+            Self::Gemini(reader) => reader.usage(),
         }
     }
 }
 
 impl Encoder {
-    fn write(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+    fn write(&mut self, event: Event<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         match self {
             Self::Chat(encoder) => encoder.write(event, out),
+            Self::Responses(encoder) => encoder.write(event, out),
             Self::Messages(encoder) => encoder.write(event, out),
+            Self::Gemini(encoder) => return encoder.write(event, out),
         }
+        Ok(())
     }
 
-    fn finish(&mut self, stop: Stop, usage: Option<Usage>, out: &mut Vec<u8>) {
+    fn finish(&mut self, stop: Stop, usage: Option<Usage>, out: &mut Vec<u8>) -> Result<(), Malformed> {
         match self {
             Self::Chat(encoder) => encoder.finish(stop, usage, out),
+            Self::Responses(encoder) => encoder.finish(stop, usage, out),
             Self::Messages(encoder) => encoder.finish(stop, usage, out),
+            Self::Gemini(encoder) => return encoder.finish(stop, usage, out),
         }
+        Ok(())
     }
 }
 
-/// An error as the last event of a stream, in the caller's form.
-pub fn terminal_error(form: Form, text: &ErrorText<'_>) -> Bytes {
+/// An error as the whole of a stream, in the caller's form; `is_list` for a Gemini caller who reads one JSON list.
+pub fn terminal_error(form: Form, is_list: bool, text: &ErrorText<'_>) -> Bytes {
     match form {
         Form::Chat => openai::stream::terminal_error(text),
         Form::Messages => {
             let body = error_body(Surface::Anthropic, text, "");
             Bytes::from([b"event: error\ndata: ", &*body, b"\n\n"].concat())
         }
+        Form::Responses => Bytes::from(responses::stream_out::failure(text, "", None, 0, 0)),
+        Form::Gemini => {
+            let mut out = Vec::new();
+            Framing::new(is_list).fail(text, &mut out);
+            Bytes::from(out)
+        }
+    }
+}
+
+/// A sign of life that clients of this form ignore.
+pub fn heartbeat(form: Form, is_list: bool) -> Bytes {
+    if form == Form::Gemini && is_list {
+        Bytes::from_static(b"\r\n")
+    } else {
+        openai::stream::heartbeat()
     }
 }
 
 /// The status that an error told in a stream would have had.
 fn status_of(told: &UpstreamError) -> u16 {
+    let status = told.code.as_deref().and_then(|code| code.parse::<u16>().ok());
+    if let Some(status) = status.filter(|status| (400..600).contains(status)) {
+        return status;
+    }
     match told.kind.as_deref().or(told.code.as_deref()) {
         Some("invalid_request_error") => 400,
         Some("authentication_error") => 401,

@@ -48,6 +48,17 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// The inner part of its JSON string, as it stands between the quotes.
+    pub(crate) fn push_inner(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Token(token) => {
+                let inner = token.get(1..token.len().saturating_sub(1)).unwrap_or_default();
+                out.extend_from_slice(inner.as_bytes());
+            }
+            Self::Plain(text) => escape(out, text),
+        }
+    }
+
     pub(crate) fn into_owned(self) -> Text<'static> {
         Text::Plain(Cow::Owned(self.decode().into_owned()))
     }
@@ -63,6 +74,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&'a RawValue>::deserialize(deserializer)?;
         Self::of(raw).ok_or_else(|| D::Error::custom("expected a string"))
+    }
+}
+
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self::Plain(Cow::Owned(text))
     }
 }
 
@@ -151,6 +168,27 @@ impl Writer {
         }
         out.push(b'"');
         self
+    }
+
+    /// A string from its inner part.
+    pub(crate) fn inner(&mut self, inner: &[u8]) -> &mut Self {
+        let out = self.lead();
+        out.push(b'"');
+        out.extend_from_slice(inner);
+        out.push(b'"');
+        self
+    }
+
+    /// Members or elements that were written elsewhere, with commas between them; none at all is fine.
+    pub(crate) fn spliced(&mut self, written: &[u8]) -> &mut Self {
+        if !written.is_empty() {
+            self.lead().extend_from_slice(written);
+        }
+        self
+    }
+
+    pub(crate) fn flag(&mut self, value: bool) -> &mut Self {
+        self.raw(if value { "true" } else { "false" })
     }
 
     pub(crate) fn member(&mut self, name: &str, text: &Text<'_>) -> &mut Self {

@@ -10,27 +10,59 @@ use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
 use crate::shapes::Surface;
-use crate::{anthropic, openai, Pieces};
+use crate::{anthropic, gemini, openai, responses, Pieces};
 
 /// A form of request and answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Form {
     /// OpenAI chat completions.
+    #[default]
     Chat,
+    /// OpenAI responses.
+    Responses,
     /// Anthropic messages.
     Messages,
+    /// Google's generateContent.
+    Gemini,
 }
 
 impl Form {
-    pub const ALL: &'static [Self] = &[Self::Chat, Self::Messages];
+    pub const ALL: &'static [Self] = &[Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
 
     /// The shape of errors that clients of this form read.
     pub fn surface(self) -> Surface {
         match self {
-            Self::Chat => Surface::OpenAi,
+            Self::Chat | Self::Responses => Surface::OpenAi,
             Self::Messages => Surface::Anthropic,
+            Self::Gemini => Surface::Gemini,
         }
     }
+}
+
+/// What the address of a request says, for a form whose body does not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place<'a> {
+    pub model: &'a str,
+    pub stream: bool,
+    /// The stream is read as one JSON list.
+    pub is_list: bool,
+}
+
+/// What an answer tells that its provider does not know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The time, for a form that tells one.
+    pub created_s: u64,
+    /// The caller asked for the usage chunk of the chat form.
+    pub asks_usage: bool,
+    /// A Gemini caller reads its stream as one JSON list.
+    pub is_list: bool,
+    /// The response is handed out beside the stream, for whoever keeps it.
+    pub keeps: bool,
+    /// Letters and digits that nobody can guess: the id of a response, and of an answer without one.
+    pub id: String,
+    /// What a response says again of its request, from [`echo`].
+    pub echo: Bytes,
 }
 
 /// What a request becomes for its provider.
@@ -64,57 +96,96 @@ pub enum NoAnswer {
 
 /// What the relay must know of a request of this form, whoever it goes to.
 pub fn read(form: Form, body: &[u8]) -> Result<ChatRequest, Error> {
-    // Both forms have `model`, `messages` and `stream` in the same place and of the same kind.
-    let mut request = request::read(body)?;
-    if form == Form::Messages {
-        request.pass_options();
+    read_at(form, body, Place::default())
+}
+
+/// The same for a form whose address says what its body does not.
+pub fn read_at(form: Form, body: &[u8], place: Place<'_>) -> Result<ChatRequest, Error> {
+    match form {
+        Form::Responses => request::read_responses(body),
+        Form::Gemini => request::read_gemini(body, place),
+        // Both forms have `model`, `messages` and `stream` in the same place and of the same kind.
+        Form::Chat => request::read(body),
+        Form::Messages => {
+            let mut request = request::read(body)?;
+            request.pass_options();
+            Ok(request)
+        }
     }
-    Ok(request)
+}
+
+/// What an answer of this form says again of its request; nothing where the provider says it.
+pub fn echo(pair: Pair, body: &[u8]) -> Bytes {
+    if pair.caller == Form::Responses && pair.provider != Form::Responses {
+        Bytes::from(responses::request_in::echo(body))
+    } else {
+        Bytes::new()
+    }
 }
 
 /// The body for the provider, which knows the model as `model`. An error names the member that cannot be expressed.
 pub fn request(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str) -> Result<Pieces, Error> {
+    request_for(pair, body, read, model, None)
+}
+
+/// The same; `most` is how many tokens an answer of the model may have, for a form that must say it.
+pub fn request_for(
+    pair: Pair,
+    body: &Bytes,
+    read: &ChatRequest,
+    model: &str,
+    most: Option<u64>,
+) -> Result<Pieces, Error> {
     if pair.caller == pair.provider {
         return Ok(request::rewrite(body, read, model));
     }
-    let neutral = read_request(pair.caller, body)?;
-    let written = write_request(pair.provider, &neutral, model, body.len())?;
+    let neutral = read_request(pair.caller, body, read.stream)?;
+    let size = body.len();
+    let written = match pair.provider {
+        Form::Chat => openai::request_out::write(&neutral, model, size),
+        Form::Responses => responses::request_out::write(&neutral, model, size),
+        Form::Messages => anthropic::request_out::write(&neutral, model, most, size),
+        Form::Gemini => gemini::request_out::write(&neutral, model, size),
+    }?;
     Ok(Pieces::from_iter([Bytes::from(written)]))
 }
 
-fn read_request(form: Form, body: &[u8]) -> Result<Request<'_>, Error> {
+/// `stream` is what the address says, for a form whose body does not.
+pub(crate) fn read_request(form: Form, body: &[u8], stream: bool) -> Result<Request<'_>, Error> {
     match form {
         Form::Chat => openai::request_in::read(body),
+        Form::Responses => responses::request_in::read(body),
         Form::Messages => anthropic::request_in::read(body),
+        Form::Gemini => gemini::request_in::read(body, stream),
     }
 }
 
-fn write_request(form: Form, request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {
-    match form {
-        Form::Chat => openai::request_out::write(request, model, size_hint),
-        Form::Messages => anthropic::request_out::write(request, model, size_hint),
-    }
-}
-
-/// The provider's answer, as the caller reads it. `created_s` is the time, for a form that tells one.
-pub fn answer(pair: Pair, body: &Bytes, created_s: u64) -> Result<Whole, NoAnswer> {
+/// The provider's answer, as the caller reads it.
+pub fn answer(pair: Pair, body: &Bytes, told: &Told) -> Result<Whole, NoAnswer> {
     let usage = look(pair.provider, body)?;
     if pair.caller == pair.provider {
         return Ok(Whole { body: body.clone(), usage });
     }
     let read = match pair.provider {
         Form::Chat => openai::whole::read(body),
+        Form::Responses => responses::whole::read(body),
         Form::Messages => anthropic::whole::read(body),
+        Form::Gemini => gemini::whole::read(body),
     };
-    let neutral = read.map_err(|_| NoAnswer::Strange)?;
-    let written = write_answer(pair.caller, &neutral, created_s).map_err(|_| NoAnswer::Strange)?;
+    let mut neutral = read.map_err(|_| NoAnswer::Strange)?;
+    if neutral.id.is_empty() {
+        neutral.id = told.id.clone().into();
+    }
+    let written = write_answer(pair.caller, &neutral, told).map_err(|_| NoAnswer::Strange)?;
     Ok(Whole { body: Bytes::from(written), usage: usage.map(|_| neutral.usage) })
 }
 
-fn write_answer(form: Form, answer: &Answer<'_>, created_s: u64) -> Result<Vec<u8>, Error> {
+fn write_answer(form: Form, answer: &Answer<'_>, told: &Told) -> Result<Vec<u8>, Error> {
     match form {
-        Form::Chat => Ok(openai::whole::write(answer, created_s)),
+        Form::Chat => Ok(openai::whole::write(answer, told.created_s)),
+        Form::Responses => Ok(responses::whole::write(answer, told)),
         Form::Messages => anthropic::whole::write(answer),
+        Form::Gemini => gemini::whole::write(answer),
     }
 }
 
@@ -128,19 +199,32 @@ fn look(form: Form, body: &[u8]) -> Result<Option<Usage>, NoAnswer> {
             None => Ok(seen.usage),
         };
     }
-    let wanted = ["usage", "error", "content"];
+    // What an answer must have, and where it tells its usage.
+    let (member, used) = match form {
+        Form::Responses => ("output", "usage"),
+        Form::Gemini => ("candidates", "usageMetadata"),
+        _ => ("content", "usage"),
+    };
+    let wanted = ["error", "promptFeedback", member, used];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).map_err(|_| NoAnswer::NotJson)?;
     if scan.get("error").is_some_and(|error| error.kind == Kind::Object) {
         return Err(NoAnswer::Told(error_fields(body).unwrap_or_default()));
     }
-    if !scan.get("content").is_some_and(|content| content.kind == Kind::Array) {
-        return Err(NoAnswer::Without("content"));
+    // A prompt that is blocked has no candidates.
+    let is_blocked = form == Form::Gemini && scan.get("promptFeedback").is_some();
+    if !is_blocked && !scan.get(member).is_some_and(|content| content.kind == Kind::Array) {
+        return Err(NoAnswer::Without(member));
     }
-    let mut counts = anthropic::usage::Counts::default();
-    if let Some(object) = scan.get("usage").and_then(|used| body.get(used.span())) {
-        counts.read(object);
-    }
-    Ok(counts.told())
+    let Some(object) = scan.get(used).and_then(|used| body.get(used.span())) else { return Ok(None) };
+    Ok(match form {
+        Form::Responses => responses::usage::read(object),
+        Form::Gemini => gemini::usage::read(object),
+        _ => {
+            let mut counts = anthropic::usage::Counts::default();
+            counts.read(object);
+            counts.told()
+        }
+    })
 }
 
 impl From<NoAnswer> for Error {

@@ -5,7 +5,7 @@ use std::path::Path;
 use bytes::Bytes;
 use fairlead_dialect::openai::stream::End;
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, Form, Pair};
+use fairlead_dialect::translate::{self, Form, Pair, Place, Told};
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
@@ -25,7 +25,7 @@ fn told(pair: Pair, upstream: &Bytes, cuts: &[usize]) -> Vec<u8> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (upstream.len() + 1)).collect();
     cuts.push(upstream.len());
     cuts.sort_unstable();
-    let mut follow = Follow::new(pair, true, 1);
+    let mut follow = Follow::new(pair, Told { created_s: 1, asks_usage: true, ..Told::default() });
     let mut caller = Vec::new();
     let mut from = 0;
     for to in cuts {
@@ -72,21 +72,41 @@ fn turns() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
+fn name(form: Form) -> &'static str {
+    match form {
+        Form::Chat => "chat",
+        Form::Responses => "responses",
+        Form::Messages => "messages",
+        Form::Gemini => "gemini",
+    }
+}
+
+/// What every form can say.
+fn conversation(messages: Vec<Value>, system: &str, temperature: u32) -> Value {
+    let mut all = vec![json!({"role": "system", "content": system})];
+    all.extend(messages);
+    json!({
+        "model": "m", "messages": all, "max_completion_tokens": 99, "temperature": f64::from(temperature) / 10.0,
+        "top_p": 0.5, "user": "u", "reasoning_effort": "medium", "tool_choice": "auto",
+        "tools": [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": {"type": "object"}}},
+    })
+}
+
 fn through(pair: Pair, body: &Bytes) -> Bytes {
-    let read = translate::read(pair.caller, body).expect("a request");
+    let place = Place { model: "m", ..Place::default() };
+    let read = translate::read_at(pair.caller, body, place).expect("a request");
     Bytes::from(translate::request(pair, body, &read, "m").expect("can be said").concat())
 }
 
 proptest! {
     #[test]
-    fn any_split_of_a_stream_gives_the_same_events(which in 0_usize..32, cuts in proptest::collection::vec(any::<usize>(), 0..12)) {
-        for (form, pairs) in [
-            ("chat", [MESSAGES_TO_CHAT, Pair { caller: Form::Chat, provider: Form::Chat }]),
-            ("messages", [CHAT_TO_MESSAGES, Pair { caller: Form::Messages, provider: Form::Messages }]),
-        ] {
-            let all = recorded(form);
+    fn any_split_of_a_stream_gives_the_same_events(which in 0_usize..64, cuts in proptest::collection::vec(any::<usize>(), 0..12)) {
+        for &provider in Form::ALL {
+            let all = recorded(name(provider));
             let upstream = &all[which % all.len()];
-            for pair in pairs {
+            for &caller in Form::ALL {
+                let pair = Pair { caller, provider };
                 let (whole, cut) = (told(pair, upstream, &[]), told(pair, upstream, &cuts));
                 prop_assert_eq!(String::from_utf8_lossy(&whole), String::from_utf8_lossy(&cut));
             }
@@ -115,13 +135,75 @@ proptest! {
     }
 
     #[test]
+    fn a_conversation_comes_back_from_responses_as_it_was(
+        messages in turns(), system in text(), temperature in 0_u32..=20, parallel in any::<Option<bool>>(),
+    ) {
+        let mut chat = conversation(messages, &system, temperature);
+        // Both would be told there where nothing is said here.
+        chat["store"] = Value::from(false);
+        chat["tools"][0]["function"]["strict"] = Value::from(true);
+        chat["metadata"] = json!({"berth": "7"});
+        chat["verbosity"] = Value::from("low");
+        if let Some(parallel) = parallel {
+            chat["parallel_tool_calls"] = Value::from(parallel);
+        }
+        let there = through(Pair { caller: Form::Chat, provider: Form::Responses }, &Bytes::from(chat.to_string()));
+        let back = through(Pair { caller: Form::Responses, provider: Form::Chat }, &there);
+        prop_assert_eq!(chat, serde_json::from_slice::<Value>(&back).expect("JSON"));
+    }
+
+    #[test]
+    fn a_conversation_comes_back_from_gemini_as_it_was(
+        messages in turns(), system in text(), temperature in 0_u32..=20, seed in any::<Option<u32>>(),
+    ) {
+        let mut chat = conversation(messages, &system, temperature);
+        chat["stop"] = json!(["x"]);
+        chat["presence_penalty"] = json!(0.5);
+        if let Some(seed) = seed {
+            chat["seed"] = Value::from(seed);
+        }
+        chat.as_object_mut().expect("an object").remove("user");
+        let there = through(Pair { caller: Form::Chat, provider: Form::Gemini }, &Bytes::from(chat.to_string()));
+        let back = through(Pair { caller: Form::Gemini, provider: Form::Chat }, &there);
+        prop_assert_eq!(chat, serde_json::from_slice::<Value>(&back).expect("JSON"));
+    }
+
+    #[test]
     fn no_bytes_of_a_provider_break_a_translation(bytes in proptest::collection::vec(any::<u8>(), 0..400), prefix in any::<bool>()) {
         let mut body = if prefix { b"data: ".to_vec() } else { Vec::new() };
         body.extend(bytes);
-        for pair in [CHAT_TO_MESSAGES, MESSAGES_TO_CHAT] {
-            let told = told(pair, &Bytes::from(body.clone()), &[3, 17]);
-            let told = String::from_utf8_lossy(&told).into_owned();
-            prop_assert!(told.matches("data: [DONE]").count() + told.matches("event: error").count() == 1, "{}", told);
+        for &caller in Form::ALL {
+            for &provider in Form::ALL {
+                let pair = Pair { caller, provider };
+                if (caller, provider) == (Form::Chat, Form::Chat) {
+                    continue;
+                }
+                let told = told(pair, &Bytes::from(body.clone()), &[3, 17]);
+                let told = String::from_utf8_lossy(&told).into_owned();
+                let end = match caller {
+                    Form::Chat => "data: [DONE]",
+                    Form::Responses => "event: response.failed",
+                    Form::Messages => "event: error",
+                    Form::Gemini => "data: {\"error\":",
+                };
+                prop_assert_eq!(told.matches(end).count(), 1, "{:?}: {}", pair, told);
+            }
+        }
+    }
+
+    #[test]
+    fn no_body_of_a_caller_breaks_a_reader(bytes in proptest::collection::vec(any::<u8>(), 0..200), open in 0_usize..4) {
+        let openings: [&[u8]; 4] =
+            [b"", b"{\"model\":\"m\",\"messages\":[", b"{\"model\":\"m\",\"input\":[{\"type\":", b"{\"contents\":[{\"parts\":["];
+        let body = Bytes::from([openings[open], &bytes].concat());
+        for &caller in Form::ALL {
+            let place = Place { model: "m", ..Place::default() };
+            if let Ok(read) = translate::read_at(caller, &body, place) {
+                for &provider in Form::ALL {
+                    // Whatever it says, it says without a panic.
+                    let _said = translate::request(Pair { caller, provider }, &body, &read, "m");
+                }
+            }
         }
     }
 }

@@ -9,14 +9,31 @@ use bytes::Bytes;
 use fairlead_dialect::openai::stream::{End, Outcome};
 use fairlead_dialect::shapes::{error_body, ErrorText};
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, Form, Pair};
+use fairlead_dialect::translate::{self, Form, Pair, Place, Told};
 
-const CREATED_S: u64 = 1_767_225_600;
+/// A request whose answers are told.
+const ASKED: &[u8] = br#"{"model":"harbour/pilot-large","input":"Hello.","temperature":0.5,"metadata":{"berth":"7"}}"#;
+
+fn told(pair: Pair) -> Told {
+    let echo = translate::echo(pair, ASKED);
+    Told { created_s: 1_767_225_600, asks_usage: true, id: "0a1b".to_owned(), echo, ..Told::default() }
+}
+
+fn read_at(
+    form: Form,
+    body: &[u8],
+    path: &Path,
+) -> Result<fairlead_dialect::openai::request::ChatRequest, fairlead_core::error::Error> {
+    let stream = path.to_string_lossy().contains("stream");
+    translate::read_at(form, body, Place { model: "harbour/pilot-large", stream, is_list: false })
+}
 
 fn name(form: Form) -> &'static str {
     match form {
         Form::Chat => "chat",
+        Form::Responses => "responses",
         Form::Messages => "messages",
+        Form::Gemini => "gemini",
     }
 }
 
@@ -63,7 +80,7 @@ fn hold(input: &Path, other: Form, ending: &str, told: &[u8]) {
 fn requests_reach_the_provider_as_recorded() {
     for (pair, path) in cases("requests", ".json", |pair| pair.caller) {
         let body = read(&path);
-        let parsed = translate::read(pair.caller, &body).expect("a request");
+        let parsed = read_at(pair.caller, &body, &path).expect("a request");
         let sent = translate::request(pair, &body, &parsed, "golden-model");
         if pair.caller == pair.provider {
             let sent = sent.expect("passes").concat();
@@ -87,7 +104,8 @@ fn requests_reach_the_provider_as_recorded() {
 fn answers_reach_the_caller_as_recorded() {
     for (pair, path) in cases("answers", ".json", |pair| pair.provider) {
         let body = read(&path);
-        let whole = translate::answer(pair, &body, CREATED_S).unwrap_or_else(|no| panic!("{}: {no:?}", path.display()));
+        let whole =
+            translate::answer(pair, &body, &told(pair)).unwrap_or_else(|no| panic!("{}: {no:?}", path.display()));
         if pair.caller == pair.provider {
             assert_eq!(whole.body, body);
             continue;
@@ -103,7 +121,7 @@ fn streams_reach_the_caller_as_recorded_however_they_are_cut() {
         let upstream = read(&path);
         let mut first: Option<Vec<u8>> = None;
         for chunk_bytes in [usize::MAX, 1, 2, 7, 64, 1000] {
-            let mut follow = Follow::new(pair, true, CREATED_S);
+            let mut follow = Follow::new(pair, told(pair));
             let mut caller = Vec::new();
             for chunk in upstream.chunks(chunk_bytes.min(upstream.len())) {
                 follow.push(&upstream.slice_ref(chunk)).pieces.iter().for_each(|piece| caller.extend_from_slice(piece));
@@ -125,6 +143,9 @@ fn streams_reach_the_caller_as_recorded_however_they_are_cut() {
             }
         }
         let told = first.unwrap_or_default();
+        if pair.caller == Form::Responses {
+            assert_numbered(&told, pair == Pair { caller: Form::Responses, provider: Form::Responses });
+        }
         if pair.caller == pair.provider {
             if !path.to_string_lossy().contains("broken") {
                 assert!(told.starts_with(&upstream) || upstream.starts_with(&told), "{}", path.display());
@@ -141,5 +162,50 @@ fn ends(form: Form, stream: &[u8]) -> usize {
     match form {
         Form::Chat => text.matches("data: [DONE]").count(),
         Form::Messages => text.matches("event: message_stop\n").count() + text.matches("event: error\n").count(),
+        Form::Responses => ["completed", "incomplete", "failed"]
+            .iter()
+            .map(|end| text.matches(&format!("event: response.{end}\n")).count())
+            .chain([text.matches("event: error\n").count()])
+            .sum(),
+        Form::Gemini => ["\"finishReason\":", "\"blockReason\":", "data: {\"error\":"]
+            .iter()
+            .map(|end| text.matches(end).count())
+            .sum(),
+    }
+}
+
+/// The events of a responses stream are numbered from nought without a gap.
+fn assert_numbered(stream: &[u8], is_upstreams: bool) {
+    let text = String::from_utf8_lossy(stream);
+    let numbers: Vec<u64> = text
+        .split("\"sequence_number\":")
+        .skip(1)
+        .map(|rest| rest.split([',', '}']).next().and_then(|digits| digits.parse().ok()).expect("a number"))
+        .collect();
+    let from = if is_upstreams { numbers.first().copied().unwrap_or(0) } else { 0 };
+    assert_eq!(numbers, (from..from + numbers.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_stream_is_a_list_for_a_caller_who_asks_for_no_events() {
+    for (pair, path) in cases("streams", ".sse", |pair| pair.provider) {
+        if pair.caller != Form::Gemini {
+            continue;
+        }
+        let upstream = read(&path);
+        let mut follow = Follow::new(pair, Told { is_list: true, ..told(pair) });
+        let mut caller = Vec::new();
+        for chunk in upstream.chunks(40) {
+            follow.push(&upstream.slice_ref(chunk)).pieces.iter().for_each(|piece| caller.extend_from_slice(piece));
+            caller.extend_from_slice(&fairlead_dialect::stream::heartbeat(Form::Gemini, true));
+        }
+        caller.extend_from_slice(&follow.finish(End::Clean).bytes);
+        let list: Vec<serde_json::Value> = serde_json::from_slice(&caller)
+            .unwrap_or_else(|error| panic!("{}: {error}: {}", path.display(), String::from_utf8_lossy(&caller)));
+        let last = list.last().expect("an end");
+        let is_end = last["candidates"][0]["finishReason"].is_string()
+            || last["promptFeedback"]["blockReason"].is_string()
+            || last["error"]["code"].is_u64();
+        assert!(is_end, "{last}");
     }
 }

@@ -6,6 +6,7 @@ use crate::cache::Wish;
 use crate::clock;
 use crate::defaults::Accepts;
 use crate::exchange::{Exchange, Wake};
+use crate::gemini_models;
 use crate::inbound::{self, Inbound, Sheet};
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
@@ -49,6 +50,8 @@ pub struct Admission {
     pub accepts_events: Accepts,
     /// `X-Gateway-Disabled-Guardrails`.
     pub disabled_guardrails: Disabled,
+    /// A Gemini caller did not ask for events: its stream is one JSON list.
+    pub reads_list: bool,
     /// `anthropic-beta` as sent.
     pub anthropic_beta: Option<HeaderValue>,
     pub wants_progress: bool,
@@ -169,7 +172,9 @@ fn surface_of(path: &str) -> Surface {
     match routes::surface_at(path) {
         Some(surface @ (Surface::Scraping | Surface::Anthropic | Surface::OAuth | Surface::Quota)) => surface,
         _ if path == "/v1/messages" || path.starts_with("/v1/messages/") => Surface::Anthropic,
-        _ if path.starts_with("/v1/") => Surface::OpenAi,
+        Some(Surface::Gemini) => Surface::Gemini,
+        _ if path.starts_with("/v1beta/") => Surface::Gemini,
+        _ if path.starts_with("/v1/") || path.starts_with("/api/v1/") => Surface::OpenAi,
         _ => Surface::Management,
     }
 }
@@ -245,19 +250,12 @@ fn gate(
         wants_progress: sheet.wants_progress,
         trace: trace_of(shared, route, &sheet),
         cache: Wish::read(&sheet.cache)?,
+        reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
         started: Instant::now(),
         ts_ms,
     };
-    match route.answer {
-        Answer::Models => {
-            answer::models(shared, exchange, &admission, sheet.if_none_match);
-            return Ok(None);
-        }
-        Answer::Model => {
-            answer::model(shared, exchange, &admission);
-            return Ok(None);
-        }
-        _ => {}
+    if lists(shared, exchange, &admission, sheet.if_none_match) {
+        return Ok(None);
     }
     shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
     // Management has room of its own, so an operator can look while inference is shed.
@@ -269,7 +267,8 @@ fn gate(
     let forward = (route.answer == Answer::Control).then(|| {
         let is_form = route.takes_form && inbound::is_form(sheet.content_type)
             || route.takes_file() && inbound::is_file(sheet.content_type);
-        Forward { is_unread: is_form || is_delegated, ..forward(inbound, is_delegated) }
+        let own = Inbound { path: route.own_path(inbound.path), ..*inbound };
+        Forward { is_unread: is_form || is_delegated, ..forward(&own, is_delegated) }
     });
     Ok(Some(Pending {
         exchange: Arc::clone(exchange),
@@ -307,6 +306,17 @@ fn resolve(
             |key_id| Principal::on_behalf(snapshot, key_id, ts_ms),
         )
         .map_err(|fault| route.tier.tell(fault))
+}
+
+/// Answers for the model list and its entries, which stand ready.
+fn lists(shared: &Shared, exchange: &Exchange, admission: &Admission, if_none_match: Option<&[u8]>) -> bool {
+    match admission.route.answer {
+        Answer::Models => answer::models(shared, exchange, admission, if_none_match),
+        Answer::Model => answer::model(shared, exchange, admission),
+        Answer::GeminiModels | Answer::GeminiModel => gemini_models::answer(shared, exchange, admission),
+        _ => return false,
+    }
+    true
 }
 
 /// The key that control acts for: it alone knows the link token. From anybody else the header means nothing, as every
@@ -439,7 +449,7 @@ impl Drop for Pending {
 
 /// Records an inference request that ended before any work began.
 fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, outcome: Outcome, fault: &Error) {
-    if matches!(admission.route.answer, Answer::Chat | Answer::CountTokens) {
+    if admission.route.answer.is_settled() {
         let mut settlement = Settlement::open(shared, exchange, admission, 0);
         settlement.status = fault.kind.status();
         settlement.settle(outcome, Some(fault));

@@ -19,6 +19,7 @@ use crate::limits;
 use crate::live::Live;
 use crate::load::Busy;
 use crate::plain;
+use crate::responses;
 use crate::route;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
@@ -27,14 +28,13 @@ use crate::stream::Relay;
 use crate::target::Target;
 use crate::trace;
 use crate::twins::{self, Leader, Name, Recording, Role};
-use crate::wording::{caller_of, Wording};
+use crate::wording::{self, caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Origin};
 use fairlead_core::policy;
 use fairlead_core::record::{self, Outcome};
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes;
-use fairlead_dialect::translate;
 use http::{HeaderValue, StatusCode};
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -88,9 +88,11 @@ impl Part {
         let name = Name { principal: admission.principal.to_header(), key: key.clone() };
         let model = admission.route_model.as_deref().unwrap_or_default();
         let pin = admission.pin.as_deref().unwrap_or_default();
-        let progress: &[u8] = if admission.wants_progress { b"progress" } else { b"" };
-        let digest =
-            twins::digest(&[admission.route.path.as_bytes(), model.as_bytes(), pin.as_bytes(), progress, body]);
+        let progress = if admission.wants_progress { "progress" } else { "" };
+        // In Gemini's dialect the model is the address's tail, and the query says how the stream is told.
+        let framing = if admission.reads_list { "list" } else { "" };
+        let place = [admission.route.path, &admission.tail, framing, progress, model, pin].map(str::as_bytes);
+        let digest = twins::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
         match shared.twins.enter(name, digest, clock::monotonic_ms()) {
             Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id())),
             Ok(Role::Twin(recording)) => Self::Twin(recording),
@@ -107,7 +109,7 @@ async fn repeat(
     recording: Arc<Recording>,
     body: &[u8],
 ) {
-    if let Ok(parsed) = translate::read(caller_of(settlement.admission.route), body) {
+    if let Ok(parsed) = wording::read(&settlement.admission, body) {
         settlement.model = Some(parsed.model);
         settlement.stream = parsed.stream;
     }
@@ -147,28 +149,38 @@ async fn run(
     };
     let body = &body;
     let caller = caller_of(settlement.admission.route);
-    let said;
+    let streamed;
     let body = match defaults::with_stream(&settlement.admission, body) {
-        Some(streamed) => {
-            said = streamed;
-            &said
+        Some(asked) => {
+            streamed = asked;
+            &streamed
         }
         None => body,
     };
-    let parsed = match translate::read(caller, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
+    let parsed = match wording::read(&settlement.admission, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     settlement.model = Some(parsed.model.clone());
     settlement.stream = parsed.stream;
-    let mut choice = match route::choose(shared, &live, &settlement.admission, &parsed.model, body) {
+    let recalled = tokio::select! {
+        biased;
+        () = exchange.gone() => return, // the settlement's drop says who left
+        recalled = responses::recall(shared, &settlement.admission, body, &parsed) => recalled,
+    };
+    let said = body;
+    let (body, parsed) = match recalled.and_then(|whole| reread(&settlement, whole, body, parsed)) {
+        Ok(both) => both,
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
+    let mut choice = match route::choose(shared, &live, &settlement.admission, &parsed.model, &body) {
         Ok(choice) => choice,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     if let Err(fault) = admit_aliases(&settlement, &choice) {
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
-    let mut asked = cache::ask(shared, &live, &settlement.admission, &parsed, body);
+    let mut asked = cache::ask(shared, &live, &settlement.admission, &parsed, &body);
     if let Some(asked) = &mut asked {
         match Box::pin(cache::look(shared, exchange, settlement, asked, &parsed)).await {
             Looked::Given => return,
@@ -181,10 +193,11 @@ async fn run(
     if let Err(fault) = limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &mut choice) {
         return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
     }
-    drop(live);
     settlement.strategy = choice.strategy();
     settlement.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
-    let wording = match Wording::prepare(caller, body, &parsed, &mut choice) {
+    let wording = Wording::prepare(caller, &body, &parsed, &mut choice, &live.snapshot);
+    drop(live);
+    let wording = match wording {
         Ok(wording) => wording,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
@@ -202,13 +215,13 @@ async fn run(
     } else {
         None
     };
-    let (shared, body, held) = (Arc::clone(shared), body.clone(), (stream_slot, Arc::clone(counted)));
+    let (shared, said, held) = (Arc::clone(shared), said.clone(), (stream_slot, Arc::clone(counted)));
     let (own, delivery) = (Arc::clone(&shared), cache::delivery(&parsed));
     let work = move |exchange: Arc<Exchange>, settlement| async move {
         tokio::select! {
             biased;
             () = exchange.gone() => {} // the settlement's drop says who left
-            () = work(&own, &exchange, settlement, &choice, wording, &body, &parsed) => {}
+            () = work(&own, &exchange, settlement, &choice, wording.of(&said), &said, &parsed) => {}
         }
         drop(held);
     };
@@ -217,6 +230,18 @@ async fn run(
         // On the heap, so that requests that are never kept do not carry its size.
         Some(asked) => Box::pin(cache::fly(&shared, exchange, settlement, asked, delivery, work)).await,
     }
+}
+
+/// The request with what it goes on from in place of its own body, if there is any.
+fn reread(
+    settlement: &Settlement,
+    whole: Option<Bytes>,
+    body: &Bytes,
+    parsed: ChatRequest,
+) -> Result<(Bytes, ChatRequest), Error> {
+    let Some(whole) = whole else { return Ok((body.clone(), parsed)) };
+    let read = wording::read(&settlement.admission, &whole)?;
+    Ok((whole, read.going_on_from(parsed)))
 }
 
 /// The key's forced model goes before the header's, and that before the body's; whichever it is, the key must be allowed
@@ -309,6 +334,10 @@ async fn work(
                 Ok(mut finished) => {
                     observe(target, finished.error.as_ref(), &settlement);
                     failover::remember(shared, choice, at, &settlement, finished.error.is_none());
+                    if finished.error.is_none() {
+                        let response = finished.response.take();
+                        responses::keep(shared, &settlement.admission, body, parsed, response.as_ref()).await;
+                    }
                     settlement.settle(finished.outcome, finished.error.as_ref());
                     exchange.end(std::mem::take(&mut finished.last));
                     return finished.keep_connection(shared).await;
@@ -320,7 +349,13 @@ async fn work(
                 Ok(answer) => {
                     observe(target, None, &settlement);
                     failover::remember(shared, choice, at, &settlement, true);
+                    let told = Some(&answer.body);
+                    let is_kept = responses::keep(shared, &settlement.admission, body, parsed, told).await;
                     let told = plain::answer(shared, &mut settlement, target, answer, failures.len());
+                    let told = told.map(|(mut head, body)| {
+                        responses::tell(is_kept, &mut head.headers);
+                        (head, body)
+                    });
                     return give(shared, exchange, settlement, told);
                 }
                 Err(failed) => failed,
@@ -359,9 +394,10 @@ async fn attempt_plain(
 ) -> Result<plain::Answer, Failed> {
     let betas = settlement.admission.anthropic_beta.clone();
     let body = wording.body(target, upstream_model);
+    let uri = target.uri(upstream_model, false);
     let Answered { response, lease } = tokio::select! {
         biased;
-        answered = attempt::send(&shared.pool, target, &target.chat_uri, betas.as_ref(), body, false) => answered?,
+        answered = attempt::send(&shared.pool, target, &uri, betas.as_ref(), body, false) => answered?,
         () = shared.drain.expired() => return Err(drained().into()),
     };
     tokio::select! {
@@ -435,7 +471,7 @@ pub(crate) fn fail(
     let text = last.rejection.as_ref().map_or_else(|| shapes::ErrorText::from(&error), |rejection| rejection.text());
     if exchange.is_headed() {
         // Only comments went out so far; the failure is told in the stream.
-        let bytes = fairlead_dialect::stream::terminal_error(caller_of(settlement.admission.route), &text);
+        let bytes = wording::terminal_error(&settlement.admission, &text);
         settlement.bytes_response += bytes.len() as u64;
         settlement.settle(outcome, Some(&error));
         return exchange.end([bytes]);
@@ -462,7 +498,7 @@ pub(crate) fn refuse(
     if exchange.is_headed() {
         // Only comments went out so far; the failure is told in the stream.
         let text = shapes::ErrorText::from(fault);
-        let bytes = fairlead_dialect::stream::terminal_error(caller_of(settlement.admission.route), &text);
+        let bytes = wording::terminal_error(&settlement.admission, &text);
         settlement.bytes_response += bytes.len() as u64;
         settlement.settle(outcome, Some(fault));
         return exchange.end([bytes]);

@@ -4,7 +4,6 @@ use crate::clock;
 use crate::combos::Remembered;
 use crate::live::Live;
 use crate::target::Target;
-use crate::wording::form_of;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::snapshot::Key;
@@ -132,7 +131,6 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
     let mut ready: SmallVec<[Arc<Target>; 4]> = SmallVec::new();
     let mut resting: SmallVec<[(u64, Arc<Target>); 4]> = SmallVec::new();
     let mut soonest_ms = u64::MAX;
-    let mut speaks_other = false;
     let mut is_barred = false;
     let mut is_pinned = false;
     let mut is_closed = false;
@@ -140,10 +138,6 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
     for target in candidates.iter().filter_map(|&index| live.targets.get(index)?.as_ref()) {
         if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
             is_barred = true;
-            continue;
-        }
-        if form_of(target.connection.dialect).is_none() {
-            speaks_other = true;
             continue;
         }
         // What no request can be served over is not in the pool that a pin may name.
@@ -200,13 +194,9 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
         let message = format!("Every connection of `{prefix}` was told by its provider to wait.");
         return Err(Error::gateway(Kind::UpstreamRateLimited, message).after_s(soonest_ms.div_ceil(1_000)));
     }
-    if is_barred && !speaks_other {
+    if is_barred {
         let message = format!("This API key may use no connection of the provider `{prefix}` (`allowedConnections`).");
         return Err(Error::client(Kind::Forbidden, message).about("model"));
-    }
-    if speaks_other {
-        let message = format!("The provider `{prefix}` speaks a dialect that this endpoint does not translate.");
-        return Err(Error::client(Kind::InvalidRequest, message).about("model"));
     }
     Err(Error::gateway(Kind::NoRoute, format!("The provider `{prefix}` has no usable connection.")).after_s(5))
 }
@@ -294,14 +284,13 @@ mod tests {
     }
 
     #[test]
-    fn a_model_needs_a_prefix_that_somebody_has_and_speaks() {
+    fn a_model_needs_a_prefix_that_somebody_has() {
         let live = live();
         for (model, kind) in [
             ("m", Kind::ModelNotFound),
             ("/m", Kind::ModelNotFound),
             ("openai/", Kind::ModelNotFound),
             ("other/m", Kind::ModelNotFound),
-            ("gemini/m", Kind::InvalidRequest),
         ] {
             assert_eq!(
                 choose(&live, model, None, Wish::default()).map(drop).map_err(|error| error.kind),

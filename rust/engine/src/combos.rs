@@ -3,7 +3,6 @@
 use crate::choose::{Choice, ComboChoice, Leg};
 use crate::clock;
 use crate::target::Target;
-use crate::wording::form_of;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::secret;
@@ -28,9 +27,7 @@ pub struct Combos {
 impl Combos {
     /// Prepares the combos. What one remembers stays with it while its id does.
     pub fn build(snapshot: &Snapshot, targets: &[Option<Arc<Target>>], before: &Combos) -> Self {
-        let book = Book::compile(snapshot, &|index, connection| {
-            form_of(connection.dialect).is_some() && targets.get(index).is_some_and(Option::is_some)
-        });
+        let book = Book::compile(snapshot, &|index, _| targets.get(index).is_some_and(Option::is_some));
         let known: HashMap<&str, &Remembered> =
             before.book.all().iter().map(|ready| ready.id.as_str()).zip(&before.memories).collect();
         let memories = book

@@ -133,7 +133,7 @@ async fn relay(
 }
 
 /// Sends the request; a kept connection that turns out closed before the request was written is replaced once.
-async fn ask(shared: &Shared, request: Request<Sliced>) -> Result<(Response<Incoming>, Lease), Error> {
+pub(crate) async fn ask(shared: &Shared, request: Request<Sliced>) -> Result<(Response<Incoming>, Lease), Error> {
     let mut request = request;
     if let Some(mut lease) = shared.pool.kept(&shared.control) {
         match send(&mut lease, request).await {

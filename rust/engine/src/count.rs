@@ -14,13 +14,14 @@ use crate::route;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
-use crate::wording::caller_of;
+use crate::wording::{self, caller_of, form_of};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::json;
+use fairlead_core::json::{self, Kind as JsonKind};
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::request::{self, ChatRequest};
-use fairlead_dialect::{count, translate, Pieces};
+use fairlead_dialect::translate::Form;
+use fairlead_dialect::{count, Pieces};
 use http::header::{self, HeaderValue};
 use http::{StatusCode, Uri};
 use std::future::Future;
@@ -40,9 +41,10 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 }
 
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
-    let caller = caller_of(settlement.admission.route);
     let live = shared.live.load_full();
-    let parsed = match translate::read(caller, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
+    let parsed = match wording::read(&settlement.admission, asked(&settlement, body))
+        .and_then(|parsed| admit(&live, &settlement, parsed))
+    {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
@@ -76,16 +78,19 @@ async fn work(
     for (at, target) in choice.targets.iter().enumerate() {
         settlement.target = Some(Arc::clone(target));
         settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
-        let counted = match &target.count_uri {
+        let caller = caller_of(settlement.admission.route);
+        let member = if caller == Form::Gemini { "totalTokens" } else { "input_tokens" };
+        let uri = target.count_uri(choice.upstream_model(at));
+        let counted = match uri.filter(|_| form_of(target.connection.dialect) == caller) {
             Some(uri) => {
                 settlement.attempts += 1;
                 let _busy = Busy::count(&target.hot);
                 let pieces = request::rewrite(body, parsed, choice.upstream_model(at));
                 let betas = settlement.admission.anthropic_beta.as_ref();
-                ask(shared, target, uri, betas, &pieces).await
+                ask(shared, target, &uri, betas, &pieces, member).await
             }
-            None => match count::estimate(caller_of(settlement.admission.route), body) {
-                Ok(tokens) => Ok(Bytes::from(format!(r#"{{"input_tokens":{tokens}}}"#))),
+            None => match count::estimate(caller, asked(&settlement, body)) {
+                Ok(tokens) => Ok(Bytes::from(format!(r#"{{"{member}":{tokens}}}"#))),
                 Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
             },
         };
@@ -104,6 +109,17 @@ async fn work(
     fail(shared, exchange, settlement, choice, failures);
 }
 
+/// The request whose tokens are counted; Gemini's clients may put it into a member of the body.
+fn asked<'a>(settlement: &Settlement, body: &'a Bytes) -> &'a [u8] {
+    let wanted = ["generateContentRequest"];
+    let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).ok();
+    let inner = scan.and_then(|scan| scan.get("generateContentRequest")).filter(|inner| inner.kind == JsonKind::Object);
+    match inner.and_then(|inner| body.get(inner.span())) {
+        Some(inner) if caller_of(settlement.admission.route) == Form::Gemini => inner,
+        _ => body,
+    }
+}
+
 /// The provider's own count, as it tells it.
 async fn ask(
     shared: &Shared,
@@ -111,16 +127,17 @@ async fn ask(
     uri: &Uri,
     betas: Option<&HeaderValue>,
     pieces: &Pieces,
+    member: &str,
 ) -> Result<Bytes, Failed> {
     let asking = async {
         let answered = attempt::send(&shared.pool, target, uri, betas, pieces, false).await?;
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
         let told = plain::collect(answered.response.into_body(), idle).await?;
         shared.pool.give_back(answered.lease);
-        let wanted = ["input_tokens"];
+        let wanted = [member];
         let counted = json::scan_object(&told, &wanted, json::MAX_DEPTH).ok();
-        if counted.and_then(|scan| json::as_u64(&told, scan.get("input_tokens")?)).is_none() {
-            let message = "The provider's answer has no `input_tokens`.";
+        if counted.and_then(|scan| json::as_u64(&told, scan.get(member)?)).is_none() {
+            let message = format!("The provider's answer has no `{member}`.");
             return Err(Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message).into());
         }
         Ok(told)

@@ -9,10 +9,13 @@ use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{blocking, judge_body, speaks, Actions, Disabled, Finding, Findings, StreamGuard};
 use fairlead_dialect::Pieces;
+use serde_json::value::RawValue;
 use std::fmt::Write as _;
 
 /// An event that is longer goes out unread: it holds no text of a model.
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
+/// The longest list that is held until it is whole.
+const MAX_LIST_BYTES: usize = 32 * 1024 * 1024;
 
 /// What guardrails do with this call's request.
 pub fn of_request(live: &Live, admission: &Admission) -> Actions {
@@ -74,12 +77,14 @@ pub fn told(findings: &Findings) -> String {
 pub struct StreamFilter {
     guard: StreamGuard,
     pending: BytesMut,
+    /// Server-sent events; else one JSON list, which is judged when it is whole.
+    is_events: bool,
 }
 
 impl StreamFilter {
     /// `None` where nothing is done, and the stream passes as it comes.
-    pub fn new(actions: Actions) -> Option<Self> {
-        (!actions.is_off()).then(|| Self { guard: StreamGuard::new(actions), pending: BytesMut::new() })
+    pub fn new(actions: Actions, is_events: bool) -> Option<Self> {
+        (!actions.is_off()).then(|| Self { guard: StreamGuard::new(actions), pending: BytesMut::new(), is_events })
     }
 
     /// What may go out of these bytes and those before.
@@ -87,6 +92,9 @@ impl StreamFilter {
         let mut out = Pieces::new();
         for piece in pieces {
             self.pending.extend_from_slice(piece);
+        }
+        if !self.is_events {
+            return if self.pending.len() > MAX_LIST_BYTES { Err(too_long()) } else { Ok(out) };
         }
         while let Some(end) = end_of_event(&self.pending) {
             let event = self.pending.split_to(end).freeze();
@@ -102,6 +110,12 @@ impl StreamFilter {
     /// What is left at the stream's end.
     pub fn finish(&mut self) -> Result<Pieces, Error> {
         let mut out = Pieces::new();
+        if !self.is_events {
+            let list = self.list()?;
+            self.verdict()?;
+            out.push(list);
+            return Ok(out);
+        }
         self.release(&mut out);
         let rest = self.pending.split().freeze();
         if !rest.is_empty() {
@@ -109,6 +123,19 @@ impl StreamFilter {
         }
         self.verdict()?;
         Ok(out)
+    }
+
+    /// The whole list, its elements judged as events are. What is no list, as an error in its place, goes as it is.
+    fn list(&mut self) -> Result<Bytes, Error> {
+        let whole = self.pending.split().freeze();
+        let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else { return Ok(whole) };
+        let mut told: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
+        for element in elements {
+            let data = element.get().as_bytes();
+            told.push(self.guard.event(data).unwrap_or_else(|| data.to_vec()));
+        }
+        told.extend(self.guard.finish());
+        Ok([b"[", told.join(&b",\n"[..]).as_slice(), b"]"].concat().into())
     }
 
     fn event(&mut self, event: Bytes, out: &mut Pieces) {
@@ -159,6 +186,11 @@ impl StreamFilter {
     fn verdict(&self) -> Result<(), Error> {
         blocking(self.guard.findings()).map_or(Ok(()), |finding| Err(blocked(finding)))
     }
+}
+
+fn too_long() -> Error {
+    let message = "The answer is too long to be judged as one list; ask for events (`alt=sse`).";
+    Error::gateway(Kind::TooLarge, message)
 }
 
 /// Dialects whose events have names call them as their `type` is.

@@ -134,7 +134,8 @@ async fn say(
     let _busy = Busy::count(&target.hot);
     let work = async {
         let body = wording.body(target, choice.upstream_model(at));
-        let sent = attempt::send(&shared.pool, target, &target.chat_uri, betas, body, false);
+        let uri = target.uri(choice.upstream_model(at), false);
+        let sent = attempt::send(&shared.pool, target, &uri, betas, body, false);
         let Answered { response, lease } = sent.await?;
         plain::take(shared, target, response, lease, wording).await
     };

@@ -285,6 +285,11 @@ fn is_same_origin(host: &str, origin: Option<&[u8]>, fetch_site: Option<&[u8]>, 
         .is_some_and(|rest| rest.eq_ignore_ascii_case(host))
 }
 
+/// Whether the query of a Gemini call asks for events.
+pub fn asks_events(query: &[u8]) -> bool {
+    query.split(|&byte| byte == b'&').any(|pair| pair == b"alt=sse")
+}
+
 /// Holds a body that must be JSON to its content type.
 pub fn check_json(content_type: Option<&[u8]>) -> Result<(), Error> {
     let essence = content_type.and_then(text).map(|value| value.split(';').next().unwrap_or("").trim());

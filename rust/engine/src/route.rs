@@ -86,14 +86,26 @@ fn caller(admission: &Admission) -> &str {
 struct Opening<'a> {
     #[serde(borrow, default)]
     prompt_cache_key: Option<Cow<'a, str>>,
+    /// What every dialect has before the conversation: one of these at most.
+    #[serde(borrow, default)]
+    system: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    instructions: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "systemInstruction")]
+    system_instruction: Option<&'a RawValue>,
+    /// And the conversation: one of these.
     #[serde(borrow, default)]
     messages: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    contents: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct Message<'a> {
-    #[serde(borrow)]
-    role: Cow<'a, str>,
+    #[serde(borrow, default)]
+    role: Option<Cow<'a, str>>,
 }
 
 /// What the provider's cache goes by: the caller's own key for it, or else how the conversation begins, up to and with the
@@ -105,10 +117,17 @@ fn affinity(admission: &Admission, body: &[u8]) -> Option<u64> {
         return Some(identity(&[caller, &key]));
     }
     let mut parts = vec![caller];
-    for message in opening.messages {
-        parts.push(message.get());
-        let is_user = serde_json::from_str(message.get()).is_ok_and(|message: Message<'_>| message.role == "user");
-        if is_user {
+    let before = [opening.system, opening.instructions, opening.system_instruction];
+    parts.extend(before.into_iter().flatten().map(RawValue::get));
+    let items: Vec<&RawValue> = match opening.input {
+        Some(input) => serde_json::from_str(input.get()).unwrap_or_else(|_| vec![input]),
+        None => opening.messages.into_iter().chain(opening.contents).collect(),
+    };
+    for item in items {
+        parts.push(item.get());
+        let message: Message<'_> = serde_json::from_str(item.get()).unwrap_or(Message { role: None });
+        // Gemini's contents without a role are the user's.
+        if message.role.is_none_or(|role| role == "user") {
             break;
         }
     }

@@ -17,10 +17,12 @@ use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
+use fairlead_core::secret::{hex, random};
+use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::Strategy;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::{self, ChatRequest};
-use fairlead_dialect::translate::{self, Form, Pair};
+use fairlead_dialect::translate::{self, Form, Pair, Told};
 use serde_json::{json, Map, Value};
 use std::fmt::Write as _;
 use std::future::Future;
@@ -179,7 +181,9 @@ async fn panel(
             settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
             settlement.priced_model = Some(choice.model(at).to_owned());
             let pair = Pair { caller: caller_of(settlement.admission.route), provider: Form::Chat };
-            let told = translate::answer(pair, &one.answer.body, clock::unix_ms() / 1_000).map_err(Error::from)?;
+            let id = random::<16>().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
+            let about = Told { created_s: clock::unix_ms() / 1_000, id: hex(&id), ..Told::default() };
+            let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
             return Ok(Staged::Done { target, answer: plain::Answer { body: told.body } });
         }
     }
@@ -197,7 +201,8 @@ async fn panel(
         let _written = write!(request, "\n<answer number=\"{}\">\n{}\n</answer>\n", number + 1, one.text);
     }
     let judge = judge(shared, settlement, choice, &members)?;
-    next(&fields, vec![user(&request)], judge, caller_of(settlement.admission.route))
+    let caller = caller_of(settlement.admission.route);
+    next(&shared.live.load().snapshot, &fields, vec![user(&request)], judge, caller)
 }
 
 /// The judge that the operator named, or else the first of the list; the others after it.
@@ -268,18 +273,25 @@ async fn chain(
             user(prompt(step + 1).unwrap_or("Improve the answer above and write it out whole.")),
         ];
     }
-    next(&fields, extra, choice.narrowed(&of(steps - 1)), caller_of(settlement.admission.route))
+    let caller = caller_of(settlement.admission.route);
+    next(&beats.shared.live.load().snapshot, &fields, extra, choice.narrowed(&of(steps - 1)), caller)
 }
 
 /// The caller's request with more messages, for the targets that are left; what they say is told in the caller's form.
-fn next(fields: &Map<String, Value>, extra: Vec<Value>, mut choice: Choice, caller: Form) -> Result<Staged, Error> {
+fn next(
+    snapshot: &Snapshot,
+    fields: &Map<String, Value>,
+    extra: Vec<Value>,
+    mut choice: Choice,
+    caller: Form,
+) -> Result<Staged, Error> {
     let mut fields = fields.clone();
     if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
         messages.extend(extra);
     }
     let body = Bytes::from(Value::Object(fields).to_string());
     let parsed = request::read(&body)?;
-    let mut wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice)?;
+    let mut wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice, snapshot)?;
     wording.caller = caller;
     Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
 }
@@ -305,10 +317,11 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
     let began = Instant::now();
     let _busy = Busy::count(&target.hot);
     let parsed = request::read(body)?;
-    let wording = Wording::prepare(Form::Chat, body, &parsed, &mut alone)?;
+    let wording = Wording::prepare(Form::Chat, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
     let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
-        let sent = attempt::send(&shared.pool, target, &target.chat_uri, None, pieces, false);
+        let uri = target.uri(&alone.upstream_model, false);
+        let sent = attempt::send(&shared.pool, target, &uri, None, pieces, false);
         let Answered { response, lease } = sent.await?;
         plain::take(shared, target, response, lease, &wording).await
     };

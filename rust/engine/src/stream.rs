@@ -22,12 +22,12 @@ use crate::progress::Progress;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
-use crate::wording::Wording;
+use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::answer::UpstreamError;
-use fairlead_dialect::openai::stream::{self, heartbeat, Closing, End};
+use fairlead_dialect::openai::stream::{self, Closing, End};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::StatusCode;
@@ -66,6 +66,8 @@ pub struct Finished {
     pub error: Option<Error>,
     /// The last bytes for the caller, to be sent once the record is written.
     pub last: Pieces,
+    /// The whole response, where it is to be kept.
+    pub response: Option<Bytes>,
     tail: Option<(Incoming, Lease)>,
 }
 
@@ -118,7 +120,8 @@ impl<'a> Relay<'a> {
         let every = Duration::from_millis(self.shared.config.heartbeat_ms);
         let betas = settlement.admission.anthropic_beta.clone();
         let body = self.wording.body(target, self.upstream_model);
-        let mut asking = pin!(attempt::send(&self.shared.pool, target, &target.chat_uri, betas.as_ref(), body, true));
+        let uri = target.uri(self.upstream_model, true);
+        let mut asking = pin!(attempt::send(&self.shared.pool, target, &uri, betas.as_ref(), body, true));
         let mut tick = pin!(tokio::time::sleep(every));
         loop {
             tokio::select! {
@@ -126,7 +129,7 @@ impl<'a> Relay<'a> {
                 answered = &mut asking => return answered,
                 () = self.shared.drain.expired() => return Err(drained().into()),
                 () = &mut tick => {
-                    self.send(settlement, target, fallbacks, [heartbeat()]);
+                    self.send(settlement, target, fallbacks, [self.wording.heartbeat()]);
                     tick.as_mut().reset(tokio::time::Instant::now() + every);
                 }
             }
@@ -145,7 +148,7 @@ impl<'a> Relay<'a> {
         let timeouts = target.connection.timeouts;
         let mut patience = Duration::from_millis(timeouts.first_token_ms);
         let mut scan = self.wording.follow(target);
-        let mut filter = StreamFilter::new(settlement.answer_guardrails);
+        let mut filter = StreamFilter::new(settlement.answer_guardrails, self.wording.is_events());
         let mut progress = settlement
             .admission
             .wants_progress
@@ -232,7 +235,7 @@ impl<'a> Relay<'a> {
                         break End::Broken(silent(patience, settlement.first_byte.is_some()));
                     } else if now - said >= every && scan.between_events() {
                         said = now;
-                        self.send(settlement, target, fallbacks, [heartbeat()]);
+                        self.send(settlement, target, fallbacks, [self.wording.heartbeat()]);
                     }
                     let beat = if now >= said + every { now + every } else { said + every };
                     timer.as_mut().reset((heard + patience).min(beat).into());
@@ -295,7 +298,7 @@ impl<'a> Relay<'a> {
         // The head must be out before the end; without bytes, they follow once the record is written.
         self.send(settlement, target, fallbacks, []);
         settlement.bytes_response += last.iter().map(|piece| piece.len() as u64).sum::<u64>();
-        Ok(Finished { outcome, error: closing.error, last, tail })
+        Ok(Finished { outcome, error: closing.error, last, response: closing.response, tail })
     }
 
     /// Sends bytes, with the head before the first of them.
@@ -306,13 +309,16 @@ impl<'a> Relay<'a> {
         fallbacks: usize,
         pieces: impl IntoIterator<Item = Bytes>,
     ) {
-        send(self.shared, self.exchange, settlement, target, fallbacks, pieces.into_iter().collect());
+        let kind = kind_of(self.wording.is_events());
+        send(self.shared, self.exchange, settlement, target, fallbacks, kind, pieces.into_iter().collect());
     }
 }
 
 /// A comment for a caller whose stream has not begun, with the head before the first.
 pub fn beat(shared: &Shared, exchange: &Exchange, settlement: &mut Settlement, target: &Target) {
-    send(shared, exchange, settlement, target, 0, Pieces::from_iter([heartbeat()]));
+    let is_list = settlement.admission.reads_list;
+    let beat = fairlead_dialect::stream::heartbeat(caller_of(settlement.admission.route), is_list);
+    send(shared, exchange, settlement, target, 0, kind_of(!is_list), Pieces::from_iter([beat]));
 }
 
 fn send(
@@ -321,21 +327,36 @@ fn send(
     settlement: &mut Settlement,
     target: &Target,
     fallbacks: usize,
+    kind: HeaderValue,
     pieces: Pieces,
 ) {
     settlement.bytes_response += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
     if settlement.status == 0 {
         settlement.status = StatusCode::OK.as_u16();
-        let headers = headers(shared, settlement, target, fallbacks);
+        let headers = headers(shared, settlement, target, fallbacks, kind);
         exchange.start(Head { status: StatusCode::OK, headers }, pieces);
     } else {
         exchange.push(pieces);
     }
 }
 
-fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
+fn kind_of(is_events: bool) -> HeaderValue {
+    if is_events {
+        EVENT_STREAM
+    } else {
+        HeaderValue::from_static("application/json")
+    }
+}
+
+fn headers(
+    shared: &Shared,
+    settlement: &Settlement,
+    target: &Target,
+    fallbacks: usize,
+    kind: HeaderValue,
+) -> HeaderMap {
     let mut headers = plain::headers(shared, settlement, target, fallbacks);
-    headers.insert(header::CONTENT_TYPE, EVENT_STREAM);
+    headers.insert(header::CONTENT_TYPE, kind);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
     headers.remove(answer::RESPONSE_LATENCY);

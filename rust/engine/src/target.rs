@@ -16,6 +16,7 @@ use http::Uri;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -24,10 +25,10 @@ use std::sync::Arc;
 pub struct Target {
     pub connection: Arc<Connection>,
     pub origin: Arc<Origin>,
-    /// Path and query of the chat endpoint.
-    pub chat_uri: Uri,
+    /// Path and query of the chat endpoint; in Gemini's dialect, what stands before the model.
+    chat_uri: Uri,
     /// Path of the endpoint that counts a request's tokens, where the dialect has one.
-    pub count_uri: Option<Uri>,
+    count_uri: Option<Uri>,
     /// `host`, the credential, the operator's own headers, and what every call carries.
     pub headers: HeaderMap,
     /// The credential and the operator's header values, so that they are found and masked in what the provider says.
@@ -125,10 +126,17 @@ impl Target {
         let is_own_machine = is_own_machine(host);
         let origin = Origin::Tcp { host: host.into(), port, tls };
         let is_messages = connection.dialect == Dialect::Anthropic;
-        let usual_path = if is_messages { "/messages" } else { "/chat/completions" };
+        let usual_path = match connection.dialect {
+            Dialect::Openai => "/chat/completions",
+            Dialect::OpenaiResponses => "/responses",
+            Dialect::Anthropic => "/messages",
+            // The model follows.
+            Dialect::Gemini => "",
+        };
         let chat_path = connection.chat_path.as_deref().unwrap_or(usual_path);
-        let separator = if chat_path.starts_with('/') { "" } else { "/" };
+        let separator = if chat_path.starts_with('/') || chat_path.is_empty() { "" } else { "/" };
         let chat_text = format!("{}{separator}{chat_path}", base.path().trim_end_matches('/'));
+        let chat_text = if chat_text.is_empty() { "/".to_owned() } else { chat_text };
         let chat_uri: Uri = chat_text.parse().map_err(|_| Unusable::BaseUrl)?;
         let count_uri = is_messages.then(|| format!("{}/count_tokens", chat_uri.path()).parse());
         let count_uri = count_uri.transpose().map_err(|_| Unusable::BaseUrl)?;
@@ -184,6 +192,40 @@ impl Target {
 }
 
 impl Target {
+    /// Where a call of a model goes, by the name that the provider knows it by.
+    pub fn uri(&self, model: &str, is_stream: bool) -> Uri {
+        match (self.connection.dialect, is_stream) {
+            (Dialect::Gemini, true) => self.model_uri(model, ":streamGenerateContent?alt=sse"),
+            (Dialect::Gemini, false) => self.model_uri(model, ":generateContent"),
+            _ => self.chat_uri.clone(),
+        }
+    }
+
+    /// Where the provider counts a request's tokens, where its dialect has such a place.
+    pub fn count_uri(&self, model: &str) -> Option<Uri> {
+        match self.connection.dialect {
+            Dialect::Gemini => Some(self.model_uri(model, ":countTokens")),
+            _ => self.count_uri.clone(),
+        }
+    }
+
+    /// A name may have a folder of its own; else models stand in `models`.
+    fn model_uri(&self, model: &str, action: &str) -> Uri {
+        let folder = if model.contains('/') { "" } else { "models/" };
+        let mut path = format!("{}/{folder}", self.chat_uri.path().trim_end_matches('/'));
+        for byte in model.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~/@:".contains(&byte) {
+                path.push(char::from(byte));
+            } else {
+                // Writing into a text cannot fail.
+                let _written = write!(path, "%{byte:02X}");
+            }
+        }
+        path.push_str(action);
+        // What was written has no character that a path may not have.
+        path.parse().unwrap_or_else(|_| self.chat_uri.clone())
+    }
+
     /// The text without the connection's secrets, should a provider echo them.
     pub fn mask(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "***"))
@@ -242,8 +284,17 @@ mod tests {
         let json = r#"{"id":"c","provider":"p","prefixes":["p"],"dialect":"anthropic","base_url":"http://h/v1","auth":"x-api-key"}"#;
         let target = build(Arc::new(serde_json::from_str(json).expect("a connection"))).expect("usable");
         assert_eq!(target.chat_uri, "/v1/messages");
-        assert_eq!(target.count_uri, Some("/v1/messages/count_tokens".parse().expect("a path")));
+        assert_eq!(target.count_uri("m"), Some("/v1/messages/count_tokens".parse().expect("a path")));
         assert_eq!(target.headers["anthropic-version"], "2023-06-01");
+    }
+
+    #[test]
+    fn a_gemini_model_stands_in_the_address() {
+        let json = r#"{"id":"c","provider":"p","prefixes":["p"],"dialect":"gemini","base_url":"http://h/v1beta/","auth":"x-goog-api-key"}"#;
+        let target = build(Arc::new(serde_json::from_str(json).expect("a connection"))).expect("usable");
+        assert_eq!(target.uri("gemini-3-pro", false), "/v1beta/models/gemini-3-pro:generateContent");
+        assert_eq!(target.uri("tunedModels/a b", true), "/v1beta/tunedModels/a%20b:streamGenerateContent?alt=sse");
+        assert_eq!(target.count_uri("x").expect("has one"), "/v1beta/models/x:countTokens");
     }
 
     #[test]

@@ -1,23 +1,28 @@
 //! A request in the words of each provider that may serve it, made before the first attempt: what cannot be said in a
 //! provider's dialect is the caller's to know, not a failure of an attempt.
 
+use crate::admission::Admission;
 use crate::choose::Choice;
 use crate::clock;
 use crate::target::Target;
 use bytes::Bytes;
-use fairlead_core::error::Error;
-use fairlead_core::routes::{Route, Surface};
-use fairlead_core::snapshot::Dialect;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::routes::{Answer, Route, Surface};
+use fairlead_core::secret::{hex, random};
+use fairlead_core::snapshot::{Dialect, Snapshot};
 use fairlead_dialect::openai::request::ChatRequest;
-use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, Form, Pair};
+use fairlead_dialect::shapes::ErrorText;
+use fairlead_dialect::stream::{self, Follow};
+use fairlead_dialect::translate::{self, Form, Pair, Place, Told};
 use fairlead_dialect::Pieces;
 
 /// See the module's page.
 #[derive(Debug)]
 pub struct Wording {
     pub caller: Form,
-    asks_usage: bool,
+    told: Told,
+    /// The request itself, for callers who are told it again.
+    asked: Bytes,
     bodies: Vec<Said>,
     nothing: Pieces,
 }
@@ -32,33 +37,61 @@ struct Said {
 
 /// What a route's callers speak.
 pub fn caller_of(route: &Route) -> Form {
-    if route.surface == Surface::Anthropic {
-        Form::Messages
-    } else {
-        Form::Chat
+    match (route.answer, route.surface) {
+        (Answer::Responses, _) => Form::Responses,
+        (_, Surface::Anthropic) => Form::Messages,
+        (_, Surface::Gemini) => Form::Gemini,
+        _ => Form::Chat,
     }
 }
 
-/// What a connection's provider speaks; `None` for a dialect that is not translated.
-pub fn form_of(dialect: Dialect) -> Option<Form> {
+/// What a connection's provider speaks.
+pub fn form_of(dialect: Dialect) -> Form {
     match dialect {
-        Dialect::Openai => Some(Form::Chat),
-        Dialect::Anthropic => Some(Form::Messages),
-        Dialect::Gemini => None,
+        Dialect::Openai => Form::Chat,
+        Dialect::OpenaiResponses => Form::Responses,
+        Dialect::Anthropic => Form::Messages,
+        Dialect::Gemini => Form::Gemini,
     }
+}
+
+/// Reads a request of a route's caller.
+pub fn read(admission: &Admission, body: &[u8]) -> Result<ChatRequest, Error> {
+    let place = Place {
+        model: &admission.tail,
+        stream: admission.route.answer == Answer::StreamGenerate,
+        is_list: admission.reads_list,
+    };
+    translate::read_at(caller_of(admission.route), body, place)
+}
+
+/// An error as the whole of a stream of a route's caller.
+pub fn terminal_error(admission: &Admission, text: &ErrorText<'_>) -> Bytes {
+    stream::terminal_error(caller_of(admission.route), admission.reads_list, text)
 }
 
 impl Wording {
     /// Targets in whose dialect the request cannot be said leave the choice; an error when none is left.
-    pub fn prepare(caller: Form, body: &Bytes, parsed: &ChatRequest, choice: &mut Choice) -> Result<Self, Error> {
-        let mut wording = Self { caller, asks_usage: parsed.asks_usage, bodies: Vec::new(), nothing: Pieces::new() };
+    pub fn prepare(
+        caller: Form,
+        body: &Bytes,
+        parsed: &ChatRequest,
+        choice: &mut Choice,
+        snapshot: &Snapshot,
+    ) -> Result<Self, Error> {
+        let id = random::<16>().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
+        let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, hex(&id));
+        let told = Told { asks_usage, is_list, id, keeps: parsed.stores, ..Told::default() };
+        let asked = if caller == Form::Responses { body.clone() } else { Bytes::new() };
+        let mut wording = Self { caller, told, asked, bodies: Vec::new(), nothing: Pieces::new() };
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
         for (at, target) in choice.targets.iter().enumerate() {
-            let Some(form) = form_of(target.connection.dialect) else { continue };
+            let form = form_of(target.connection.dialect);
             let upstream_model = choice.upstream_model(at);
             if wording.find(form, upstream_model).is_none() {
-                match translate::request(Pair { caller, provider: form }, body, parsed, upstream_model) {
+                let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
+                match translate::request_for(Pair { caller, provider: form }, body, parsed, upstream_model, most) {
                     Ok(pieces) => {
                         wording.bodies.push(Said { form, upstream_model: upstream_model.to_owned(), pieces });
                     }
@@ -89,7 +122,7 @@ impl Wording {
     }
 
     fn pair(&self, target: &Target) -> Pair {
-        Pair { caller: self.caller, provider: form_of(target.connection.dialect).unwrap_or(self.caller) }
+        Pair { caller: self.caller, provider: form_of(target.connection.dialect) }
     }
 
     /// The body for this connection, which knows the model by this name.
@@ -100,12 +133,38 @@ impl Wording {
 
     /// A plain answer of this connection, for the caller.
     pub fn answer(&self, target: &Target, body: &Bytes) -> Result<translate::Whole, Error> {
-        translate::answer(self.pair(target), body, clock::unix_ms() / 1_000).map_err(Error::from)
+        let pair = self.pair(target);
+        translate::answer(pair, body, &self.told(pair)).map_err(Error::from)
+    }
+
+    /// The same for answers to this request, which the one that is asked goes on from.
+    #[must_use]
+    pub fn of(mut self, asked: &Bytes) -> Self {
+        if self.caller == Form::Responses {
+            self.asked = asked.clone();
+        }
+        self
+    }
+
+    fn told(&self, pair: Pair) -> Told {
+        let echo = translate::echo(pair, &self.asked);
+        Told { created_s: clock::unix_ms() / 1_000, echo, ..self.told.clone() }
+    }
+
+    /// What keeps the caller's stream alive while nothing comes.
+    pub fn heartbeat(&self) -> Bytes {
+        stream::heartbeat(self.caller, self.told.is_list)
+    }
+
+    /// A stream of events, rather than a list that grows.
+    pub fn is_events(&self) -> bool {
+        !self.told.is_list
     }
 
     /// Follows a stream of this connection.
     pub fn follow(&self, target: &Target) -> Follow {
-        Follow::new(self.pair(target), self.asks_usage, clock::unix_ms() / 1_000)
+        let pair = self.pair(target);
+        Follow::new(pair, self.told(pair))
     }
 }
 
@@ -124,7 +183,9 @@ mod tests {
                 r#"{{"id":"{dialect}","provider":"n","prefixes":["n"],"dialect":"{dialect}","base_url":"http://{dialect}","auth":"none"}}"#
             )
         };
-        let connections = [connection("openai"), connection("anthropic"), connection("gemini")].join(",");
+        let connections =
+            [connection("openai"), connection("anthropic"), connection("gemini"), connection("openai-responses")]
+                .join(",");
         let json = format!(r#"{{"version":1,"connections":[{connections}]}}"#);
         let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
         let live = Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
@@ -134,7 +195,7 @@ mod tests {
     fn prepare(body: &'static str, choice: &mut Choice) -> Result<Wording, Error> {
         let body = Bytes::from_static(body.as_bytes());
         let parsed = translate::read(Form::Chat, &body).expect("a request");
-        Wording::prepare(Form::Chat, &body, &parsed, choice)
+        Wording::prepare(Form::Chat, &body, &parsed, choice, &Snapshot::default())
     }
 
     #[test]
@@ -142,11 +203,26 @@ mod tests {
         let mut choice = choice();
         let body = r#"{"model":"n/m","messages":[{"role":"user","content":"hi"}]}"#;
         let wording = prepare(body, &mut choice).expect("can be said");
-        assert_eq!(choice.targets.len(), 2);
+        assert_eq!(choice.targets.len(), 4);
         for target in &choice.targets {
             let sent = String::from_utf8(wording.body(target, "m").concat()).expect("text");
             assert_eq!(sent.contains("max_tokens"), target.connection.dialect == Dialect::Anthropic, "{sent}");
-            assert!(sent.contains(r#""model":"m""#), "{sent}");
+            assert_eq!(sent.contains(r#""model":"m""#), target.connection.dialect != Dialect::Gemini, "{sent}");
+            assert_eq!(sent.contains("contents"), target.connection.dialect == Dialect::Gemini, "{sent}");
+        }
+    }
+
+    #[test]
+    fn a_provider_that_must_be_told_a_limit_is_told_the_models_own() {
+        let body = Bytes::from_static(br#"{"model":"n/m","messages":[{"role":"user","content":"hi"}]}"#);
+        let parsed = translate::read(Form::Chat, &body).expect("a request");
+        let listed = br#"{"version":1,"models":[{"id":"n/m","provider":"n","max_output_tokens":1234}]}"#;
+        for (snapshot, limit) in [(Snapshot::parse(listed).expect("a snapshot"), 1234), (Snapshot::default(), 4096)] {
+            let mut choice = choice();
+            choice.targets.retain(|target| target.connection.dialect == Dialect::Anthropic);
+            let wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice, &snapshot).expect("can be said");
+            let sent = String::from_utf8(wording.body(&choice.targets[0], "m").concat()).expect("text");
+            assert!(sent.contains(&format!(r#""max_tokens":{limit},"#)), "{sent}");
         }
     }
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 FOLDER = Path(__file__).parents[2] / "data" / "catalogue"
 
-Dialect = Literal["openai", "anthropic", "gemini"]
+Dialect = Literal["openai", "openai-responses", "anthropic", "gemini"]
 Auth = Literal[
     "bearer", "x-api-key", "x-goog-api-key", "api-key", "aws-sigv4", "google-service-account", "none",
 ]  # fmt: skip

@@ -18,7 +18,12 @@ _DIALECTS = {
     "anthropic-compatible": "anthropic",
     "gemini-compatible": "gemini",
 }
-_AUTHS = {"openai": "bearer", "anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+_AUTHS = {
+    "openai": "bearer",
+    "openai-responses": "bearer",
+    "anthropic": "x-api-key",
+    "gemini": "x-goog-api-key",
+}
 
 # A provider is either built in or an operator's node.
 Provider = CatalogueProvider | Node
@@ -66,6 +71,8 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
     if isinstance(provider, CatalogueProvider):
         return _built_in(provider, auth_type, specific)
     dialect = _DIALECTS[provider.type]
+    if dialect == "openai" and provider.api_type == "responses":
+        dialect = "openai-responses"
     return Endpoint(
         prefixes=(provider.prefix, provider.id),
         dialect=dialect,

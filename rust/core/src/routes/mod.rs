@@ -4,6 +4,8 @@
 //! a path that is not in it is refused. Decisions are made on the raw path: it is compared byte for byte, never decoded
 //! or normalised, so no second spelling of a path exists. One exception: what `{*name}` matches is a name to look up and
 //! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
+//!
+//! Every door under `/v1/` has a second name under `/api/v1/`: the same door, not another one.
 
 use crate::error::{Error, Kind};
 use crate::principal::Credentials;
@@ -61,10 +63,26 @@ pub enum Answer {
     Model,
     /// A chat completion, relayed to a provider.
     Chat,
+    /// The same in the words of OpenAI's responses.
+    Responses,
+    /// The same in Gemini's words, whose address says what its body does not.
+    Generate,
+    StreamGenerate,
+    /// The model list, and one model, in Gemini's words.
+    GeminiModels,
+    GeminiModel,
     /// The tokens of a messages request, counted by its provider or estimated.
     CountTokens,
     /// The control plane.
     Control,
+}
+
+impl Answer {
+    /// Whether a request for it is settled, however it ends.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Chat | Self::Responses | Self::Generate | Self::StreamGenerate | Self::CountTokens)
+    }
 }
 
 /// Which error shape the caller reads.
@@ -86,7 +104,8 @@ pub enum Surface {
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     pub method: &'static str,
-    /// Segments in braces match one non-empty segment; `{*name}` as the last one matches one or more.
+    /// Segments in braces match one non-empty segment; `{*name}` as the last one matches one or more, and what stands after its brace ends
+    /// the path.
     pub path: &'static str,
     pub tier: Tier,
     pub answer: Answer,
@@ -157,8 +176,37 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     index
 });
 
-/// The doors at a path whatever their method, literal ones first: they are closer than patterns that would also match.
+/// What a second name stands before.
+const ALIAS: &str = "/api";
+
+impl Route {
+    /// The path by the door's own name, where the caller used its second one.
+    #[must_use]
+    pub fn own_path<'p>(&self, path: &'p str) -> &'p str {
+        if self.path.starts_with(OWN) {
+            alias_of(path).unwrap_or(path)
+        } else {
+            path
+        }
+    }
+}
+
+/// What doors have a second name.
+const OWN: &str = "/v1/";
+
+/// The name that a second name stands for.
+fn alias_of(path: &str) -> Option<&str> {
+    path.strip_prefix(ALIAS).filter(|own| own.starts_with(OWN))
+}
+
+/// The doors at a path whatever their method. A door's own name goes before another door's second one.
 fn doors_at(path: &str) -> impl Iterator<Item = (&'static Route, Cow<'_, str>)> {
+    let aliased = alias_of(path).into_iter().flat_map(named);
+    named(path).chain(aliased.filter(|(route, _)| route.path.starts_with(OWN)))
+}
+
+/// The doors of this name, literal ones first: they are closer than patterns that would also match.
+fn named(path: &str) -> impl Iterator<Item = (&'static Route, Cow<'_, str>)> {
     let literal = INDEX.literal.get(path).into_iter().flatten().map(|route| (*route, Cow::Borrowed("")));
     literal.chain(INDEX.patterns.iter().filter_map(move |route| Some((*route, matches(route.path, path)?))))
 }
@@ -194,7 +242,11 @@ fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
     let rest = path.strip_prefix(&pattern[..brace])?;
     let (name, after) = pattern[brace + 1..].split_once('}')?;
     if name.starts_with('*') {
-        return decode(rest).filter(|name| name.split('/').all(is_plain_segment));
+        let name = match decode(rest)? {
+            Cow::Borrowed(text) => Cow::Borrowed(text.strip_suffix(after)?),
+            Cow::Owned(text) => Cow::Owned(text.strip_suffix(after)?.to_owned()),
+        };
+        return Some(name).filter(|name| name.split('/').all(is_plain_segment));
     }
     let end = rest.find('/').unwrap_or(rest.len());
     (is_plain_segment(&rest[..end]) && &rest[end..] == after).then_some(Cow::Borrowed(&rest[..end]))
@@ -250,6 +302,27 @@ mod tests {
     fn a_literal_wins_over_a_pattern() {
         assert_eq!(path_of("POST", "/api/providers/validate"), Some("/api/providers/validate"));
         assert_eq!(path_of("GET", "/api/providers/validate"), Some("/api/providers/{id}"));
+    }
+
+    #[test]
+    fn doors_under_v1_have_a_second_name() {
+        let Match::Found { route, tail } = find("GET", "/api/v1/models/a%2Fb") else { panic!("not found") };
+        assert_eq!((route.path, &*tail), ("/v1/models/{*id}", "a/b"));
+        assert_eq!(route.own_path("/api/v1/models/a%2Fb"), "/v1/models/a%2Fb");
+        assert_eq!(route.own_path("/v1/models/api/v1/x"), "/v1/models/api/v1/x");
+        assert_eq!(path_of("POST", "/api/v1/messages"), Some("/v1/messages"));
+        assert_eq!(surface_at("/api/v1/messages"), Some(Surface::Anthropic));
+        assert!(matches!(find("DELETE", "/api/v1/models"), Match::OtherMethod(_)));
+        for path in ["/api/api/v1/models", "/api/v1", "/api/v1/", "/api/v1/keys", "/api/healthz", "/api/V1/models"] {
+            assert_eq!(path_of("GET", path), None, "{path}");
+        }
+        // A door of the name itself keeps it.
+        assert_eq!(find_own("/api/keys"), "/api/keys");
+    }
+
+    fn find_own(path: &'static str) -> &'static str {
+        let Match::Found { route, .. } = find("GET", path) else { panic!("not found") };
+        route.own_path(path)
     }
 
     #[test]

@@ -7,11 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::model::{
-    is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Members, Part, Request,
-    Role, Source, Tool, Turn,
+    is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Format, Members, Part,
+    Request, Role, Source, Tool, Turn,
 };
 use crate::openai::request_in::{count, number};
 use crate::text::Text;
+use crate::translate::Form;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -101,7 +102,7 @@ struct MessageIn<'a> {
 /// Reads a body that was scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
-    let mut request = Request::default();
+    let mut request = Request { form: Form::Messages, ..Request::default() };
     let mut budget = None;
     for (name, value) in members.0 {
         let raw = value.get();
@@ -118,7 +119,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
             "top_p" => request.top_p = Some(number(value, "top_p")?),
             "stop_sequences" => request.stop = typed(value, "stop_sequences")?,
             "output_config" => output_config(value, &mut request)?,
-            "output_format" => request.schema = Some(schema(value, "output_format")?),
+            "output_format" => request.format = Some(schema(value, "output_format")?),
+            "top_k" => request.top_k = Some(count(value, "top_k")?),
             "thinking" => budget = thinking(value)?,
             "metadata" => metadata(value, &mut request)?,
             "speed" if raw == "\"standard\"" => {}
@@ -164,7 +166,7 @@ fn output_config<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(
     }
     let config: ConfigIn<'a> = typed(value, "output_config")?;
     if let Some(format) = config.format {
-        request.schema = Some(schema(format, "output_config.format")?);
+        request.format = Some(schema(format, "output_config.format")?);
     }
     request.reasoning = match config.effort.as_deref() {
         None => request.reasoning,
@@ -177,7 +179,7 @@ fn output_config<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(
     Ok(())
 }
 
-fn schema<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
+fn schema<'a>(value: &'a RawValue, path: &str) -> Result<Format<'a>, Error> {
     #[derive(Deserialize)]
     struct FormatIn<'a> {
         r#type: Cow<'a, str>,
@@ -188,7 +190,7 @@ fn schema<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
     if format.r#type != "json_schema" {
         return Err(unsupported(&format!("{path}.type")));
     }
-    Ok(format.schema.get())
+    Ok(Format::Schema { schema: format.schema.get().into(), name: None, description: None, strict: None })
 }
 
 fn metadata<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
@@ -242,7 +244,7 @@ fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
         }
         let ToolIn { name, description, input_schema, strict, cache_control, .. } = typed(raw, &path)?;
         let cache = cache_control.map(RawValue::get);
-        Ok(Tool { name, description, schema: Some(input_schema.get()), strict, cache })
+        Ok(Tool { name, description, schema: Some(input_schema.get().into()), strict, cache })
     });
     each.collect()
 }

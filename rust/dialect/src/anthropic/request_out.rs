@@ -2,39 +2,42 @@
 
 use fairlead_core::error::Error;
 
-use crate::model::{unsupported, wrong, Choice, Content, Effort, Part, Request, Role, Source};
+use crate::model::{unsupported, wrong, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
+use crate::signature::is_anthropics;
 use crate::text::Writer;
 
 /// Members of other dialects that may be left out; see docs/explanation/dialects.md.
-const DROPPED: &[&str] =
-    &["store", "metadata", "service_tier", "seed", "prediction", "prompt_cache_key", "prompt_cache_retention"];
-/// `max_tokens` must be said here. What is asked for where a caller says nothing: what every model of this dialect takes.
+const DROPPED: &[&str] = &["prediction", "safetySettings", "labels"];
+/// `max_tokens` must be said here. What is asked for where neither the caller nor the list of models says anything: what
+/// every model of this dialect takes.
 pub const DEFAULT_MAX_TOKENS: u64 = 4096;
 
 /// The body for a provider that knows the model as `model`.
-pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {
+///
+/// `most` is what an answer of the model may have at most, if that is known.
+pub(crate) fn write(request: &Request<'_>, model: &str, most: Option<u64>, size_hint: usize) -> Result<Vec<u8>, Error> {
     let mut out = Writer::with_capacity(size_hint + 512);
     out.open(b'{').key("model").str(model).key("max_tokens");
     match request.max_tokens {
         Some(most) => out.raw(most),
-        None => out.number(DEFAULT_MAX_TOKENS),
+        None => out.number(most.unwrap_or(DEFAULT_MAX_TOKENS)),
     };
-    if !request.system.is_empty() {
-        out.key("system");
-        contents(&mut out, &request.system)?;
-    }
+    system(&mut out, request)?;
     turns(&mut out, request)?;
     if request.stream {
         out.key("stream").raw("true");
     }
     if let Some(number) = request.temperature {
         if number.parse::<f64>().is_ok_and(|temperature| temperature > 1.0) {
-            return Err(wrong("temperature", "must be at most 1 for this model's provider"));
+            return Err(wrong(request.name_of(Member::Temperature), "must be at most 1 for this model's provider"));
         }
         out.key("temperature").raw(number);
     }
     if let Some(number) = request.top_p {
         out.key("top_p").raw(number);
+    }
+    if let Some(number) = request.top_k {
+        out.key("top_k").raw(number);
     }
     if !request.stop.is_empty() {
         out.key("stop_sequences").open(b'[');
@@ -48,10 +51,32 @@ pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Res
     if let Some(user) = &request.user {
         out.key("metadata").open(b'{').member("user_id", user).close(b'}');
     }
+    request.refuse(&[
+        (Member::FrequencyPenalty, request.frequency_penalty.is_some()),
+        (Member::PresencePenalty, request.presence_penalty.is_some()),
+        (Member::Logprobs, request.logprobs.is_some()),
+    ])?;
     if let Some((name, _)) = request.extras.iter().find(|(name, _)| !DROPPED.contains(&&**name)) {
         return Err(unsupported(name));
     }
     Ok(out.close(b'}').take())
+}
+
+/// This dialect knows schemas and no JSON of any kind: that is asked for in words.
+const ANY_JSON: &str = "Answer with one JSON object and nothing else.";
+
+fn system(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
+    if !matches!(request.format, Some(Format::Json)) {
+        if !request.system.is_empty() {
+            out.key("system");
+            contents(out, &request.system)?;
+        }
+        return Ok(());
+    }
+    out.key("system").open(b'[');
+    request.system.iter().filter(|part| !is_left_out(part)).try_for_each(|part| write_part(out, part))?;
+    out.open(b'{').key("type").raw(r#""text""#).key("text").str(ANY_JSON).close(b'}').close(b']');
+    Ok(())
 }
 
 fn effort_and_format(out: &mut Writer, request: &Request<'_>) {
@@ -67,14 +92,18 @@ fn effort_and_format(out: &mut Writer, request: &Request<'_>) {
         Some(Effort::Off) => drop(out.key("thinking").raw(r#"{"type":"disabled"}"#)),
         Some(_) => drop(out.key("thinking").raw(r#"{"type":"adaptive"}"#)),
     }
-    if effort.is_none() && request.schema.is_none() {
+    let schema = match &request.format {
+        Some(Format::Schema { schema, .. }) => Some(schema),
+        _ => None,
+    };
+    if effort.is_none() && schema.is_none() {
         return;
     }
     out.key("output_config").open(b'{');
     if let Some(effort) = effort {
         out.key("effort").str(effort);
     }
-    if let Some(schema) = request.schema {
+    if let Some(schema) = schema {
         out.key("format").open(b'{').key("type").raw(r#""json_schema""#).key("schema").raw(schema).close(b'}');
     }
     out.close(b'}');
@@ -88,7 +117,7 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
             if let Some(description) = &tool.description {
                 out.member("description", description);
             }
-            out.key("input_schema").raw(tool.schema.unwrap_or(r#"{"type":"object","properties":{}}"#));
+            out.key("input_schema").raw(tool.schema.as_deref().unwrap_or(r#"{"type":"object","properties":{}}"#));
             if let Some(strict) = tool.strict {
                 out.key("strict").raw(if strict { "true" } else { "false" });
             }
@@ -144,11 +173,11 @@ fn turns(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the provider refuses and nobody misses: an empty text, and thinking that it has not signed.
+/// What the provider refuses and nobody misses: an empty text, and thinking that it has not signed itself.
 fn is_left_out(part: &Part<'_>) -> bool {
     match &part.content {
         Content::Text(text) => text.is_empty(),
-        Content::Thinking { signature, .. } => signature.is_none(),
+        Content::Thinking { signature, .. } => !signature.as_ref().is_some_and(is_anthropics),
         _ => false,
     }
 }
@@ -216,7 +245,7 @@ pub(super) fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error>
                 out.key("is_error").raw("true");
             }
         }
-        Content::Audio => return Err(unsupported(&part.path)),
+        Content::Audio { .. } => return Err(unsupported(&part.path)),
     }
     cache(out, part.cache);
     out.close(b'}');

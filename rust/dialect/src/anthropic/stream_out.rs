@@ -33,6 +33,8 @@ impl Encoder {
                 self.id = id.map(Text::into_owned);
                 self.model = model.map(Text::into_owned);
             }
+            // Refused where the request is translated.
+            Event::Logprobs(_) => {}
             Event::Text(text) | Event::Refusal(text) => {
                 self.begin(Block::Text, r#"{"type":"text","text":""}"#, out);
                 self.delta(out, b"\"text_delta\",\"text\":", &text);

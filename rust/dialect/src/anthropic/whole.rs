@@ -53,6 +53,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
         parts,
         stop: stop(message.stop_reason.as_deref()),
         usage: counts.usage(),
+        logprobs: None,
     })
 }
 

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use fairlead_core::error::{Error, Kind as ErrorKind};
 use fairlead_core::json::{self, FaultKind, JsonFault, Kind, Value};
 
+use crate::translate::Place;
 use crate::Pieces;
 
 /// Nesting of a request body.
@@ -19,6 +20,7 @@ pub const MAX_MESSAGES: usize = 10_000;
 
 /// A chat body that was read. Its spans hold for that body only.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "independent wishes of the caller")]
 pub struct ChatRequest {
     /// The model as the caller named it.
     pub model: String,
@@ -31,6 +33,13 @@ pub struct ChatRequest {
     pub max_output_tokens: Option<u64>,
     /// `n`: how many answers.
     pub choices: u64,
+    /// The response that this one goes on from; a responses request alone has one.
+    pub previous: Option<String>,
+    /// The answer is to be kept for a later request; as `previous`.
+    pub stores: bool,
+    /// The stream is read as one JSON list; a generateContent request alone has that.
+    pub reads_list: bool,
+    /// Empty where the address names the model.
     model_span: Range<usize>,
     /// How the body is made to ask for usage; `None` when it does already or is no stream.
     ask_usage: Option<Splice>,
@@ -44,6 +53,12 @@ struct Splice {
 }
 
 impl ChatRequest {
+    /// This request in place of the one that named what it goes on from.
+    #[must_use]
+    pub fn going_on_from(self, named: Self) -> Self {
+        Self { model: named.model, previous: named.previous, ..self }
+    }
+
     /// For a form without `stream_options`: its streams tell usage unasked.
     pub(crate) fn pass_options(&mut self) {
         self.ask_usage = None;
@@ -74,13 +89,106 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
         messages,
         max_output_tokens: count(scan.get("max_completion_tokens")).or_else(|| count(scan.get("max_tokens"))),
         choices: count(scan.get("n")).unwrap_or(1).max(1),
+        previous: None,
+        stores: false,
+        reads_list: false,
         model_span,
         ask_usage: splice.filter(|_| stream),
     })
 }
 
+/// Reads the body of a responses request, as [`read`] does that of a chat completion.
+pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
+    if body.is_empty() {
+        return Err(invalid("The body is empty; expected a JSON object."));
+    }
+    let wanted = ["model", "input", "stream", "max_output_tokens", "previous_response_id", "store"];
+    let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    let (model, model_span) = model(body, scan.get("model"))?;
+    let said = |name| scan.get(name).filter(|value: &Value| !value.is_null());
+    let flag = |name, otherwise| match said(name) {
+        None => Ok(otherwise),
+        Some(value) => value.as_bool().ok_or_else(|| wrong(name, "must be a boolean")),
+    };
+    let previous = match said("previous_response_id") {
+        None => None,
+        Some(value) => Some(
+            json::as_str(body, value)
+                .map(Cow::into_owned)
+                .ok_or_else(|| wrong("previous_response_id", "must be a string"))?,
+        ),
+    };
+    let messages = match said("input") {
+        Some(value) if value.kind == Kind::Array => value.elements,
+        Some(value) if value.kind == Kind::String => 1,
+        Some(_) => return Err(wrong("input", "must be a string or an array")),
+        None => return Err(missing("input")),
+    };
+    if messages > MAX_MESSAGES {
+        return Err(wrong("input", "must have at most 10,000 elements"));
+    }
+    let most = said("max_output_tokens").and_then(|value| json::as_u64(body, value));
+    Ok(ChatRequest {
+        model,
+        stream: flag("stream", false)?,
+        asks_usage: false,
+        messages,
+        max_output_tokens: most,
+        choices: 1,
+        previous,
+        stores: flag("store", true)?,
+        reads_list: false,
+        model_span,
+        ask_usage: None,
+    })
+}
+
+/// Reads the body of a generateContent request, whose address names the model and says whether to stream.
+pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, Error> {
+    if body.is_empty() {
+        return Err(invalid("The body is empty; expected a JSON object."));
+    }
+    let model = place.model.strip_prefix("models/").unwrap_or(place.model);
+    if model.is_empty() || model.chars().count() > MAX_MODEL_CHARS || model.chars().any(char::is_control) {
+        return Err(wrong("model", "must be 1 to 300 characters without control characters"));
+    }
+    let wanted = ["contents", "generationConfig", "generation_config"];
+    let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    let messages = match scan.get("contents") {
+        None => return Err(missing("contents")),
+        Some(value) if value.kind != Kind::Array => return Err(wrong("contents", "must be an array")),
+        Some(value) if value.elements == 0 => return Err(wrong("contents", "must not be empty")),
+        Some(value) if value.elements > MAX_MESSAGES => {
+            return Err(wrong("contents", "must have at most 10,000 elements"));
+        }
+        Some(value) => value.elements,
+    };
+    let config = scan.get("generationConfig").or_else(|| scan.get("generation_config"));
+    let config = config.filter(|config| config.kind == Kind::Object);
+    let inner = config.and_then(|config| body.get(config.span())).unwrap_or(b"{}");
+    let wanted = ["maxOutputTokens", "max_output_tokens", "candidateCount", "candidate_count"];
+    let asked = json::scan_object(inner, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
+    let count = |one, other| json::as_u64(inner, asked.get(one).or_else(|| asked.get(other))?);
+    Ok(ChatRequest {
+        model: model.to_owned(),
+        stream: place.stream,
+        asks_usage: false,
+        messages,
+        max_output_tokens: count("maxOutputTokens", "max_output_tokens"),
+        choices: count("candidateCount", "candidate_count").unwrap_or(1).max(1),
+        previous: None,
+        stores: false,
+        reads_list: place.is_list,
+        model_span: 0..0,
+        ask_usage: None,
+    })
+}
+
 /// The body for upstream: slices of `body` around the few bytes that change.
 pub fn rewrite(body: &Bytes, request: &ChatRequest, upstream_model: &str) -> Pieces {
+    if request.model_span.is_empty() {
+        return Pieces::from_iter([body.clone()]);
+    }
     let model = Bytes::from(serde_json::Value::from(upstream_model).to_string());
     let model = Some((request.model_span.clone(), model));
     let usage = request.ask_usage.as_ref();

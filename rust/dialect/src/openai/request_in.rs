@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use fairlead_core::error::Error;
 use fairlead_core::json;
-use serde::Deserialize;
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::model::{
-    is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Members, Part, Request,
-    Role, Source, Tool, Turn,
+    is_neutral, owned, shape, typed, unsupported, wrong, Call, Choice, Content, Effort, Format, Part, Request, Role,
+    Source, Tool, Turn,
 };
 use crate::text::Text;
 
@@ -24,7 +25,7 @@ struct PartIn<'a> {
     #[serde(borrow, default)]
     image_url: Option<ImageIn<'a>>,
     #[serde(borrow, default)]
-    input_audio: Option<&'a RawValue>,
+    input_audio: Option<AudioIn<'a>>,
     #[serde(borrow, default)]
     file: Option<FileIn<'a>>,
     #[serde(borrow, default)]
@@ -39,6 +40,22 @@ struct ImageIn<'a> {
     /// How closely to look; a hint.
     #[serde(default, rename = "detail")]
     _detail: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AudioIn<'a> {
+    #[serde(borrow)]
+    data: Text<'a>,
+    format: Cow<'a, str>,
+}
+
+impl<'a> AudioIn<'a> {
+    pub(crate) fn into_content(self) -> Content<'a> {
+        let media_type =
+            if self.format == "mp3" { "audio/mpeg".into() } else { format!("audio/{}", self.format).into() };
+        Content::Audio { media_type, data: self.data.decode() }
+    }
 }
 
 #[derive(Deserialize)]
@@ -108,39 +125,188 @@ pub(super) struct ThinkingBlock<'a> {
     pub(super) data: Option<Text<'a>>,
 }
 
-/// Reads a body that was scanned before.
+/// Members that are called the same in OpenAI's other form.
+pub(crate) const SHARED: &[&str] = &["store", "metadata", "service_tier", "prompt_cache_key", "prompt_cache_retention"];
+
+/// Reads a body that was scanned before, in one pass: messages are what a long request has most of, so they are taken as
+/// they come and nothing of them is scanned twice.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
-    let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
-    let mut request = Request::default();
-    for (name, value) in members.0 {
-        let raw = value.get();
-        match &*name {
-            "model" | "stream_options" => {}
-            _ if raw == "null" => {}
-            "messages" => messages(value, &mut request)?,
-            "stream" => request.stream = owned(value, "stream")?,
-            "tools" => request.tools = tools(value)?,
-            "tool_choice" => request.choice = Some(choice(value)?),
-            "parallel_tool_calls" => request.parallel = Some(owned(value, "parallel_tool_calls")?),
-            "max_completion_tokens" => request.max_tokens = Some(count(value, "max_completion_tokens")?),
-            "max_tokens" => {
-                let most = count(value, "max_tokens")?;
-                request.max_tokens.get_or_insert(most);
-            }
-            "temperature" => request.temperature = Some(number(value, "temperature")?),
-            "top_p" => request.top_p = Some(number(value, "top_p")?),
-            "stop" => request.stop = stop(value)?,
-            "response_format" => request.schema = response_format(value)?,
-            "reasoning_effort" => request.reasoning = Some(effort(value)?),
-            "user" | "safety_identifier" => request.user = Some(typed(value, &name)?),
-            "n" if raw == "1" => {}
-            "modalities" if raw.split_whitespace().collect::<String>() == r#"["text"]"# => {}
-            "n" | "logprobs" | "top_logprobs" | "frequency_penalty" | "presence_penalty" | "logit_bias"
-                if is_neutral(raw) => {}
-            _ => request.extras.push((name, raw)),
-        }
+    let broken = || wrong("body", "must be a JSON object");
+    let text = std::str::from_utf8(body).map_err(|_| broken())?;
+    let (mut request, mut fault) = (Request::default(), None);
+    let walk = Body { request: &mut request, fault: &mut fault };
+    let walked = walk.deserialize(&mut serde_json::Deserializer::from_str(text));
+    match (fault, walked) {
+        (Some(fault), _) => Err(fault),
+        (None, Ok(())) => Ok(request),
+        (None, Err(_)) => Err(broken()),
     }
-    Ok(request)
+}
+
+/// Walks the members of the body. What is wrong with one goes into `fault`, for serde's errors are texts.
+struct Body<'r, 'a> {
+    request: &'r mut Request<'a>,
+    fault: &'r mut Option<Error>,
+}
+
+/// Walks the messages.
+struct Messages<'r, 'a>(Body<'r, 'a>);
+
+/// Walks one message.
+struct Walk<'r, 'a> {
+    at: usize,
+    message: Message<'a>,
+    body: Body<'r, 'a>,
+}
+
+/// A member's name, borrowed where it has no escapes.
+struct Name<'a>(Cow<'a, str>);
+
+fn held<T, E: serde::de::Error>(fault: &mut Option<Error>, outcome: Result<T, Error>) -> Result<T, E> {
+    outcome.map_err(|error| {
+        *fault = Some(error);
+        E::custom("")
+    })
+}
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Name<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a name")
+            }
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Borrowed(name)))
+            }
+            fn visit_str<E>(self, name: &str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(name.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Read)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Body<'_, 'de> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Body<'_, 'de> {
+    type Value = ();
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Name(name)) = map.next_key()? {
+            if name == "messages" {
+                map.next_value_seed(Messages(Body { request: self.request, fault: self.fault }))?;
+                continue;
+            }
+            let value = map.next_value()?;
+            held(self.fault, member(name, value, self.request))?;
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Messages<'_, 'de> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Messages<'_, 'de> {
+    type Value = ();
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list")
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let Body { request, fault } = self.0;
+        for at in 0.. {
+            let body = Body { request, fault };
+            match seq.next_element_seed(Walk { at, message: Message::default(), body }) {
+                Ok(Some(())) => {}
+                Ok(None) => break,
+                Err(error) => {
+                    fault.get_or_insert_with(|| shape(&format!("messages[{at}]"), &error));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_, 'de> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_, 'de> {
+    type Value = ();
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let Body { request, fault } = self.body;
+        while let Some(Name(name)) = map.next_key()? {
+            let value: &'de RawValue = map.next_value()?;
+            // Two that every message has, and most have no others.
+            match (&*name, Text::of(value)) {
+                ("role", _) => self.message.role = value.get(),
+                ("content", Some(text)) => self.message.parts.push(Part::text(text)),
+                _ => held(fault, message_member(&name, value, self.at, &mut self.message))?,
+            }
+        }
+        held(fault, turn(self.message, self.at, request))
+    }
+}
+
+fn member<'a>(name: Cow<'a, str>, value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
+    let raw = value.get();
+    match &*name {
+        "model" | "stream_options" => {}
+        _ if raw == "null" => {}
+        "stream" => request.stream = owned(value, "stream")?,
+        "tools" => request.tools = tools(value)?,
+        "tool_choice" => request.choice = Some(choice(value)?),
+        "parallel_tool_calls" => request.parallel = Some(owned(value, "parallel_tool_calls")?),
+        "max_completion_tokens" => request.max_tokens = Some(count(value, "max_completion_tokens")?),
+        "max_tokens" => {
+            let most = count(value, "max_tokens")?;
+            request.max_tokens.get_or_insert(most);
+        }
+        "temperature" => request.temperature = Some(number(value, "temperature")?),
+        "top_p" => request.top_p = Some(number(value, "top_p")?),
+        "stop" => request.stop = stop(value)?,
+        "response_format" => request.format = response_format(value)?,
+        "reasoning_effort" => request.reasoning = Some(effort(value, "reasoning_effort")?),
+        "verbosity" => request.verbosity = Some(raw),
+        "user" | "safety_identifier" => request.user = Some(typed(value, &name)?),
+        "seed" => request.seed = Some(number(value, "seed")?),
+        "frequency_penalty" if !is_neutral(raw) => {
+            request.frequency_penalty = Some(number(value, "frequency_penalty")?);
+        }
+        "presence_penalty" if !is_neutral(raw) => {
+            request.presence_penalty = Some(number(value, "presence_penalty")?);
+        }
+        "logprobs" if raw == "true" => request.logprobs = request.logprobs.or(Some("0")),
+        "top_logprobs" if !is_neutral(raw) => request.logprobs = Some(number(value, "top_logprobs")?),
+        known if SHARED.contains(&known) => request.shared.push((name, raw)),
+        "n" if raw == "1" => {}
+        "modalities" if raw.split_whitespace().collect::<String>() == r#"["text"]"# => {}
+        "n" | "logprobs" | "top_logprobs" | "frequency_penalty" | "presence_penalty" | "logit_bias"
+            if is_neutral(raw) => {}
+        _ => request.extras.push((name, raw)),
+    }
+    Ok(())
 }
 
 pub(crate) fn count<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
@@ -153,7 +319,7 @@ pub(crate) fn number<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Err
     fine.then(|| value.get()).ok_or_else(|| wrong(path, "must be a number"))
 }
 
-fn effort(value: &RawValue) -> Result<Effort, Error> {
+pub(crate) fn effort(value: &RawValue, path: &str) -> Result<Effort, Error> {
     Ok(match value.get() {
         "\"none\"" => Effort::Off,
         "\"minimal\"" => Effort::Minimal,
@@ -161,7 +327,7 @@ fn effort(value: &RawValue) -> Result<Effort, Error> {
         "\"medium\"" => Effort::Medium,
         "\"high\"" => Effort::High,
         "\"xhigh\"" | "\"max\"" => Effort::Most,
-        _ => return Err(wrong("reasoning_effort", "must be none, minimal, low, medium, high or xhigh")),
+        _ => return Err(wrong(path, "must be none, minimal, low, medium, high or xhigh")),
     })
 }
 
@@ -172,24 +338,40 @@ fn stop(value: &RawValue) -> Result<Vec<Text<'_>>, Error> {
     }
 }
 
-fn response_format(value: &RawValue) -> Result<Option<&str>, Error> {
+fn response_format(value: &RawValue) -> Result<Option<Format<'_>>, Error> {
     #[derive(Deserialize)]
     struct FormatIn<'a> {
         r#type: Cow<'a, str>,
         #[serde(borrow, default)]
         json_schema: Option<SchemaIn<'a>>,
     }
-    #[derive(Deserialize)]
-    struct SchemaIn<'a> {
-        #[serde(borrow, default)]
-        schema: Option<&'a RawValue>,
-    }
     let format: FormatIn<'_> = typed(value, "response_format")?;
-    match (&*format.r#type, format.json_schema.and_then(|named| named.schema)) {
+    match (&*format.r#type, format.json_schema) {
         ("text", _) => Ok(None),
-        ("json_schema", Some(schema)) => Ok(Some(schema.get())),
+        ("json_object", _) => Ok(Some(Format::Json)),
+        ("json_schema", Some(named)) => named.into_format("response_format.json_schema").map(Some),
         ("json_schema", None) => Err(wrong("response_format.json_schema.schema", "is required")),
         _ => Err(unsupported("response_format.type")),
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct SchemaIn<'a> {
+    #[serde(borrow, default)]
+    schema: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    description: Option<Text<'a>>,
+    #[serde(default)]
+    strict: Option<bool>,
+}
+
+impl<'a> SchemaIn<'a> {
+    pub(crate) fn into_format(self, path: &str) -> Result<Format<'a>, Error> {
+        let Self { schema, name, description, strict } = self;
+        let schema = schema.ok_or_else(|| wrong(&format!("{path}.schema"), "is required"))?.get().into();
+        Ok(Format::Schema { schema, name, description, strict })
     }
 }
 
@@ -233,7 +415,7 @@ fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
         Ok(Tool {
             name: function.name,
             description: function.description,
-            schema: function.parameters.map(RawValue::get),
+            schema: function.parameters.map(|schema| schema.get().into()),
             strict: function.strict,
             cache: tool.cache_control.map(RawValue::get),
         })
@@ -241,43 +423,40 @@ fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
     each.collect()
 }
 
-fn messages<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
-    let list: Vec<&'a RawValue> = typed(value, "messages")?;
-    request.turns.reserve(list.len());
-    for (at, raw) in list.into_iter().enumerate() {
-        message(raw, at, request)?;
+/// What a message has said so far.
+#[derive(Default)]
+struct Message<'a> {
+    role: &'a str,
+    parts: Vec<Part<'a>>,
+    thinking: Vec<Part<'a>>,
+    reasoning: Option<Text<'a>>,
+    calls: Vec<Part<'a>>,
+    call_id: Option<Text<'a>>,
+    cache: Option<&'a str>,
+}
+
+fn message_member<'a>(name: &str, value: &'a RawValue, at: usize, message: &mut Message<'a>) -> Result<(), Error> {
+    let field = || format!("messages[{at}].{name}");
+    match name {
+        // The name of a speaker; see the table of what is left out.
+        "name" => {}
+        _ if value.get() == "null" => {}
+        "content" => content(value, field, &mut message.parts)?,
+        "refusal" => message.parts.push(Part::new(field(), Content::Refusal(typed(value, &field())?))),
+        "tool_calls" => message.calls = tool_calls(value, &field())?,
+        "tool_call_id" => message.call_id = Some(typed(value, &field())?),
+        "reasoning_content" | "reasoning" => message.reasoning = Some(typed(value, &field())?),
+        "thinking_blocks" => message.thinking = thinking_blocks(value, &field())?,
+        "cache_control" => message.cache = Some(value.get()),
+        _ if is_neutral(value.get()) => {}
+        _ => return Err(unsupported(&field())),
     }
     Ok(())
 }
 
-fn message<'a>(raw: &'a RawValue, at: usize, request: &mut Request<'a>) -> Result<(), Error> {
+fn turn<'a>(message: Message<'a>, at: usize, request: &mut Request<'a>) -> Result<(), Error> {
+    let Message { role, mut parts, mut thinking, reasoning, mut calls, call_id, cache } = message;
     let path = || format!("messages[{at}]");
-    let members: Members<'a> = typed_at(raw, path)?;
-    let mut role = "";
-    let mut parts: Vec<Part<'a>> = Vec::new();
-    let mut thinking: Vec<Part<'a>> = Vec::new();
-    let mut reasoning = None;
-    let mut calls: Vec<Part<'a>> = Vec::new();
-    let mut call_id = None;
-    let mut cache = None;
-    for (name, value) in members.0 {
-        let field = || format!("messages[{at}].{name}");
-        match &*name {
-            "role" => role = value.get(),
-            // The name of a speaker; see the table of what is left out.
-            "name" => {}
-            _ if value.get() == "null" => {}
-            "content" => content(value, field, &mut parts)?,
-            "refusal" => parts.push(Part::new(field(), Content::Refusal(typed(value, &field())?))),
-            "tool_calls" => calls = tool_calls(value, &field())?,
-            "tool_call_id" => call_id = Some(typed(value, &field())?),
-            "reasoning_content" | "reasoning" => reasoning = Some(typed(value, &field())?),
-            "thinking_blocks" => thinking = thinking_blocks(value, &field())?,
-            "cache_control" => cache = Some(value.get()),
-            _ if is_neutral(value.get()) => {}
-            _ => return Err(unsupported(&field())),
-        }
-    }
     if let (true, Some(text)) = (thinking.is_empty(), reasoning) {
         thinking.push(Part::new(path(), Content::Thinking { text, signature: None }));
     }
@@ -321,7 +500,7 @@ fn content<'a>(value: &'a RawValue, path: impl Fn() -> String, parts: &mut Vec<P
                 let url = part.image_url.ok_or_else(|| missing("image_url"))?.url;
                 Content::Image(source(url, &format!("{path}.image_url.url"))?)
             }
-            "input_audio" if part.input_audio.is_some() => Content::Audio,
+            "input_audio" => part.input_audio.ok_or_else(|| missing("input_audio"))?.into_content(),
             "file" => file(part.file.ok_or_else(|| missing("file"))?, &path)?,
             _ => return Err(unsupported(&format!("{path}.type"))),
         };
@@ -343,7 +522,7 @@ fn file<'a>(file: FileIn<'a>, path: &str) -> Result<Content<'a>, Error> {
 }
 
 /// `data:<type>;base64,<data>`, or an address.
-fn source<'a>(url: Text<'a>, path: &str) -> Result<Source<'a>, Error> {
+pub(crate) fn source<'a>(url: Text<'a>, path: &str) -> Result<Source<'a>, Error> {
     let text = url.decode();
     if !text.starts_with("data:") {
         return Ok(Source::Url(url));
@@ -375,7 +554,7 @@ pub(super) fn tool_calls<'a>(value: &'a RawValue, path: &str) -> Result<Vec<Part
 }
 
 /// What a model wrote as arguments must be an object, for it becomes one.
-fn arguments<'a>(text: &Text<'a>, path: &str) -> Result<Cow<'a, str>, Error> {
+pub(crate) fn arguments<'a>(text: &Text<'a>, path: &str) -> Result<Cow<'a, str>, Error> {
     let text = text.decode();
     if text.trim().is_empty() {
         return Ok(Cow::Borrowed("{}"));

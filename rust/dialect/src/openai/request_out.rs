@@ -2,18 +2,12 @@
 
 use fairlead_core::error::Error;
 
-use crate::model::{unsupported, Call, Choice, Content, Effort, Part, Request, Role, Source, Turn};
+use crate::model::{unsupported, Call, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
 use crate::text::{Text, Writer};
 
 /// Members of other dialects that may be left out; see docs/explanation/dialects.md.
-const DROPPED: &[&str] = &[
-    "cache_control",
-    "service_tier",
-    "context_management",
-    "diagnostics",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-];
+const DROPPED: &[&str] =
+    &["cache_control", "service_tier", "context_management", "diagnostics", "safetySettings", "labels"];
 
 /// The body for a provider that knows the model as `model`.
 pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {
@@ -50,24 +44,72 @@ pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Res
         out.close(b']');
     }
     tools(&mut out, request);
-    if let Some(schema) = request.schema {
-        out.key("response_format").open(b'{').key("type").raw(r#""json_schema""#).key("json_schema").open(b'{');
-        out.key("name").raw(r#""answer""#).key("schema").raw(schema).key("strict").raw("true").close(b'}').close(b'}');
+    match &request.format {
+        None => {}
+        Some(Format::Json) => drop(out.key("response_format").raw(r#"{"type":"json_object"}"#)),
+        Some(Format::Schema { schema, name, description, strict }) => {
+            out.key("response_format").open(b'{').key("type").raw(r#""json_schema""#).key("json_schema").open(b'{');
+            write_schema(&mut out, schema, name.as_ref(), description.as_ref(), *strict);
+            out.close(b'}').close(b'}');
+        }
     }
+    sampling(&mut out, request);
     if let Some(effort) = request.reasoning.and_then(effort) {
         out.key("reasoning_effort").str(effort);
     }
     if let Some(user) = &request.user {
         out.member("user", user);
     }
+    for (name, value) in &request.shared {
+        out.key(name).raw(value);
+    }
+    request.refuse(&[(Member::TopK, request.top_k.is_some())])?;
     if let Some((name, _)) = request.extras.iter().find(|(name, _)| !DROPPED.contains(&&**name)) {
         return Err(unsupported(name));
     }
     Ok(out.close(b'}').take())
 }
 
+fn sampling(out: &mut Writer, request: &Request<'_>) {
+    for (name, value) in [
+        ("seed", request.seed),
+        ("frequency_penalty", request.frequency_penalty),
+        ("presence_penalty", request.presence_penalty),
+        ("verbosity", request.verbosity),
+    ] {
+        if let Some(value) = value {
+            out.key(name).raw(value);
+        }
+    }
+    if let Some(others) = request.logprobs {
+        out.key("logprobs").raw("true");
+        if others != "0" {
+            out.key("top_logprobs").raw(others);
+        }
+    }
+}
+
+/// The members of a named schema. Where nobody said how strict, it is: the other forms know no laxer one.
+pub(crate) fn write_schema(
+    out: &mut Writer,
+    schema: &str,
+    name: Option<&Text<'_>>,
+    description: Option<&Text<'_>>,
+    strict: Option<bool>,
+) {
+    out.key("name");
+    match name {
+        Some(name) => out.text(name),
+        None => out.raw(r#""answer""#),
+    };
+    if let Some(description) = description {
+        out.member("description", description);
+    }
+    out.key("schema").raw(schema).key("strict").raw(if strict.unwrap_or(true) { "true" } else { "false" });
+}
+
 /// Thinking that is off is left out: a model that does not think takes no word about it.
-fn effort(effort: Effort) -> Option<&'static str> {
+pub(crate) fn effort(effort: Effort) -> Option<&'static str> {
     Some(match effort {
         Effort::Off => return None,
         Effort::Minimal => "minimal",
@@ -86,7 +128,7 @@ fn tools(out: &mut Writer, request: &Request<'_>) {
             if let Some(description) = &tool.description {
                 out.member("description", description);
             }
-            if let Some(schema) = tool.schema {
+            if let Some(schema) = &tool.schema {
                 out.key("parameters").raw(schema);
             }
             if let Some(strict) = tool.strict {
@@ -258,6 +300,14 @@ fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error> {
             }
             out.close(b'}');
         }
+        Content::Audio { media_type, data } => {
+            let format = audio_format(media_type).ok_or_else(|| unsupported(&part.path))?;
+            kind(out, "input_audio");
+            out.key("input_audio").open(b'{').key("data").str(data).key("format").str(format).close(b'}');
+        }
+        Content::Document { source: Source::Base64 { media_type, .. }, .. } if is_film(media_type) => {
+            return Err(unsupported(&part.path));
+        }
         Content::Document { source: Source::Base64 { media_type, data }, title } => {
             kind(out, "file");
             let title = title.clone().unwrap_or_else(|| "document.pdf".into());
@@ -268,4 +318,18 @@ fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error> {
     }
     out.close(b'}');
     Ok(())
+}
+
+/// The name of an audio format; OpenAI's forms take two.
+pub(crate) fn audio_format(media_type: &str) -> Option<&'static str> {
+    match media_type {
+        "audio/wav" | "audio/x-wav" | "audio/wave" => Some("wav"),
+        "audio/mpeg" | "audio/mp3" => Some("mp3"),
+        _ => None,
+    }
+}
+
+/// What no form but Gemini's takes.
+pub(crate) fn is_film(media_type: &str) -> bool {
+    media_type.starts_with("video/") || media_type.starts_with("audio/")
 }

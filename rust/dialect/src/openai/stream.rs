@@ -94,6 +94,8 @@ pub struct Closing {
     pub error: Option<Error>,
     /// The error object that came in the stream, when that is why.
     pub upstream_error: Option<UpstreamError>,
+    /// The whole response, of a responses stream that is to be kept.
+    pub response: Option<Bytes>,
 }
 
 impl StreamScan {
@@ -153,7 +155,7 @@ impl StreamScan {
             }
         };
         let outcome = if error.is_some() { Outcome::UpstreamFailed } else { Outcome::Completed };
-        Closing { bytes, outcome, usage, error, upstream_error }
+        Closing { bytes, outcome, usage, error, upstream_error, response: None }
     }
 
     fn end_cleanly(&mut self) -> Bytes {

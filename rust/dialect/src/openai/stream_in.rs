@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::error::error_fields;
 use super::usage;
-use super::whole::stop;
+use super::whole::{stop, LogprobsIn};
 use crate::model::{Event, Stop};
 use crate::stream::{Malformed, Step};
 use crate::text::Text;
@@ -36,6 +36,8 @@ struct ChoiceIn<'a> {
     delta: Option<DeltaIn<'a>>,
     #[serde(borrow, default)]
     finish_reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    logprobs: Option<LogprobsIn<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -144,6 +146,9 @@ impl Reader {
         }
         // Several choices are refused where the request is translated.
         let Some(choice) = chunk.choices.0.filter(|choice| choice.index == 0) else { return Ok(Step::More) };
+        if let Some(list) = choice.logprobs.and_then(LogprobsIn::list) {
+            emit(Event::Logprobs(list));
+        }
         if let Some(delta) = choice.delta {
             self.read_delta(delta, emit)?;
         }

@@ -28,6 +28,8 @@ pub(crate) struct Encoder {
     call: Call,
     thinking_blocks: u64,
     in_thinking: bool,
+    /// Of the text that comes next: a list, or nothing.
+    logprobs: String,
 }
 
 impl Encoder {
@@ -38,9 +40,15 @@ impl Encoder {
     pub(crate) fn write(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
         match event {
             Event::Start { id, model } => self.open_with(id, model),
+            Event::Logprobs(list) => list.clone_into(&mut self.logprobs),
             Event::Text(text) => {
                 self.end_block(out);
-                self.delta(out, b"\"content\":", &text, b"");
+                let logprobs = std::mem::take(&mut self.logprobs);
+                if logprobs.is_empty() {
+                    return self.delta(out, b"\"content\":", &text, b"");
+                }
+                let after = format!("}},\"logprobs\":{{\"content\":{logprobs},\"refusal\":null");
+                self.delta(out, b"\"content\":", &text, after.as_bytes());
             }
             Event::Refusal(text) => {
                 self.end_block(out);

@@ -29,8 +29,23 @@ struct CompletionIn<'a> {
 struct ChoiceIn<'a> {
     #[serde(borrow)]
     message: MessageIn<'a>,
-    #[serde(default)]
+    #[serde(borrow, default)]
     finish_reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    logprobs: Option<LogprobsIn<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct LogprobsIn<'a> {
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+impl<'a> LogprobsIn<'a> {
+    /// The list, if there is one.
+    pub(super) fn list(self) -> Option<&'a str> {
+        self.content.map(RawValue::get).filter(|list| list.starts_with('[') && *list != "[]")
+    }
 }
 
 #[derive(Deserialize)]
@@ -55,6 +70,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
     let completion: CompletionIn<'_> = typed(raw, "body")?;
     let mut choices = completion.choices.into_iter();
     let choice = choices.next().ok_or_else(|| crate::model::wrong("choices", "must not be empty"))?;
+    let logprobs = choice.logprobs.and_then(LogprobsIn::list);
     let message = choice.message;
     let mut parts = match message.thinking_blocks {
         Some(blocks) => thinking_blocks(blocks, "thinking_blocks")?,
@@ -79,6 +95,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
         parts,
         stop,
         usage: completion.usage.and_then(|object| usage::read(object.get().as_bytes())).unwrap_or_default(),
+        logprobs,
     })
 }
 
@@ -128,7 +145,12 @@ pub(crate) fn write(answer: &Answer<'_>, created_s: u64) -> Vec<u8> {
             _ => None,
         }),
     );
-    out.close(b'}').key("logprobs").raw("null").key("finish_reason").str(finish_reason(answer.stop));
+    out.close(b'}').key("logprobs");
+    match answer.logprobs {
+        Some(list) => drop(out.open(b'{').key("content").raw(list).key("refusal").raw("null").close(b'}')),
+        None => drop(out.raw("null")),
+    }
+    out.key("finish_reason").str(finish_reason(answer.stop));
     out.close(b'}').close(b']').key("usage");
     write_usage(&mut out, &answer.usage);
     out.close(b'}').take()

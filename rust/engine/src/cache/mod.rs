@@ -125,7 +125,9 @@ pub struct Asked {
 pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatRequest, body: &[u8]) -> Option<Asked> {
     let settings = &live.snapshot.cache;
     let wish = &admission.cache;
-    if !settings.is_enabled || admission.bypasses_cache() || body.len() > MAX_REQUEST_BYTES {
+    // What is kept for its caller, or goes on from what was, is nobody else's answer.
+    let is_whole = matches!(caller_of(admission.route), Form::Chat | Form::Messages);
+    if !settings.is_enabled || !is_whole || admission.bypasses_cache() || body.len() > MAX_REQUEST_BYTES {
         return None;
     }
     // Looked at first, because most requests have another temperature or none.

@@ -6,6 +6,7 @@ mod agents;
 mod backups;
 mod board;
 mod cache;
+mod dialects;
 mod gateway;
 mod health;
 mod identity;
@@ -19,6 +20,7 @@ mod webhooks;
 /// Every part, those with the hottest doors first.
 pub(super) static PARTS: &[&[Route]] = &[
     inference::ROUTES,
+    dialects::ROUTES,
     health::ROUTES,
     gateway::ROUTES,
     identity::ROUTES,

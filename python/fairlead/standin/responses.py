@@ -1,0 +1,203 @@
+"""The wire shapes of OpenAI's `/v1/responses`: one object, or numbered events."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+
+from fairlead.standin.answer import CREATED_S, Answer, InvalidAsk, identifier
+from fairlead.standin.stream import Frames
+
+_ARGUMENT_CHARS: Final = 24
+_THOUGHT: Final = "The stand-in thinks before it speaks."
+
+
+def as_chat(body: dict[str, Any]) -> dict[str, Any]:
+    """The request as the answer's author reads it. Raises `InvalidAsk`."""
+    asked = body.get("input")
+    if isinstance(asked, str):
+        asked = [{"role": "user", "content": asked}]
+    if not isinstance(asked, list) or not asked:
+        raise InvalidAsk("Missing required parameter: 'input'.", "input")
+    if "messages" in body or "max_tokens" in body:
+        raise InvalidAsk("Unknown parameter: 'messages' or 'max_tokens'.", "messages")
+    messages = [said for item in asked if (said := _message(item)) is not None]
+    if body.get("instructions"):
+        messages.insert(0, {"role": "system", "content": body["instructions"]})
+    chat: dict[str, Any] = {"messages": messages}
+    if (most := body.get("max_output_tokens")) is not None:
+        chat["max_tokens"] = most
+    if tools := body.get("tools"):
+        chat["tools"] = [{"function": tool} for tool in tools if tool.get("type") == "function"]
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict):
+        chat["tool_choice"] = {"function": {"name": choice.get("name")}}
+    elif choice:
+        chat["tool_choice"] = choice
+    wanted = (body.get("text") or {}).get("format") or {}
+    if wanted.get("type") == "json_schema":
+        chat["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    elif wanted:
+        chat["response_format"] = wanted
+    return chat
+
+
+def thinks(body: dict[str, Any]) -> bool:
+    """Whether the request asks for reasoning."""
+    return (body.get("reasoning") or {}).get("effort") not in (None, "none")
+
+
+def response(answer: Answer, body: dict[str, Any]) -> dict[str, Any]:
+    """The unary answer."""
+    status = "incomplete" if answer.finish_reason == "length" else "completed"
+    return _envelope(answer, body, status) | {
+        "output": [item for item, _ in _items(answer, body)],
+        "usage": _usage(answer),
+    }
+
+
+def events(answer: Answer, body: dict[str, Any]) -> Frames:
+    """The streamed answer."""
+    numbers = iter(range(1_000_000_000))
+
+    def event(name: str, /, **fields: Any) -> bytes:
+        data = orjson.dumps({"type": name, **fields, "sequence_number": next(numbers)})
+        return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+
+    opening = _envelope(answer, body, "in_progress")
+    head = [
+        event("response.created", response=opening),
+        event("response.in_progress", response=opening),
+    ]
+    items = _items(answer, body)
+    last = len(items) - 1
+    said, empty = items[last]
+    for index, (thought, begun) in enumerate(items[:last]):
+        at = {"item_id": thought["id"], "output_index": index, "summary_index": 0}
+        part = thought["summary"][0]
+        text = part["text"]
+        summary = "response.reasoning_summary_"
+        head += [
+            event("response.output_item.added", output_index=index, item=begun),
+            event(f"{summary}part.added", **at, part={**part, "text": ""}),
+            event(f"{summary}text.delta", **at, delta=text),
+            event(f"{summary}text.done", **at, text=text),
+            event(f"{summary}part.done", **at, part=part),
+            event("response.output_item.done", output_index=index, item=thought),
+        ]
+    head.append(event("response.output_item.added", output_index=last, item=empty))
+    place = {"item_id": said["id"], "output_index": last}
+    inside = {**place, "content_index": 0}
+    if not answer.tool_call:
+        part = said["content"][0]
+        head.append(event("response.content_part.added", **inside, part={**part, "text": ""}))
+
+    def content() -> Iterator[bytes]:
+        if call := answer.tool_call:
+            for start in range(0, len(call.arguments), _ARGUMENT_CHARS):
+                piece = call.arguments[start : start + _ARGUMENT_CHARS]
+                yield event("response.function_call_arguments.delta", **place, delta=piece)
+        for piece in answer.pieces():
+            yield event("response.output_text.delta", **inside, delta=piece, logprobs=[])
+
+    def tail() -> Iterator[bytes]:
+        # Numbered when it is sent, after the content.
+        if call := answer.tool_call:
+            done = {"name": call.name, "arguments": call.arguments}
+            yield event("response.function_call_arguments.done", **place, **done)
+        else:
+            part = said["content"][0]
+            yield event("response.output_text.done", **inside, text=part["text"], logprobs=[])
+            yield event("response.content_part.done", **inside, part=part)
+        yield event("response.output_item.done", output_index=last, item=said)
+        whole = response(answer, body)
+        yield event(f"response.{whole['status']}", response=whole)
+
+    failed = {"type": "error", "code": "server_error", "message": "The stand-in was asked to fail."}
+    return Frames(head, content(), tail(), b"event: error\ndata: " + orjson.dumps(failed) + b"\n\n")
+
+
+def _message(item: Any) -> dict[str, Any] | None:
+    if not isinstance(item, dict):
+        raise InvalidAsk("Each entry of 'input' must be an object.", "input")
+    match item.get("type", "message"):
+        case "message":
+            return {"role": item.get("role"), "content": item.get("content")}
+        case "function_call_output":
+            return {"role": "tool", "content": item.get("output")}
+        case "function_call" | "reasoning":
+            return None
+        case kind:
+            raise InvalidAsk(f"Invalid value: '{kind}'.", "input")
+
+
+def _items(answer: Answer, body: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each item as it is at last and as it begins."""
+    items: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    if thinks(body):
+        thought: dict[str, Any] = {
+            "id": f"rs_{answer.id}",
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": _THOUGHT}],
+        }
+        if "reasoning.encrypted_content" in (body.get("include") or []):
+            sealed = identifier("gAAAA", answer.id.encode())
+            thought["encrypted_content"] = sealed
+        items.append((thought, {"id": thought["id"], "type": "reasoning", "summary": []}))
+    if call := answer.tool_call:
+        whole = {
+            "id": f"fc_{answer.id}",
+            "type": "function_call",
+            "status": "completed",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.arguments,
+        }
+        items.append((whole, whole | {"status": "in_progress", "arguments": ""}))
+    else:
+        part = {"type": "output_text", "text": answer.text(), "annotations": [], "logprobs": []}
+        said = {
+            "id": f"msg_{answer.id}",
+            "type": "message",
+            "status": "completed",
+            "role": "assistant",
+            "content": [part],
+        }
+        items.append((said, said | {"status": "in_progress", "content": []}))
+    return items
+
+
+def _envelope(answer: Answer, body: dict[str, Any], status: str) -> dict[str, Any]:
+    reason = {"reason": "max_output_tokens"} if status == "incomplete" else None
+    return {
+        "id": f"resp_{answer.id}",
+        "object": "response",
+        "created_at": CREATED_S,
+        "status": status,
+        "error": None,
+        "incomplete_details": reason,
+        "instructions": body.get("instructions"),
+        "metadata": body.get("metadata") or {},
+        "model": answer.model,
+        "output": [],
+        "parallel_tool_calls": True,
+        "previous_response_id": body.get("previous_response_id"),
+        "store": body.get("store", True),
+        "temperature": body.get("temperature", 1.0),
+        "tool_choice": body.get("tool_choice", "auto"),
+        "tools": body.get("tools") or [],
+        "top_p": body.get("top_p", 1.0),
+        "usage": None,
+    }
+
+
+def _usage(answer: Answer) -> dict[str, Any] | None:
+    if not answer.usage:
+        return None
+    return {
+        "input_tokens": answer.usage["prompt_tokens"],
+        "input_tokens_details": answer.usage["prompt_tokens_details"],
+        "output_tokens": answer.usage["completion_tokens"],
+        "output_tokens_details": answer.usage["completion_tokens_details"],
+        "total_tokens": answer.usage["total_tokens"],
+    }

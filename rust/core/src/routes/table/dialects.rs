@@ -1,0 +1,85 @@
+//! Model calls in the words of OpenAI's responses and of Gemini. The address of a Gemini call names the model.
+
+use crate::routes::doors::{inference, NO_BODY, PROMPT, RECORD};
+use crate::routes::{Answer, Route, Surface};
+
+pub(super) static ROUTES: &[Route] = &[
+    inference("POST", "/v1/responses", Answer::Responses, "chat", PROMPT, "Response, plain or streamed."),
+    kept("GET", "/v1/responses/{id}", NO_BODY, "One response that was kept."),
+    kept("DELETE", "/v1/responses/{id}", NO_BODY, "Delete a response that was kept."),
+    kept("POST", "/v1/responses/{id}/cancel", RECORD, "Cancel a response that works in the background."),
+    kept("GET", "/v1/responses/{id}/input_items", NO_BODY, "What the request of a kept response said."),
+    gemini(
+        "POST",
+        "/v1beta/models/{*id}:generateContent",
+        Answer::Generate,
+        "chat",
+        PROMPT,
+        "Gemini's generateContent.",
+    ),
+    gemini(
+        "POST",
+        "/v1beta/models/{*id}:streamGenerateContent",
+        Answer::StreamGenerate,
+        "chat",
+        PROMPT,
+        "The same streamed: events with `alt=sse`, else one JSON list.",
+    ),
+    gemini(
+        "POST",
+        "/v1beta/models/{*id}:countTokens",
+        Answer::CountTokens,
+        "chat",
+        PROMPT,
+        "How many tokens a generateContent request has.",
+    ),
+    gemini(
+        "GET",
+        "/v1beta/models",
+        Answer::GeminiModels,
+        "models",
+        NO_BODY,
+        "The models that the caller may use, as Gemini lists them.",
+    ),
+    gemini("GET", "/v1beta/models/{*id}", Answer::GeminiModel, "models", NO_BODY, "One of them."),
+    // Newer clients of Google's call its settled version; its lists have the addresses of OpenAI's there.
+    gemini(
+        "POST",
+        "/v1/models/{*id}:generateContent",
+        Answer::Generate,
+        "chat",
+        PROMPT,
+        "Gemini's generateContent, version 1.",
+    ),
+    gemini(
+        "POST",
+        "/v1/models/{*id}:streamGenerateContent",
+        Answer::StreamGenerate,
+        "chat",
+        PROMPT,
+        "The same streamed, version 1.",
+    ),
+    gemini(
+        "POST",
+        "/v1/models/{*id}:countTokens",
+        Answer::CountTokens,
+        "chat",
+        PROMPT,
+        "How many tokens a generateContent request has, version 1.",
+    ),
+];
+
+const fn kept(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
+    inference(method, path, Answer::Control, "chat", body_limit_bytes, summary)
+}
+
+const fn gemini(
+    method: &'static str,
+    path: &'static str,
+    answer: Answer,
+    endpoint: &'static str,
+    body_limit_bytes: usize,
+    summary: &'static str,
+) -> Route {
+    Route { surface: Surface::Gemini, ..inference(method, path, answer, endpoint, body_limit_bytes, summary) }
+}

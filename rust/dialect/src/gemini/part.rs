@@ -1,0 +1,239 @@
+//! The parts of a content, of a request or of an answer.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use fairlead_core::error::Error;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::model::{typed, unsupported, wrong, Call, Content, Part, Source};
+use crate::signature::from_gemini;
+use crate::text::Text;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PartIn<'a> {
+    #[serde(borrow, default)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(default)]
+    pub(super) thought: Option<bool>,
+    #[serde(borrow, default, rename = "thoughtSignature", alias = "thought_signature")]
+    pub(super) thought_signature: Option<Text<'a>>,
+    #[serde(borrow, default, rename = "inlineData", alias = "inline_data")]
+    inline_data: Option<BlobIn<'a>>,
+    #[serde(borrow, default, rename = "fileData", alias = "file_data")]
+    file_data: Option<FileIn<'a>>,
+    #[serde(borrow, default, rename = "functionCall", alias = "function_call")]
+    pub(super) function_call: Option<CallIn<'a>>,
+    #[serde(borrow, default, rename = "functionResponse", alias = "function_response")]
+    function_response: Option<ResponseIn<'a>>,
+    /// How closely to look; a hint.
+    #[serde(default, rename = "mediaResolution", alias = "media_resolution")]
+    _media_resolution: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlobIn<'a> {
+    #[serde(borrow, rename = "mimeType", alias = "mime_type")]
+    mime_type: Text<'a>,
+    #[serde(borrow)]
+    data: Text<'a>,
+    #[serde(borrow, default, rename = "displayName", alias = "display_name")]
+    display_name: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileIn<'a> {
+    #[serde(borrow, default, rename = "mimeType", alias = "mime_type")]
+    mime_type: Option<Text<'a>>,
+    #[serde(borrow, rename = "fileUri", alias = "file_uri")]
+    file_uri: Text<'a>,
+    #[serde(borrow, default, rename = "displayName", alias = "display_name")]
+    display_name: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CallIn<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) args: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResponseIn<'a> {
+    #[serde(borrow, default)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    parts: Vec<PartIn<'a>>,
+}
+
+/// Calls without an id get one, and the results that follow theirs: by the name, in order.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    /// Before the number of a made id.
+    prefix: String,
+    made: usize,
+    /// Name and id of calls that have no result yet.
+    open: VecDeque<(String, Text<'static>)>,
+}
+
+impl Ids {
+    /// `of` is what tells this answer from others.
+    pub(super) fn of(of: &str) -> Self {
+        let plain: String = of.chars().filter(|char| char.is_ascii_alphanumeric() || *char == '_').take(40).collect();
+        let prefix = if plain.is_empty() { "call_".to_owned() } else { format!("call_{plain}_") };
+        Self { prefix, ..Self::default() }
+    }
+
+    pub(super) fn of_call<'a>(&mut self, id: Option<Text<'a>>, name: &Text<'a>) -> Text<'a> {
+        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| {
+            self.made += 1;
+            let prefix = if self.prefix.is_empty() { "call_" } else { &self.prefix };
+            format!("{prefix}{}", self.made).into()
+        });
+        self.open.push_back((name.decode().into_owned(), id.clone().into_owned()));
+        id
+    }
+
+    fn of_result<'a>(&mut self, id: Option<Text<'a>>, name: &Text<'a>) -> Option<Text<'a>> {
+        let name = name.decode();
+        let is_it = |(called, known): &(String, Text<'static>)| match &id {
+            Some(id) => known.decode() == id.decode(),
+            None => *called == *name,
+        };
+        let known = self.open.iter().position(is_it).and_then(|at| self.open.remove(at)).map(|(_, id)| id);
+        id.or(known)
+    }
+}
+
+/// Reads a list of parts. Whether a text is a thought is told by the part, so the role does not matter.
+pub(super) fn read<'a>(
+    list: Vec<&'a RawValue>,
+    path: &str,
+    ids: &mut Ids,
+    parts: &mut Vec<Part<'a>>,
+) -> Result<(), Error> {
+    for (at, raw) in list.into_iter().enumerate() {
+        let path = format!("{path}[{at}]");
+        let mut part: PartIn<'a> = typed(raw, &path)?;
+        if let Some(signature) = part.thought_signature.take().filter(|text| !text.is_empty()) {
+            let signature = from_gemini(&signature);
+            sign(parts, &part, &path, signature);
+        }
+        if let Some(content) = content(part, &path, ids)? {
+            parts.push(Part::new(path, content));
+        }
+    }
+    Ok(())
+}
+
+/// A signature closes the thoughts before its part.
+fn sign<'a>(parts: &mut Vec<Part<'a>>, part: &PartIn<'a>, path: &str, signature: Text<'static>) {
+    if part.thought == Some(true) {
+        return;
+    }
+    match parts.last_mut().map(|last| &mut last.content) {
+        Some(Content::Thinking { signature: place @ None, .. }) => *place = Some(signature),
+        _ => match crate::signature::redacted_in(&signature.decode()) {
+            Some(data) => parts.push(Part::new(path, Content::Redacted(data.to_owned().into()))),
+            None => {
+                parts.push(Part::new(path, Content::Thinking { text: "".into(), signature: Some(signature.clone()) }));
+            }
+        },
+    }
+}
+
+fn content<'a>(part: PartIn<'a>, path: &str, ids: &mut Ids) -> Result<Option<Content<'a>>, Error> {
+    if let Some(call) = part.function_call {
+        let id = ids.of_call(call.id, &call.name);
+        let arguments = call.args.map_or("{}", RawValue::get);
+        if !arguments.starts_with('{') {
+            return Err(wrong(&format!("{path}.functionCall.args"), "must be an object"));
+        }
+        return Ok(Some(Content::Call(Call { id, name: call.name, arguments: arguments.into() })));
+    }
+    if let Some(response) = part.function_response {
+        return result(response, path, ids).map(Some);
+    }
+    if let Some(blob) = part.inline_data {
+        return Ok(Some(media(blob)));
+    }
+    if let Some(file) = part.file_data {
+        let source = Source::Url(file.file_uri);
+        return match file.mime_type.as_ref().map(Text::decode).as_deref() {
+            Some(kind) if kind.starts_with("image/") => Ok(Some(Content::Image(source))),
+            Some("application/pdf") => Ok(Some(Content::Document { source, title: file.display_name })),
+            _ => Err(unsupported(&format!("{path}.fileData.mimeType"))),
+        };
+    }
+    match part.text {
+        Some(text) if part.thought == Some(true) => Ok(Some(Content::Thinking { text, signature: None })),
+        // A part that holds a signature alone.
+        Some(text) if text.is_empty() => Ok(None),
+        Some(text) => Ok(Some(Content::Text(text))),
+        None => Err(wrong(path, "must have text, data, a call or a result")),
+    }
+}
+
+fn media(blob: BlobIn<'_>) -> Content<'_> {
+    let media_type = blob.mime_type.decode();
+    let data = blob.data.decode();
+    if media_type.starts_with("image/") {
+        Content::Image(Source::Base64 { media_type, data })
+    } else if media_type.starts_with("audio/") {
+        Content::Audio { media_type, data }
+    } else {
+        Content::Document { source: Source::Base64 { media_type, data }, title: blob.display_name }
+    }
+}
+
+/// `output` alone is what a tool says, `error` alone that it failed; anything else is told as it was written.
+fn result<'a>(response: ResponseIn<'a>, path: &str, ids: &mut Ids) -> Result<Content<'a>, Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Told<'a> {
+        #[serde(borrow, default)]
+        output: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        result: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        error: Option<&'a RawValue>,
+    }
+    let path = format!("{path}.functionResponse");
+    let id = ids.of_result(response.id, &response.name);
+    let id = id.ok_or_else(|| wrong(&format!("{path}.name"), "must be that of a call before it"))?;
+    let raw = response.response.map_or("{}", RawValue::get);
+    let told = serde_json::from_str::<Told<'a>>(raw).ok();
+    let (said, is_error) = match told {
+        Some(
+            Told { output: Some(said), result: None, error: None }
+            | Told { output: None, result: Some(said), error: None },
+        ) => (Some(said), false),
+        Some(Told { output: None, result: None, error: Some(said) }) => (Some(said), true),
+        _ => (None, false),
+    };
+    let text = match said {
+        Some(said) => Text::of(said).unwrap_or(Text::Plain(Cow::Borrowed(said.get()))),
+        None => Text::Plain(Cow::Borrowed(raw)),
+    };
+    let mut parts = vec![Part::new(path.clone(), Content::Text(text))];
+    for (at, part) in response.parts.into_iter().enumerate() {
+        let path = format!("{path}.parts[{at}]");
+        if let Some(content) = content(part, &path, ids)? {
+            parts.push(Part::new(path, content));
+        }
+    }
+    Ok(Content::Result { id, parts, is_error })
+}

@@ -1,0 +1,234 @@
+//! A generateContent request, read into the model. Google's JSON takes each name in two spellings.
+
+use std::borrow::Cow;
+
+use fairlead_core::error::Error;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::part::{self, Ids};
+use super::schema::to_json_schema;
+use crate::model::{
+    is_neutral, owned, typed, typed_at, unsupported, wrong, Choice, Effort, Format, Members, Request, Role, Tool, Turn,
+};
+use crate::openai::request_in::{count, number};
+use crate::text::Text;
+use crate::translate::Form;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContentIn<'a> {
+    #[serde(default)]
+    role: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    parts: Vec<&'a RawValue>,
+}
+
+/// Reads a body that was scanned before; `stream` is what its address says.
+pub(crate) fn read(body: &[u8], stream: bool) -> Result<Request<'_>, Error> {
+    let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
+    let mut request = Request { form: Form::Gemini, stream, ..Request::default() };
+    for (name, value) in members.0 {
+        let raw = value.get();
+        match &*name {
+            // Told by the address, which counts.
+            "model" => {}
+            _ if raw == "null" => {}
+            "contents" => contents(value, &mut request)?,
+            "systemInstruction" | "system_instruction" => system(value, &name, &mut request)?,
+            "tools" => tools(value, &mut request)?,
+            "toolConfig" | "tool_config" => tool_config(value, &name, &mut request)?,
+            "generationConfig" | "generation_config" => generation(value, &name, &mut request)?,
+            _ if is_neutral(raw) => {}
+            "safety_settings" => request.extras.push(("safetySettings".into(), raw)),
+            _ => request.extras.push((name, raw)),
+        }
+    }
+    Ok(request)
+}
+
+fn contents<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
+    let list: Vec<&'a RawValue> = typed(value, "contents")?;
+    let mut ids = Ids::default();
+    request.turns.reserve(list.len());
+    for (at, raw) in list.into_iter().enumerate() {
+        let content: ContentIn<'a> = typed_at(raw, || format!("contents[{at}]"))?;
+        let role = match content.role.as_deref() {
+            None | Some("user" | "function") => Role::User,
+            Some("model") => Role::Assistant,
+            Some(_) => return Err(unsupported(&format!("contents[{at}].role"))),
+        };
+        let mut parts = Vec::with_capacity(content.parts.len());
+        part::read(content.parts, &format!("contents[{at}].parts"), &mut ids, &mut parts)?;
+        request.turns.push(Turn { role, parts });
+    }
+    Ok(())
+}
+
+fn system<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) -> Result<(), Error> {
+    if let Some(text) = Text::of(value) {
+        request.system.push(crate::model::Part::text(text));
+        return Ok(());
+    }
+    let content: ContentIn<'a> = typed(value, name)?;
+    part::read(content.parts, &format!("{name}.parts"), &mut Ids::default(), &mut request.system)
+}
+
+fn tools<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct ToolIn<'a> {
+        #[serde(borrow, default, rename = "functionDeclarations", alias = "function_declarations")]
+        declarations: Vec<FunctionIn<'a>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct FunctionIn<'a> {
+        #[serde(borrow)]
+        name: Text<'a>,
+        #[serde(borrow, default)]
+        description: Option<Text<'a>>,
+        #[serde(borrow, default)]
+        parameters: Option<&'a RawValue>,
+        #[serde(borrow, default, rename = "parametersJsonSchema", alias = "parameters_json_schema")]
+        json_schema: Option<&'a RawValue>,
+        /// What the function answers; nothing that the other forms tell a model.
+        #[serde(default, rename = "response")]
+        _response: Option<serde::de::IgnoredAny>,
+        #[serde(default, rename = "responseJsonSchema", alias = "response_json_schema")]
+        _response_schema: Option<serde::de::IgnoredAny>,
+        #[serde(default, rename = "behavior")]
+        behavior: Option<Cow<'a, str>>,
+    }
+    let list: Vec<&'a RawValue> = typed(value, "tools")?;
+    for (at, raw) in list.into_iter().enumerate() {
+        let tool: ToolIn<'a> = typed_at(raw, || format!("tools[{at}]"))?;
+        for (number, function) in tool.declarations.into_iter().enumerate() {
+            if function.behavior.is_some_and(|behavior| behavior != "BLOCKING") {
+                return Err(unsupported(&format!("tools[{at}].functionDeclarations[{number}].behavior")));
+            }
+            let own = function.parameters.map(|schema| to_json_schema(schema.get()));
+            let schema = function.json_schema.map(|schema| Cow::Borrowed(schema.get())).or(own);
+            let (name, description) = (function.name, function.description);
+            request.tools.push(Tool { name, description, schema, strict: None, cache: None });
+        }
+    }
+    Ok(())
+}
+
+fn tool_config<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct ConfigIn<'a> {
+        #[serde(borrow, default, rename = "functionCallingConfig", alias = "function_calling_config")]
+        calling: Option<CallingIn<'a>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct CallingIn<'a> {
+        #[serde(default)]
+        mode: Option<Cow<'a, str>>,
+        #[serde(borrow, default, rename = "allowedFunctionNames", alias = "allowed_function_names")]
+        allowed: Vec<Text<'a>>,
+    }
+    let config: ConfigIn<'a> = typed(value, name)?;
+    let Some(CallingIn { mode, mut allowed }) = config.calling else { return Ok(()) };
+    let path = format!("{name}.functionCallingConfig");
+    request.choice = match (mode.as_deref(), allowed.pop(), allowed.is_empty()) {
+        (None | Some("MODE_UNSPECIFIED"), None, _) => None,
+        (Some("AUTO"), None, _) => Some(Choice::Auto),
+        (Some("NONE"), ..) => Some(Choice::Never),
+        (Some("ANY"), None, _) => Some(Choice::Any),
+        (Some("ANY"), Some(one), true) => Some(Choice::One(one)),
+        (Some("AUTO" | "ANY" | "MODE_UNSPECIFIED") | None, Some(_), _) => {
+            return Err(unsupported(&format!("{path}.allowedFunctionNames")))
+        }
+        _ => return Err(unsupported(&format!("{path}.mode"))),
+    };
+    Ok(())
+}
+
+fn generation<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) -> Result<(), Error> {
+    let members: Members<'a> = typed(value, name)?;
+    let mut is_json = false;
+    let mut schema = None;
+    for (inner, value) in members.0 {
+        let raw = value.get();
+        let path = format!("{name}.{inner}");
+        match &*inner {
+            _ if raw == "null" => {}
+            "temperature" => request.temperature = Some(number(value, &path)?),
+            "topP" | "top_p" => request.top_p = Some(number(value, &path)?),
+            // A whole number, written as Google writes floats.
+            "topK" | "top_k" => request.top_k = Some(number(value, &path)?.trim_end_matches(".0")),
+            "maxOutputTokens" | "max_output_tokens" => request.max_tokens = Some(count(value, &path)?),
+            "stopSequences" | "stop_sequences" => request.stop = typed(value, &path)?,
+            "seed" => request.seed = Some(number(value, &path)?),
+            "candidateCount" | "candidate_count" if raw == "1" => {}
+            "presencePenalty" | "presence_penalty" if !is_neutral(raw) => {
+                request.presence_penalty = Some(number(value, &path)?);
+            }
+            "frequencyPenalty" | "frequency_penalty" if !is_neutral(raw) => {
+                request.frequency_penalty = Some(number(value, &path)?);
+            }
+            "responseMimeType" | "response_mime_type" => match raw {
+                r#""text/plain""# => {}
+                r#""application/json""# => is_json = true,
+                _ => return Err(unsupported(&path)),
+            },
+            "responseSchema" | "response_schema" => schema = schema.or(Some(to_json_schema(raw))),
+            "responseJsonSchema" | "response_json_schema" => schema = Some(Cow::Borrowed(raw)),
+            "responseModalities" | "response_modalities" => {
+                let all: Vec<Cow<'_, str>> = typed(value, &path)?;
+                if all.iter().any(|modality| modality != "TEXT") {
+                    return Err(unsupported(&path));
+                }
+            }
+            "thinkingConfig" | "thinking_config" => request.reasoning = thinking(value, &path)?,
+            // How closely to look; a hint.
+            "mediaResolution" | "media_resolution" => {}
+            _ if is_neutral(raw) => {}
+            _ => return Err(unsupported(&path)),
+        }
+    }
+    request.format = match schema {
+        Some(schema) => Some(Format::Schema { schema, name: None, description: None, strict: None }),
+        None => is_json.then_some(Format::Json),
+    };
+    Ok(())
+}
+
+fn thinking(value: &RawValue, path: &str) -> Result<Option<Effort>, Error> {
+    let members: Members<'_> = typed(value, path)?;
+    let mut effort = None;
+    for (inner, value) in members.0 {
+        let path = format!("{path}.{inner}");
+        match &*inner {
+            // Thoughts are told where there are any.
+            "includeThoughts" | "include_thoughts" => {}
+            "thinkingBudget" | "thinking_budget" => {
+                effort = effort.or(match owned::<i64>(value, &path)? {
+                    i64::MIN..=-1 => None,
+                    0 => Some(Effort::Off),
+                    1..=2048 => Some(Effort::Low),
+                    2049..=12_288 => Some(Effort::Medium),
+                    _ => Some(Effort::High),
+                });
+            }
+            "thinkingLevel" | "thinking_level" => {
+                let level: Cow<'_, str> = typed(value, &path)?;
+                effort = Some(match level.to_ascii_uppercase().as_str() {
+                    "THINKING_LEVEL_UNSPECIFIED" => continue,
+                    "MINIMAL" => Effort::Minimal,
+                    "LOW" => Effort::Low,
+                    "MEDIUM" => Effort::Medium,
+                    "HIGH" => Effort::High,
+                    "XHIGH" => Effort::Most,
+                    _ => return Err(wrong(&path, "must be MINIMAL, LOW, MEDIUM, HIGH or XHIGH")),
+                });
+            }
+            _ => return Err(unsupported(&path)),
+        }
+    }
+    Ok(effort)
+}

@@ -1,0 +1,272 @@
+//! The model, written as a generateContent request.
+
+use std::collections::HashMap;
+
+use fairlead_core::error::Error;
+
+use super::whole::write_call;
+use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source};
+use crate::signature::for_gemini;
+use crate::text::{Text, Writer};
+
+/// Members of other dialects that may be left out; see docs/explanation/dialects.md.
+const DROPPED: &[&str] = &["cache_control", "service_tier", "context_management", "diagnostics", "prediction"];
+/// What stands for the signature of a call that another provider's model made: this provider refuses one without any.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// The body; the model's name decides how thinking is asked for.
+pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {
+    let mut out = Writer::with_capacity(size_hint + 512);
+    out.open(b'{');
+    if !request.system.is_empty() {
+        out.key("systemInstruction").open(b'{').key("parts").open(b'[');
+        for part in &request.system {
+            let Content::Text(text) = &part.content else { return Err(unsupported(&part.path)) };
+            out.open(b'{').member("text", text).close(b'}');
+        }
+        out.close(b']').close(b'}');
+    }
+    contents(&mut out, request)?;
+    tools(&mut out, request);
+    generation(&mut out, request, model);
+    request.refuse(&[
+        (Member::Parallel, request.parallel == Some(false) && !request.tools.is_empty()),
+        (Member::Logprobs, request.logprobs.is_some()),
+    ])?;
+    if let Some((name, _)) = request.extras.iter().find(|(name, _)| !DROPPED.contains(&&**name)) {
+        return Err(unsupported(name));
+    }
+    Ok(out.close(b'}').take())
+}
+
+fn tools(out: &mut Writer, request: &Request<'_>) {
+    if request.tools.is_empty() {
+        return;
+    }
+    out.key("tools").open(b'[').open(b'{').key("functionDeclarations").open(b'[');
+    for tool in &request.tools {
+        out.open(b'{').member("name", &tool.name);
+        if let Some(description) = &tool.description {
+            out.member("description", description);
+        }
+        if let Some(schema) = &tool.schema {
+            out.key("parametersJsonSchema").raw(schema);
+        }
+        out.close(b'}');
+    }
+    out.close(b']').close(b'}').close(b']');
+    let (mode, one) = match &request.choice {
+        None => return,
+        Some(Choice::Auto) => ("AUTO", None),
+        Some(Choice::Any) => ("ANY", None),
+        Some(Choice::Never) => ("NONE", None),
+        Some(Choice::One(name)) => ("ANY", Some(name)),
+    };
+    out.key("toolConfig").open(b'{').key("functionCallingConfig").open(b'{').key("mode").str(mode);
+    if let Some(name) = one {
+        out.key("allowedFunctionNames").open(b'[').text(name).close(b']');
+    }
+    out.close(b'}').close(b'}');
+}
+
+fn generation(out: &mut Writer, request: &Request<'_>, model: &str) {
+    let mut inner = Writer::default();
+    inner.open(b'{');
+    for (name, value) in [
+        ("temperature", request.temperature),
+        ("topP", request.top_p),
+        ("topK", request.top_k),
+        ("maxOutputTokens", request.max_tokens),
+        ("seed", request.seed),
+        ("presencePenalty", request.presence_penalty),
+        ("frequencyPenalty", request.frequency_penalty),
+    ] {
+        if let Some(value) = value {
+            inner.key(name).raw(value);
+        }
+    }
+    if !request.stop.is_empty() {
+        inner.key("stopSequences").open(b'[');
+        for text in &request.stop {
+            inner.text(text);
+        }
+        inner.close(b']');
+    }
+    if let Some(format) = &request.format {
+        inner.key("responseMimeType").str("application/json");
+        if let Format::Schema { schema, .. } = format {
+            inner.key("responseJsonSchema").raw(schema);
+        }
+    }
+    if let Some(effort) = request.reasoning {
+        thinking(&mut inner, effort, model);
+    }
+    let inner = inner.close(b'}').take();
+    if inner != b"{}" {
+        out.key("generationConfig").spliced(&inner);
+    }
+}
+
+/// Models of the second generation take a number of tokens, later ones a level.
+fn thinking(out: &mut Writer, effort: Effort, model: &str) {
+    let by_budget = model.contains("gemini-2");
+    out.key("thinkingConfig").open(b'{');
+    if by_budget {
+        out.key("thinkingBudget").number(match effort {
+            Effort::Off => 0,
+            Effort::Minimal => 512,
+            Effort::Low => 1_024,
+            Effort::Medium => 8_192,
+            Effort::High | Effort::Most => 24_576,
+        });
+    } else {
+        out.key("thinkingLevel").str(match effort {
+            Effort::Off | Effort::Minimal => "MINIMAL",
+            Effort::Low => "LOW",
+            Effort::Medium => "MEDIUM",
+            Effort::High | Effort::Most => "HIGH",
+        });
+    }
+    if effort != Effort::Off {
+        out.key("includeThoughts").raw("true");
+    }
+    out.close(b'}');
+}
+
+/// Turns of one role that follow each other are one content: results of parallel calls must stand together.
+fn contents(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
+    // A result goes by the name of its function too.
+    let mut names: HashMap<String, &Text<'_>> = HashMap::new();
+    out.key("contents").open(b'[');
+    for run in request.turns.chunk_by(|one, next| one.role == next.role) {
+        let [first, ..] = run else { continue };
+        let is_model = first.role == Role::Assistant;
+        let parts = || run.iter().flat_map(|turn| &turn.parts).filter(|part| !is_left_out(part));
+        if parts().next().is_none() {
+            continue;
+        }
+        out.open(b'{').key("role").str(if is_model { "model" } else { "user" }).key("parts").open(b'[');
+        let mut signature = None;
+        let mut has_call = false;
+        for part in parts() {
+            match &part.content {
+                Content::Thinking { signature: Some(own), .. } => signature = Some(own.decode().into_owned()),
+                Content::Call(call) => {
+                    names.insert(call.id.decode().into_owned(), &call.name);
+                    let own = signature.take();
+                    let own = own.as_deref().and_then(for_gemini);
+                    let is_first = !std::mem::replace(&mut has_call, true);
+                    write_call(out, call, own.or(is_first.then_some(UNSIGNED)));
+                }
+                Content::Result { id, parts, is_error } => {
+                    let name = names.get(&*id.decode()).copied();
+                    let name = name.ok_or_else(|| {
+                        crate::model::wrong(&part.path, "answers a call that is not in the conversation")
+                    })?;
+                    result(out, id, name, parts, *is_error)?;
+                }
+                _ => {
+                    let own = signature.take();
+                    write_part(out, part, own.as_deref().and_then(for_gemini))?;
+                }
+            }
+        }
+        out.close(b']').close(b'}');
+    }
+    out.close(b']');
+    Ok(())
+}
+
+/// Thinking goes back as the signature alone, and only to whom it came from; an empty text is refused and missed by nobody.
+fn is_left_out(part: &Part<'_>) -> bool {
+    match &part.content {
+        Content::Text(text) => text.is_empty(),
+        Content::Thinking { signature, .. } => {
+            signature.as_ref().is_none_or(|signature| for_gemini(&signature.decode()).is_none())
+        }
+        Content::Redacted(_) => true,
+        _ => false,
+    }
+}
+
+fn result(out: &mut Writer, id: &Text<'_>, name: &Text<'_>, parts: &[Part<'_>], is_error: bool) -> Result<(), Error> {
+    out.open(b'{').key("functionResponse").open(b'{').member("id", id).member("name", name);
+    out.key("response").open(b'{').key(if is_error { "error" } else { "output" });
+    let texts: Vec<&Text<'_>> = parts
+        .iter()
+        .filter_map(|part| match &part.content {
+            Content::Text(text) | Content::Note { text, .. } => Some(text),
+            _ => None,
+        })
+        .collect();
+    match texts.as_slice() {
+        [one] => drop(out.text(one)),
+        several => {
+            let several: Vec<_> = several.iter().map(|text| text.decode()).collect();
+            out.str(&several.join("\n"));
+        }
+    }
+    out.close(b'}');
+    let mut shown =
+        parts.iter().filter(|part| !matches!(part.content, Content::Text(_) | Content::Note { .. })).peekable();
+    if shown.peek().is_some() {
+        out.key("parts").open(b'[');
+        shown.try_for_each(|part| match &part.content {
+            Content::Image(Source::Base64 { .. }) | Content::Document { source: Source::Base64 { .. }, .. } => {
+                write_part(out, part, None)
+            }
+            _ => Err(unsupported(&part.path)),
+        })?;
+        out.close(b']');
+    }
+    out.close(b'}').close(b'}');
+    Ok(())
+}
+
+fn write_part(out: &mut Writer, part: &Part<'_>, signature: Option<&str>) -> Result<(), Error> {
+    out.open(b'{');
+    match &part.content {
+        Content::Text(text) | Content::Refusal(text) | Content::Note { text, title: None } => {
+            out.member("text", text);
+        }
+        Content::Note { text, title: Some(title) } => {
+            out.key("text").joined(&[&title.decode(), "\n\n", &text.decode()]);
+        }
+        Content::Audio { media_type, data }
+        | Content::Image(Source::Base64 { media_type, data })
+        | Content::Document { source: Source::Base64 { media_type, data }, .. } => {
+            out.key("inlineData").open(b'{').key("mimeType").str(media_type).key("data").str(data).close(b'}');
+        }
+        Content::Image(Source::Url(url)) | Content::Document { source: Source::Url(url), .. } => {
+            let is_image = matches!(part.content, Content::Image(_));
+            out.key("fileData").open(b'{');
+            if let Some(kind) = media_type_of(&url.decode(), is_image) {
+                out.key("mimeType").str(kind);
+            }
+            out.member("fileUri", url).close(b'}');
+        }
+        _ => return Err(unsupported(&part.path)),
+    }
+    if let Some(signature) = signature {
+        out.key("thoughtSignature").str(signature);
+    }
+    out.close(b'}');
+    Ok(())
+}
+
+/// By the ending of an address's path, which is all that is known before it is fetched.
+fn media_type_of(url: &str, is_image: bool) -> Option<&'static str> {
+    if !is_image {
+        return Some("application/pdf");
+    }
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    match path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "png" => Some("image/png"),
+        "jpg" | "jpeg" => Some("image/jpeg"),
+        "webp" => Some("image/webp"),
+        "gif" => Some("image/gif"),
+        "heic" => Some("image/heic"),
+        "heif" => Some("image/heif"),
+        _ => None,
+    }
+}

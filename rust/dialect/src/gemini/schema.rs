@@ -1,0 +1,78 @@
+//! Gemini's own schemas, a subset of OpenAPI's with a spelling of its own, as the JSON Schema that everybody else reads.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+/// What is JSON Schema already stays as it was written.
+pub(super) fn to_json_schema(schema: &str) -> Cow<'_, str> {
+    let Ok(value) = serde_json::from_str::<Value>(schema) else { return Cow::Borrowed(schema) };
+    let said = value.clone();
+    let turned = turn(value);
+    if turned == said {
+        Cow::Borrowed(schema)
+    } else {
+        Cow::Owned(turned.to_string())
+    }
+}
+
+/// Depth is bounded by the body's.
+fn turn(value: Value) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(turn_members(members)),
+        other => other,
+    }
+}
+
+fn turn_members(members: Map<String, Value>) -> Map<String, Value> {
+    let is_nullable = members.get("nullable").and_then(Value::as_bool) == Some(true);
+    let mut turned = Map::new();
+    for (name, value) in members {
+        let value = match (name.as_str(), value) {
+            ("nullable" | "propertyOrdering" | "property_ordering", _) => continue,
+            ("type", Value::String(kind)) => {
+                let kind = kind.to_ascii_lowercase();
+                if is_nullable {
+                    serde_json::json!([kind, "null"])
+                } else {
+                    Value::String(kind)
+                }
+            }
+            ("properties" | "defs" | "$defs", Value::Object(inner)) => {
+                Value::Object(inner.into_iter().map(|(name, schema)| (name, turn(schema))).collect())
+            }
+            ("items" | "additionalProperties", value) => turn(value),
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(list)) => {
+                Value::Array(list.into_iter().map(turn).collect())
+            }
+            // Whole numbers of 64 bits are texts in Google's JSON.
+            (
+                "minItems" | "maxItems" | "minLength" | "maxLength" | "minProperties" | "maxProperties",
+                Value::String(digits),
+            ) => digits.parse::<u64>().map_or(Value::String(digits), Value::from),
+            (_, value) => value,
+        };
+        turned.insert(name, value);
+    }
+    turned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_get_the_names_that_everybody_uses() {
+        let own = r#"{"type":"OBJECT","properties":{"a":{"type":"STRING","nullable":true},"type":{"type":"ARRAY","minItems":"2","items":{"type":"INTEGER"}}},"propertyOrdering":["a"],"required":["a"]}"#;
+        let told: Value = serde_json::from_str(&to_json_schema(own)).expect("JSON");
+        assert_eq!(
+            told,
+            serde_json::json!({"type": "object", "required": ["a"], "properties": {
+                "a": {"type": ["string", "null"]},
+                "type": {"type": "array", "minItems": 2, "items": {"type": "integer"}},
+            }})
+        );
+        let plain = r#"{ "type": "object", "properties": {} }"#;
+        assert_eq!(to_json_schema(plain), plain);
+    }
+}

@@ -1,0 +1,94 @@
+//! The chunks of a generateContent stream, read into the model. The stream has no terminal event: it ends after the chunk
+//! that says why.
+
+use fairlead_core::usage::Usage;
+use serde_json::value::RawValue;
+
+use super::part::{Ids, PartIn};
+use super::usage;
+use super::whole::{stop, ResponseIn};
+use crate::model::{Event, Stop};
+use crate::openai::error::error_fields;
+use crate::signature::{from_gemini, redacted_in};
+use crate::stream::{Malformed, Step};
+use crate::text::Text;
+
+/// What is known of a stream so far.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    ids: Option<Ids>,
+    usage: Option<Usage>,
+    calls: usize,
+    has_text: bool,
+    reason: Option<Stop>,
+}
+
+impl Reader {
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// Why the model stopped, once it was said.
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        match self.reason {
+            Some(Stop::End) if self.calls > 0 => Some(Stop::Tools),
+            other => other,
+        }
+    }
+
+    pub(crate) fn read(&mut self, data: &[u8], emit: &mut dyn FnMut(Event<'_>)) -> Result<Step, Malformed> {
+        let chunk: ResponseIn<'_> = serde_json::from_slice(data).map_err(|_| Malformed)?;
+        if chunk.error.is_some() {
+            return Ok(Step::Failed(error_fields(data).unwrap_or_default()));
+        }
+        if let Some(object) = chunk.usage_metadata {
+            self.usage = usage::read(object.get().as_bytes()).or(self.usage);
+        }
+        if self.ids.is_none() {
+            let id = chunk.response_id.as_ref().map(Text::decode).unwrap_or_default();
+            self.ids = Some(Ids::of(&id));
+            emit(Event::Start { id: chunk.response_id, model: chunk.model_version });
+        }
+        if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
+            self.reason = Some(Stop::Refused);
+        }
+        let Some(candidate) = chunk.candidates.into_iter().next() else { return Ok(Step::More) };
+        for part in candidate.content.map(|content| content.parts).unwrap_or_default() {
+            self.part(part, emit)?;
+        }
+        if let Some(reason) = candidate.finish_reason {
+            self.reason = Some(stop(Some(&reason), false));
+        }
+        Ok(Step::More)
+    }
+
+    fn part(&mut self, raw: &RawValue, emit: &mut dyn FnMut(Event<'_>)) -> Result<(), Malformed> {
+        let part: PartIn<'_> = serde_json::from_str(raw.get()).map_err(|_| Malformed)?;
+        let is_thought = part.thought == Some(true);
+        // One that comes after its text, with a last empty part, has no thinking left to close; nobody checks it.
+        let is_late = self.has_text && part.function_call.is_none() && part.text.as_ref().is_none_or(Text::is_empty);
+        if let Some(signature) = part.thought_signature.filter(|text| !text.is_empty() && !is_thought && !is_late) {
+            let signature = from_gemini(&signature);
+            match redacted_in(&signature.decode()) {
+                Some(data) => emit(Event::Redacted(data.to_owned().into())),
+                None => emit(Event::Signature(signature.clone())),
+            }
+        }
+        if let Some(call) = part.function_call {
+            self.calls += 1;
+            let id = self.ids.get_or_insert_with(Ids::default).of_call(call.id, &call.name);
+            emit(Event::Call { id, name: call.name });
+            if let Some(arguments) = call.args.map(RawValue::get).filter(|arguments| *arguments != "{}") {
+                if !arguments.starts_with('{') {
+                    return Err(Malformed);
+                }
+                emit(Event::Arguments(Text::Plain(arguments.into())));
+            }
+            emit(Event::BlockEnd);
+        } else if let Some(text) = part.text.filter(|text| !text.is_empty()) {
+            self.has_text = self.has_text || !is_thought;
+            emit(if is_thought { Event::Thinking(text) } else { Event::Text(text) });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! The `usageMetadata` object. Thoughts are counted beside what was said, and the cached part within the prompt.
+
+use fairlead_core::usage::Usage;
+use serde::Deserialize;
+
+use crate::text::Writer;
+
+/// Counts above this are no counts, as in the chat dialect.
+const MAX_TOKENS: u64 = 1_000_000_000_000;
+
+#[derive(Deserialize)]
+struct UsageIn {
+    #[serde(default, rename = "promptTokenCount")]
+    prompt: Option<u64>,
+    #[serde(default, rename = "toolUsePromptTokenCount")]
+    tool_use_prompt: Option<u64>,
+    #[serde(default, rename = "cachedContentTokenCount")]
+    cached: Option<u64>,
+    #[serde(default, rename = "candidatesTokenCount")]
+    candidates: Option<u64>,
+    #[serde(default, rename = "thoughtsTokenCount")]
+    thoughts: Option<u64>,
+}
+
+/// `None` for what is no usage.
+pub(crate) fn read(object: &[u8]) -> Option<Usage> {
+    let told: UsageIn = serde_json::from_slice(object).ok()?;
+    let count = |told: Option<u64>| told.filter(|count| *count <= MAX_TOKENS).unwrap_or(0);
+    let input = count(told.prompt) + count(told.tool_use_prompt);
+    let reasoning = count(told.thoughts);
+    Some(Usage {
+        input,
+        output: count(told.candidates) + reasoning,
+        cached: count(told.cached).min(input),
+        reasoning,
+        cache_write: 0,
+    })
+}
+
+pub(crate) fn write(out: &mut Writer, usage: &Usage) {
+    out.open(b'{').key("promptTokenCount").number(usage.input);
+    out.key("candidatesTokenCount").number(usage.output.saturating_sub(usage.reasoning));
+    out.key("totalTokenCount").number(usage.input + usage.output);
+    if usage.cached > 0 {
+        out.key("cachedContentTokenCount").number(usage.cached);
+    }
+    if usage.reasoning > 0 {
+        out.key("thoughtsTokenCount").number(usage.reasoning);
+    }
+    out.close(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        let usage = Usage { input: 45, output: 40, cached: 30, reasoning: 25, cache_write: 0 };
+        let mut out = Writer::default();
+        write(&mut out, &usage);
+        assert_eq!(read(&out.take()), Some(usage));
+        let tools = br#"{"promptTokenCount":5,"toolUsePromptTokenCount":2,"candidatesTokenCount":1}"#;
+        assert_eq!(read(tools), Some(Usage { input: 7, output: 1, ..Usage::default() }));
+        assert_eq!(read(b"null"), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! The items of an output, as a whole answer and as a stream write them.
+
+use crate::text::Writer;
+
+/// How an item stands.
+pub(super) const COMPLETED: &str = "completed";
+pub(super) const IN_PROGRESS: &str = "in_progress";
+
+/// `content` is the inside of a list.
+pub(super) fn message(id: &str, status: &str, content: &[u8]) -> Vec<u8> {
+    let mut out = Writer::with_capacity(content.len() + 96);
+    out.open(b'{').key("id").str(id).key("type").raw(r#""message""#).key("status").str(status);
+    out.key("role").raw(r#""assistant""#).key("content").open(b'[').spliced(content).close(b']').close(b'}').take()
+}
+
+/// `text` is the inside of a string, as in all that follows.
+pub(super) fn text_part(text: &[u8], logprobs: &[u8]) -> Vec<u8> {
+    let mut out = Writer::with_capacity(text.len() + 64);
+    out.open(b'{').key("type").raw(r#""output_text""#).key("text").inner(text).key("annotations").raw("[]");
+    out.key("logprobs").open(b'[').spliced(logprobs).close(b']').close(b'}').take()
+}
+
+pub(super) fn refusal_part(text: &[u8]) -> Vec<u8> {
+    let mut out = Writer::with_capacity(text.len() + 32);
+    out.open(b'{').key("type").raw(r#""refusal""#).key("refusal").inner(text).close(b'}').take()
+}
+
+pub(super) fn summary_part(text: &[u8]) -> Vec<u8> {
+    let mut out = Writer::with_capacity(text.len() + 32);
+    out.open(b'{').key("type").raw(r#""summary_text""#).key("text").inner(text).close(b'}').take()
+}
+
+/// `text` of nothing is no summary.
+pub(super) fn reasoning(id: &str, text: &[u8], encrypted: Option<&str>) -> Vec<u8> {
+    let mut out = Writer::with_capacity(text.len() + 96);
+    out.open(b'{').key("id").str(id).key("type").raw(r#""reasoning""#).key("summary").open(b'[');
+    if !text.is_empty() {
+        out.spliced(&summary_part(text));
+    }
+    out.close(b']');
+    if let Some(encrypted) = encrypted {
+        out.key("encrypted_content").str(encrypted);
+    }
+    out.close(b'}').take()
+}
+
+/// `call_id` and `name` are the insides of strings.
+pub(super) fn call(id: &str, status: &str, call_id: &[u8], name: &[u8], arguments: &[u8]) -> Vec<u8> {
+    let mut out = Writer::with_capacity(arguments.len() + 128);
+    out.open(b'{').key("id").str(id).key("type").raw(r#""function_call""#).key("status").str(status);
+    out.key("call_id").inner(call_id).key("name").inner(name).key("arguments").inner(arguments).close(b'}').take()
+}

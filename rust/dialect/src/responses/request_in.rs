@@ -1,0 +1,389 @@
+//! A responses request, read into the model.
+
+use std::borrow::Cow;
+
+use fairlead_core::error::Error;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::model::{
+    is_neutral, owned, typed, typed_at, unsupported, wrong, Call, Choice, Content, Effort, Format, Members, Part,
+    Request, Role, Source, Tool, Turn,
+};
+use crate::openai::request_in::{arguments, count, effort, number, source, AudioIn, SchemaIn, SHARED};
+use crate::signature::{from_responses_caller, Kept};
+use crate::text::{Text, Writer};
+use crate::translate::Form;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ItemIn<'a> {
+    #[serde(default)]
+    r#type: Option<Cow<'a, str>>,
+    #[serde(default)]
+    role: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    call_id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    arguments: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    output: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    summary: Option<Vec<SummaryIn<'a>>>,
+    #[serde(borrow, default)]
+    encrypted_content: Option<Text<'a>>,
+    /// How the item stood when it was told, and which part of an answer it was: nothing that is asked.
+    #[serde(default, rename = "status")]
+    _status: Option<serde::de::IgnoredAny>,
+    #[serde(default, rename = "phase")]
+    _phase: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct SummaryIn<'a> {
+    #[serde(borrow)]
+    text: Text<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartIn<'a> {
+    r#type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    text: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    refusal: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    image_url: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    input_audio: Option<AudioIn<'a>>,
+    #[serde(borrow, default)]
+    file_data: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    file_url: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    filename: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    file_id: Option<Text<'a>>,
+    /// How closely to look, and what an answer said of its own text; see the table of what is left out.
+    #[serde(default, rename = "detail")]
+    _detail: Option<serde::de::IgnoredAny>,
+    #[serde(default, rename = "annotations")]
+    _annotations: Option<serde::de::IgnoredAny>,
+    #[serde(default, rename = "logprobs")]
+    _logprobs: Option<serde::de::IgnoredAny>,
+    #[serde(borrow, default)]
+    cache_control: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolIn<'a> {
+    /// Was looked at before.
+    #[serde(rename = "type")]
+    _type: serde::de::IgnoredAny,
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    description: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    parameters: Option<&'a RawValue>,
+    #[serde(default)]
+    strict: Option<bool>,
+    #[serde(borrow, default)]
+    cache_control: Option<&'a RawValue>,
+}
+
+/// Reads a body that was scanned before.
+pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
+    let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
+    let mut request = Request { form: Form::Responses, ..Request::default() };
+    let mut others = None;
+    let mut wants_logprobs = false;
+    for (name, value) in members.0 {
+        let raw = value.get();
+        match &*name {
+            // What of an answer is told, and what the gateway keeps of it, is settled elsewhere.
+            "model" | "stream_options" => {}
+            _ if raw == "null" => {}
+            "input" => input(value, &mut request)?,
+            // Before all else that the model is told.
+            "instructions" => request.system.insert(0, Part::text(typed(value, "instructions")?)),
+            "stream" => request.stream = owned(value, "stream")?,
+            "tools" => request.tools = tools(value)?,
+            "tool_choice" => request.choice = Some(choice(value)?),
+            "parallel_tool_calls" => request.parallel = Some(owned(value, "parallel_tool_calls")?),
+            "max_output_tokens" => request.max_tokens = Some(count(value, "max_output_tokens")?),
+            "temperature" => request.temperature = Some(number(value, "temperature")?),
+            "top_p" => request.top_p = Some(number(value, "top_p")?),
+            "top_logprobs" if !is_neutral(raw) => others = Some(number(value, "top_logprobs")?),
+            "include" => wants_logprobs = includes_logprobs(value)?,
+            "text" => text(value, &mut request)?,
+            "reasoning" => request.reasoning = reasoning(value)?,
+            "user" | "safety_identifier" => request.user = Some(typed(value, &name)?),
+            "truncation" if raw == "\"disabled\"" => {}
+            name if SHARED.contains(&name) => request.shared.push((Cow::Owned(name.to_owned()), raw)),
+            _ if is_neutral(raw) => {}
+            _ => request.extras.push((name, raw)),
+        }
+    }
+    request.logprobs = others.or(wants_logprobs.then_some("0"));
+    Ok(request)
+}
+
+fn includes_logprobs(value: &RawValue) -> Result<bool, Error> {
+    let wanted: Vec<Cow<'_, str>> = typed(value, "include")?;
+    let mut found = false;
+    for (at, name) in wanted.iter().enumerate() {
+        match &**name {
+            // Told always where there is any.
+            "reasoning.encrypted_content" => {}
+            "message.output_text.logprobs" => found = true,
+            _ => return Err(unsupported(&format!("include[{at}]"))),
+        }
+    }
+    Ok(found)
+}
+
+fn text<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct TextIn<'a> {
+        #[serde(borrow, default)]
+        format: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        verbosity: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct TypeIn<'a> {
+        r#type: Cow<'a, str>,
+    }
+    let text: TextIn<'a> = typed(value, "text")?;
+    request.verbosity = text.verbosity.map(RawValue::get);
+    let Some(format) = text.format else { return Ok(()) };
+    let kind: TypeIn<'_> = typed(format, "text.format")?;
+    request.format = match &*kind.r#type {
+        "text" => None,
+        "json_object" => Some(Format::Json),
+        "json_schema" => Some(typed::<SchemaIn<'a>>(format, "text.format")?.into_format("text.format")?),
+        _ => return Err(unsupported("text.format.type")),
+    };
+    Ok(())
+}
+
+fn reasoning(value: &RawValue) -> Result<Option<Effort>, Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct ReasoningIn<'a> {
+        #[serde(borrow, default)]
+        effort: Option<&'a RawValue>,
+        /// How reasoning is told; it is told as it comes.
+        #[serde(default, rename = "summary", alias = "generate_summary")]
+        _summary: Option<serde::de::IgnoredAny>,
+        #[serde(default, rename = "context")]
+        _context: Option<serde::de::IgnoredAny>,
+    }
+    let asked: ReasoningIn<'_> = typed(value, "reasoning")?;
+    asked.effort.map(|value| effort(value, "reasoning.effort")).transpose()
+}
+
+fn choice(value: &RawValue) -> Result<Choice<'_>, Error> {
+    #[derive(Deserialize)]
+    struct ChoiceIn<'a> {
+        r#type: Cow<'a, str>,
+        #[serde(borrow, default)]
+        name: Option<Text<'a>>,
+    }
+    Ok(match value.get() {
+        "\"auto\"" => Choice::Auto,
+        "\"required\"" => Choice::Any,
+        "\"none\"" => Choice::Never,
+        raw if raw.starts_with('"') => return Err(wrong("tool_choice", "must be auto, none, required or an object")),
+        _ => {
+            let one: ChoiceIn<'_> = typed(value, "tool_choice")?;
+            match (&*one.r#type, one.name) {
+                ("function", Some(name)) => Choice::One(name),
+                ("function", None) => return Err(wrong("tool_choice.name", "is required")),
+                _ => return Err(unsupported("tool_choice.type")),
+            }
+        }
+    })
+}
+
+fn tools(value: &RawValue) -> Result<Vec<Tool<'_>>, Error> {
+    #[derive(Deserialize)]
+    struct TypeIn<'a> {
+        r#type: Cow<'a, str>,
+    }
+    let list: Vec<&RawValue> = typed(value, "tools")?;
+    let each = list.into_iter().enumerate().map(|(at, raw)| {
+        let path = format!("tools[{at}]");
+        // A tool of the provider's own has other members: its type is what is wrong with it.
+        if typed::<TypeIn<'_>>(raw, &path)?.r#type != "function" {
+            return Err(unsupported(&format!("{path}.type")));
+        }
+        let ToolIn { name, description, parameters, strict, cache_control, .. } = typed(raw, &path)?;
+        let schema = parameters.map(|schema| schema.get().into());
+        Ok(Tool { name, description, schema, strict, cache: cache_control.map(RawValue::get) })
+    });
+    each.collect()
+}
+
+fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
+    if let Some(text) = Text::of(value) {
+        request.turns.push(Turn { role: Role::User, parts: vec![Part::text(text)] });
+        return Ok(());
+    }
+    let list: Vec<&'a RawValue> = typed(value, "input")?;
+    request.turns.reserve(list.len());
+    for (at, raw) in list.into_iter().enumerate() {
+        let item: ItemIn<'a> = typed_at(raw, || format!("input[{at}]"))?;
+        let path = || format!("input[{at}]");
+        let kind = item.r#type.as_deref().unwrap_or("message");
+        match kind {
+            "message" => message(&item, &path, request)?,
+            "function_call" => {
+                let missing = |name: &str| wrong(&format!("{}.{name}", path()), "is required");
+                let id = item.call_id.ok_or_else(|| missing("call_id"))?;
+                let name = item.name.ok_or_else(|| missing("name"))?;
+                let text = item.arguments.ok_or_else(|| missing("arguments"))?;
+                let arguments = arguments(&text, &format!("{}.arguments", path()))?;
+                said(request, Part::new(path(), Content::Call(Call { id, name, arguments })));
+            }
+            "function_call_output" => {
+                let missing = |name: &str| wrong(&format!("{}.{name}", path()), "is required");
+                let id = item.call_id.ok_or_else(|| missing("call_id"))?;
+                let output = item.output.ok_or_else(|| missing("output"))?;
+                let mut parts = Vec::new();
+                contents(output, &|| format!("{}.output", path()), &mut parts)?;
+                let content = Content::Result { id, parts, is_error: false };
+                request.turns.push(Turn { role: Role::User, parts: vec![Part::new(path(), content)] });
+            }
+            "reasoning" => {
+                if let Some(content) = thought(item) {
+                    said(request, Part::new(path(), content));
+                }
+            }
+            _ => return Err(unsupported(&format!("{}.type", path()))),
+        }
+    }
+    Ok(())
+}
+
+/// Items of the model's that follow each other are one turn.
+fn said<'a>(request: &mut Request<'a>, part: Part<'a>) {
+    match request.turns.last_mut() {
+        Some(turn) if turn.role == Role::Assistant => turn.parts.push(part),
+        _ => request.turns.push(Turn { role: Role::Assistant, parts: vec![part] }),
+    }
+}
+
+fn thought(item: ItemIn<'_>) -> Option<Content<'_>> {
+    let summary = item.summary.unwrap_or_default();
+    let text = match summary.as_slice() {
+        [one] => one.text.clone(),
+        several => several.iter().map(|part| part.text.decode()).collect::<Vec<_>>().join("\n\n").into(),
+    };
+    let id = item.id.as_ref().map(Text::decode).unwrap_or_default();
+    match item.encrypted_content.map(|text| from_responses_caller(&id, &text.decode())) {
+        Some(Kept::Redacted(data)) => Some(Content::Redacted(data)),
+        Some(Kept::Signature(signature)) => Some(Content::Thinking { text, signature: Some(signature) }),
+        None if text.is_empty() => None,
+        None => Some(Content::Thinking { text, signature: None }),
+    }
+}
+
+fn message<'a>(item: &ItemIn<'a>, path: &dyn Fn() -> String, request: &mut Request<'a>) -> Result<(), Error> {
+    let content = item.content.ok_or_else(|| wrong(&format!("{}.content", path()), "is required"))?;
+    let mut parts = Vec::new();
+    contents(content, &|| format!("{}.content", path()), &mut parts)?;
+    match item.role.as_deref() {
+        Some("user") => request.turns.push(Turn { role: Role::User, parts }),
+        Some("assistant") => parts.into_iter().for_each(|part| said(request, part)),
+        Some("system" | "developer") => request.system.append(&mut parts),
+        Some(_) => return Err(unsupported(&format!("{}.role", path()))),
+        None => return Err(wrong(&format!("{}.role", path()), "is required")),
+    }
+    Ok(())
+}
+
+fn contents<'a>(value: &'a RawValue, path: &dyn Fn() -> String, parts: &mut Vec<Part<'a>>) -> Result<(), Error> {
+    if let Some(text) = Text::of(value) {
+        parts.push(Part::text(text));
+        return Ok(());
+    }
+    let list: Vec<&'a RawValue> = typed_at(value, path)?;
+    for (at, raw) in list.into_iter().enumerate() {
+        let path = format!("{}[{at}]", path());
+        let mut part: PartIn<'a> = typed(raw, &path)?;
+        let cache = part.cache_control.take().map(RawValue::get);
+        let content = content(part, &path)?;
+        parts.push(Part { path, content, cache });
+    }
+    Ok(())
+}
+
+fn content<'a>(part: PartIn<'a>, path: &str) -> Result<Content<'a>, Error> {
+    let missing = |name: &str| wrong(&format!("{path}.{name}"), "is required");
+    if part.file_id.is_some() {
+        return Err(unsupported(&format!("{path}.file_id")));
+    }
+    Ok(match &*part.r#type {
+        "input_text" | "output_text" | "text" => Content::Text(part.text.ok_or_else(|| missing("text"))?),
+        "refusal" => Content::Refusal(part.refusal.ok_or_else(|| missing("refusal"))?),
+        "input_image" => {
+            let url = part.image_url.ok_or_else(|| missing("image_url"))?;
+            Content::Image(source(url, &format!("{path}.image_url"))?)
+        }
+        "input_audio" => part.input_audio.ok_or_else(|| missing("input_audio"))?.into_content(),
+        "input_file" => {
+            let source = match (part.file_data, part.file_url) {
+                (Some(data), _) => match source(data, &format!("{path}.file_data"))? {
+                    Source::Url(_) => {
+                        return Err(wrong(&format!("{path}.file_data"), "must be a data URL with base64"))
+                    }
+                    inside @ Source::Base64 { .. } => inside,
+                },
+                (None, Some(url)) => Source::Url(url),
+                (None, None) => return Err(missing("file_data")),
+            };
+            Content::Document { source, title: part.filename }
+        }
+        _ => return Err(unsupported(&format!("{path}.type"))),
+    })
+}
+
+/// What a response says again of its request; for one whose provider speaks another form.
+pub(crate) fn echo(body: &[u8]) -> Vec<u8> {
+    /// Members as they are told where the request says nothing, in the order in which they are told.
+    const TOLD: &[(&str, &str)] = &[
+        ("background", "false"),
+        ("instructions", "null"),
+        ("max_output_tokens", "null"),
+        ("metadata", "{}"),
+        ("parallel_tool_calls", "true"),
+        ("previous_response_id", "null"),
+        ("reasoning", r#"{"effort":null,"summary":null}"#),
+        ("store", "true"),
+        ("temperature", "1.0"),
+        ("text", r#"{"format":{"type":"text"}}"#),
+        ("tool_choice", r#""auto""#),
+        ("tools", "[]"),
+        ("top_p", "1.0"),
+        ("truncation", r#""disabled""#),
+        ("user", "null"),
+    ];
+    let members = serde_json::from_slice::<Members<'_>>(body).map(|members| members.0).unwrap_or_default();
+    let mut out = Writer::default();
+    for (name, otherwise) in TOLD {
+        let said = members.iter().find(|(said, value)| said == name && value.get() != "null");
+        out.key(name).raw(said.map_or(*otherwise, |(_, value)| value.get()));
+    }
+    out.take()
+}

@@ -1,0 +1,280 @@
+//! The model, written as a responses request.
+
+use fairlead_core::error::Error;
+
+use crate::model::{unsupported, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
+use crate::openai::request_out::{effort, is_film, write_schema};
+use crate::signature::for_responses;
+use crate::text::Writer;
+
+/// Members of other dialects that may be left out; see docs/explanation/dialects.md.
+const DROPPED: &[&str] =
+    &["cache_control", "service_tier", "context_management", "diagnostics", "prediction", "safetySettings", "labels"];
+
+/// The body for a provider that knows the model as `model`.
+pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {
+    let mut out = Writer::with_capacity(size_hint + 512);
+    out.open(b'{').key("model").str(model);
+    input(&mut out, request)?;
+    if request.stream {
+        out.key("stream").raw("true");
+    }
+    for (name, value) in [
+        ("max_output_tokens", request.max_tokens),
+        ("temperature", request.temperature),
+        ("top_p", request.top_p),
+        ("top_logprobs", request.logprobs.filter(|others| *others != "0")),
+    ] {
+        if let Some(value) = value {
+            out.key(name).raw(value);
+        }
+    }
+    tools(&mut out, request);
+    text(&mut out, request);
+    reasoning(&mut out, request);
+    if let Some(user) = &request.user {
+        out.member("user", user);
+    }
+    // Callers of other forms send the whole conversation each time: nothing is there to be kept.
+    if !request.shared.iter().any(|(name, _)| name == "store") {
+        out.key("store").raw("false");
+    }
+    for (name, value) in &request.shared {
+        out.key(name).raw(value);
+    }
+    request.refuse(&[
+        (Member::Stop, !request.stop.is_empty()),
+        (Member::TopK, request.top_k.is_some()),
+        (Member::FrequencyPenalty, request.frequency_penalty.is_some()),
+        (Member::PresencePenalty, request.presence_penalty.is_some()),
+    ])?;
+    if let Some((name, _)) = request.extras.iter().find(|(name, _)| !DROPPED.contains(&&**name)) {
+        return Err(unsupported(name));
+    }
+    Ok(out.close(b'}').take())
+}
+
+fn reasoning(out: &mut Writer, request: &Request<'_>) {
+    let asked = request.reasoning.filter(|asked| *asked != Effort::Off).and_then(effort);
+    if let Some(asked) = asked {
+        out.key("reasoning").open(b'{').key("effort").str(asked).key("summary").raw(r#""auto""#).close(b'}');
+    }
+    if request.logprobs.is_none() && asked.is_none() {
+        return;
+    }
+    out.key("include").open(b'[');
+    if asked.is_some() {
+        out.raw(r#""reasoning.encrypted_content""#);
+    }
+    if request.logprobs.is_some() {
+        out.raw(r#""message.output_text.logprobs""#);
+    }
+    out.close(b']');
+}
+
+fn text(out: &mut Writer, request: &Request<'_>) {
+    if request.format.is_none() && request.verbosity.is_none() {
+        return;
+    }
+    out.key("text").open(b'{');
+    match &request.format {
+        None => {}
+        Some(Format::Json) => drop(out.key("format").raw(r#"{"type":"json_object"}"#)),
+        Some(Format::Schema { schema, name, description, strict }) => {
+            out.key("format").open(b'{').key("type").raw(r#""json_schema""#);
+            write_schema(out, schema, name.as_ref(), description.as_ref(), *strict);
+            out.close(b'}');
+        }
+    }
+    if let Some(verbosity) = request.verbosity {
+        out.key("verbosity").raw(verbosity);
+    }
+    out.close(b'}');
+}
+
+fn tools(out: &mut Writer, request: &Request<'_>) {
+    if !request.tools.is_empty() {
+        out.key("tools").open(b'[');
+        for tool in &request.tools {
+            out.open(b'{').key("type").raw(r#""function""#).member("name", &tool.name);
+            if let Some(description) = &tool.description {
+                out.member("description", description);
+            }
+            out.key("parameters").raw(tool.schema.as_deref().unwrap_or(r#"{"type":"object","properties":{}}"#));
+            // Here what says nothing is strict; in the other forms it is not.
+            out.key("strict").flag(tool.strict.unwrap_or(false)).close(b'}');
+        }
+        out.close(b']');
+    }
+    match &request.choice {
+        None => {}
+        Some(Choice::Auto) => drop(out.key("tool_choice").raw(r#""auto""#)),
+        Some(Choice::Any) => drop(out.key("tool_choice").raw(r#""required""#)),
+        Some(Choice::Never) => drop(out.key("tool_choice").raw(r#""none""#)),
+        Some(Choice::One(name)) => {
+            out.key("tool_choice").open(b'{').key("type").raw(r#""function""#).member("name", name).close(b'}');
+        }
+    }
+    if let Some(parallel) = request.parallel {
+        out.key("parallel_tool_calls").flag(parallel);
+    }
+}
+
+fn input(out: &mut Writer, request: &Request<'_>) -> Result<(), Error> {
+    let instructions = match request.system.as_slice() {
+        [Part { content: Content::Text(text), .. }] => Some(text),
+        _ => None,
+    };
+    if let Some(text) = instructions {
+        out.member("instructions", text);
+    }
+    out.key("input").open(b'[');
+    if instructions.is_none() && !request.system.is_empty() {
+        out.open(b'{').key("type").raw(r#""message""#).key("role").raw(r#""developer""#).key("content");
+        contents(out, request.system.iter())?;
+        out.close(b'}');
+    }
+    for turn in &request.turns {
+        match turn.role {
+            Role::User => user(out, turn)?,
+            Role::Assistant => assistant(out, turn)?,
+        }
+    }
+    out.close(b']');
+    Ok(())
+}
+
+/// Results of tools are items of their own and come first; what the user says beside them follows.
+fn user(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
+    for part in &turn.parts {
+        let Content::Result { id, parts, is_error } = &part.content else { continue };
+        out.open(b'{').key("type").raw(r#""function_call_output""#).member("call_id", id).key("output");
+        match parts.as_slice() {
+            [] => drop(out.str(if *is_error { "Error:" } else { "" })),
+            [Part { content: Content::Text(text), .. }] if *is_error => drop(out.joined(&["Error: ", &text.decode()])),
+            [Part { content: Content::Text(text), .. }] => drop(out.text(text)),
+            several => {
+                out.open(b'[');
+                if *is_error {
+                    out.open(b'{').key("type").raw(r#""input_text""#).key("text").str("Error:").close(b'}');
+                }
+                several.iter().try_for_each(|part| write_part(out, part))?;
+                out.close(b']');
+            }
+        }
+        out.close(b'}');
+    }
+    let is_said = |part: &&Part<'_>| !matches!(part.content, Content::Result { .. });
+    if turn.parts.iter().any(|part| is_said(&part)) || turn.parts.is_empty() {
+        out.open(b'{').key("type").raw(r#""message""#).key("role").raw(r#""user""#).key("content");
+        contents(out, turn.parts.iter().filter(is_said))?;
+        out.close(b'}');
+    }
+    Ok(())
+}
+
+/// Items in the order of the parts; texts that follow each other are one message.
+fn assistant(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
+    let is_text = |part: &Part<'_>| matches!(part.content, Content::Text(_) | Content::Refusal(_));
+    for run in turn.parts.chunk_by(|one, next| is_text(one) && is_text(next)) {
+        let [first, ..] = run else { continue };
+        match &first.content {
+            Content::Text(_) | Content::Refusal(_) => {
+                out.open(b'{').key("type").raw(r#""message""#).key("role").raw(r#""assistant""#);
+                out.key("content").open(b'[');
+                for part in run {
+                    match &part.content {
+                        Content::Refusal(text) => {
+                            out.open(b'{').key("type").raw(r#""refusal""#).member("refusal", text).close(b'}');
+                        }
+                        Content::Text(text) => {
+                            out.open(b'{').key("type").raw(r#""output_text""#).member("text", text).close(b'}');
+                        }
+                        _ => {}
+                    }
+                }
+                out.close(b']').close(b'}');
+            }
+            Content::Call(call) => {
+                out.open(b'{').key("type").raw(r#""function_call""#).member("call_id", &call.id);
+                out.member("name", &call.name).key("arguments").str(&call.arguments).close(b'}');
+            }
+            Content::Thinking { text, signature: Some(signature) } => {
+                let signature = signature.decode();
+                if let Some((id, encrypted)) = for_responses(&signature) {
+                    out.open(b'{').key("type").raw(r#""reasoning""#).key("id").str(id).key("summary").open(b'[');
+                    if !text.is_empty() {
+                        out.open(b'{').key("type").raw(r#""summary_text""#).member("text", text).close(b'}');
+                    }
+                    out.close(b']').key("encrypted_content").str(encrypted).close(b'}');
+                }
+            }
+            // What another provider has signed, or nobody, is nothing that this one takes back.
+            Content::Thinking { .. } | Content::Redacted(_) => {}
+            _ => return Err(unsupported(&first.path)),
+        }
+    }
+    Ok(())
+}
+
+/// One text is a string, anything else a list.
+fn contents<'a>(out: &mut Writer, parts: impl Iterator<Item = &'a Part<'a>>) -> Result<(), Error> {
+    let mut parts = parts.peekable();
+    let Some(first) = parts.next() else {
+        out.raw(r#""""#);
+        return Ok(());
+    };
+    if let (Content::Text(text), None) = (&first.content, parts.peek()) {
+        out.text(text);
+        return Ok(());
+    }
+    out.open(b'[');
+    write_part(out, first)?;
+    parts.try_for_each(|part| write_part(out, part))?;
+    out.close(b']');
+    Ok(())
+}
+
+fn write_part(out: &mut Writer, part: &Part<'_>) -> Result<(), Error> {
+    let kind = |out: &mut Writer, name: &str| {
+        out.open(b'{').key("type").str(name);
+    };
+    match &part.content {
+        Content::Text(text) | Content::Refusal(text) => {
+            kind(out, "input_text");
+            out.member("text", text);
+        }
+        Content::Note { text, title } => {
+            kind(out, "input_text");
+            match title {
+                Some(title) => drop(out.key("text").joined(&[&title.decode(), "\n\n", &text.decode()])),
+                None => drop(out.member("text", text)),
+            }
+        }
+        Content::Image(from) => {
+            kind(out, "input_image");
+            match from {
+                Source::Url(url) => drop(out.member("image_url", url)),
+                Source::Base64 { media_type, data } => {
+                    out.key("image_url").joined(&["data:", media_type, ";base64,", data]);
+                }
+            }
+        }
+        Content::Document { source: Source::Url(url), title } => {
+            kind(out, "input_file");
+            if let Some(title) = title {
+                out.member("filename", title);
+            }
+            out.member("file_url", url);
+        }
+        Content::Document { source: Source::Base64 { media_type, data }, title } if !is_film(media_type) => {
+            kind(out, "input_file");
+            let title = title.clone().unwrap_or_else(|| "document.pdf".into());
+            out.member("filename", &title).key("file_data");
+            out.joined(&["data:", media_type, ";base64,", data]);
+        }
+        _ => return Err(unsupported(&part.path)),
+    }
+    out.close(b'}');
+    Ok(())
+}

@@ -1,0 +1,377 @@
+//! The model's events, written as a responses stream: items with their parts, each begun, told and ended, numbered through.
+
+use bytes::Bytes;
+use fairlead_core::usage::Usage;
+
+use super::item;
+use super::whole::{envelope, inside, status};
+use crate::model::{Event, Stop};
+use crate::shapes::ErrorText;
+use crate::signature::of_redacted;
+use crate::text::{Text, Writer};
+use crate::translate::Told;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Refusal,
+    Thinking,
+    Call,
+}
+
+/// The item that is under way. Texts are kept as the insides of JSON strings.
+#[derive(Debug)]
+struct Open {
+    kind: Kind,
+    id: String,
+    /// Text of the part that is open, or the arguments of the call.
+    text: Vec<u8>,
+    /// A part is open.
+    in_part: bool,
+    /// Parts of the message that have ended, with commas between them.
+    content: Vec<u8>,
+    parts: u64,
+    call_id: Vec<u8>,
+    name: Vec<u8>,
+    signature: Option<String>,
+    logprobs: Vec<u8>,
+    /// The members before the text of a delta.
+    before: Vec<u8>,
+}
+
+/// See the module's page.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    told: Told,
+    model: Text<'static>,
+    sequence: u64,
+    is_started: bool,
+    open: Option<Open>,
+    /// Number of the open item, or of the next one.
+    index: u64,
+    /// Items that have ended, with commas between them.
+    output: Vec<u8>,
+    /// Of the text that comes next: the inside of a list.
+    logprobs: Vec<u8>,
+    /// The whole, where it is kept.
+    response: Option<Bytes>,
+}
+
+impl Encoder {
+    pub(crate) fn new(told: Told) -> Self {
+        Self {
+            told,
+            model: "".into(),
+            sequence: 0,
+            is_started: false,
+            open: None,
+            index: 0,
+            output: Vec::new(),
+            logprobs: Vec::new(),
+            response: None,
+        }
+    }
+
+    pub(crate) fn write(&mut self, event: Event<'_>, out: &mut Vec<u8>) {
+        match event {
+            Event::Start { model, .. } => self.model = model.map_or_else(|| "".into(), Text::into_owned),
+            Event::Logprobs(list) => self.logprobs = inside(list).to_vec(),
+            Event::Text(text) => {
+                self.begin(Kind::Text, out);
+                self.delta("response.output_text.delta", &text, out);
+            }
+            Event::Refusal(text) => {
+                self.begin(Kind::Refusal, out);
+                self.delta("response.refusal.delta", &text, out);
+            }
+            Event::Thinking(text) => {
+                self.begin(Kind::Thinking, out);
+                self.begin_summary(out);
+                self.delta("response.reasoning_summary_text.delta", &text, out);
+            }
+            Event::Signature(text) => {
+                self.begin(Kind::Thinking, out);
+                if let Some(open) = &mut self.open {
+                    open.signature = Some(text.decode().into_owned());
+                }
+                self.end(out);
+            }
+            Event::Redacted(text) => {
+                self.end(out);
+                self.begin(Kind::Thinking, out);
+                if let Some(open) = &mut self.open {
+                    open.signature = Some(of_redacted(&text.decode()));
+                }
+                self.end(out);
+            }
+            Event::Call { id, name } => {
+                self.end(out);
+                self.begin_call(&id, &name, out);
+            }
+            Event::Arguments(text) => self.delta("response.function_call_arguments.delta", &text, out),
+            Event::BlockEnd => self.end(out),
+        }
+    }
+
+    /// The regular end, whatever came before.
+    pub(crate) fn finish(&mut self, stop: Stop, usage: Option<Usage>, out: &mut Vec<u8>) {
+        self.start(out);
+        self.end(out);
+        let (status, incomplete) = status(stop);
+        let usage = usage.unwrap_or_default();
+        let whole = envelope(&self.told, &self.model, status, incomplete, None, &self.output, Some(&usage));
+        let name = if incomplete.is_some() { "response.incomplete" } else { "response.completed" };
+        self.event(name, b",\"response\":", &whole, out);
+        self.response = self.told.keeps.then(|| Bytes::from(whole));
+    }
+
+    pub(crate) fn take_response(&mut self) -> Option<Bytes> {
+        self.response.take()
+    }
+
+    /// The end of an answer that broke.
+    pub(crate) fn fail(&mut self, error: &ErrorText<'_>, out: &mut Vec<u8>) {
+        self.start(out);
+        let code = error.code.unwrap_or(error.kind);
+        let told = Some((code, error.message));
+        let whole = envelope(&self.told, &self.model, "failed", None, told, &self.output, None);
+        self.event("response.failed", b",\"response\":", &whole, out);
+    }
+
+    fn event(&mut self, name: &str, before: &[u8], rest: &[u8], out: &mut Vec<u8>) {
+        for piece in ["event: ", name, "\ndata: {\"type\":\"", name, "\",\"sequence_number\":"] {
+            out.extend_from_slice(piece.as_bytes());
+        }
+        push_number(out, self.sequence);
+        self.sequence += 1;
+        out.extend_from_slice(before);
+        out.extend_from_slice(rest);
+        out.extend_from_slice(b"}\n\n");
+    }
+
+    fn start(&mut self, out: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.is_started, true) {
+            return;
+        }
+        let whole = envelope(&self.told, &self.model, item::IN_PROGRESS, None, None, b"", None);
+        self.event("response.created", b",\"response\":", &whole, out);
+        self.event("response.in_progress", b",\"response\":", &whole, out);
+    }
+
+    /// Opens an item, and in a message a part, unless one of its kind is open; calls are opened by themselves.
+    fn begin(&mut self, kind: Kind, out: &mut Vec<u8>) {
+        let is_message = |kind| matches!(kind, Kind::Text | Kind::Refusal);
+        match self.open.as_ref().map(|open| open.kind) {
+            Some(open) if open == kind => return,
+            Some(open) if is_message(open) && is_message(kind) => self.end_part(out),
+            _ => {
+                self.end(out);
+                self.start(out);
+                let (prefix, empty): (_, fn(&str) -> Vec<u8>) = match kind {
+                    Kind::Thinking => ("rs", |id| item::reasoning(id, b"", None)),
+                    _ => ("msg", |id| item::message(id, item::IN_PROGRESS, b"")),
+                };
+                self.add(kind, prefix, empty, out);
+            }
+        }
+        if is_message(kind) {
+            self.begin_part(kind, out);
+        }
+    }
+
+    fn add(&mut self, kind: Kind, prefix: &str, empty: impl Fn(&str) -> Vec<u8>, out: &mut Vec<u8>) {
+        let id = format!("{prefix}_{}_{}", self.told.id, self.index);
+        let mut rest = Writer::default();
+        rest.open(b',').key("output_index").number(self.index).key("item").spliced(&empty(&id));
+        self.event("response.output_item.added", b"", &rest.take(), out);
+        let mut open = Open {
+            kind,
+            id,
+            text: Vec::new(),
+            in_part: false,
+            content: Vec::new(),
+            parts: 0,
+            call_id: Vec::new(),
+            name: Vec::new(),
+            signature: None,
+            logprobs: Vec::new(),
+            before: Vec::new(),
+        };
+        open.before = place(&open, self.index, None);
+        self.open = Some(open);
+    }
+
+    fn begin_call(&mut self, id: &Text<'_>, name: &Text<'_>, out: &mut Vec<u8>) {
+        self.start(out);
+        let (mut call_id, mut called) = (Vec::new(), Vec::new());
+        id.push_inner(&mut call_id);
+        name.push_inner(&mut called);
+        self.add(Kind::Call, "fc", |id| item::call(id, item::IN_PROGRESS, &call_id, &called, b""), out);
+        if let Some(open) = &mut self.open {
+            (open.call_id, open.name) = (call_id, called);
+        }
+    }
+
+    fn begin_part(&mut self, kind: Kind, out: &mut Vec<u8>) {
+        let index = self.index;
+        let Some(open) = &mut self.open else { return };
+        open.kind = kind;
+        open.in_part = true;
+        open.before = place(open, index, Some("content_index"));
+        let part = if kind == Kind::Refusal { item::refusal_part(b"") } else { item::text_part(b"", b"") };
+        let rest = [&*open.before, b",\"part\":", &part].concat();
+        self.event("response.content_part.added", b"", &rest, out);
+    }
+
+    /// The summary's part, where none is open.
+    fn begin_summary(&mut self, out: &mut Vec<u8>) {
+        let index = self.index;
+        let Some(open) = self.open.as_mut().filter(|open| !open.in_part) else { return };
+        open.in_part = true;
+        open.before = place(open, index, Some("summary_index"));
+        let rest = [&*open.before, b",\"part\":", &item::summary_part(b"")].concat();
+        self.event("response.reasoning_summary_part.added", b"", &rest, out);
+    }
+
+    fn delta(&mut self, name: &str, text: &Text<'_>, out: &mut Vec<u8>) {
+        let Some(open) = &mut self.open else { return };
+        let from = open.text.len();
+        text.push_inner(&mut open.text);
+        for piece in ["event: ", name, "\ndata: {\"type\":\"", name, "\",\"sequence_number\":"] {
+            out.extend_from_slice(piece.as_bytes());
+        }
+        push_number(out, self.sequence);
+        self.sequence += 1;
+        out.extend_from_slice(&open.before);
+        out.extend_from_slice(b",\"delta\":\"");
+        out.extend_from_slice(open.text.get(from..).unwrap_or_default());
+        out.push(b'"');
+        if open.kind == Kind::Text {
+            out.extend_from_slice(b",\"logprobs\":[");
+            out.extend_from_slice(&self.logprobs);
+            out.push(b']');
+            if !self.logprobs.is_empty() {
+                if !open.logprobs.is_empty() {
+                    open.logprobs.push(b',');
+                }
+                open.logprobs.append(&mut self.logprobs);
+            }
+        }
+        out.extend_from_slice(b"}\n\n");
+    }
+
+    /// Ends the part of a message or a summary.
+    fn end_part(&mut self, out: &mut Vec<u8>) {
+        let Some(open) = self.open.as_mut().filter(|open| open.in_part) else { return };
+        open.in_part = false;
+        let before = std::mem::take(&mut open.before);
+        let text = std::mem::take(&mut open.text);
+        let logprobs = std::mem::take(&mut open.logprobs);
+        let (name, member, part, last): (_, &[u8], _, _) = match open.kind {
+            Kind::Refusal => {
+                ("response.refusal.done", b",\"refusal\":\"", item::refusal_part(&text), "response.content_part.done")
+            }
+            Kind::Thinking => (
+                "response.reasoning_summary_text.done",
+                b",\"text\":\"",
+                item::summary_part(&text),
+                "response.reasoning_summary_part.done",
+            ),
+            Kind::Text | Kind::Call => (
+                "response.output_text.done",
+                b",\"text\":\"",
+                item::text_part(&text, &logprobs),
+                "response.content_part.done",
+            ),
+        };
+        let mut rest = [&*before, member, &text, b"\""].concat();
+        if open.kind == Kind::Text {
+            rest.extend_from_slice(&[b",\"logprobs\":[", &*logprobs, b"]"].concat());
+        }
+        if open.kind == Kind::Thinking {
+            open.text = text;
+        } else {
+            if open.parts > 0 {
+                open.content.push(b',');
+            }
+            open.content.extend_from_slice(&part);
+        }
+        open.parts += 1;
+        self.event(name, b"", &rest, out);
+        self.event(last, b"", &[&*before, b",\"part\":", &part].concat(), out);
+    }
+
+    /// Ends the item that is open.
+    fn end(&mut self, out: &mut Vec<u8>) {
+        if self.open.is_none() {
+            return;
+        }
+        self.end_part(out);
+        let Some(mut open) = self.open.take() else { return };
+        let item = match open.kind {
+            Kind::Text | Kind::Refusal => item::message(&open.id, item::COMPLETED, &open.content),
+            Kind::Thinking => item::reasoning(&open.id, &open.text, open.signature.as_deref()),
+            Kind::Call => {
+                if open.text.is_empty() {
+                    // Clients parse the text.
+                    open.text.extend_from_slice(b"{}");
+                }
+                let rest =
+                    [&*open.before, b",\"name\":\"", &open.name, b"\",\"arguments\":\"", &open.text, b"\""].concat();
+                self.event("response.function_call_arguments.done", b"", &rest, out);
+                item::call(&open.id, item::COMPLETED, &open.call_id, &open.name, &open.text)
+            }
+        };
+        let mut rest = Writer::default();
+        rest.open(b',').key("output_index").number(self.index).key("item").spliced(&item);
+        self.event("response.output_item.done", b"", &rest.take(), out);
+        if !self.output.is_empty() {
+            self.output.push(b',');
+        }
+        self.output.extend_from_slice(&item);
+        self.index += 1;
+    }
+}
+
+/// The members that say where a delta belongs, with the comma before them.
+fn place(open: &Open, index: u64, part: Option<&str>) -> Vec<u8> {
+    let mut out = Writer::default();
+    out.open(b',').key("item_id").str(&open.id).key("output_index").number(index);
+    if let Some(part) = part {
+        out.key(part).number(open.parts);
+    }
+    out.take()
+}
+
+fn push_number(out: &mut Vec<u8>, number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = number;
+    loop {
+        at -= 1;
+        if let Some(digit) = digits.get_mut(at) {
+            *digit = b'0' + (rest % 10) as u8;
+        }
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(digits.get(at..).unwrap_or_default());
+}
+
+/// The end of an answer of which nothing is known but what `told` says, in a stream that has said so many events.
+pub(crate) fn failure(
+    error: &ErrorText<'_>,
+    id: &str,
+    model: Option<&Text<'static>>,
+    sequence: u64,
+    created_s: u64,
+) -> Vec<u8> {
+    let told = Told { id: id.strip_prefix("resp_").unwrap_or(id).to_owned(), created_s, ..Told::default() };
+    let mut encoder = Encoder { sequence, is_started: true, ..Encoder::new(told) };
+    encoder.model = model.cloned().unwrap_or_else(|| "".into());
+    let mut out = Vec::new();
+    encoder.fail(error, &mut out);
+    out
+}

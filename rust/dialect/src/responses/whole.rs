@@ -1,0 +1,245 @@
+//! A response in one piece, read into the model and written from it.
+
+use std::borrow::Cow;
+
+use fairlead_core::error::Error;
+use fairlead_core::usage::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{item, usage};
+use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
+use crate::openai::request_in::arguments;
+use crate::signature::{from_responses, of_redacted};
+use crate::text::{Text, Writer};
+use crate::translate::Told;
+
+#[derive(Deserialize)]
+pub(super) struct ResponseIn<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) model: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    status: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    incomplete_details: Option<IncompleteIn<'a>>,
+    #[serde(borrow, default)]
+    output: Vec<OutputIn<'a>>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct IncompleteIn<'a> {
+    #[serde(borrow, default)]
+    reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct OutputIn<'a> {
+    #[serde(borrow)]
+    pub(super) r#type: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    content: Option<Vec<PartIn<'a>>>,
+    #[serde(borrow, default)]
+    summary: Option<Vec<PartIn<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) encrypted_content: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) call_id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) arguments: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct PartIn<'a> {
+    #[serde(borrow, default)]
+    text: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    refusal: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    logprobs: Option<&'a RawValue>,
+}
+
+impl ResponseIn<'_> {
+    pub(super) fn usage(&self) -> Option<Usage> {
+        usage::read(self.usage?.get().as_bytes())
+    }
+
+    /// Why the model stopped; `has_calls` and `is_refused` as the output says.
+    pub(super) fn stop(&self, has_calls: bool, is_refused: bool) -> Stop {
+        let reason = self.incomplete_details.as_ref().and_then(|details| details.reason.as_deref());
+        match (self.status.as_deref(), reason) {
+            (Some("incomplete"), Some("content_filter")) => Stop::Refused,
+            (Some("incomplete"), _) => Stop::Length,
+            _ if is_refused => Stop::Refused,
+            _ if has_calls => Stop::Tools,
+            _ => Stop::End,
+        }
+    }
+}
+
+/// Reads a body that was scanned before.
+pub(crate) fn read(body: &[u8]) -> Result<Answer<'_>, Error> {
+    let raw: &RawValue = serde_json::from_slice(body).map_err(|_| wrong("body", "must be JSON"))?;
+    let mut response: ResponseIn<'_> = typed(raw, "body")?;
+    let mut parts = Vec::new();
+    let mut logprobs = None;
+    let (mut has_calls, mut is_refused) = (false, false);
+    for (at, output) in std::mem::take(&mut response.output).into_iter().enumerate() {
+        match &*output.r#type {
+            "message" => {
+                for part in output.content.unwrap_or_default() {
+                    logprobs = logprobs.or(part.logprobs.map(RawValue::get).filter(|list| *list != "[]"));
+                    if let Some(text) = part.text.filter(|text| !text.is_empty()) {
+                        parts.push(Part::new("output", Content::Text(text)));
+                    }
+                    if let Some(text) = part.refusal {
+                        is_refused = true;
+                        parts.push(Part::new("output", Content::Refusal(text)));
+                    }
+                }
+            }
+            "reasoning" => parts.extend(reasoning(output)),
+            "function_call" => {
+                has_calls = true;
+                let missing = || wrong(&format!("output[{at}]"), "is no call");
+                let text = output.arguments.ok_or_else(missing)?;
+                let arguments = arguments(&text, &format!("output[{at}].arguments"))?;
+                let (id, name) = (output.call_id.ok_or_else(missing)?, output.name.ok_or_else(missing)?);
+                parts.push(Part::new("output", Content::Call(Call { id, name, arguments })));
+            }
+            // Tools that the provider runs are refused where the request is translated.
+            _ => {}
+        }
+    }
+    let stop = response.stop(has_calls, is_refused);
+    let usage = response.usage().unwrap_or_default();
+    let (id, model) = (response.id.unwrap_or_else(|| "".into()), response.model.unwrap_or_else(|| "".into()));
+    Ok(Answer { id, model, parts, stop, usage, logprobs })
+}
+
+fn reasoning(item: OutputIn<'_>) -> Option<Part<'_>> {
+    // What it thought itself, where it tells that; else what it says of it.
+    let told = item.content.filter(|parts| !parts.is_empty()).or(item.summary).unwrap_or_default();
+    let texts: Vec<Cow<'_, str>> = told.iter().filter_map(|part| Some(part.text.as_ref()?.decode())).collect();
+    let text = texts.join("\n\n");
+    let id = item.id.as_ref().map(Text::decode).unwrap_or_default();
+    let signature = item.encrypted_content.map(|encrypted| from_responses(&id, &encrypted.decode()));
+    if text.is_empty() && signature.is_none() {
+        return None;
+    }
+    Some(Part::new("output", Content::Thinking { text: text.into(), signature }))
+}
+
+/// An answer that the model did not refuse and that is whole but for its length or a filter.
+pub(super) fn status(stop: Stop) -> (&'static str, Option<&'static str>) {
+    match stop {
+        Stop::Length => ("incomplete", Some("max_output_tokens")),
+        _ => ("completed", None),
+    }
+}
+
+/// How a response that holds so far what `output` says is told; `output` is the inside of a list.
+pub(super) fn envelope(
+    told: &Told,
+    model: &Text<'_>,
+    status: &str,
+    incomplete: Option<&str>,
+    error: Option<(&str, &str)>,
+    output: &[u8],
+    used: Option<&Usage>,
+) -> Vec<u8> {
+    let mut out = Writer::with_capacity(output.len() + told.echo.len() + 384);
+    out.open(b'{').key("id").joined(&["resp_", &told.id]).key("object").raw(r#""response""#);
+    out.key("created_at").number(told.created_s).key("status").str(status);
+    out.key("completed_at");
+    match status {
+        item::COMPLETED => out.number(told.created_s),
+        _ => out.raw("null"),
+    };
+    out.key("error");
+    match error {
+        Some((code, message)) => {
+            out.open(b'{').key("code").str(code).key("message").str(message).close(b'}');
+        }
+        None => drop(out.raw("null")),
+    }
+    out.key("incomplete_details");
+    match incomplete {
+        Some(reason) => drop(out.open(b'{').key("reason").str(reason).close(b'}')),
+        None => drop(out.raw("null")),
+    }
+    out.member("model", model).key("output").open(b'[').spliced(output).close(b']');
+    out.spliced(&told.echo).key("usage");
+    match used {
+        Some(used) => usage::write(&mut out, used),
+        None => drop(out.raw("null")),
+    }
+    out.close(b'}').take()
+}
+
+pub(crate) fn write(answer: &Answer<'_>, told: &Told) -> Vec<u8> {
+    let (status, incomplete) = status(answer.stop);
+    let output = items(answer, &told.id);
+    envelope(told, &answer.model, status, incomplete, None, &output, Some(&answer.usage))
+}
+
+fn items(answer: &Answer<'_>, id: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut index = 0;
+    let mut push = |item: Vec<u8>| {
+        if !out.is_empty() {
+            out.push(b',');
+        }
+        out.extend_from_slice(&item);
+    };
+    let inner = |text: &Text<'_>| {
+        let mut inner = Vec::new();
+        text.push_inner(&mut inner);
+        inner
+    };
+    let is_text = |part: &Part<'_>| matches!(part.content, Content::Text(_) | Content::Refusal(_));
+    let mut logprobs = answer.logprobs.map(inside);
+    for run in answer.parts.chunk_by(|one, next| is_text(one) && is_text(next)) {
+        let [first, ..] = run else { continue };
+        let name = |kind: &str| format!("{kind}_{id}_{index}");
+        match &first.content {
+            Content::Text(_) | Content::Refusal(_) => {
+                let each = run.iter().map(|part| match &part.content {
+                    Content::Refusal(text) => item::refusal_part(&inner(text)),
+                    Content::Text(text) => item::text_part(&inner(text), logprobs.take().unwrap_or_default()),
+                    _ => Vec::new(),
+                });
+                let content: Vec<Vec<u8>> = each.collect();
+                push(item::message(&name("msg"), item::COMPLETED, &content.join(&b',')));
+            }
+            Content::Thinking { text, signature } => {
+                let signature = signature.as_ref().map(Text::decode);
+                push(item::reasoning(&name("rs"), &inner(text), signature.as_deref()));
+            }
+            Content::Redacted(data) => {
+                push(item::reasoning(&name("rs"), b"", Some(&of_redacted(&data.decode()))));
+            }
+            Content::Call(call) => {
+                let mut arguments = Vec::new();
+                Text::Plain(Cow::Borrowed(&call.arguments)).push_inner(&mut arguments);
+                push(item::call(&name("fc"), item::COMPLETED, &inner(&call.id), &inner(&call.name), &arguments));
+            }
+            _ => continue,
+        }
+        index += 1;
+    }
+    out
+}
+
+/// The inside of a list.
+pub(super) fn inside(list: &str) -> &[u8] {
+    let list = list.trim();
+    list.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or_default().as_bytes()
+}

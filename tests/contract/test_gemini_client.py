@@ -1,0 +1,224 @@
+"""The official `google-genai` client works through the gateway, whichever dialect the provider speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from google import genai
+from google.genai import errors, types
+
+from tests.support.dialects import DIALECTS, standin_in_each_dialect
+from tests.support.processes import Gateway
+
+
+@pytest.fixture(scope="module")
+def standin(gateway: Gateway) -> Iterator[dict[str, str]]:
+    with standin_in_each_dialect(gateway) as prefixes:
+        yield prefixes
+
+
+@pytest.fixture
+def client(gateway: Gateway) -> Iterator[genai.Client]:
+    options = types.HttpOptions(base_url=gateway.url, timeout=15_000)
+    made = genai.Client(api_key=gateway.key, http_options=options, vertexai=False)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=DIALECTS)
+def model(request: pytest.FixtureRequest, standin: dict[str, str]) -> str:
+    # The client takes a name with a slash for one with a folder.
+    return f"models/{standin[request.param]}/standin"
+
+
+def weather(city: str) -> str:
+    """The weather of a city."""
+    return f"21 degrees in {city}"
+
+
+def test_an_answer(client: genai.Client, model: str) -> None:
+    """Text, finish reason and usage are where the client looks for them."""
+    config = types.GenerateContentConfig(system_instruction="Be brief.", temperature=0.3)
+    answer = client.models.generate_content(
+        model=f"{model}@tokens_cached=3", contents="Say hello.", config=config
+    )
+    assert answer.text is not None
+    assert "Say hello." in answer.text
+    assert answer.candidates is not None
+    assert answer.candidates[0].finish_reason == types.FinishReason.STOP
+    assert answer.usage_metadata is not None
+    assert answer.usage_metadata.cached_content_token_count == 3
+    assert answer.model_version
+    assert answer.response_id
+
+
+def test_a_cut_answer(client: genai.Client, model: str) -> None:
+    config = types.GenerateContentConfig(max_output_tokens=2)
+    answer = client.models.generate_content(model=model, contents="Say hello.", config=config)
+    assert answer.candidates is not None
+    assert answer.candidates[0].finish_reason == types.FinishReason.MAX_TOKENS
+
+
+def test_a_stream(client: genai.Client, model: str) -> None:
+    """The pieces, joined, are the plain answer; the last chunk has reason and usage, and none before it."""
+    plain = client.models.generate_content(model=model, contents="Say hello.")
+    chunks = list(client.models.generate_content_stream(model=model, contents="Say hello."))
+    assert "".join(chunk.text or "" for chunk in chunks) == plain.text
+    reasons = [chunk.candidates[0].finish_reason for chunk in chunks if chunk.candidates]
+    assert reasons[-1] == types.FinishReason.STOP
+    assert not any(reasons[:-1])
+    assert chunks[-1].usage_metadata == plain.usage_metadata
+
+
+@pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
+def test_functions(client: genai.Client, model: str, streamed: bool) -> None:
+    """A function is called, and its result, sent back as the client keeps it, is taken."""
+    schema = types.Schema(
+        type=types.Type.OBJECT,
+        properties={"city": types.Schema(type=types.Type.STRING)},
+        required=["city"],
+    )
+    declared = types.FunctionDeclaration(name="weather", parameters=schema)
+    config = types.GenerateContentConfig(
+        tools=[types.Tool(function_declarations=[declared])],
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
+    asked: Any = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
+    ask: Any = {"model": model, "config": config}
+    if streamed:
+        parts: list[types.Part] = []
+        for chunk in client.models.generate_content_stream(contents=asked, **ask):
+            for candidate in chunk.candidates or []:
+                parts += (candidate.content.parts if candidate.content else None) or []
+        said = types.Content(role="model", parts=[part for part in parts if part.text != ""])
+    else:
+        answer = client.models.generate_content(contents=asked, **ask)
+        assert answer.candidates is not None
+        assert answer.candidates[0].content is not None
+        said = answer.candidates[0].content
+    (call,) = [part.function_call for part in said.parts or [] if part.function_call]
+    assert (call.name, call.args) == ("weather", {"city": "example"})
+    response = types.FunctionResponse(id=call.id, name="weather", response={"output": "21 degrees"})
+    result = types.Content(role="user", parts=[types.Part(function_response=response)])
+    last = client.models.generate_content(contents=[*asked, said, result], **ask)
+    assert last.text is not None
+    assert "21 degrees" in last.text
+
+
+def test_automatic_function_calling(client: genai.Client, model: str) -> None:
+    """The client runs the function itself and sends the result by its own rules."""
+    config = types.GenerateContentConfig(tools=[weather])
+    answer = client.models.generate_content(model=model, contents="Weather?", config=config)
+    assert answer.text is not None
+    assert "21 degrees in example" in answer.text
+
+
+def test_a_schema(client: genai.Client, model: str) -> None:
+    config = types.GenerateContentConfig(
+        response_mime_type="application/json",
+        response_schema={"type": "OBJECT", "properties": {"city": {"type": "STRING"}}},
+    )
+    answer = client.models.generate_content(model=model, contents="Where?", config=config)
+    assert answer.parsed == {"city": "example"}
+
+
+@pytest.mark.parametrize("dialect", ("openai-responses", "anthropic", "gemini"))
+@pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
+def test_thoughts(
+    client: genai.Client, standin: dict[str, str], dialect: str, streamed: bool
+) -> None:
+    """Thoughts come as parts that say so, and their signature may be sent back."""
+    thinking = types.ThinkingConfig(thinking_budget=4096, include_thoughts=True)
+    config = types.GenerateContentConfig(thinking_config=thinking)
+    ask: Any = {"model": f"models/{standin[dialect]}/standin", "config": config}
+    parts: list[types.Part] = []
+    if streamed:
+        for chunk in client.models.generate_content_stream(contents="Think.", **ask):
+            for candidate in chunk.candidates or []:
+                parts += (candidate.content.parts if candidate.content else None) or []
+    else:
+        answer = client.models.generate_content(contents="Think.", **ask)
+        assert answer.candidates is not None
+        assert answer.candidates[0].content is not None
+        parts = answer.candidates[0].content.parts or []
+    thoughts = "".join(part.text or "" for part in parts if part.thought)
+    assert thoughts == "The stand-in thinks before it speaks."
+    assert sum(part.thought_signature is not None for part in parts) == 1
+    turns: Any = [
+        types.Content(role="user", parts=[types.Part(text="Think.")]),
+        types.Content(role="model", parts=parts),
+        types.Content(role="user", parts=[types.Part(text="Again.")]),
+    ]
+    assert client.models.generate_content(contents=turns, **ask).text
+
+
+def test_counting_tokens(client: genai.Client, model: str) -> None:
+    few = client.models.count_tokens(model=model, contents="Say hello.").total_tokens
+    many = client.models.count_tokens(model=model, contents="Say hello. " * 100).total_tokens
+    assert few is not None
+    assert many is not None
+    assert 0 < few < many
+
+
+def test_models(gateway: Gateway, standin: dict[str, str]) -> None:
+    """The list, and one of it, by its name with or without its slashes encoded; `v1beta` works as `v1`."""
+    gateway.add_connection(standin["openai"], "sk-listed-canary", defaultModel="standin")
+    options = types.HttpOptions(base_url=gateway.url, timeout=15_000, api_version="v1beta")
+    client = genai.Client(api_key=gateway.key, http_options=options, vertexai=False)
+    wanted = f"models/{standin['openai']}/standin"
+    assert wanted in [model.name for model in client.models.list()]
+    assert client.models.get(model=wanted).name == wanted
+    name = wanted.removeprefix("models/").replace("/", "%2F")
+    assert gateway.caller.get(f"/v1beta/models/{name}").json()["name"] == wanted
+    assert client.models.generate_content(model=wanted, contents="Hello").text
+    body = {"contents": [{"parts": [{"text": "Hello"}]}]}
+    encoded = gateway.caller.post(f"/v1beta/models/{name}:generateContent", json=body)
+    assert encoded.json()["candidates"][0]["finishReason"] == "STOP"
+    client.close()
+    assert gateway.caller.get("/v1beta/models/nobody").json()["error"]["status"] == "NOT_FOUND"
+
+
+def test_errors(client: genai.Client, standin: dict[str, str], gateway: Gateway) -> None:
+    with pytest.raises(errors.ClientError) as unknown:
+        client.models.generate_content(model="models/nobody/m", contents="x")
+    assert (unknown.value.code, unknown.value.status) == (404, "NOT_FOUND")
+    config = types.GenerateContentConfig(top_k=3)
+    with pytest.raises(errors.ClientError, match=r"generationConfig\.topK"):
+        client.models.generate_content(
+            model=f"models/{standin['openai']}/standin", contents="x", config=config
+        )
+    wrong = gateway.caller.post(
+        "/v1beta/models/nobody%2Fm:generateContent",
+        json={"contents": []},
+        headers={"authorization": "", "x-goog-api-key": "sk-fl-wrong"},
+    )
+    assert wrong.json()["error"]["status"] == "UNAUTHENTICATED"
+
+
+@pytest.mark.parametrize("knob", ("cut_after=2", "error_after=2"))
+def test_a_broken_stream_is_raised(client: genai.Client, model: str, knob: str) -> None:
+    """S1, S4: the pieces that came are handed out, then the client raises."""
+    stream = client.models.generate_content_stream(model=f"{model}@{knob}", contents="Say hello.")
+    got = [next(stream).text, next(stream).text]
+    assert all(got)
+    with pytest.raises(errors.APIError):
+        next(stream)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("knob", ("", "@cut_after=2", "@error_after=2"))
+def test_a_stream_without_events_is_one_list(
+    gateway: Gateway, standin: dict[str, str], dialect: str, knob: str
+) -> None:
+    """Without `alt=sse` the stream is a JSON list, whole even where the provider broke off."""
+    path = f"/v1beta/models/{standin[dialect]}/standin{knob}:streamGenerateContent"
+    body = {"contents": [{"role": "user", "parts": [{"text": "Say hello."}]}]}
+    answer = gateway.caller.post(path, json=body)
+    assert answer.headers["content-type"] == "application/json"
+    chunks = answer.json()
+    if knob:
+        assert chunks[-1]["error"]["code"] >= 500
+    else:
+        assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"

@@ -1,0 +1,210 @@
+"""Providers of each dialect that break, bend or end badly, before callers of each dialect.
+
+One end, always, and never that of a whole answer for one that is not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.dialects import DIALECTS
+from tests.support.processes import Gateway
+from tests.support.upstream import CLOSE, RESET, SSE_HEAD, Step, Upstream, chunk, head, reply
+
+
+def sse(*payloads: dict[str, Any], named: bool = False) -> list[bytes]:
+    """Events as a provider sends them."""
+    events = []
+    for payload in payloads:
+        name = f"event: {payload['type']}\n".encode() if named else b""
+        events.append(name + b"data: " + json.dumps(payload).encode() + b"\n\n")
+    return events
+
+
+def _openai() -> tuple[list[bytes], list[bytes]]:
+    def piece(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+        return {
+            "id": "c",
+            "model": "m",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+        }
+
+    said = sse(piece({"role": "assistant", "content": "one "}), piece({"content": "two"}))
+    return said, [*sse(piece({}, "stop")), b"data: [DONE]\n\n"]
+
+
+def _responses() -> tuple[list[bytes], list[bytes]]:
+    response = {"id": "resp_1", "model": "m", "status": "in_progress", "output": []}
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
+    at = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    delta = "response.output_text.delta"
+    said = sse(
+        {"type": "response.created", "sequence_number": 0, "response": response},
+        {
+            "type": "response.output_item.added",
+            "sequence_number": 1,
+            "output_index": 0,
+            "item": item,
+        },
+        {"type": delta, "sequence_number": 2, **at, "delta": "one "},
+        {"type": delta, "sequence_number": 3, **at, "delta": "two"},
+        named=True,
+    )
+    done = {**response, "status": "completed"}
+    return said, sse(
+        {"type": "response.completed", "sequence_number": 4, "response": done}, named=True
+    )
+
+
+def _anthropic() -> tuple[list[bytes], list[bytes]]:
+    def delta(text: str) -> dict[str, Any]:
+        return {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": text},
+        }
+
+    block = {"type": "text", "text": ""}
+    said = sse(
+        {"type": "message_start", "message": {"id": "m1", "model": "m", "usage": {}}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        delta("one "),
+        delta("two"),
+        named=True,
+    )
+    end = sse(
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}},
+        {"type": "message_stop"},
+        named=True,
+    )
+    return said, end
+
+
+def _gemini() -> tuple[list[bytes], list[bytes]]:
+    def piece(text: str, **more: Any) -> dict[str, Any]:
+        candidate = {"content": {"parts": [{"text": text}], "role": "model"}, **more}
+        return {"candidates": [candidate], "modelVersion": "m", "responseId": "r"}
+
+    return sse(piece("one "), piece("two")), sse(piece("", finishReason="STOP"))
+
+
+UPSTREAMS: dict[str, Callable[[], tuple[list[bytes], list[bytes]]]] = {
+    "openai": _openai,
+    "openai-responses": _responses,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+}
+
+ASKS: dict[str, Callable[[str], tuple[str, dict[str, Any]]]] = {
+    "chat": lambda model: (
+        "/v1/chat/completions",
+        {"model": model, "stream": True, "messages": [{"role": "user", "content": "x"}]},
+    ),
+    "responses": lambda model: (
+        "/v1/responses",
+        {"model": model, "stream": True, "input": "x", "store": False},
+    ),
+    "messages": lambda model: (
+        "/api/v1/messages",
+        {
+            "model": model,
+            "stream": True,
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": "x"}],
+        },
+    ),
+    "gemini": lambda model: (
+        f"/v1beta/models/{model}:streamGenerateContent?alt=sse",
+        {"contents": [{"parts": [{"text": "x"}]}]},
+    ),
+}
+WHOLE = {
+    "chat": (b'"finish_reason":"stop"', b'"finish_reason": "stop"'),
+    "responses": (b"event: response.completed",),
+    "messages": (b"event: message_stop",),
+    "gemini": (b'"finishReason":"STOP"', b'"finishReason": "STOP"'),
+}
+FAILED = {
+    "chat": (b'data: {"error":',),
+    "responses": (b"event: response.failed", b"event: error"),
+    "messages": (b"event: error",),
+    "gemini": (b'data: {"error":', b'data: {"error" :', b'data: {"error": '),
+}
+
+
+def count(body: bytes, marks: tuple[bytes, ...]) -> int:
+    return sum(body.count(mark) for mark in set(marks))
+
+
+def ask(gateway: Gateway, upstream: Upstream, dialect: str, caller: str, script: list[Step]) -> Any:
+    """The whole stream, as bytes. Fails if its framing is broken."""
+    prefix = f"faulty-{dialect}"
+    if not hasattr(upstream, prefix):
+        node = gateway.add_node(f"{prefix}-{id(upstream)}", upstream.url, dialect=dialect)
+        gateway.add_connection(node["id"], f"sk-{prefix}-{id(upstream)}-canary")
+        setattr(upstream, prefix, node["prefix"])
+    upstream.script(script)
+    path, body = ASKS[caller](f"{getattr(upstream, prefix)}/m")
+    return gateway.caller.post(path, json=body)
+
+
+@pytest.mark.parametrize("caller", ASKS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_pair_ends_once(
+    gateway: Gateway, upstream: Upstream, dialect: str, caller: str
+) -> None:
+    """S1-S5: whole, cut, reset, without an end, with a broken event, with data after the end."""
+    said, end = UPSTREAMS[dialect]()
+    last = b"0\r\n\r\n"
+    whole = [SSE_HEAD, *map(chunk, said), *map(chunk, end), last]
+    odd = b"".join([*said, *end]).replace(b"\n", b"\r\n")
+    late = [SSE_HEAD, *map(chunk, said), *map(chunk, end), *map(chunk, end), last]
+    for script in (whole, [SSE_HEAD, chunk(odd[:100]), chunk(odd[100:]), last]):
+        body = ask(gateway, upstream, dialect, caller, script).content
+        assert count(body, WHOLE[caller]) == 1, body
+        assert count(body, FAILED[caller]) == 0, body
+        assert b"one " in body
+    if dialect != "gemini":
+        body = ask(gateway, upstream, dialect, caller, late).content
+        assert count(body, WHOLE[caller]) == 1, body
+    broken: dict[str, list[Step]] = {
+        "S1 closed": [SSE_HEAD, *map(chunk, said), CLOSE],
+        "S2 reset": [SSE_HEAD, *map(chunk, said), RESET],
+        "S3 cut line": [SSE_HEAD, *map(chunk, said), chunk(end[0][:20]), last],
+        "S4 clean, without an end": [SSE_HEAD, *map(chunk, said), last],
+        "S5 no object": [SSE_HEAD, *map(chunk, said), chunk(b"data: [1]\n\n"), last],
+    }
+    for name, script in broken.items():
+        answer = ask(gateway, upstream, dialect, caller, script)
+        body = answer.content
+        assert count(body, WHOLE[caller]) == 0, (name, body)
+        if answer.status_code == 200:
+            assert count(body, FAILED[caller]) == 1, (name, body)
+        else:
+            # A reset may overtake what was sent before it.
+            assert (name, answer.status_code) == ("S2 reset", 502)
+
+
+@pytest.mark.parametrize("caller", ASKS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_no_stream_is_a_failure(
+    gateway: Gateway, upstream: Upstream, dialect: str, caller: str
+) -> None:
+    """S6: a page, an error under 200, a wrong type: 502 in the caller's shape, without the key."""
+    html = head(200, [("Content-Type", "text/html"), ("Content-Length", "13")]) + b"<html></html>"
+    error = reply({"error": {"message": "no sk-faulty-canary", "code": 500}})
+    for script in ([html], error):
+        answer = ask(gateway, upstream, dialect, caller, script)
+        assert answer.status_code == 502, answer.content
+        shape = answer.json()
+        assert shape["error"]["message"]
+        assert b"canary" not in answer.content
+        if caller == "messages":
+            assert shape["type"] == "error"
+        if caller == "gemini":
+            assert shape["error"]["status"] == "INTERNAL"

@@ -1,0 +1,118 @@
+"""Kept responses: whose they are, how long they last, what goes on from what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from fairlead.errors import NotFound, TooLarge
+from fairlead.gateway.responses import table
+from fairlead.gateway.responses.items import context, input_items
+from fairlead.gateway.responses.table import KEPT_MS, Kept, conversation, find, forget, keep
+from fairlead.store.file import Connection, open_file
+from fairlead.store.prepare import MIGRATIONS
+
+NOW_MS = 1_000_000
+
+
+@pytest.fixture
+def con(tmp_path: Path) -> Iterator[Connection]:
+    connection = open_file(tmp_path / "state.duckdb", MIGRATIONS / "state")
+    yield connection
+    connection.close()
+
+
+def kept(name: str, previous: str | None = None, owner: str = "key:a", said: str = "x") -> Kept:
+    items = [{"role": "user", "content": said}]
+    output = [
+        {
+            "type": "message",
+            "id": f"msg_{name}",
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": f"re {said}"}],
+        }
+    ]
+    response = {"id": name, "output": output}
+    return Kept(
+        name, owner, previous, "m", orjson.dumps(items).decode(), orjson.dumps(response).decode()
+    )
+
+
+def test_a_response_is_its_owners_and_nobody_elses(con: Connection) -> None:
+    keep(con, kept("resp_1"), NOW_MS)
+    assert find(con, "resp_1", "key:a", NOW_MS).model == "m"
+    messages = set()
+    for name, owner in (("resp_1", "key:b"), ("resp_1", "anonymous:"), ("resp_1", "key:")):
+        with pytest.raises(NotFound) as refused:
+            find(con, name, owner, NOW_MS)
+        messages.add(refused.value.message)
+        with pytest.raises(NotFound):
+            forget(con, name, owner, NOW_MS)
+        with pytest.raises(NotFound):
+            conversation(con, name, owner, NOW_MS)
+    assert messages == {"There is no response `resp_1`."}
+    # Another's response of the same id changes nothing.
+    keep(con, kept("resp_1", owner="key:b", said="theft"), NOW_MS)
+    assert "theft" not in find(con, "resp_1", "key:a", NOW_MS).input
+
+
+def test_a_response_lasts_so_long(con: Connection) -> None:
+    keep(con, kept("resp_1"), NOW_MS)
+    assert find(con, "resp_1", "key:a", NOW_MS + KEPT_MS - 1).id == "resp_1"
+    with pytest.raises(NotFound):
+        find(con, "resp_1", "key:a", NOW_MS + KEPT_MS)
+    keep(con, kept("resp_2"), NOW_MS + KEPT_MS)
+    assert con.execute("SELECT count(*) FROM responses").fetchone() == (1,)
+
+
+def test_the_oldest_of_an_owner_makes_room(
+    con: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "MAX_KEPT", 3)
+    keep(con, kept("other", owner="key:b"), NOW_MS)
+    for at in range(5):
+        keep(con, kept(f"resp_{at}"), NOW_MS + at)
+    rows = con.execute("SELECT id FROM responses ORDER BY id").fetchall()
+    assert [row[0] for row in rows] == ["other", "resp_2", "resp_3", "resp_4"]
+
+
+def test_a_conversation_is_what_both_sides_said(con: Connection) -> None:
+    keep(con, kept("resp_1", said="one"), NOW_MS)
+    keep(con, kept("resp_2", "resp_1", said="two"), NOW_MS + 1)
+    turns = conversation(con, "resp_2", "key:a", NOW_MS + 2)
+    assert [turn.id for turn in turns] == ["resp_1", "resp_2"]
+    said = [item["content"] for item in context(turns)]
+    assert said[0] == "one"
+    assert said[1][0]["text"] == "re one"
+    assert said[2] == "two"
+    assert "status" not in context(turns)[1]
+    forget(con, "resp_1", "key:a", NOW_MS + 2)
+    with pytest.raises(NotFound):
+        conversation(con, "resp_2", "key:a", NOW_MS + 2)
+
+
+def test_a_conversation_is_bounded(con: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "MAX_TURNS", 2)
+    for at in range(3):
+        keep(con, kept(f"resp_{at}", f"resp_{at - 1}" if at else None), NOW_MS + at)
+    assert len(conversation(con, "resp_1", "key:a", NOW_MS)) == 2
+    with pytest.raises(TooLarge):
+        conversation(con, "resp_2", "key:a", NOW_MS)
+    # A ring cannot be made by a caller, and would end all the same.
+    con.execute("UPDATE responses SET previous_id = 'resp_1' WHERE id = 'resp_0'")
+    with pytest.raises(TooLarge):
+        conversation(con, "resp_1", "key:a", NOW_MS)
+
+
+def test_input_items_have_ids_and_parts() -> None:
+    (item,) = input_items(kept("resp_1", said="one"))
+    assert item == {
+        "id": "msg_1_in0",
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "one"}],
+    }
