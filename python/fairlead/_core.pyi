@@ -60,8 +60,13 @@ class Exchange:
     def id(self) -> int: ...
     @property
     def wants_body(self) -> bool: ...
+    @property
+    def is_upload(self) -> bool: ...
     def feed(self, piece: bytes, more: bool) -> bool:
         """Takes a piece of the request's body. ``True``: more is wanted."""
+
+    def has_room(self) -> bool:
+        """Whether more of an upload may be fed now. ``False``: not yet."""
 
     def time_out(self) -> None:
         """The body did not come in time: the answer says so."""

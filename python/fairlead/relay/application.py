@@ -59,6 +59,9 @@ class Relay:
                 piece = message.get("body", b"")
                 flight.fed_bytes += len(piece)
                 more = flight.exchange.feed(piece, message.get("more_body", False))
+                if more and flight.exchange.is_upload:
+                    while not flight.exchange.has_room():
+                        await self._wait(flight)
         except asyncio.CancelledError:
             if not flight.is_late:
                 raise

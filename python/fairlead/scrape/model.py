@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,14 +28,13 @@ from fairlead.errors import (
     UpstreamInvalid,
     UpstreamTimeout,
 )
+from fairlead.own_relay import on_behalf_of, relay_client
 from fairlead.store.services import Services
 
 PAGE_MAX_CHARS: Final = 200_000
 ANSWER_DEADLINE_S: Final = 50.0
 SCHEMA_MAX_CHARS: Final = 100_000
 WRONGS_TOLD: Final = 10
-
-ON_BEHALF: Final = "x-fairlead-on-behalf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +71,11 @@ class Model:
         kind.
         """
         config = self._services.config
-        token = config.link_token.get_secret_value()
-        headers = {ON_BEHALF: f"{token}:{self._owner}"}
-        verify: ssl.SSLContext | bool = True
-        if config.tls_certificate is not None:
-            # The relay's own certificate, on our own machine: its name is the operator's matter.
-            verify = ssl.create_default_context(cafile=str(config.tls_certificate))
-            verify.check_hostname = False
         try:
-            async with (
-                asyncio.timeout(ANSWER_DEADLINE_S),
-                httpx.AsyncClient(trust_env=False, verify=verify, timeout=None) as client,  # noqa: S113
-            ):
+            async with asyncio.timeout(ANSWER_DEADLINE_S), relay_client(config) as client:
                 answer = await client.post(
-                    f"{relay_url(self._services)}/v1/chat/completions",
-                    headers=headers,
+                    "/v1/chat/completions",
+                    headers=on_behalf_of(config, self._owner),
                     json={**self._body, "messages": messages, **fields},
                 )
         except (TimeoutError, httpx.TimeoutException):
@@ -106,15 +94,6 @@ class Model:
             str(text or ""), int(usage.get("prompt_tokens") or 0),
             int(usage.get("completion_tokens") or 0),
         )  # fmt: skip
-
-
-def relay_url(services: Services) -> str:
-    """Where this instance's relay listens, from here."""
-    config = services.config
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}.get(config.host, config.host)  # noqa: S104
-    if ":" in host and not host.startswith("["):
-        host = f"[{host}]"
-    return f"{'https' if config.tls_certificate else 'http'}://{host}:{config.port}"
 
 
 async def extract_by_schema(

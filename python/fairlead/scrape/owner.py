@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from fairlead.caller import caller_of
 from fairlead.errors import RateLimited, Unauthenticated
-from fairlead.scrape.model import relay_url
+from fairlead.own_relay import relay_url
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.services import services_of
 
@@ -57,7 +57,7 @@ async def _base(request: Request) -> str:
     host = request.headers.get("x-fairlead-host")
     if host:
         return f"{caller_of(request).scheme}://{host}"
-    return relay_url(services_of(request))
+    return relay_url(services_of(request).config)
 
 
 OwnerDep = Annotated[str, Depends(_owner)]

@@ -7,6 +7,7 @@ use crate::exchange::{Exchange, Wake};
 use crate::inbound::{self, Inbound, Sheet};
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
+use crate::upload::{Receipt, Upload};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
@@ -71,6 +72,9 @@ pub struct Pending {
     expected: Option<u64>,
     /// Why a body that is not empty is refused.
     objection: Option<Error>,
+    /// Where a form's body goes instead.
+    upload: Option<Upload>,
+    fed_bytes: u64,
     shared: Arc<Shared>,
 }
 
@@ -85,6 +89,8 @@ pub struct Whole {
     pub in_flight: Held,
     /// So do its body's bytes.
     pub buffered: Option<Held>,
+    /// The form that came in place of a body.
+    pub upload: Option<Receipt>,
 }
 
 /// What came of a head.
@@ -192,6 +198,13 @@ fn gate(
         policy::admit_endpoint(key, route.endpoint)?;
     }
     check_body(route, &sheet)?;
+    if route.answer.takes_upload() && matches!(principal, Principal::Anonymous) && sheet.credentials.is_of_foreign_page
+    {
+        // A page may send a form anywhere without its being asked.
+        return Err(
+            Error::client(Kind::Forbidden, "A form of another site's page is not taken without a key.").about("Origin")
+        );
+    }
     let admission = Admission {
         route,
         tail: tail.into_owned(),
@@ -219,12 +232,11 @@ fn gate(
     }
     shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
     // Management has room of its own, so an operator can look while inference is shed.
-    let limit =
-        if route.answer == Answer::Control { shared.config.max_in_flight + 256 } else { shared.config.max_in_flight };
+    let limit = if route.answer.is_control() { shared.config.max_in_flight + 256 } else { shared.config.max_in_flight };
     let Some(in_flight) = Held::take(shared, Gauge::InFlight, 1, limit) else {
         return Err(shed(shared, exchange, admission));
     };
-    let forward = (route.answer == Answer::Control).then(|| {
+    let forward = route.answer.is_control().then(|| {
         let is_form = route.takes_form && inbound::is_form(sheet.content_type);
         Forward { is_form, ..forward(inbound) }
     });
@@ -237,7 +249,14 @@ fn gate(
             body: Bytes::new(),
             in_flight,
             buffered: None,
+            upload: None,
         })),
+        upload: if route.answer.takes_upload() {
+            Some(Upload::begin(shared, exchange, sheet.content_type)?)
+        } else {
+            None
+        },
+        fed_bytes: 0,
         body: BytesMut::new(),
         limit: route.body_limit_bytes,
         expected: if sheet.has_body || sheet.may_have_body { sheet.content_length } else { Some(0) },
@@ -277,6 +296,9 @@ fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
 /// JSON cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
 /// from ours.
 fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+    if route.answer.takes_upload() {
+        return inbound::boundary(sheet.content_type).map(drop);
+    }
     if !(route.takes_form && inbound::is_form(sheet.content_type)) {
         return inbound::check_json(sheet.content_type);
     }
@@ -300,6 +322,9 @@ impl Pending {
     /// Takes a piece of the body; `more` is false for the last. A body is whole as well once it has its announced length:
     /// a front that tells the end apart from the last byte need not be asked again, which costs it two thread changes.
     pub fn feed(&mut self, piece: &[u8], more: bool) -> Fed {
+        if self.upload.is_some() {
+            return self.feed_upload(piece, more);
+        }
         let fed_bytes = (self.body.len() + piece.len()) as u64;
         let more = more && self.expected.is_none_or(|announced| fed_bytes < announced);
         if let Some(fault) = self.objection.take_if(|_| !piece.is_empty()) {
@@ -333,6 +358,28 @@ impl Pending {
         Fed::Whole(whole)
     }
 
+    fn feed_upload(&mut self, piece: &[u8], more: bool) -> Fed {
+        self.fed_bytes += piece.len() as u64;
+        if self.fed_bytes > self.limit as u64 {
+            return self.refuse(Outcome::Refused, &too_large(self.limit));
+        }
+        let Some(upload) = &mut self.upload else { return Fed::Refused };
+        if let Err((outcome, fault)) = upload.push(piece) {
+            return self.refuse(outcome, &fault);
+        }
+        if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
+            return Fed::More;
+        }
+        let (Some(mut whole), Some(upload)) = (self.whole.take(), self.upload.take()) else { return Fed::Refused };
+        whole.upload = Some(upload.end());
+        Fed::Whole(whole)
+    }
+
+    /// Whether the body goes to disk, so that the front asks for room between its pieces.
+    pub fn is_upload(&self) -> bool {
+        self.upload.is_some()
+    }
+
     /// The body did not come in time.
     pub fn time_out(&mut self) {
         let fault = Error::client(Kind::RequestTimeout, "The request's body did not arrive in time.");
@@ -340,6 +387,7 @@ impl Pending {
     }
 
     fn refuse(&mut self, outcome: Outcome, fault: &Error) -> Fed {
+        self.upload = None;
         if let Some(whole) = self.whole.take() {
             let Whole { exchange, admission, .. } = *whole;
             answer::refuse(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
@@ -371,7 +419,7 @@ impl Drop for Pending {
 
 /// Records an inference request that ended before any work began.
 fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, outcome: Outcome, fault: &Error) {
-    if matches!(admission.route.answer, Answer::Chat | Answer::CountTokens) {
+    if admission.route.answer.is_settled() {
         let mut settlement = Settlement::open(shared, exchange, admission, 0);
         settlement.status = fault.kind.status();
         settlement.settle(outcome, Some(fault));

@@ -1,7 +1,7 @@
 //! One attempt at one connection: from a leased connection to the head of the provider's answer. Says of every failure
 //! whether another attempt is safe.
 
-use crate::body::Sliced;
+use crate::body::{Chunk, Sliced};
 use crate::clock;
 use crate::pool::{Lease, Pool};
 use crate::target::Target;
@@ -81,6 +81,22 @@ impl From<Error> for Failed {
     }
 }
 
+/// What is sent: a body in memory, or a form that may lie on disk.
+#[derive(Debug, Clone, Copy)]
+pub enum Contents<'a> {
+    Json(&'a Pieces),
+    Form { content_type: &'a HeaderValue, chunks: &'a [Chunk] },
+}
+
+impl Contents<'_> {
+    fn body(self) -> Sliced {
+        match self {
+            Self::Json(pieces) => Sliced::new(pieces.clone()),
+            Self::Form { chunks, .. } => Sliced::mixed(chunks.iter().cloned()),
+        }
+    }
+}
+
 /// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
 /// answer is replaced by a fresh one, once.
 pub async fn send(
@@ -89,6 +105,18 @@ pub async fn send(
     uri: &Uri,
     betas: Option<&HeaderValue>,
     body: &Pieces,
+    is_stream: bool,
+) -> Result<Answered, Failed> {
+    send_contents(pool, target, uri, betas, Contents::Json(body), is_stream).await
+}
+
+/// The same, whatever is sent.
+pub async fn send_contents(
+    pool: &Pool,
+    target: &Target,
+    uri: &Uri,
+    betas: Option<&HeaderValue>,
+    body: Contents<'_>,
     is_stream: bool,
 ) -> Result<Answered, Failed> {
     if let Some(lease) = pool.kept(&target.origin) {
@@ -114,16 +142,19 @@ async fn send_over(
     target: &Target,
     uri: &Uri,
     betas: Option<&HeaderValue>,
-    body: &Pieces,
+    body: Contents<'_>,
     is_stream: bool,
 ) -> Result<Answered, Failed> {
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
     let is_reused = lease.is_reused;
-    let mut request = Request::new(Sliced::new(body.clone()));
+    let mut request = Request::new(body.body());
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = target.headers.clone();
+    if let Contents::Form { content_type, .. } = body {
+        request.headers_mut().insert(header::CONTENT_TYPE, content_type.clone());
+    }
     if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic) {
         request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
     }

@@ -15,21 +15,23 @@ use crate::limits;
 use crate::live::Live;
 use crate::load::Busy;
 use crate::plain;
+use crate::relayed;
 use crate::route;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
 use crate::stages::{self, Staged};
 use crate::stream::Relay;
+use crate::surfaces;
 use crate::target::Target;
 use crate::twins::{self, Leader, Name, Recording, Role};
-use crate::wording::{caller_of, Wording};
+use crate::wording::{self, caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Origin};
 use fairlead_core::policy;
 use fairlead_core::record::Outcome;
+use fairlead_core::routes::Answer;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes;
-use fairlead_dialect::translate;
 use http::{HeaderValue, StatusCode};
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -49,14 +51,14 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
     async move {
         let counted = (in_flight, buffered);
         match part {
-            Part::Alone => run(&shared, &exchange, settlement, &body).await,
+            Part::Alone => start(&shared, &exchange, settlement, &body).await,
             Part::Refused(fault) => refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
             Part::Twin(recording) => repeat(&shared, &exchange, settlement, recording, &body).await,
             Part::Leader(leader) => {
                 let source = Arc::clone(&leader.source);
                 let end = EndGuard::new(&shared, &source, &settlement.admission);
                 let work = async move {
-                    run(&shared, &source, settlement, &body).await;
+                    start(&shared, &source, settlement, &body).await;
                     drop((end, counted));
                 };
                 leader.lead(&exchange, work).await;
@@ -95,9 +97,9 @@ async fn repeat(
     exchange: &Exchange,
     mut settlement: Settlement,
     recording: Arc<Recording>,
-    body: &[u8],
+    body: &Bytes,
 ) {
-    if let Ok(parsed) = translate::read(caller_of(settlement.admission.route), body) {
+    if let Ok(parsed) = wording::read(settlement.admission.route, body) {
         settlement.model = Some(parsed.model);
         settlement.stream = parsed.stream;
     }
@@ -118,13 +120,21 @@ async fn repeat(
     }
 }
 
+async fn start(shared: &Arc<Shared>, exchange: &Arc<Exchange>, settlement: Settlement, body: &Bytes) {
+    match settlement.admission.route.answer {
+        Answer::Relayed(kind) => relayed::run(shared, exchange, settlement, kind, body).await,
+        _ => run(shared, exchange, settlement, body).await,
+    }
+}
+
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
     let live = shared.live.load_full();
     let caller = caller_of(settlement.admission.route);
-    let parsed = match translate::read(caller, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
-        Ok(parsed) => parsed,
-        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
-    };
+    let parsed =
+        match wording::read(settlement.admission.route, body).and_then(|parsed| admit(&live, &settlement, parsed)) {
+            Ok(parsed) => parsed,
+            Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+        };
     settlement.model = Some(parsed.model.clone());
     settlement.stream = parsed.stream;
     let mut choice = match route::choose(shared, &live, &settlement.admission, &parsed.model, body) {
@@ -138,8 +148,10 @@ async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Set
     }
     drop(live);
     settlement.strategy = choice.strategy();
-    let wording = match Wording::prepare(caller, body, &parsed, &mut choice) {
-        Ok(wording) => wording,
+    let wording = surfaces::narrow(settlement.admission.route, &mut choice)
+        .and_then(|()| Wording::prepare(caller, body, &parsed, &mut choice));
+    let wording = match wording {
+        Ok(wording) => wording.towards(settlement.admission.route),
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     let stream_slot = if parsed.stream {
@@ -280,9 +292,10 @@ async fn attempt_plain(
 ) -> Result<plain::Answer, Failed> {
     let betas = settlement.admission.anthropic_beta.clone();
     let body = wording.body(target, upstream_model);
+    let uri = wording.uri(target)?;
     let Answered { response, lease } = tokio::select! {
         biased;
-        answered = attempt::send(&shared.pool, target, &target.chat_uri, betas.as_ref(), body, false) => answered?,
+        answered = attempt::send(&shared.pool, target, &uri, betas.as_ref(), body, false) => answered?,
         () = shared.drain.expired() => return Err(drained().into()),
     };
     tokio::select! {
@@ -297,7 +310,7 @@ pub fn drained() -> Error {
     Error::gateway(Kind::Draining, "The gateway is shutting down.").after_s(1)
 }
 
-fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
+pub(crate) fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
     match error {
         None => {
             let took = settlement.elapsed();

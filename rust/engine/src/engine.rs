@@ -8,7 +8,7 @@ use crate::inbound::Inbound;
 use crate::pool::Pool;
 use crate::shared::Shared;
 use crate::spool::Spool;
-use crate::{chat, control, count, link, log, task};
+use crate::{chat, control, count, link, log, relayed, task};
 use fairlead_core::routes::Answer;
 use fairlead_core::secret::{hex, random, NoRandomness};
 use parking_lot::Mutex;
@@ -52,6 +52,7 @@ impl Engine {
         link::load_kept(&shared);
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(64).build()?;
         let handle = runtime.handle().clone();
+        shared.set_runtime(handle.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let own = Arc::clone(&shared);
         let sealing = Arc::clone(&shared);
@@ -90,7 +91,8 @@ impl Engine {
         let shared = Arc::clone(&self.shared);
         // The task ends by itself when its exchange is cancelled, and its guards tell how it ended.
         drop(match whole.admission.route.answer {
-            Answer::Control => self.handle.spawn(control::serve(shared, whole)),
+            Answer::Control | Answer::Upload => self.handle.spawn(control::serve(shared, whole)),
+            Answer::Relayed(kind) if kind.is_form() => self.handle.spawn(relayed::serve_form(shared, whole)),
             Answer::CountTokens => self.handle.spawn(count::serve(shared, whole)),
             _ => self.handle.spawn(chat::serve(shared, whole)),
         });

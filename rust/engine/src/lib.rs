@@ -3,6 +3,7 @@
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
 //! [`wording`] (the same request in each provider's dialect), [`count`] (its tokens, without asking for an answer),
+//! [`surfaces`] and [`relayed`] (calls that pass with only their model changed), [`upload`] (forms with files),
 //! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
@@ -33,9 +34,11 @@ pub mod live;
 pub mod load;
 pub mod log;
 pub mod models;
+pub mod passing;
 pub mod places;
 pub mod plain;
 pub mod pool;
+pub mod relayed;
 pub mod resolver;
 pub mod route;
 pub mod settle;
@@ -43,7 +46,9 @@ pub mod shared;
 pub mod spool;
 pub mod stages;
 pub mod stream;
+pub mod surfaces;
 pub mod target;
 pub mod task;
 pub mod twins;
+pub mod upload;
 pub mod wording;

@@ -13,6 +13,7 @@ use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
+use fairlead_core::routes::Answer;
 use fairlead_core::strategy::Strategy;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::{self, ChatRequest};
@@ -62,7 +63,8 @@ pub async fn prepare(
     if !matches!(strategy, Some(Strategy::Fusion | Strategy::Pipeline)) {
         return Ok(Staged::AsIs);
     }
-    if caller_of(settlement.admission.route) != Form::Chat {
+    let route = settlement.admission.route;
+    if caller_of(route) != Form::Chat || route.answer != Answer::Chat {
         let message = "A combo of the strategy `fusion` or `pipeline` is asked for by `/v1/chat/completions` only.";
         return Err(Error::client(Kind::InvalidRequest, message).about("model"));
     }

@@ -5,6 +5,7 @@ use crate::connector::Origin;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::cooldown::Cooldown;
+use fairlead_core::error::{Error, Kind};
 use fairlead_core::secret::{Sealer, Secret};
 use fairlead_core::snapshot::{Auth, Connection, Dialect};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -142,6 +143,14 @@ impl Target {
 }
 
 impl Target {
+    /// Path of another endpoint of the same provider, `/embeddings` for instance.
+    pub fn uri_of(&self, path: &str) -> Result<Uri, Error> {
+        let base = self.connection.base_url.parse::<Uri>();
+        let base = base.as_ref().map_or("", |base| base.path().trim_end_matches('/'));
+        // The base URL was read once before, so this is a path.
+        format!("{base}{path}").parse().map_err(|_| Error::gateway(Kind::Internal, "The endpoint has no path."))
+    }
+
     /// The text without the connection's secrets, should a provider echo them.
     pub fn mask(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "***"))

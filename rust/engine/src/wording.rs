@@ -3,15 +3,19 @@
 
 use crate::choose::Choice;
 use crate::clock;
+use crate::surfaces;
 use crate::target::Target;
 use bytes::Bytes;
 use fairlead_core::error::Error;
 use fairlead_core::routes::{Route, Surface};
 use fairlead_core::snapshot::Dialect;
+use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::stream::Follow;
 use fairlead_dialect::translate::{self, Form, Pair};
 use fairlead_dialect::Pieces;
+use http::Uri;
+use std::borrow::Cow;
 
 /// See the module's page.
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub struct Wording {
     asks_usage: bool,
     bodies: Vec<Said>,
     nothing: Pieces,
+    /// Where the request goes, when not to the chat endpoint.
+    path: Option<&'static str>,
 }
 
 /// The request for providers of one dialect, with one model's name.
@@ -48,10 +54,19 @@ pub fn form_of(dialect: Dialect) -> Option<Form> {
     }
 }
 
+/// What the relay must know of a request of this route.
+pub fn read(route: &Route, body: &Bytes) -> Result<ChatRequest, Error> {
+    match surfaces::needs(route) {
+        Some(needs) => named::read(body, needs).map(|(parsed, _)| parsed),
+        None => translate::read(caller_of(route), body),
+    }
+}
+
 impl Wording {
     /// Targets in whose dialect the request cannot be said leave the choice; an error when none is left.
     pub fn prepare(caller: Form, body: &Bytes, parsed: &ChatRequest, choice: &mut Choice) -> Result<Self, Error> {
-        let mut wording = Self { caller, asks_usage: parsed.asks_usage, bodies: Vec::new(), nothing: Pieces::new() };
+        let mut wording =
+            Self { caller, asks_usage: parsed.asks_usage, bodies: Vec::new(), nothing: Pieces::new(), path: None };
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
         for (at, target) in choice.targets.iter().enumerate() {
@@ -79,6 +94,21 @@ impl Wording {
             *choice = choice.narrowed(&places);
         }
         Ok(wording)
+    }
+
+    /// The same, for the endpoint that the route's calls go to.
+    #[must_use]
+    pub fn towards(mut self, route: &Route) -> Self {
+        self.path = surfaces::completions_path(route);
+        self
+    }
+
+    /// Path and query of the endpoint.
+    pub fn uri<'a>(&self, target: &'a Target) -> Result<Cow<'a, Uri>, Error> {
+        match self.path {
+            None => Ok(Cow::Borrowed(&target.chat_uri)),
+            Some(path) => target.uri_of(path).map(Cow::Owned),
+        }
     }
 
     fn find(&self, form: Form, upstream_model: &str) -> Option<&Pieces> {

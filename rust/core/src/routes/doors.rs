@@ -8,6 +8,7 @@ pub(super) const NO_BODY: usize = 0;
 pub(super) const FORM: usize = 64 * KIB;
 pub(super) const RECORD: usize = MIB;
 pub(super) const PROMPT: usize = 32 * MIB;
+pub(super) const UPLOAD: usize = 512 * MIB;
 
 pub(super) const fn public(
     method: &'static str,

@@ -1,0 +1,46 @@
+"""Calling models from control: through this instance's own relay, as the key on whose behalf it is
+done.
+
+Limits, cost and the log are that key's. Control proves with the link token for which key it asks
+(docs/explanation/contracts.md).
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import Final
+
+import httpx
+
+from fairlead.settings import ControlConfig
+
+ON_BEHALF: Final = "x-fairlead-on-behalf"
+
+
+def relay_url(config: ControlConfig) -> str:
+    """Where this instance's relay listens, from here."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}.get(config.host, config.host)  # noqa: S104
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return f"{'https' if config.tls_certificate else 'http'}://{host}:{config.port}"
+
+
+def relay_client(config: ControlConfig, *, connections: int = 100) -> httpx.AsyncClient:
+    """A client of the relay, without timers of its own: whoever asks sets a deadline."""
+    verify: ssl.SSLContext | bool = True
+    if config.tls_certificate is not None:
+        # The relay's own certificate, on our own machine: its name is the operator's matter.
+        verify = ssl.create_default_context(cafile=str(config.tls_certificate))
+        verify.check_hostname = False
+    return httpx.AsyncClient(
+        base_url=relay_url(config),
+        trust_env=False,
+        verify=verify,
+        timeout=None,  # noqa: S113
+        limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+    )
+
+
+def on_behalf_of(config: ControlConfig, key_id: str) -> dict[str, str]:
+    """The header that makes a call the key's."""
+    return {ON_BEHALF: f"{config.link_token.get_secret_value()}:{key_id}"}
