@@ -37,6 +37,9 @@ class Engine:
     def admit(self, scope: dict[str, Any]) -> Exchange:
         """Admits the head of an ASGI HTTP scope."""
 
+    def admit_socket(self, scope: dict[str, Any]) -> Socket | Exchange:
+        """Admits the head of an ASGI WebSocket scope; an ``Exchange`` has the refusal."""
+
     def begin_drain(self) -> None:
         """Nothing new from here on; what is open has until the configured deadline."""
 
@@ -82,6 +85,23 @@ class Exchange:
 
     def cancel(self) -> None:
         """The client is gone: the work stops and settles."""
+
+class Socket:
+    """A connection of frames. What is not there yet is ``None``; ``id`` will be among the engine's ready ones."""
+
+    @property
+    def id(self) -> int: ...
+    def receive(self, text: str | None) -> None:
+        """A text came; ``None`` for what is no text."""
+
+    def take(self) -> tuple[list[str], int | None] | None:
+        """Texts to send, and the code to close with after them."""
+
+    def is_idle(self) -> bool:
+        """No request is under way."""
+
+    def close(self) -> None:
+        """The caller is gone: what runs ends and settles."""
 
 def routes() -> list[dict[str, Any]]:
     """The route table: ``method``, ``path``, ``tier``, ``answered_by``, ``endpoint``, ``surface``,

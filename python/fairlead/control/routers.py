@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from fairlead.gateway.batches.router import router as batches
+from fairlead.gateway.batches.tasks import TASKS as BATCH_TASKS
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
+from fairlead.gateway.files.router import router as files
 from fairlead.gateway.health.router import router as health
 from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
@@ -18,6 +21,7 @@ from fairlead.scrape.jobs.router import router as scrape_jobs
 from fairlead.scrape.router import router as scrape
 from fairlead.scrape.site_router import router as scrape_sites
 from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
+from fairlead.search.router import router as search
 from fairlead.store.services import BackgroundTask
 from fairlead.usage.router import router as usage
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
@@ -40,6 +44,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     scrape_jobs,
     scrape_sites,
     health,
+    files,
+    batches,
+    search,
 )
 TASKS: tuple[BackgroundTask, ...] = (
     *IDENTITY_TASKS,
@@ -47,4 +54,5 @@ TASKS: tuple[BackgroundTask, ...] = (
     *HEALTH_TASKS,
     *WEBHOOK_TASKS,
     *SCRAPE_TASKS,
+    *BATCH_TASKS,
 )

@@ -32,7 +32,7 @@ def rerank(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
     if not isinstance(documents, list) or not 1 <= len(documents) <= _MOST_DOCUMENTS:
         raise InvalidAsk(f"'documents' must be a list of 1 to {_MOST_DOCUMENTS}.", "documents")
     words = set(query.lower().split())
-    results = [
+    results: list[dict[str, Any]] = [
         {
             "index": at,
             "relevance_score": len(words & set(_text(one).lower().split())) / len(words),

@@ -145,7 +145,7 @@ async def _speech(request: Request) -> Reply:
 
 
 async def _search(request: Request) -> Reply:
-    return _json(judgements.found(request.query_params.get("q") or ""))
+    return _json(judgements.found(request.query_params.get("q", "") or ""))
 
 
 async def _image_edits(request: Request) -> Reply:

@@ -205,6 +205,10 @@ fn gate(
             Error::client(Kind::Forbidden, "A form of another site's page is not taken without a key.").about("Origin")
         );
     }
+    if route.answer == Answer::Socket && principal.key().is_none() && sheet.credentials.is_of_foreign_page {
+        // A page may open a socket anywhere, with the browser's cookies, and read what comes.
+        return Err(Error::client(Kind::Forbidden, "A socket of another site's page needs a key.").about("Origin"));
+    }
     let admission = Admission {
         route,
         tail: tail.into_owned(),
@@ -373,6 +377,11 @@ impl Pending {
         let (Some(mut whole), Some(upload)) = (self.whole.take(), self.upload.take()) else { return Fed::Refused };
         whole.upload = Some(upload.end());
         Fed::Whole(whole)
+    }
+
+    /// Whether its route is answered in this way.
+    pub fn answers(&self, answer: Answer) -> bool {
+        self.whole.as_ref().is_some_and(|whole| whole.admission.route.answer == answer)
     }
 
     /// Whether the body goes to disk, so that the front asks for room between its pieces.

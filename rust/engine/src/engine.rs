@@ -7,8 +7,9 @@ use crate::exchange::Wake;
 use crate::inbound::Inbound;
 use crate::pool::Pool;
 use crate::shared::Shared;
+use crate::socket::{self, Socket};
 use crate::spool::Spool;
-use crate::{chat, control, count, link, log, relayed, task};
+use crate::{answer, chat, control, count, link, log, relayed, task};
 use fairlead_core::routes::Answer;
 use fairlead_core::secret::{hex, random, NoRandomness};
 use parking_lot::Mutex;
@@ -75,6 +76,21 @@ impl Engine {
         admission::admit(&self.shared, inbound, wake)
     }
 
+    /// Admits the head of a connection of frames; what was refused has its answer.
+    pub fn admit_socket(&self, inbound: &Inbound<'_>, wake: &Arc<dyn Wake>) -> Result<Socket, Admitted> {
+        let mut pending = match admission::admit(&self.shared, inbound, Arc::clone(wake)) {
+            Admitted::Pending(pending) if pending.answers(Answer::Socket) => pending,
+            other => return Err(other),
+        };
+        let exchange = Arc::clone(&pending.exchange);
+        let Fed::Whole(whole) = pending.feed(b"", false) else { return Err(Admitted::Answered(exchange)) };
+        let (surface, request_id) = (whole.admission.route.surface, whole.admission.request_id.clone());
+        Socket::open(&self.shared, *whole, Arc::clone(wake)).map_err(|fault| {
+            answer::refuse(&self.shared, &exchange, surface, &request_id, &fault);
+            Admitted::Answered(exchange)
+        })
+    }
+
     /// Feeds a piece of a body; when it is whole the work begins. `true`: more is wanted.
     pub fn feed(&self, pending: &mut Pending, piece: &[u8], more: bool) -> bool {
         match pending.feed(piece, more) {
@@ -93,6 +109,7 @@ impl Engine {
         drop(match whole.admission.route.answer {
             Answer::Control | Answer::Upload => self.handle.spawn(control::serve(shared, whole)),
             Answer::Relayed(kind) if kind.is_form() => self.handle.spawn(relayed::serve_form(shared, whole)),
+            Answer::Socket => return socket::describe(&shared, &whole),
             Answer::CountTokens => self.handle.spawn(count::serve(shared, whole)),
             _ => self.handle.spawn(chat::serve(shared, whole)),
         });

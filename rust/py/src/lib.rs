@@ -10,6 +10,7 @@ mod engine;
 mod exchange;
 mod functions;
 mod ready;
+mod socket;
 
 use pyo3::prelude::*;
 
@@ -26,4 +27,6 @@ mod _core {
     };
     #[pymodule_export]
     use crate::functions::{new_webhook_secret, sign_webhook, verify_webhook};
+    #[pymodule_export]
+    use crate::socket::PySocket;
 }

@@ -66,6 +66,8 @@ pub enum Answer {
     Completions,
     /// A call that is passed on with only its model changed.
     Relayed(Relayed),
+    /// Frames over a WebSocket, or what they are when asked without one.
+    Socket,
     /// The control plane.
     Control,
     /// The control plane, which gets the one file of a form.
