@@ -65,14 +65,20 @@ class SocketFlight:
                     await self._send({"type": "websocket.send", "text": text})
                 self._sending_since_s = None
                 if code is not None:
-                    await self._send({"type": "websocket.close", "code": code})
+                    await self._close(hearing, code)
                     return
         except asyncio.CancelledError:
             with contextlib.suppress(OSError, RuntimeError):
-                await self._send({"type": "websocket.close", "code": GOING_AWAY})
+                await self._close(hearing, GOING_AWAY)
             raise
         finally:
             hearing.cancel()
+
+    async def _close(self, hearing: asyncio.Task[None], code: int) -> None:
+        # While a message is waited for, granian sends no close.
+        hearing.cancel()
+        await asyncio.wait([hearing])
+        await self._send({"type": "websocket.close", "code": code})
 
     async def _hear(self) -> None:
         loop = asyncio.get_running_loop()

@@ -144,6 +144,7 @@ fn surface_of(path: &str) -> Surface {
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "the one gate reads from the top")]
 fn gate(
     shared: &Arc<Shared>,
     inbound: &Inbound<'_>,
@@ -198,17 +199,7 @@ fn gate(
         policy::admit_endpoint(key, route.endpoint)?;
     }
     check_body(route, &sheet)?;
-    if route.answer.takes_upload() && matches!(principal, Principal::Anonymous) && sheet.credentials.is_of_foreign_page
-    {
-        // A page may send a form anywhere without its being asked.
-        return Err(
-            Error::client(Kind::Forbidden, "A form of another site's page is not taken without a key.").about("Origin")
-        );
-    }
-    if route.answer == Answer::Socket && principal.key().is_none() && sheet.credentials.is_of_foreign_page {
-        // A page may open a socket anywhere, with the browser's cookies, and read what comes.
-        return Err(Error::client(Kind::Forbidden, "A socket of another site's page needs a key.").about("Origin"));
-    }
+    admit_page(route, &principal, &sheet)?;
     let admission = Admission {
         route,
         tail: tail.into_owned(),
@@ -285,6 +276,20 @@ fn shed(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission) ->
     shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
     settle(shared, exchange, admission, Outcome::Shed, &fault);
     fault
+}
+
+/// What a page may send or open anywhere without its being asked: forms, and sockets, which carry the browser's cookies.
+fn admit_page(route: &Route, principal: &Principal, sheet: &Sheet<'_>) -> Result<(), Error> {
+    let is_open = match principal {
+        Principal::Key(_) => false,
+        Principal::Anonymous => route.answer.takes_upload() || route.answer.is_socket(),
+        _ => route.answer.is_socket(),
+    };
+    if is_open && sheet.credentials.is_of_foreign_page {
+        let message = "What another site's page sends here needs a key.";
+        return Err(Error::client(Kind::Forbidden, message).about("Origin"));
+    }
+    Ok(())
 }
 
 fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
@@ -379,9 +384,9 @@ impl Pending {
         Fed::Whole(whole)
     }
 
-    /// Whether its route is answered in this way.
-    pub fn answers(&self, answer: Answer) -> bool {
-        self.whole.as_ref().is_some_and(|whole| whole.admission.route.answer == answer)
+    /// How its route is answered.
+    pub fn answer(&self) -> Option<Answer> {
+        self.whole.as_ref().map(|whole| whole.admission.route.answer)
     }
 
     /// Whether the body goes to disk, so that the front asks for room between its pieces.

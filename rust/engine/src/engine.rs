@@ -6,8 +6,9 @@ use crate::connector::Connector;
 use crate::exchange::Wake;
 use crate::inbound::Inbound;
 use crate::pool::Pool;
+use crate::realtime::Realtime;
 use crate::shared::Shared;
-use crate::socket::{self, Socket};
+use crate::socket::{self, Conversation, Socket};
 use crate::spool::Spool;
 use crate::{answer, chat, control, count, link, log, relayed, task};
 use fairlead_core::routes::Answer;
@@ -77,17 +78,28 @@ impl Engine {
     }
 
     /// Admits the head of a connection of frames; what was refused has its answer.
-    pub fn admit_socket(&self, inbound: &Inbound<'_>, wake: &Arc<dyn Wake>) -> Result<Socket, Admitted> {
+    pub fn admit_socket(
+        &self,
+        inbound: &Inbound<'_>,
+        wake: &Arc<dyn Wake>,
+    ) -> Result<Box<dyn Conversation>, Box<Admitted>> {
         let mut pending = match admission::admit(&self.shared, inbound, Arc::clone(wake)) {
-            Admitted::Pending(pending) if pending.answers(Answer::Socket) => pending,
-            other => return Err(other),
+            Admitted::Pending(pending) if pending.answer().is_some_and(Answer::is_socket) => pending,
+            other => return Err(Box::new(other)),
         };
         let exchange = Arc::clone(&pending.exchange);
-        let Fed::Whole(whole) = pending.feed(b"", false) else { return Err(Admitted::Answered(exchange)) };
-        let (surface, request_id) = (whole.admission.route.surface, whole.admission.request_id.clone());
-        Socket::open(&self.shared, *whole, Arc::clone(wake)).map_err(|fault| {
-            answer::refuse(&self.shared, &exchange, surface, &request_id, &fault);
-            Admitted::Answered(exchange)
+        let Fed::Whole(whole) = pending.feed(b"", false) else { return Err(Box::new(Admitted::Answered(exchange))) };
+        let route = whole.admission.route;
+        let request_id = whole.admission.request_id.clone();
+        let opened = if route.answer == Answer::Realtime {
+            Realtime::open(&self.shared, *whole, inbound.query, Arc::clone(wake))
+                .map(|talk| Box::new(talk) as Box<dyn Conversation>)
+        } else {
+            Socket::open(&self.shared, *whole, Arc::clone(wake)).map(|socket| Box::new(socket) as Box<dyn Conversation>)
+        };
+        opened.map_err(|fault| {
+            answer::refuse(&self.shared, &exchange, route.surface, &request_id, &fault);
+            Box::new(Admitted::Answered(exchange))
         })
     }
 
@@ -109,7 +121,7 @@ impl Engine {
         drop(match whole.admission.route.answer {
             Answer::Control | Answer::Upload => self.handle.spawn(control::serve(shared, whole)),
             Answer::Relayed(kind) if kind.is_form() => self.handle.spawn(relayed::serve_form(shared, whole)),
-            Answer::Socket => return socket::describe(&shared, &whole),
+            Answer::Socket | Answer::Realtime => return socket::describe(&shared, &whole),
             Answer::CountTokens => self.handle.spawn(count::serve(shared, whole)),
             _ => self.handle.spawn(chat::serve(shared, whole)),
         });

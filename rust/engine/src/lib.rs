@@ -4,6 +4,7 @@
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
 //! [`wording`] (the same request in each provider's dialect), [`count`] (its tokens, without asking for an answer),
 //! [`surfaces`] and [`relayed`] (calls that pass with only their model changed), [`upload`] (forms with files),
+//! [`socket`], [`realtime`], [`frames`] and [`outbox`] (connections of frames),
 //! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
@@ -27,6 +28,7 @@ pub mod count;
 pub mod engine;
 pub mod exchange;
 pub mod failover;
+pub mod frames;
 pub mod inbound;
 pub mod limits;
 pub mod link;
@@ -39,6 +41,7 @@ pub mod passing;
 pub mod places;
 pub mod plain;
 pub mod pool;
+pub mod realtime;
 pub mod relayed;
 pub mod resolver;
 pub mod route;

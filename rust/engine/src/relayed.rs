@@ -280,7 +280,9 @@ async fn ask(
     };
     let content_type = response.headers().get(header::CONTENT_TYPE).cloned();
     let is_json = content_type.as_ref().is_some_and(plain::is_json);
-    if wants_stream && content_type.as_ref().is_some_and(is_event_stream) {
+    // Speech is asked for as events by another member, `stream_format`.
+    let may_be_events = wants_stream || (surface.may_stream && surface.comes == Comes::Bytes);
+    if may_be_events && content_type.as_ref().is_some_and(is_event_stream) {
         return passing::events(shared, exchange, settlement, target, (response.into_body(), lease), fallbacks)
             .await
             .map(Done::Passed);
@@ -331,7 +333,7 @@ fn essence(value: &HeaderValue) -> &[u8] {
     value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
-/// Transcripts also come as text, WebVTT or SubRip.
+/// Transcripts also come as text or as subtitles.
 fn is_plain_text(value: &HeaderValue) -> bool {
     let essence = essence(value).to_ascii_lowercase();
     matches!(

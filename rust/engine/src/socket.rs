@@ -41,6 +41,23 @@ const MAX_ID_CHARS: usize = 128;
 const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024 - 4096;
 const PATH: &str = "/v1/chat/completions";
 
+/// A connection that carries frames, as a front sees it.
+pub trait Conversation: Send + Sync + std::fmt::Debug {
+    fn id(&self) -> u64;
+
+    /// What is to be sent; `None`: nothing yet, and the front will be woken.
+    fn take(&self) -> Option<Drawn>;
+
+    /// Nothing is under way.
+    fn is_idle(&self) -> bool;
+
+    /// A text came; `None` for what is no text.
+    fn receive(&self, text: Option<&str>);
+
+    /// The caller is gone.
+    fn close(&self);
+}
+
 /// A connection under way. Dropped, everything that runs over it ends.
 #[derive(Debug)]
 pub struct Socket {
@@ -116,61 +133,6 @@ impl Socket {
             }));
         }
         Ok(socket)
-    }
-
-    pub fn id(&self) -> u64 {
-        self.outbox.id()
-    }
-
-    /// What is to be sent.
-    pub fn take(&self) -> Option<Drawn> {
-        self.outbox.take()
-    }
-
-    /// No request is under way.
-    pub fn is_idle(&self) -> bool {
-        self.running.lock().is_empty()
-    }
-
-    /// A text came.
-    pub fn receive(&self, text: &str) {
-        let Ok(frame) = serde_json::from_str::<Frame<'_>>(text) else {
-            return self.protocol_error("invalid_json", "A frame is one JSON object with a `type`.", None);
-        };
-        let id = frame.id.filter(|id| !id.is_empty() && id.chars().count() <= MAX_ID_CHARS);
-        match (&*frame.kind, id) {
-            ("ping", id) => self.outbox.push(json!({"type": "pong", "id": id}).to_string()),
-            ("request" | "cancel", None) => {
-                self.protocol_error("invalid_id", "`id` must be a text of 1 to 128 characters.", None);
-            }
-            ("request", Some(id)) => self.begin(id, frame.payload),
-            ("cancel", Some(id)) => {
-                let call = self.running.lock().get(&id).cloned();
-                match call {
-                    Some(call) => {
-                        call.is_cancelled.store(true, Ordering::Release);
-                        call.bell.0.notify_one();
-                    }
-                    None => self.protocol_error("unknown_id", "No request of this id is under way.", Some(&id)),
-                }
-            }
-            _ => self.protocol_error("unknown_type", "`type` is `request`, `cancel` or `ping`.", None),
-        }
-    }
-
-    /// Something came that is no text.
-    pub fn receive_other(&self) {
-        self.protocol_error("not_text", "Frames are texts.", None);
-    }
-
-    /// The caller is gone.
-    pub fn close(&self) {
-        self.outbox.close(1000);
-        for call in self.running.lock().values() {
-            call.is_cancelled.store(true, Ordering::Release);
-            call.exchange.cancel();
-            call.bell.0.notify_one();
-        }
     }
 
     fn protocol_error(&self, code: &str, message: &str, id: Option<&str>) {
@@ -259,6 +221,55 @@ impl Socket {
     }
 }
 
+impl Conversation for Socket {
+    fn id(&self) -> u64 {
+        self.outbox.id()
+    }
+
+    fn take(&self) -> Option<Drawn> {
+        self.outbox.take()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.running.lock().is_empty()
+    }
+
+    fn receive(&self, text: Option<&str>) {
+        let Some(text) = text else { return self.protocol_error("not_text", "Frames are texts.", None) };
+        let Ok(frame) = serde_json::from_str::<Frame<'_>>(text) else {
+            return self.protocol_error("invalid_json", "A frame is one JSON object with a `type`.", None);
+        };
+        let id = frame.id.filter(|id| !id.is_empty() && id.chars().count() <= MAX_ID_CHARS);
+        match (&*frame.kind, id) {
+            ("ping", id) => self.outbox.push(json!({"type": "pong", "id": id}).to_string()),
+            ("request" | "cancel", None) => {
+                self.protocol_error("invalid_id", "`id` must be a text of 1 to 128 characters.", None);
+            }
+            ("request", Some(id)) => self.begin(id, frame.payload),
+            ("cancel", Some(id)) => {
+                let call = self.running.lock().get(&id).cloned();
+                match call {
+                    Some(call) => {
+                        call.is_cancelled.store(true, Ordering::Release);
+                        call.bell.0.notify_one();
+                    }
+                    None => self.protocol_error("unknown_id", "No request of this id is under way.", Some(&id)),
+                }
+            }
+            _ => self.protocol_error("unknown_type", "`type` is `request`, `cancel` or `ping`.", None),
+        }
+    }
+
+    fn close(&self) {
+        self.outbox.close(1000);
+        for call in self.running.lock().values() {
+            call.is_cancelled.store(true, Ordering::Release);
+            call.exchange.cancel();
+            call.bell.0.notify_one();
+        }
+    }
+}
+
 impl Drop for Socket {
     fn drop(&mut self) {
         self.close();
@@ -336,9 +347,8 @@ async fn tell(outbox: &Outbox, id: &str, call: &Call) {
 /// How much of it ends between two characters.
 fn whole_texts(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
-        Ok(_) => bytes.len(),
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        Err(_) => bytes.len(),
+        Ok(_) | Err(_) => bytes.len(),
     }
 }
 

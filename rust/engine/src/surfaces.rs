@@ -64,6 +64,8 @@ static TRANSCRIPTIONS: Surface =
 static TRANSLATIONS: Surface =
     plain("/audio/translations", "file", Comes::JsonOrText("text"), "translations of recordings");
 
+static REALTIME: Surface = streamed(plain("/realtime", "model", Comes::Bytes, "realtime conversations"));
+
 /// The entry of a call.
 pub fn of(kind: Relayed) -> &'static Surface {
     match kind {
@@ -83,6 +85,7 @@ fn at(route: &Route) -> Option<&'static Surface> {
     match route.answer {
         Answer::Completions => Some(&COMPLETIONS),
         Answer::Relayed(kind) => Some(of(kind)),
+        Answer::Realtime => Some(&REALTIME),
         _ => None,
     }
 }

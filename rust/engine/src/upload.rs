@@ -168,12 +168,11 @@ impl Task {
 
     async fn write(&mut self) -> Result<(), (Outcome, Error)> {
         let piece = self.memory.split().freeze();
-        let is_counted = match &mut self.spooled {
-            Some(held) => held.grow(piece.len(), MAX_SPOOLED_BYTES),
-            None => {
-                self.spooled = Held::take(&self.shared, Gauge::SpooledBytes, piece.len(), MAX_SPOOLED_BYTES);
-                self.spooled.is_some()
-            }
+        let is_counted = if let Some(held) = &mut self.spooled {
+            held.grow(piece.len(), MAX_SPOOLED_BYTES)
+        } else {
+            self.spooled = Held::take(&self.shared, Gauge::SpooledBytes, piece.len(), MAX_SPOOLED_BYTES);
+            self.spooled.is_some()
         };
         if !is_counted {
             let message = "Too many uploads are under way at once; try again shortly.";

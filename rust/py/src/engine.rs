@@ -59,7 +59,7 @@ impl PyEngine {
         let opened = with_head(scope, "GET", |inbound| self.engine.admit_socket(inbound, &self.wake))?;
         match opened {
             Ok(socket) => Ok(Bound::new(py, PySocket { socket })?.into_any()),
-            Err(admitted) => Ok(Bound::new(py, PyExchange::new(Arc::clone(&self.engine), admitted))?.into_any()),
+            Err(admitted) => Ok(Bound::new(py, PyExchange::new(Arc::clone(&self.engine), *admitted))?.into_any()),
         }
     }
 

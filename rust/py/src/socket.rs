@@ -1,6 +1,6 @@
 //! A connection of frames, for an ASGI application.
 
-use fairlead_engine::socket::Socket;
+use fairlead_engine::socket::Conversation;
 use pyo3::prelude::*;
 
 /// Hand over what is received and send what is taken. Whatever is not there yet is `None`, and the socket's id will be
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 #[pyclass(frozen, name = "Socket", module = "fairlead._core")]
 #[derive(Debug)]
 pub(crate) struct PySocket {
-    pub(crate) socket: Socket,
+    pub(crate) socket: Box<dyn Conversation>,
 }
 
 #[pymethods]
@@ -20,10 +20,7 @@ impl PySocket {
 
     /// A text came; `None` for what is no text.
     fn receive(&self, text: Option<&str>) {
-        match text {
-            Some(text) => self.socket.receive(text),
-            None => self.socket.receive_other(),
-        }
+        self.socket.receive(text);
     }
 
     /// Texts to send, and the code to close with after them.

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import anyio.to_thread
 import httpx
 import orjson
 
@@ -64,7 +63,7 @@ class BatchRun:
         batch = self._batch
         if batch.status == "validating" and not await self._validate():
             return
-        results = await anyio.to_thread.run_sync(Results, self._services.data_dir, batch.id)
+        results = await asyncio.to_thread(Results, self._services.data_dir, batch.id)
         try:
             if batch.status != "finalizing":
                 await self._work(results)
@@ -78,7 +77,7 @@ class BatchRun:
             await self._services.state.read(
                 lambda con: find_file(con, batch.input_file_id, batch.owner, now_ms())
             )
-            checked = await anyio.to_thread.run_sync(
+            checked = await asyncio.to_thread(
                 check_input, self._contents.path(batch.input_file_id), batch.endpoint
             )
         except (NotFound, FileNotFoundError):
@@ -179,7 +178,7 @@ class BatchRun:
 
     async def _add(self, results: Results, document: dict[str, Any]) -> None:
         async with self._write:
-            await anyio.to_thread.run_sync(results.add, document)
+            await asyncio.to_thread(results.add, document)
 
     async def _answer(self, line: Line) -> dict[str, Any]:
         """The gateway's answer. A refusal for now is tried again a few times; a gateway that is not
@@ -295,14 +294,14 @@ class _Reader:
     async def next(self) -> Line | None:
         """The next line, or None at the end."""
         if not self._ready:
-            self._ready = await anyio.to_thread.run_sync(self._some)
+            self._ready = await asyncio.to_thread(self._some)
         return self._ready.pop() if self._ready else None
 
     async def close(self) -> None:
         """Lets go of the file."""
         close = getattr(self._lines, "close", None)
         if close is not None:
-            await anyio.to_thread.run_sync(close)
+            await asyncio.to_thread(close)
 
     def _some(self) -> list[Line]:
         size, some = 0, []

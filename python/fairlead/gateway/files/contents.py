@@ -6,6 +6,7 @@ What has no row when control starts, because it went down between the two, is re
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import secrets
@@ -13,8 +14,6 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import BinaryIO, Final
-
-import anyio.to_thread
 
 from fairlead.errors import InvalidRequest, StorageUnavailable
 
@@ -42,17 +41,17 @@ class Contents:
         part = path.with_suffix(".part")
         size = 0
         try:
-            file = await anyio.to_thread.run_sync(self._open, part, announced)
+            file = await asyncio.to_thread(self._open, part, announced)
             try:
                 async for chunk in chunks:
                     if chunk:
-                        await anyio.to_thread.run_sync(file.write, chunk)
+                        await asyncio.to_thread(file.write, chunk)
                         size += len(chunk)
                 if size != announced:
                     raise InvalidRequest("The upload did not come whole.", param="file")
-                await anyio.to_thread.run_sync(_keep, file, part, path)
+                await asyncio.to_thread(_keep, file, part, path)
             finally:
-                await anyio.to_thread.run_sync(file.close)
+                await asyncio.to_thread(file.close)
         except OSError as error:
             await self._forget(part)
             raise StorageUnavailable(
@@ -67,7 +66,7 @@ class Contents:
         """Makes a finished file a content; its size, or None where there is neither. May be
         repeated.
         """
-        return await anyio.to_thread.run_sync(self._move_in, self.path(file_id), source)
+        return await asyncio.to_thread(self._move_in, self.path(file_id), source)
 
     async def remove(self, *file_ids: str) -> None:
         """Removes contents; one that is gone already is no error."""
@@ -76,10 +75,10 @@ class Contents:
 
     async def sweep(self, known: set[str]) -> None:
         """Removes what was left behind before this process started."""
-        await anyio.to_thread.run_sync(self._sweep, known)
+        await asyncio.to_thread(self._sweep, known)
 
     async def _forget(self, path: Path) -> None:
-        await anyio.to_thread.run_sync(lambda: path.unlink(missing_ok=True))
+        await asyncio.to_thread(lambda: path.unlink(missing_ok=True))
 
     def _open(self, part: Path, announced: int) -> BinaryIO:
         self._folder.mkdir(mode=0o700, exist_ok=True)

@@ -68,6 +68,8 @@ pub enum Answer {
     Relayed(Relayed),
     /// Frames over a WebSocket, or what they are when asked without one.
     Socket,
+    /// A conversation over a WebSocket, passed through to a provider.
+    Realtime,
     /// The control plane.
     Control,
     /// The control plane, which gets the one file of a form.
@@ -82,6 +84,10 @@ impl Answer {
     /// Whether each request is settled: it calls a model, or would have.
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Chat | Self::CountTokens | Self::Completions | Self::Relayed(_))
+    }
+
+    pub fn is_socket(self) -> bool {
+        matches!(self, Self::Socket | Self::Realtime)
     }
 
     /// Whether the body is a form with files, which may be too large for memory.

@@ -48,6 +48,16 @@ fn read_usage<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Option<Usage> 
     object(meta, &inner, "tokens").or_else(|| object(meta, &inner, "billed_units")).and_then(read_object)
 }
 
+/// What an event of a realtime conversation tells of usage: only `response.done` does.
+pub fn of_realtime(event: &[u8]) -> Option<Usage> {
+    memchr::memmem::find(event, b"response.done")?;
+    let scan = json::scan_object(event, &["type", "response"], json::MAX_DEPTH).ok()?;
+    let kind = scan.get("type").and_then(|kind| json::as_str(event, kind))?;
+    let response = object(event, &scan, "response").filter(|_| kind == "response.done")?;
+    let inner = json::scan_object(response, &["usage"], json::MAX_DEPTH).ok()?;
+    object(response, &inner, "usage").and_then(read_object)
+}
+
 fn object<'b, const N: usize>(bytes: &'b [u8], scan: &Scan<'_, N>, name: &str) -> Option<&'b [u8]> {
     let value = scan.get(name).filter(|value| value.kind == Kind::Object)?;
     bytes.get(value.span())
@@ -55,15 +65,23 @@ fn object<'b, const N: usize>(bytes: &'b [u8], scan: &Scan<'_, N>, name: &str) -
 
 /// A `usage` object in whichever spelling it is.
 fn read_object(used: &[u8]) -> Option<Usage> {
-    let wanted =
-        ["prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens", "input_tokens_details"];
+    let wanted = [
+        "prompt_tokens",
+        "completion_tokens",
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+        "input_tokens_details",
+        "input_token_details",
+    ];
     let scan = json::scan_object(used, &wanted, MAX_DEPTH).ok()?;
     if scan.get("prompt_tokens").is_some() || scan.get("completion_tokens").is_some() {
         return usage::read(used);
     }
     let count = |name| scan.get(name).and_then(|value| usage::tokens(used, value));
     let (input, output) = (count("input_tokens"), count("output_tokens"));
-    let cached = object(used, &scan, "input_tokens_details").and_then(|details| {
+    let details = object(used, &scan, "input_tokens_details").or_else(|| object(used, &scan, "input_token_details"));
+    let cached = details.and_then(|details| {
         let scan = json::scan_object(details, &["cached_tokens"], MAX_DEPTH).ok()?;
         usage::tokens(details, scan.get("cached_tokens")?)
     });
@@ -204,6 +222,14 @@ mod tests {
         {
             assert_eq!(inspect(body.as_bytes(), "data").expect("an object").usage, None, "{body}");
         }
+    }
+
+    #[test]
+    fn a_conversation_tells_usage_when_a_response_is_done() {
+        let done = br#"{"type":"response.done","response":{"usage":{"input_tokens":9,"output_tokens":4,"input_token_details":{"cached_tokens":3}}}}"#;
+        assert_eq!(of_realtime(done), Some(Usage { cached: 3, ..usage(9, 4) }));
+        assert_eq!(of_realtime(br#"{"type":"response.created","response":{"usage":null}}"#), None);
+        assert_eq!(of_realtime(br#"{"type":"x","text":"response.done"}"#), None);
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub(super) static ROUTES: &[Route] = &[
     relayed("/v1/audio/transcriptions", Relayed::Transcriptions, "audio", "The words of a recording."),
     relayed("/v1/audio/translations", Relayed::Translations, "audio", "The words of a recording, in English."),
     inference("GET", "/v1/ws", Answer::Socket, "chat", NO_BODY, "Chat completions as frames over a WebSocket."),
+    inference("GET", "/v1/realtime", Answer::Realtime, "audio", NO_BODY, "A realtime conversation over a WebSocket."),
     inference("GET", "/v1/search", Answer::Control, "search", NO_BODY, "The search providers."),
     inference("POST", "/v1/search", Answer::Control, "search", RECORD, "Search the web."),
     management("GET", "/api/search-providers", NO_BODY, "List search providers."),
