@@ -329,7 +329,7 @@ def run_through_kill(gateways: Callable[..., Gateway], count: int, kills: int) -
                     within_s=60,
                 )
                 gateway.control_worker.kill()
-                eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
+                eventually(gateway.manages, "control is back", within_s=90, every_s=0.1)
             batch = ended(client, batch_id, within_s=90)
             assert batch.status == "completed"
             assert batch.request_counts.completed == batch.request_counts.total == count
