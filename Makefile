@@ -80,6 +80,7 @@ bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways 
 reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes and settings.
 	$(BIN)/python -m fairlead.control.openapi docs/reference/openapi.json
 	$(BIN)/python -m fairlead.control.settings_reference docs/reference/settings.md
+	$(BIN)/python -m fairlead.gateway.providers.reference docs/reference/providers.md
 
 .PHONY: lock
 lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a week.

@@ -136,6 +136,28 @@ def address_allowed(address: str, policy: str, networks: str = "") -> bool:
     never allowed. ``ValueError`` when a text is not what it should be.
     """
 
+def sign_aws(
+    keys: bytes,
+    region: str,
+    service: str,
+    method: str,
+    host: str,
+    path: str,
+    query: str,
+    unix_s: int,
+) -> list[tuple[str, str]]:
+    """The headers that sign a request without a body (AWS Signature Version 4).
+
+    ``keys``: JSON of ``access_key_id``, ``secret_access_key`` and perhaps ``session_token``;
+    ``ValueError`` for anything else.
+    """
+
+def google_assertion(account: bytes, unix_s: int) -> str:
+    """The signed assertion of a Google service account (RFC 7523).
+
+    ``account``: the key file's JSON; ``ValueError`` says what is wrong with it.
+    """
+
 def new_webhook_secret() -> str:
     """A fresh ``whsec_...`` of 256 random bits."""
 

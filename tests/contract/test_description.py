@@ -12,6 +12,7 @@ from fairlead.control.app import routed_app
 from fairlead.control.openapi import TIERS, openapi_document, openapi_text, shape
 from fairlead.control.settings_reference import settings_reference
 from fairlead.errors import KINDS
+from fairlead.gateway.providers.reference import provider_reference
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -64,6 +65,8 @@ def test_the_committed_copies_are_fresh() -> None:
     """`make reference` writes them."""
     openapi = (REFERENCE / "openapi.json").read_text(encoding="utf-8")
     assert openapi == openapi_text(routed_app())
+    providers = (REFERENCE / "providers.md").read_text(encoding="utf-8")
+    assert providers == provider_reference()
     settings = (REFERENCE / "settings.md").read_text(encoding="utf-8")
     assert settings == settings_reference()
 

@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
 
 import orjson
 from fastapi import FastAPI
@@ -25,10 +23,7 @@ from fairlead.errors import (
     MethodNotAllowed,
     NotFound,
 )
-
-_SHOULD = re.compile(r"^\w+ should ")
-# What pydantic says of its own doings.
-_ASIDE = re.compile(r" after validation|, unable to parse string as an? \w+")
+from fairlead.invalid import invalid_request
 
 
 def error_response(
@@ -66,36 +61,6 @@ def _scraping_paths() -> re.Pattern[str]:
     return re.compile("|".join(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path)) for path in paths))
 
 
-def invalid_request(errors: Sequence[Mapping[str, Any]]) -> InvalidRequest:
-    """The first of pydantic's findings, as one sentence that names the field, the rule and what to
-    do.
-    """
-    first = errors[0]
-    place = list(first["loc"])
-    source = (
-        place.pop(0)
-        if place and place[0] in ("body", "query", "path", "header", "cookie")
-        else "body"
-    )
-    param = _pointer(place)
-    kind, message = first["type"], str(first["msg"]).removeprefix("Value error, ")
-    if kind == "no_valid_fields":
-        return InvalidRequest(message)
-    if not param:
-        what = "is missing" if kind == "missing" else "is not a JSON object"
-        return InvalidRequest(
-            f"The {source} {what}: send a JSON object with the fields of this route."
-        )
-    if kind == "missing":
-        return InvalidRequest(f"{param} is required: add it to the {source}.", param=param)
-    if kind == "extra_forbidden":
-        return InvalidRequest(
-            f"{param} is not a field of this {source}: remove it or correct its name.", param=param
-        )
-    rule = _ASIDE.sub("", _SHOULD.sub("must ", message))
-    return InvalidRequest(f"{param} {rule}.", param=param)
-
-
 def install_handlers(app: FastAPI) -> None:
     """Makes the app answer every expected error in this shape; the gate does the same for the
     unexpected ones.
@@ -131,13 +96,3 @@ def _of_status(status: int) -> FairleadError:
     if 400 <= status < 500:
         return InvalidRequest("The request cannot be read.")
     return Internal("The request failed.")
-
-
-def _pointer(place: list[Any]) -> str:
-    text = ""
-    for step in place:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        else:
-            text += f".{step}" if text else str(step)
-    return text[:200]

@@ -12,7 +12,10 @@ from fairlead.gateway.files.router import router as files
 from fairlead.gateway.health.router import router as health
 from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
+from fairlead.gateway.models.catalogue_router import router as model_catalogue
+from fairlead.gateway.models.router import router as provider_models
 from fairlead.gateway.nodes.router import router as nodes
+from fairlead.gateway.providers.many import router as many_providers
 from fairlead.gateway.providers.router import router as providers
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
@@ -34,6 +37,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     keys,
     nodes,
     providers,
+    many_providers,
+    provider_models,
+    model_catalogue,
     combos,
     aliases,
     settings,

@@ -3,11 +3,12 @@
 //! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] (every door and who may pass),
 //! [`snapshot`] (the configuration a decision is made from), [`principal`] and [`policy`] (who is calling, and may they),
 //! [`usage`], [`price`] and [`record`] (what a request came to), [`limit`] and [`ledger`] (what keys may use, and have),
-//! [`strategy`] (which targets a combo tries, in which order), [`secret`] (keys, hashes, sealing), [`signature`] (how webhooks
-//! are signed), [`egress`] (where a connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
+//! [`strategy`] (which targets a combo tries, in which order), [`secret`] (keys, hashes, sealing), [`aws`] and
+//! [`service_account`] (credentials that are more than a header), [`signature`] (how webhooks are signed), [`egress`] (where a connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
 
 #![forbid(unsafe_code)]
 
+pub mod aws;
 pub mod breaker;
 pub mod cooldown;
 pub mod egress;
@@ -24,6 +25,7 @@ pub mod record;
 pub mod routes;
 pub mod schedule;
 pub mod secret;
+pub mod service_account;
 pub mod sessions;
 pub mod signature;
 pub mod snapshot;

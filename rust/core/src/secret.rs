@@ -53,7 +53,8 @@ impl SecretHash {
 }
 
 /// A text that must be used and never shown: it prints as `***`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {

@@ -106,6 +106,15 @@ pub enum Auth {
     XApiKey,
     #[serde(rename = "x-goog-api-key")]
     XGoogApiKey,
+    /// Azure's header of this name.
+    #[serde(rename = "api-key")]
+    ApiKey,
+    /// Each request is signed with a key pair of Amazon's.
+    #[serde(rename = "aws-sigv4")]
+    AwsSigv4,
+    /// A bearer token that a Google service account is given, for an hour at a time.
+    #[serde(rename = "google-service-account")]
+    GoogleServiceAccount,
     #[serde(rename = "none")]
     None,
 }
@@ -145,7 +154,10 @@ pub struct Connection {
     #[serde(default)]
     pub chat_path: Option<String>,
     pub auth: Auth,
-    /// Base64 of the sealed `{"api_key", "headers"}`; absent for a connection without credential and headers.
+    /// What a signature is for, with `aws-sigv4`.
+    #[serde(default)]
+    pub aws: Option<crate::aws::Scope>,
+    /// Base64 of the sealed `{"api_key", "headers", "aws", "service_account"}`; absent for a connection without credential and headers.
     #[serde(default)]
     pub credentials_sealed: Option<String>,
     #[serde(default = "default_priority")]

@@ -4,6 +4,7 @@
 use crate::body::{Chunk, Sliced};
 use crate::clock;
 use crate::pool::{Lease, Pool};
+use crate::proof::{self, Proof};
 use crate::target::Target;
 use fairlead_core::cooldown::parse_retry_after;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -99,6 +100,8 @@ impl Contents<'_> {
 
 /// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
 /// answer is replaced by a fresh one, once.
+///
+/// A refused access token is not used again.
 pub async fn send(
     pool: &Pool,
     target: &Target,
@@ -119,8 +122,9 @@ pub async fn send_contents(
     body: Contents<'_>,
     is_stream: bool,
 ) -> Result<Answered, Failed> {
+    let proof = prove(pool, target, uri, body).await?;
     if let Some(lease) = pool.kept(&target.origin) {
-        match send_over(lease, target, uri, betas, body, is_stream).await {
+        match send_over(lease, target, uri, betas, &proof, body, is_stream).await {
             Err(Failed { error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, .. }) => {}
             other => return other,
         }
@@ -134,7 +138,7 @@ pub async fn send_contents(
                 format!("The provider did not take the connection within {connect_ms} ms."),
             )
         })??;
-    send_over(lease, target, uri, betas, body, is_stream).await
+    send_over(lease, target, uri, betas, &proof, body, is_stream).await
 }
 
 async fn send_over(
@@ -142,6 +146,7 @@ async fn send_over(
     target: &Target,
     uri: &Uri,
     betas: Option<&HeaderValue>,
+    proof: &[(HeaderName, HeaderValue)],
     body: Contents<'_>,
     is_stream: bool,
 ) -> Result<Answered, Failed> {
@@ -155,6 +160,7 @@ async fn send_over(
     if let Contents::Form { content_type, .. } = body {
         request.headers_mut().insert(header::CONTENT_TYPE, content_type.clone());
     }
+    request.headers_mut().extend(proof.iter().cloned());
     if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic) {
         request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
     }
@@ -175,6 +181,20 @@ async fn send_over(
         upstream(Kind::UpstreamTimeout, Retry::Never, format!("The provider sent no answer within {head_ms} ms."))
     })??;
     judge(response, lease, target).await
+}
+
+/// The headers that prove a request. Amazon's signature is over a body in memory.
+pub async fn prove(pool: &Pool, target: &Target, uri: &Uri, body: Contents<'_>) -> Result<proof::Headers, Failed> {
+    let token = &target.hot.access_token;
+    match body {
+        Contents::Json(pieces) => Ok(target.proof.headers(pool, token, uri, pieces).await?),
+        Contents::Form { .. } if matches!(target.proof, Proof::Aws { .. }) => {
+            let message = "Connections that sign each request take no forms.";
+            let error = Error::client(Kind::InvalidRequest, message).about("model");
+            Err(Failed { blames_connection: false, ..error.into() })
+        }
+        Contents::Form { .. } => Ok(target.proof.headers(pool, token, uri, &Pieces::new()).await?),
+    }
 }
 
 /// `may_be_idle_close`: a kept connection, and so soon after the request that the provider's idle timer may have met it.
@@ -213,12 +233,11 @@ async fn judge(response: Response<Incoming>, lease: Lease, target: &Target) -> R
         429 => {
             fail(Kind::UpstreamRateLimited, Retry::Elsewhere, "The provider limits this connection.".into(), hint_ms)
         }
-        401 | 403 => fail(
-            Kind::UpstreamAuth,
-            Retry::Elsewhere,
-            format!("The provider refused the connection's credential ({code})."),
-            None,
-        ),
+        401 | 403 => {
+            target.hot.access_token.forget();
+            let message = format!("The provider refused the connection's credential ({code}).");
+            fail(Kind::UpstreamAuth, Retry::Elsewhere, message, None)
+        }
         402 => fail(Kind::UpstreamAuth, Retry::Elsewhere, "The provider asks for payment (402).".into(), None),
         503 | 529 => {
             fail(Kind::UpstreamOverloaded, Retry::Elsewhere, format!("The provider is overloaded ({code})."), hint_ms)

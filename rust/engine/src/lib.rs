@@ -5,7 +5,7 @@
 //! [`wording`] (the same request in each provider's dialect), [`count`] (its tokens, without asking for an answer),
 //! [`surfaces`] and [`relayed`] (calls that pass with only their model changed), [`upload`] (forms with files),
 //! [`socket`], [`realtime`], [`frames`] and [`outbox`] (connections of frames),
-//! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`],
+//! [`settle`] and [`spool`] (its record), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
 //! One thread runs everything here; fronts call in from their own threads and never wait for a lock that is held across
@@ -41,6 +41,7 @@ pub mod passing;
 pub mod places;
 pub mod plain;
 pub mod pool;
+pub mod proof;
 pub mod realtime;
 pub mod relayed;
 pub mod resolver;

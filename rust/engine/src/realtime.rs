@@ -4,6 +4,7 @@
 //! Events pass as they are, both ways. What `response.done` tells is counted, and the whole conversation is one record.
 
 use crate::admission::Whole;
+use crate::attempt::{self, Contents};
 use crate::chat::{admit, admit_aliases, blame, drained, served};
 use crate::choose::Choice;
 use crate::exchange::Wake;
@@ -370,7 +371,9 @@ async fn connect(shared: &Shared, target: &Target, model: &str) -> Result<(Strea
     let nonce = STANDARD.encode(nonce);
     let uri = target.uri_of(&format!("/realtime?model={}", encode(model)))?;
     let mut head = format!("GET {uri} HTTP/1.1\r\n").into_bytes();
-    for (name, value) in &target.headers {
+    let no_form = Contents::Form { content_type: &header::HeaderValue::from_static(""), chunks: &[] };
+    let proof = attempt::prove(&shared.pool, target, &uri, no_form).await.map_err(|failed| failed.error)?;
+    for (name, value) in target.headers.iter().chain(proof.iter().map(|(name, value)| (name, value))) {
         if !matches!(*name, header::CONTENT_TYPE | header::ACCEPT_ENCODING) {
             head.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
         }
@@ -396,8 +399,11 @@ async fn connect(shared: &Shared, target: &Target, model: &str) -> Result<(Strea
     let (head, early) = tokio::time::timeout(Duration::from_millis(timeouts.header_ms), answering)
         .await
         .map_err(|_| Error::upstream(Kind::UpstreamTimeout, Retry::Never, "The provider sent no answer in time."))??;
-    judge(&String::from_utf8_lossy(&head), &nonce)?;
-    Ok((stream, early))
+    let judged = judge(&String::from_utf8_lossy(&head), &nonce);
+    if judged.as_ref().is_err_and(|error| error.kind == Kind::UpstreamAuth) {
+        target.hot.access_token.forget();
+    }
+    judged.map(|()| (stream, early))
 }
 
 fn cut() -> Error {

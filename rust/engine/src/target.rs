@@ -2,11 +2,14 @@
 //! snapshot, so a request builds nothing of it.
 
 use crate::connector::Origin;
+use crate::proof::{AccessToken, Proof};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
+use fairlead_core::aws;
 use fairlead_core::cooldown::Cooldown;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::secret::{Sealer, Secret};
+use fairlead_core::service_account::ServiceAccount;
 use fairlead_core::snapshot::{Auth, Connection, Dialect};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Uri;
@@ -29,6 +32,8 @@ pub struct Target {
     pub headers: HeaderMap,
     /// The credential and the operator's header values, so that they are found and masked in what the provider says.
     secrets: Vec<Secret>,
+    /// What of the credential is made for each request.
+    pub proof: Proof,
     /// Carried over from snapshot to snapshot while the connection's id stays.
     pub hot: Arc<Hot>,
 }
@@ -45,6 +50,7 @@ pub struct Hot {
     pub successes: AtomicU64,
     pub failures: AtomicU64,
     pub load: crate::load::Load,
+    pub access_token: AccessToken,
     /// Exponentially weighted mean, microseconds; zero until known.
     latency_us: AtomicU64,
 }
@@ -71,6 +77,10 @@ struct Credentials {
     api_key: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    #[serde(default)]
+    aws: Option<aws::Keys>,
+    #[serde(default)]
+    service_account: Option<ServiceAccount>,
 }
 
 /// Why a connection cannot be used. It is left out of the choice and logged; the others work on.
@@ -82,6 +92,8 @@ pub enum Unusable {
     Credential,
     #[error("a header of its is not a legal HTTP header")]
     Header,
+    #[error("its service account's key or token address cannot be used")]
+    ServiceAccount,
 }
 
 impl Target {
@@ -128,7 +140,8 @@ impl Target {
                 Auth::Bearer => (Some(header::AUTHORIZATION), format!("Bearer {secret}")),
                 Auth::XApiKey => (Some(HeaderName::from_static("x-api-key")), secret.clone()),
                 Auth::XGoogApiKey => (Some(HeaderName::from_static("x-goog-api-key")), secret.clone()),
-                Auth::None => (None, String::new()),
+                Auth::ApiKey => (Some(HeaderName::from_static("api-key")), secret.clone()),
+                Auth::None | Auth::AwsSigv4 | Auth::GoogleServiceAccount => (None, String::new()),
             };
             if let Some(name) = name {
                 let mut value = value(&text)?;
@@ -137,8 +150,10 @@ impl Target {
             }
         }
         let texts = credentials.api_key.into_iter().chain(credentials.headers.into_values());
-        let secrets = texts.filter(|text| text.len() >= MIN_MASKED_CHARS).map(Secret::from).collect();
-        Ok(Self { connection, origin: Arc::new(origin), chat_uri, count_uri, headers, secrets, hot })
+        let mut secrets: Vec<Secret> = texts.filter(|text| text.len() >= MIN_MASKED_CHARS).map(Secret::from).collect();
+        let proof = Proof::of(&connection, authority.as_str(), credentials.aws, credentials.service_account)?;
+        secrets.extend(proof.secrets().cloned());
+        Ok(Self { connection, origin: Arc::new(origin), chat_uri, count_uri, headers, secrets, proof, hot })
     }
 }
 

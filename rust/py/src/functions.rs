@@ -1,10 +1,12 @@
 //! Plain functions: tables for the other plane, secrets, the egress policy.
 
+use fairlead_core::aws;
 use fairlead_core::egress::{Networks, Policy};
 use fairlead_core::error::Kind;
 use fairlead_core::limit::Period;
 use fairlead_core::routes::{all, Surface, Tier};
 use fairlead_core::secret::{self, Sealer, SecretHash};
+use fairlead_core::service_account::ServiceAccount;
 use fairlead_core::signature::{self, SigningSecret};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -123,6 +125,34 @@ pub(crate) fn new_key() -> PyResult<(String, String)> {
 #[pyfunction]
 pub(crate) fn hash_secret(text: &str) -> String {
     SecretHash::of(text.as_bytes()).to_hex()
+}
+
+/// The headers that sign a request of a few bytes to Amazon. `keys`: JSON of `access_key_id`, `secret_access_key` and
+/// perhaps `session_token`.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "one for each part of a request line and of a signature's scope")]
+pub(crate) fn sign_aws(
+    keys: &[u8],
+    region: String,
+    service: String,
+    method: &str,
+    host: &str,
+    path: &str,
+    query: &str,
+    unix_s: i64,
+) -> PyResult<Vec<(&'static str, String)>> {
+    let keys = aws::Keys::parse(keys).ok_or_else(|| PyValueError::new_err("not a pair of keys"))?;
+    let body_hash = SecretHash::of(b"").0;
+    let request = aws::Unsigned { method, host, path, query, body_hash };
+    Ok(aws::sign(&keys, &aws::Scope { region, service }, request, unix_s))
+}
+
+/// The signed assertion of a Google service account, to be exchanged for an access token. `account`: the key file's JSON.
+#[pyfunction]
+pub(crate) fn google_assertion(account: &[u8], unix_s: i64) -> PyResult<String> {
+    let account = ServiceAccount::parse(account)
+        .ok_or_else(|| PyValueError::new_err("it is not the key file of a service account"))?;
+    account.assertion(unix_s).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// Whether the gateway may dial an address. `policy`: `operator` or `public`; `networks`: private ones that are open.

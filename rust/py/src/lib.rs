@@ -26,6 +26,8 @@ mod _core {
         address_allowed, error_kinds, hash_secret, limit_window, new_key, routes, seal, unseal, version,
     };
     #[pymodule_export]
+    use crate::functions::{google_assertion, sign_aws};
+    #[pymodule_export]
     use crate::functions::{new_webhook_secret, sign_webhook, verify_webhook};
     #[pymodule_export]
     use crate::socket::PySocket;

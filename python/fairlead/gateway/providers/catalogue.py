@@ -2,8 +2,14 @@
 provider.
 
 A file holds `id` (as the file is called), `name`, `dialect`, `base_url`, `auth`, `as_of` and
-`source` of its figures, and `models`: `id`, `context_length`, `max_output_tokens` in tokens, and
-`input`, `output`, `cached_input`, `cache_write` as integer micro-dollars per million tokens.
+`source` of its figures, and `models`: `id`, `mode` where it is not chat, `context_length`,
+`max_output_tokens` in tokens, `capabilities`, and `input`, `output`, `cached_input`, `cache_write`
+as integer micro-dollars per million tokens (`per_image`, `per_second`, `per_page`, `per_query`:
+micro-dollars each).
+
+`variables` names what an address has in braces, each with its usual value or null where there is
+none; a connection gives them in `providerSpecificData`. `models_url` says where models are listed,
+where that is not `/models` below the base URL; `lists_models: false`, that they are not.
 `check_path` names a path that only a valid key may read, where the list of models is public.
 """
 
@@ -19,7 +25,19 @@ from pydantic import BaseModel, ConfigDict, Field
 FOLDER = Path(__file__).parents[2] / "data" / "catalogue"
 
 Dialect = Literal["openai", "anthropic", "gemini"]
-Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "none"]
+Auth = Literal[
+    "bearer", "x-api-key", "x-goog-api-key", "api-key", "aws-sigv4", "google-service-account", "none",
+]  # fmt: skip
+Mode = Literal[
+    "chat", "completion", "embedding", "image", "speech", "transcription", "rerank", "moderation",
+    "ocr",
+]  # fmt: skip
+Capability = Literal[
+    "audio_input", "audio_output", "computer_use", "documents", "parallel_tools", "prompt_cache",
+    "reasoning", "structured_output", "tools", "video_input", "vision", "web_search",
+]  # fmt: skip
+# What a connection may fill into an address: fields of `ProviderSpecific`.
+Variable = Literal["region", "project", "resource", "workspace", "account"]
 Tokens = Annotated[int, Field(strict=True, ge=1)]
 UsdMicros = Annotated[int, Field(strict=True, ge=0)]
 
@@ -39,14 +57,26 @@ class Price(_Entry):
     cache_write: UsdMicros | None = None
 
 
-class CatalogueModel(Price):
+class CatalogueModel(_Entry):
     id: str
+    mode: Mode = "chat"
     context_length: Tokens | None = None
     max_output_tokens: Tokens | None = None
+    input: UsdMicros | None = None
+    output: UsdMicros | None = None
+    cached_input: UsdMicros | None = None
+    cache_write: UsdMicros | None = None
+    per_image: UsdMicros | None = None
+    per_second: UsdMicros | None = None
+    per_page: UsdMicros | None = None
+    per_query: UsdMicros | None = None
+    capabilities: tuple[Capability, ...] = ()
 
     @property
-    def price(self) -> Price:
-        """The prices alone."""
+    def price(self) -> Price | None:
+        """The prices of tokens alone; None where they are not known."""
+        if self.input is None or self.output is None:
+            return None
         return Price(**{name: getattr(self, name) for name in Price.model_fields})
 
 
@@ -59,6 +89,11 @@ class CatalogueProvider(_Entry):
     as_of: str = Field(pattern=r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}$")
     source: str
     check_path: str | None = None
+    variables: dict[Variable, str | None] = Field(default_factory=dict)
+    models_url: str | None = None
+    lists_models: bool = True
+    # What Amazon calls the service, in a signature's scope.
+    aws_service: str | None = None
     models: tuple[CatalogueModel, ...]
 
 

@@ -1,4 +1,5 @@
-"""What a connection authenticates with, sealed with the connection's id: `{"api_key", "headers"}`.
+"""What a connection authenticates with, sealed with the connection's id: `{"api_key", "headers"}`,
+and `aws` or `service_account` where a key is not all there is.
 
 The headers are the node's. They are sealed into each connection, so that the relay opens one thing
 and the snapshot needs no key; a change of the node's headers therefore reseals its connections
@@ -7,7 +8,7 @@ and the snapshot needs no key; a change of the node's headers therefore reseals 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -27,16 +28,21 @@ class Credentials:
 
     api_key: str | None = field(default=None, repr=False)
     headers: dict[str, str] = field(default_factory=dict, repr=False)
+    aws: dict[str, str | None] | None = field(default=None, repr=False)
+    service_account: dict[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to seal."""
+        return not any((self.api_key, self.headers, self.aws, self.service_account))
 
 
 def seal_credentials(sealer: Sealer, connection_id: str, credentials: Credentials) -> bytes | None:
     """The sealed form; None when there is nothing to seal."""
-    if credentials.api_key is None and not credentials.headers:
+    if credentials.is_empty:
         return None
-    return sealer.seal(
-        connection_id,
-        orjson.dumps({"api_key": credentials.api_key, "headers": credentials.headers}),
-    )
+    there = {name: value for name, value in asdict(credentials).items() if value is not None}
+    return sealer.seal(connection_id, orjson.dumps(there))
 
 
 def open_credentials(sealer: Sealer, connection: Connection) -> Credentials:
@@ -46,7 +52,7 @@ def open_credentials(sealer: Sealer, connection: Connection) -> Credentials:
     opened: dict[str, Any] = orjson.loads(
         sealer.unseal(connection.id, connection.credentials_sealed)
     )
-    return Credentials(api_key=opened["api_key"], headers=opened["headers"])
+    return Credentials(**opened)
 
 
 def open_headers(sealer: Sealer, node: Node) -> dict[str, str]:

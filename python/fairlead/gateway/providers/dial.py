@@ -28,10 +28,23 @@ async def fetch(client: httpx.AsyncClient, url: str, headers: dict[str, str]) ->
     """GET: the status and the body, which has at most `MAX_ANSWER_BYTES`; `httpx.HTTPError` when
     there is none.
     """
-    async with client.stream("GET", url, headers=headers) as answer:
+    return await _read(client.build_request("GET", url, headers=headers), client)
+
+
+async def exchange(client: httpx.AsyncClient, url: str, form: dict[str, str]) -> tuple[int, bytes]:
+    """POST of a form; the answer as `fetch` gives it."""
+    headers = {"accept": "application/json"}
+    return await _read(client.build_request("POST", url, data=form, headers=headers), client)
+
+
+async def _read(request: httpx.Request, client: httpx.AsyncClient) -> tuple[int, bytes]:
+    answer = await client.send(request, stream=True)
+    try:
         body = bytearray()
         async for part in answer.aiter_bytes():
             body += part
             if len(body) > MAX_ANSWER_BYTES:
                 raise AnswerTooLarge("the answer is too large")
         return answer.status_code, bytes(body)
+    finally:
+        await answer.aclose()

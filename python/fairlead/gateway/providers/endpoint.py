@@ -33,9 +33,12 @@ class Endpoint:
     base_url: str
     auth: str
     chat_path: str | None
-    models_path: str
-    check_path: str | None
+    # None where the provider lists no models.
+    models_url: str | None
+    check_url: str | None
     timeouts: dict[str, int]
+    # What a signature of Amazon's is for.
+    aws: dict[str, str] | None = None
 
 
 def find_provider(con: Database, name: str) -> Provider | None:
@@ -61,17 +64,7 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
     own = specific.get("timeouts") or {}
     base_url = specific.get("base_url")
     if isinstance(provider, CatalogueProvider):
-        return Endpoint(
-            prefixes=(provider.id,),
-            dialect=provider.dialect,
-            base_url=base_url or provider.base_url,
-            auth=provider.auth if auth_type == "apikey" else "none",
-            chat_path=None,
-            models_path="/models",
-            # Another address is another service: the list of models is all that is known of it.
-            check_path=None if base_url else provider.check_path,
-            timeouts=effective_timeouts(own),
-        )
+        return _built_in(provider, auth_type, specific)
     dialect = _DIALECTS[provider.type]
     return Endpoint(
         prefixes=(provider.prefix, provider.id),
@@ -79,7 +72,63 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
         base_url=base_url or provider.base_url,
         auth=_AUTHS[dialect] if auth_type == "apikey" else "none",
         chat_path=provider.chat_path,
-        models_path=provider.models_path or "/models",
-        check_path=None,
+        models_url=(base_url or provider.base_url) + (provider.models_path or "/models"),
+        check_url=None,
         timeouts=effective_timeouts(own, provider.timeouts),
     )
+
+
+def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, Any]) -> Endpoint:
+    own_url = specific.get("base_url")
+    base_url = own_url or filled(provider, provider.base_url, specific)
+    models_url: str | None = f"{base_url}/models"
+    check_url = None
+    if own_url is None:
+        # Another address is another service: a list of models is all that is expected of it.
+        if provider.models_url is not None:
+            models_url = filled(provider, provider.models_url, specific)
+        elif not provider.lists_models:
+            models_url = None
+        check_url = provider.check_path and base_url + provider.check_path
+    aws = None
+    if auth_type == "aws":
+        region = specific.get("region") or provider.variables["region"]
+        aws = {"region": str(region), "service": str(provider.aws_service)}
+    return Endpoint(
+        prefixes=(provider.id,),
+        dialect=provider.dialect,
+        base_url=base_url,
+        auth=_auth(provider, auth_type),
+        chat_path=None,
+        models_url=models_url,
+        check_url=check_url,
+        timeouts=effective_timeouts(specific.get("timeouts") or {}),
+        aws=aws,
+    )
+
+
+def _auth(provider: CatalogueProvider, auth_type: str) -> str:
+    if auth_type != "apikey":
+        return {"aws": "aws-sigv4", "service-account": "google-service-account"}.get(
+            auth_type, "none"
+        )
+    # Where the usual credential is more than a key, or none, a key is a bearer token.
+    is_header = provider.auth in {"x-api-key", "x-goog-api-key", "api-key"}
+    return provider.auth if is_header else "bearer"
+
+
+def filled(provider: CatalogueProvider, template: str, specific: dict[str, Any]) -> str:
+    """An address with the connection's own parts, or their usual values, in place of its braces;
+    `InvalidRequest` names a part that has neither.
+    """
+    parts: dict[str, str] = {}
+    for name, usual in provider.variables.items():
+        value = specific.get(name) or usual
+        if value is None:
+            raise InvalidRequest(
+                f"providerSpecificData.{name} is required: {provider.name}'s address is "
+                f"{template}.",
+                param=f"providerSpecificData.{name}",
+            )
+        parts[name] = value
+    return template.format_map(parts)

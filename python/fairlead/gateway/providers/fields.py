@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import orjson
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from fairlead import _core
+from fairlead.gateway.nodes.address import normalise_base_url
 from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.nodes.timeouts import Timeouts
 from fairlead.gateway.wire import ModelId, Name, Text, Wire
@@ -14,7 +17,7 @@ from fairlead.gateway.wire import ModelId, Name, Text, Wire
 MASK = "***"
 MAX_KEY_CHARS = 100_000
 
-AuthType = Literal["apikey", "none"]
+AuthType = Literal["apikey", "aws", "service-account", "none"]
 
 
 def _credential(text: str) -> str:
@@ -29,6 +32,33 @@ def _credential(text: str) -> str:
 
 ApiKey = Annotated[Text, AfterValidator(_credential)]
 UsdPerMillion = Annotated[float, Field(strict=True, ge=0, le=100_000, allow_inf_nan=False)]
+
+
+# It becomes part of a host name or a path.
+AddressPart = Annotated[
+    Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Part of the address.")
+]
+
+
+class AwsKeys(Wire):
+    """A key pair of Amazon's; `sessionToken` where it is a temporary one."""
+
+    access_key_id: ApiKey
+    secret_access_key: ApiKey
+    session_token: ApiKey | None = None
+
+
+def _account(file: dict[str, Any]) -> dict[str, Any]:
+    # Signing once says all that is wrong with it.
+    try:
+        _core.google_assertion(orjson.dumps(file), 0)
+        normalise_base_url(str(file["token_uri"]))
+    except ValueError as error:
+        raise PydanticCustomError("service_account", f"cannot be used: {error}") from None
+    return file
+
+
+ServiceAccount = Annotated[dict[str, Any], Field(max_length=50), AfterValidator(_account)]
 
 
 class ModelPrice(Wire):
@@ -49,6 +79,11 @@ class ProviderSpecific(Wire):
     reasoning_control: Literal["chat-template", "openai"] | None = Field(
         None, description="How reasoning effort is asked for; null detects it."
     )
+    region: AddressPart | None = None
+    project: AddressPart | None = None
+    resource: AddressPart | None = None
+    workspace: AddressPart | None = None
+    account: AddressPart | None = None
     timeouts: Timeouts | None = None
     prices: Annotated[dict[ModelId, ModelPrice], Field(max_length=1000)] | None = Field(
         None, description="What this connection's models cost, instead of the catalogue's prices."
@@ -59,9 +94,13 @@ class ConnectionFields(Wire):
     """What may be absent."""
 
     auth_type: AuthType | None = Field(
-        None, description="`apikey` when a key is sent, else `none`."
+        None, description="When it is not sent: by the credential that is, else `none`."
     )
     api_key: ApiKey | None = Field(None, description="Sealed at rest, never shown again.")
+    aws_keys: AwsKeys | None = Field(None, description="Sealed at rest, never shown again.")
+    service_account: ServiceAccount | None = Field(
+        None, description="The key file of a Google service account. Sealed, never shown again."
+    )
     display_name: Name | None = None
     priority: StrictInt = Field(50, ge=1, le=100, description="Lower is used first.")
     is_active: StrictBool = True

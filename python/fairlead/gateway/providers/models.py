@@ -1,7 +1,9 @@
 """Which models a connection serves: read from a provider's own list, or else from the catalogue.
 
 A known model is a plain object, as it is stored: `id`, and where known `created` (UTC seconds),
-`owned_by`, `context_length`, `max_output_tokens` (tokens) and `price` (as in the catalogue).
+`owned_by`, `context_length`, `max_output_tokens` (tokens), `price` (as in the catalogue) and
+`reasoning_control` (`chat-template` where the list says that an inference server serves it whose
+chat templates take reasoning's switches).
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from fairlead.gateway.models.table import ProviderModel
 from fairlead.gateway.providers.catalogue import CatalogueProvider
 from fairlead.gateway.providers.endpoint import Provider
 from fairlead.gateway.providers.table import Connection
@@ -16,6 +19,11 @@ from fairlead.gateway.providers.table import Connection
 MAX_MODELS = 5_000
 MAX_ID_CHARS = 300
 LARGEST = 2**53 - 1
+# Gateways in front of an inference server wrap its entry in an object named `openai`.
+MAX_ENVELOPES = 3
+
+# What holds the list: at OpenAI and most, at Gemini and Cohere, at Bedrock.
+_LIST_NAMES = ("data", "models", "modelSummaries")
 
 # What servers call the length of the context, and of the answer.
 _CONTEXT_NAMES = (
@@ -42,20 +50,23 @@ class NotAList(ValueError):
 
 
 def parse_models(answer: object) -> list[dict[str, Any]]:
-    """The models of a provider's answer: `{"data": [...]}`, `{"models": [...]}` or a bare list.
+    """The models of a provider's answer: a list, bare or under one of the names of `_LIST_NAMES`.
 
     Entries without a usable id are left out; `NotAList` when there is no list at all.
     """
     entries = answer
     if isinstance(answer, dict):
-        entries = answer["data"] if "data" in answer else answer.get("models")
+        entries = next((answer[name] for name in _LIST_NAMES if name in answer), None)
     if not isinstance(entries, list):
         raise NotAList
     found: dict[str, dict[str, Any]] = {}
     for entry in entries:
         model = _parse_model(entry) if isinstance(entry, dict) else None
-        if model is not None and len(found) < MAX_MODELS:
-            found.setdefault(model["id"], model)
+        if model is None or len(found) >= MAX_MODELS:
+            continue
+        first = found.setdefault(model["id"], model)
+        if first.get("reasoning_control") != model.get("reasoning_control"):
+            first.pop("reasoning_control", None)
     return list(found.values())
 
 
@@ -85,8 +96,20 @@ def catalogue_models(provider: Provider) -> list[dict[str, Any]]:
     ]
 
 
+def said_of(row: ProviderModel | None, model: dict[str, Any]) -> dict[str, Any]:
+    """A known model with what the operator says of it instead."""
+    if row is None:
+        return model
+    said = {
+        "name": row.settings.get("model_name"),
+        "context_length": row.settings.get("context_window_override"),
+        "max_output_tokens": row.settings.get("max_output_token_override"),
+    }
+    return {**model, **{name: value for name, value in said.items() if value is not None}}
+
+
 def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
-    name = entry.get("id") or entry.get("name")
+    name = entry.get("id") or entry.get("modelId") or entry.get("name")
     if not isinstance(name, str):
         return None
     # Gemini names its models `models/<id>` and is asked for `<id>`.
@@ -97,6 +120,8 @@ def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
     owner = entry.get("owned_by")
     if isinstance(owner, str) and 0 < len(owner) <= MAX_ID_CHARS and owner.isprintable():
         model["owned_by"] = owner
+    if _owners(entry) in ({"vllm"}, {"sglang"}, {"llamacpp"}):
+        model["reasoning_control"] = "chat-template"
     size = {**entry, **_object(entry, "top_provider")}
     _put(model, "created", entry.get("created"))
     _put(model, "context_length", *(size.get(each) for each in _CONTEXT_NAMES))
@@ -105,6 +130,23 @@ def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
     if price:
         model["price"] = price
     return model
+
+
+def _owners(entry: dict[str, Any]) -> set[object]:
+    """Everybody who is named as the model's owner, in the entry and in what envelopes hold of it;
+    more than one, and nobody is believed.
+    """
+    owners: set[object] = set()
+    level = entry
+    for _ in range(1 + MAX_ENVELOPES):
+        owner = level.get("owned_by")
+        if owner is not None:
+            owners.add(owner if isinstance(owner, str) else None)
+        inner = level.get("openai")
+        if not isinstance(inner, dict):
+            break
+        level = inner
+    return owners
 
 
 def _object(entry: dict[str, Any], name: str) -> dict[str, Any]:

@@ -15,10 +15,13 @@ from typing import Any, Literal
 import httpx
 import orjson
 
+from fairlead import _core
+from fairlead.gateway.providers.access_token import TokenRefused, access_token
 from fairlead.gateway.providers.credentials import Credentials
 from fairlead.gateway.providers.dial import fetch, open_client
 from fairlead.gateway.providers.endpoint import Endpoint
 from fairlead.gateway.providers.models import NotAList, parse_models
+from fairlead.moment import now_ms
 from fairlead.operator_egress import AddressForbidden
 
 DEADLINE_S = 15.0
@@ -28,6 +31,8 @@ Diagnosis = Literal[
     "ok", "auth", "credits_exhausted", "rate_limited", "not_found", "redirect", "upstream_error",
     "invalid_answer", "address_refused", "network", "timeout",
 ]  # fmt: skip
+
+_UNLISTED = "The provider lists no models: the catalogue's are used, and the key is untested."
 
 # What a finding makes of the connection's `testStatus`.
 TEST_STATUS: dict[Diagnosis, str] = {
@@ -74,14 +79,18 @@ async def probe(
         latency_ms = round((time.monotonic() - started) * 1000)
         return Finding(diagnosis, error, latency_ms, **more)
 
-    headers = _headers(endpoint, credentials)
     try:
         async with asyncio.timeout(deadline_s), open_client() as client:
-            if endpoint.check_path is not None:
-                status, _ = await fetch(client, endpoint.base_url + endpoint.check_path, headers)
+            headers = await _headers(client, endpoint, credentials)
+            if endpoint.check_url is not None:
+                status, _ = await fetch(client, endpoint.check_url, headers)
                 if status != 200:
                     return found(*_diagnose(status), status_code=status)
-            status, body = await fetch(client, endpoint.base_url + endpoint.models_path, headers)
+            if endpoint.models_url is None:
+                return found("ok", None, warning=_UNLISTED)
+            status, body = await fetch(client, endpoint.models_url, headers)
+    except TokenRefused as error:
+        return found("auth", str(error))
     except TimeoutError:
         return found("timeout", f"The provider did not answer within {deadline_s:g} s.")
     except AddressForbidden:
@@ -112,15 +121,37 @@ async def probe(
     return found("ok", None, status_code=status, warning=warning, models=models)
 
 
-def _headers(endpoint: Endpoint, credentials: Credentials) -> dict[str, str]:
+async def _headers(
+    client: httpx.AsyncClient, endpoint: Endpoint, credentials: Credentials
+) -> dict[str, str]:
     headers = {"accept": "application/json", **credentials.headers}
     if endpoint.dialect == "anthropic":
         headers.setdefault("anthropic-version", ANTHROPIC_VERSION)
+    if endpoint.auth == "aws-sigv4":
+        return {**headers, **_signature(endpoint, credentials)}
+    if endpoint.auth == "google-service-account":
+        token = await access_token(client, credentials.service_account or {})
+        return {**headers, "authorization": f"Bearer {token}"}
     if credentials.api_key is None or endpoint.auth == "none":
         return headers
     if endpoint.auth == "bearer":
         return {**headers, "authorization": f"Bearer {credentials.api_key}"}
     return {**headers, endpoint.auth: credentials.api_key}
+
+
+def _signature(endpoint: Endpoint, credentials: Credentials) -> dict[str, str]:
+    scope, url = endpoint.aws or {}, httpx.URL(endpoint.models_url or endpoint.base_url)
+    signed = _core.sign_aws(
+        orjson.dumps(credentials.aws),
+        scope["region"],
+        scope["service"],
+        "GET",
+        url.netloc.decode(),
+        url.raw_path.partition(b"?")[0].decode(),
+        url.query.decode(),
+        now_ms() // 1000,
+    )
+    return dict(signed)
 
 
 def _diagnose(status: int) -> tuple[Diagnosis, str]:

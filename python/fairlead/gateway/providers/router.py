@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-from uuid import uuid4
+from typing import Any, get_args
 
 from fastapi import APIRouter
 
-from fairlead.errors import Conflict, InvalidRequest, NotFound
-from fairlead.gateway.nodes.table import Node
+from fairlead.errors import NotFound
+from fairlead.gateway.providers.catalogue import Variable
 from fairlead.gateway.providers.credentials import (
     Credentials,
     open_credentials,
-    open_headers,
     seal_credentials,
     shown_tail,
 )
@@ -21,24 +19,29 @@ from fairlead.gateway.providers.endpoint import (
     Endpoint,
     Provider,
     endpoint_of,
-    find_provider,
     resolve_provider,
 )
 from fairlead.gateway.providers.fields import (
     Candidate,
     ConnectionChange,
-    ConnectionFields,
     NewConnection,
+)
+from fairlead.gateway.providers.making import (
+    PLAIN,
+    add_connection,
+    first_credentials,
+    provider_of,
+    told,
 )
 from fairlead.gateway.providers.models import catalogue_models
 from fairlead.gateway.providers.probe import TEST_STATUS, Finding, probe
+from fairlead.gateway.providers.sent import auth_type_of, check_credential, merge_credentials
 from fairlead.gateway.providers.specific import merge_specific
 from fairlead.gateway.providers.table import (
     Connection,
     count_connections,
     delete_connection,
     find_connection,
-    insert_connection,
     list_connections,
     update_connection,
 )
@@ -60,9 +63,6 @@ from fairlead.store.sealer import Sealer
 from fairlead.store.services import ServicesDep
 
 router = APIRouter(prefix="/api/providers", tags=["providers"])
-
-# Fields of the body that are columns of the same name.
-_PLAIN = ("name", "display_name", "priority", "is_active", "default_model", "max_concurrent")
 
 
 @router.get("", summary="List provider connections")
@@ -87,46 +87,18 @@ async def list_all(
     "", status_code=201, summary="Make a connection; its key is sealed and not shown again"
 )
 async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
-    connection_id = str(uuid4())
-    made_at_ms = now_ms()
-
-    def work(con: Database) -> Connection:
-        provider = resolve_provider(con, new.provider)
-        auth_type = _auth_type(new)
-        _check_credential(provider, auth_type, new.api_key)
-        credentials = _credentials(services.state.sealer, provider, new.api_key)
-        connection = Connection(
-            id=connection_id,
-            provider=provider.id,
-            auth_type=auth_type,
-            **{name: getattr(new, name) for name in _PLAIN},
-            provider_specific=merge_specific({}, new.provider_specific_data),
-            credentials_sealed=seal_credentials(services.state.sealer, connection_id, credentials),
-            api_key_tail=None if new.api_key is None else shown_tail(new.api_key),
-            test_status=None,
-            last_error=None,
-            last_error_at_ms=None,
-            last_tested_at_ms=None,
-            models=None,
-            created_at_ms=made_at_ms,
-            updated_at_ms=made_at_ms,
-        )
-        insert_connection(con, connection)
-        emit(con, Event("provider.created", _told(connection)))
-        return connection
-
-    return _shown(await services.state.commit(work))
+    sealer = services.state.sealer
+    return _shown(await services.state.commit(lambda con: add_connection(con, sealer, new)))
 
 
 @router.post("/validate", summary="Try a connection without storing it")
 async def validate(candidate: Candidate, services: ServicesDep) -> ValidationView:
-    auth_type = _auth_type(candidate)
+    auth_type = auth_type_of(candidate)
 
     def look(con: Database) -> tuple[Endpoint, Credentials]:
         provider = resolve_provider(con, candidate.provider)
-        _check_credential(provider, auth_type, candidate.api_key)
+        credentials = first_credentials(services.state.sealer, provider, candidate, auth_type)
         specific = merge_specific({}, candidate.provider_specific_data)
-        credentials = _credentials(services.state.sealer, provider, candidate.api_key)
         return endpoint_of(provider, auth_type, specific), credentials
 
     finding = await probe(*await services.state.read(look))
@@ -146,11 +118,11 @@ async def change(
 ) -> OneConnection:
     def work(con: Database) -> Connection:
         before = _found(con, connection_id)
-        provider = _provider_of(con, before)
+        provider = provider_of(con, before)
         after = _changed(services.state.sealer, provider, before, change)
         update_connection(con, after)
         changed = changed_names(change)
-        emit(con, Event("provider.updated", {**_told(after), "changed": changed}))
+        emit(con, Event("provider.updated", {**told(after), "changed": changed}))
         return after
 
     return _shown(await services.state.commit(work))
@@ -161,7 +133,7 @@ async def delete(connection_id: str, services: ServicesDep) -> Message:
     def work(con: Database) -> None:
         connection = _found(con, connection_id)
         delete_connection(con, connection_id)
-        emit(con, Event("provider.deleted", _told(connection)))
+        emit(con, Event("provider.deleted", told(connection)))
 
     await services.state.commit(work)
     return Message(message="The connection is deleted.")
@@ -175,7 +147,7 @@ async def test(connection_id: str, services: ServicesDep) -> TestView:
 
     def look(con: Database) -> tuple[Connection, Endpoint]:
         connection = _found(con, connection_id)
-        provider = _provider_of(con, connection)
+        provider = provider_of(con, connection)
         specific = connection.provider_specific
         return connection, endpoint_of(provider, connection.auth_type, specific)
 
@@ -188,7 +160,7 @@ async def test(connection_id: str, services: ServicesDep) -> TestView:
         # Changed meanwhile: what was found is not about what is stored.
         if (now.credentials_sealed, endpoint_now) == (connection.credentials_sealed, endpoint):
             update_connection(con, _tested(now, finding, tested_at_ms))
-            emit(con, Event("provider.tested", _told(now) | _found_out(finding)))
+            emit(con, Event("provider.tested", told(now) | _found_out(finding)))
 
     await services.state.commit(keep)
     return show_test(finding, tested_at_ms)
@@ -198,7 +170,7 @@ async def test(connection_id: str, services: ServicesDep) -> TestView:
 async def models(connection_id: str, services: ServicesDep) -> ModelsView:
     def look(con: Database) -> tuple[Connection, Provider]:
         connection = _found(con, connection_id)
-        return connection, _provider_of(con, connection)
+        return connection, provider_of(con, connection)
 
     connection, provider = await services.state.read(look)
     listed = connection.models
@@ -209,10 +181,6 @@ async def models(connection_id: str, services: ServicesDep) -> ModelsView:
         models=[show_model(model) for model in known],
         source="local_catalog" if listed is None else "upstream",
     )
-
-
-def _told(connection: Connection) -> dict[str, Any]:
-    return {"id": connection.id, "name": connection.name, "provider": connection.provider}
 
 
 def _found_out(finding: Finding) -> dict[str, Any]:
@@ -228,23 +196,20 @@ def _changed(
     sealer: Sealer, provider: Provider, before: Connection, change: ConnectionChange
 ) -> Connection:
     sent = change.model_fields_set
-    columns: dict[str, Any] = {name: getattr(change, name) for name in _PLAIN if name in sent}
+    columns: dict[str, Any] = {name: getattr(change, name) for name in PLAIN if name in sent}
     specific = before.provider_specific
     if "provider_specific_data" in sent:
         specific = merge_specific(specific, change.provider_specific_data)
     credentials = open_credentials(sealer, before)
-    api_key = change.api_key if "api_key" in sent else credentials.api_key
-    auth_type = change.auth_type or ("apikey" if change.api_key else before.auth_type)
-    if auth_type == "none" and "api_key" not in sent:
-        api_key = None
-    _check_credential(provider, auth_type, api_key)
-    if api_key != credentials.api_key:
-        credentials = replace(credentials, api_key=api_key)
-        columns["credentials_sealed"] = seal_credentials(sealer, before.id, credentials)
-        columns["api_key_tail"] = None if api_key is None else shown_tail(api_key)
-    if "credentials_sealed" in columns or specific.get("base_url") != before.provider_specific.get(
-        "base_url"
-    ):
+    auth_type = auth_type_of(change, otherwise=before.auth_type)
+    changed = merge_credentials(credentials, change, auth_type)
+    check_credential(provider, auth_type, changed)
+    endpoint_of(provider, auth_type, specific)
+    if changed != credentials:
+        key = changed.api_key
+        columns["credentials_sealed"] = seal_credentials(sealer, before.id, changed)
+        columns["api_key_tail"] = None if key is None else shown_tail(key)
+    if "credentials_sealed" in columns or _address(specific) != _address(before.provider_specific):
         # Another key or address: what an earlier test found out is not about it.
         columns.update(test_status=None, last_error=None, last_error_at_ms=None, models=None)
     updated_at_ms = max(now_ms(), before.updated_at_ms + 1)
@@ -269,24 +234,8 @@ def _tested(connection: Connection, finding: Finding, tested_at_ms: int) -> Conn
     )
 
 
-def _auth_type(fields: ConnectionFields) -> str:
-    return fields.auth_type or ("apikey" if fields.api_key else "none")
-
-
-def _check_credential(provider: Provider, auth_type: str, api_key: str | None) -> None:
-    if auth_type == "apikey" and api_key is None:
-        raise InvalidRequest("apiKey is required while authType is `apikey`.", param="apiKey")
-    if auth_type == "none" and api_key is not None:
-        raise InvalidRequest("apiKey must not be sent while authType is `none`.", param="apiKey")
-    if auth_type == "none" and not isinstance(provider, Node):
-        raise InvalidRequest(
-            f"apiKey is required: {provider.name} serves nobody without.", param="apiKey"
-        )
-
-
-def _credentials(sealer: Sealer, provider: Provider, api_key: str | None) -> Credentials:
-    headers = open_headers(sealer, provider) if isinstance(provider, Node) else {}
-    return Credentials(api_key=api_key, headers=headers)
+def _address(specific: dict[str, Any]) -> list[Any]:
+    return [specific.get(name) for name in ("base_url", *get_args(Variable))]
 
 
 def _found(con: Database, connection_id: str) -> Connection:
@@ -294,16 +243,6 @@ def _found(con: Database, connection_id: str) -> Connection:
     if connection is None:
         raise NotFound("There is no provider connection with this id.", param="id")
     return connection
-
-
-def _provider_of(con: Database, connection: Connection) -> Provider:
-    provider = find_provider(con, connection.provider)
-    if provider is None:
-        raise Conflict(
-            f"The provider `{connection.provider}` is no longer in the catalogue: "
-            "delete the connection."
-        )
-    return provider
 
 
 def _shown(connection: Connection) -> OneConnection:

@@ -11,10 +11,11 @@ from typing import Any
 
 import structlog
 
+from fairlead.gateway.models.table import ProviderModel, models_of
 from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
-from fairlead.gateway.providers.models import known_models
+from fairlead.gateway.providers.models import known_models, said_of
 from fairlead.gateway.providers.table import Connection, active_connections
 from fairlead.store.file import Connection as Database
 
@@ -29,6 +30,9 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
     right.
     """
     nodes = all_nodes(con)
+    said: dict[str, dict[str, ProviderModel]] = {}
+    for row in models_of(con):
+        said.setdefault(row.provider, {})[row.model_id] = row
     connections: list[dict[str, Any]] = []
     models: dict[str, dict[str, Any]] = {}
     prices: dict[str, dict[str, Any]] = {}
@@ -38,7 +42,7 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
             # Its provider left the catalogue with an upgrade: nothing says any more where to dial.
             continue
         try:
-            one = _compile(provider, connection)
+            one = _compile(provider, connection, said.get(provider.id, {}))
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             # One record that is not what it should be must not keep every later change back.
             log.error("a connection is left out", id=connection.id, error=type(error).__name__)
@@ -64,10 +68,20 @@ class _Compiled:
     prices: dict[str, dict[str, Any]]
 
 
-def _compile(provider: Provider, connection: Connection) -> _Compiled:
+def _compile(
+    provider: Provider, connection: Connection, said: dict[str, ProviderModel]
+) -> _Compiled:
     endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
-    compiled = _Compiled(_connection(connection, endpoint), {}, {})
-    for model in known_models(provider, connection):
+    known = known_models(provider, connection)
+    templated = _templated(provider, connection, known)
+    compiled = _Compiled({**_connection(connection, endpoint), **templated}, {}, {})
+    names = {model["id"] for model in known}
+    custom = [{"id": name} for name, row in said.items() if row.is_custom and name not in names]
+    for model in [*known, *custom]:
+        row = said.get(model["id"])
+        if row is not None and row.settings.get("is_hidden"):
+            continue
+        model = said_of(row, model)  # noqa: PLW2901 - the same model, better known
         listed = f"{endpoint.prefixes[0]}/{model['id']}"
         compiled.models.setdefault(listed, _model(listed, connection.provider, endpoint, model))
     for model_id, price in _prices(provider, connection):
@@ -87,9 +101,31 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "base_url": endpoint.base_url,
         "chat_path": endpoint.chat_path,
         "auth": endpoint.auth,
+        "aws": endpoint.aws,
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
         "timeouts": endpoint.timeouts,
+    }
+
+
+def _templated(
+    provider: Provider, connection: Connection, known: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """For which models reasoning is switched in the chat template: all, or those by name. Only
+    servers that somebody runs for himself have templates to switch.
+    """
+    own = (
+        provider.auth == "none"
+        if isinstance(provider, CatalogueProvider)
+        else (provider.type == "openai-compatible")
+    )
+    pinned = connection.provider_specific.get("reasoning_control")
+    names: list[str] = []
+    if own and pinned is None:
+        names = [each["id"] for each in known if each.get("reasoning_control")]
+    return {
+        "chat_template_all": own and pinned == "chat-template",
+        "chat_template_models": names,
     }
 
 
@@ -109,7 +145,8 @@ def _prices(provider: Provider, connection: Connection) -> Iterator[tuple[str, d
     yield from (connection.provider_specific.get("prices") or {}).items()
     if isinstance(provider, CatalogueProvider):
         for entry in provider.models:
-            yield entry.id, entry.price.model_dump()
+            if entry.price is not None:
+                yield entry.id, entry.price.model_dump()
     for model in connection.models or ():
         if model.get("price"):
             yield model["id"], model["price"]

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.errors import InvalidRequest
 from fairlead.gateway.nodes.address import normalise_base_url
 from fairlead.gateway.providers.catalogue import FOLDER, catalogue, read_catalogue
+from fairlead.gateway.providers.endpoint import filled
 
 FILE = {
     "id": "newcomer",
@@ -31,7 +33,7 @@ def test_adding_a_provider_is_adding_a_file(tmp_path: Path) -> None:
     found = read_catalogue(tmp_path)
 
     assert found.keys() == {*catalogue(), "newcomer"}
-    assert found["newcomer"].models[0].price.output == 2_000_000
+    assert found["newcomer"].models[0].output == 2_000_000
 
 
 @pytest.mark.parametrize(
@@ -53,19 +55,49 @@ def test_a_file_that_is_wrong_is_an_error(tmp_path: Path, wrong: dict[str, objec
         read_catalogue(tmp_path)
 
 
+MOST_USED = {
+    "openai", "anthropic", "gemini", "vertex", "bedrock", "azure", "mistral", "groq", "deepseek",
+    "xai", "together", "fireworks", "openrouter", "cerebras", "cohere", "perplexity", "ollama",
+    "vllm", "sglang", "llama-cpp", "lm-studio",
+}  # fmt: skip
+
+
+def test_the_most_used_providers_are_there() -> None:
+    assert catalogue().keys() >= MOST_USED
+    assert len(catalogue()) >= 40
+
+
 @pytest.mark.parametrize("provider_id", sorted(catalogue()))
 def test_what_ships_is_plausible(provider_id: str) -> None:
     provider = catalogue()[provider_id]
+    parts = {name: usual or "mine" for name, usual in provider.variables.items()}
 
-    assert normalise_base_url(provider.base_url) == provider.base_url
-    assert provider.base_url.startswith("https://")
+    for template in filter(None, (provider.base_url, provider.models_url)):
+        address = filled(provider, template, parts)
+        assert normalise_base_url(address) == address
+        # What one runs oneself is on one's own machine; a key goes nowhere without TLS.
+        assert address.startswith("http://127.0.0.1:" if provider.auth == "none" else "https://")
+        assert all(f"{{{name}}}" in provider.base_url for name in parts)
+    assert (provider.aws_service is not None) == (provider.auth == "aws-sigv4")
     ids = [model.id for model in provider.models]
     assert ids == sorted(set(ids))
     assert len(ids) <= 40
     for model in provider.models:
-        assert model.context_length is None or 4_000 <= model.context_length <= 20_000_000
+        assert model.context_length is None or 100 <= model.context_length <= 20_000_000
         assert model.max_output_tokens is None or model.context_length is not None
         assert (model.max_output_tokens or 1) <= (model.context_length or 1)
-        assert model.input <= model.output <= 1_000_000_000
-        assert model.cached_input is None or model.cached_input <= model.input
-        assert model.cache_write is None or model.cache_write >= model.input
+        assert (model.input is None) == (model.output is None)
+        if model.input is not None and model.output is not None and model.mode == "chat":
+            assert model.input <= model.output <= 1_000_000_000
+        assert model.cached_input is None or model.cached_input <= (model.input or 0)
+        assert model.cache_write is None or model.cache_write >= (model.input or 0)
+
+
+def test_a_part_of_the_address_that_is_missing_is_named() -> None:
+    azure = catalogue()["azure"]
+
+    with pytest.raises(InvalidRequest) as caught:
+        filled(azure, azure.base_url, {})
+
+    assert caught.value.param == "providerSpecificData.resource"
+    assert filled(azure, azure.base_url, {"resource": "mine"}).startswith("https://mine.openai.")

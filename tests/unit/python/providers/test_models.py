@@ -115,3 +115,29 @@ def test_whatever_a_provider_says_can_be_stored(answer: list[Any]) -> None:
         assert 0 < len(model["id"]) <= 300
         assert json.loads(json.dumps(model)) == model
         assert all(0 < model.get(name, 1) <= LARGEST for name in ("created", "context_length"))
+
+
+@pytest.mark.parametrize(
+    ("entries", "control"),
+    [
+        ([{"id": "m", "owned_by": "vllm"}], "chat-template"),
+        ([{"id": "m", "owned_by": "sglang"}], "chat-template"),
+        ([{"id": "m", "owned_by": "llamacpp"}], "chat-template"),
+        ([{"id": "m", "openai": {"openai": {"openai": {"owned_by": "vllm"}}}}], "chat-template"),
+        ([{"id": "m", "owned_by": "vllm", "openai": {"owned_by": "vllm"}}], "chat-template"),
+        ([{"id": "m", "openai": {"openai": {"openai": {"openai": {"owned_by": "vllm"}}}}}], None),
+        ([{"id": "m", "owned_by": "proxy", "openai": {"owned_by": "vllm"}}], None),
+        ([{"id": "m", "owned_by": 5, "openai": {"owned_by": "vllm"}}], None),
+        ([{"id": "m", "owned_by": "VLLM"}], None),
+        ([{"id": "m"}], None),
+        ([{"id": "m", "owned_by": "vllm"}, {"id": "m", "owned_by": "proxy"}], None),
+        ([{"id": "m", "owned_by": "proxy"}, {"id": "m", "owned_by": "vllm"}], None),
+        ([{"id": "m", "owned_by": "vllm"}, {"id": "m", "owned_by": "sglang"}], "chat-template"),
+    ],
+)
+def test_who_serves_a_model_says_how_its_reasoning_is_switched(
+    entries: list[dict[str, Any]], control: str | None
+) -> None:
+    (model,) = parse_models({"data": entries})
+
+    assert model.get("reasoning_control") == control

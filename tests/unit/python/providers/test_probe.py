@@ -37,8 +37,8 @@ def endpoint(base_url: str, **fields: Any) -> Endpoint:
         "base_url": base_url,
         "auth": "bearer",
         "chat_path": None,
-        "models_path": "/models",
-        "check_path": None,
+        "models_url": f"{base_url}/models",
+        "check_url": None,
         "timeouts": {},
     }
     return Endpoint(**{**known, **fields})
@@ -81,13 +81,15 @@ async def test_without_a_credential_none_is_shown(up: Upstream) -> None:
 async def test_a_path_that_needs_the_key_is_asked_first(up: Upstream) -> None:
     up.script(reply({"error": "no"}, 401))
 
-    finding = await probe(endpoint(up.url, check_path="/key"), Credentials(api_key="k"))
+    finding = await probe(endpoint(up.url, check_url=f"{up.url}/key"), Credentials(api_key="k"))
 
     assert finding.diagnosis == "auth"
     assert [seen.target for seen in up.requests] == ["/v1/key"]
 
     up.script(reply({}), reply(MODELS))
-    assert (await probe(endpoint(up.url, check_path="/key"), Credentials(api_key="k"))).valid
+    assert (
+        await probe(endpoint(up.url, check_url=f"{up.url}/key"), Credentials(api_key="k"))
+    ).valid
 
 
 @pytest.mark.parametrize(

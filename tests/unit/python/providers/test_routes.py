@@ -124,7 +124,8 @@ async def test_a_node_may_need_no_key_and_a_built_in_provider_does(
         ({"id": "mine"}, "id"),
         ({"testStatus": "active"}, "testStatus"),
         ({"credentialsSealed": "x"}, "credentialsSealed"),
-        ({"providerSpecificData": {"region": "x"}}, "providerSpecificData.region"),
+        ({"providerSpecificData": {"planet": "x"}}, "providerSpecificData.planet"),
+        ({"providerSpecificData": {"region": "x/../y"}}, "providerSpecificData.region"),
         (
             {"providerSpecificData": {"baseUrl": "http://0xa9fea9fe/"}},
             "providerSpecificData.baseUrl",

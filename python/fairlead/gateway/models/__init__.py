@@ -1,0 +1,1 @@
+"""What an operator says of models: custom ones, overrides, and the catalogue of all."""

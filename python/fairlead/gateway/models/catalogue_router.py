@@ -1,0 +1,167 @@
+"""`GET /api/models/catalog`: every model that is known, by provider and type."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from fairlead.gateway.models.table import models_of
+from fairlead.gateway.nodes.table import all_nodes
+from fairlead.gateway.providers.catalogue import CatalogueModel, catalogue
+from fairlead.gateway.providers.models import known_models, said_of
+from fairlead.gateway.providers.table import active_connections
+from fairlead.gateway.wire import Wire
+from fairlead.money import usd_of
+from fairlead.store.file import Connection as Database
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api/models/catalog", tags=["models"])
+
+
+class ModelPriceView(Wire):
+    """USD per million tokens."""
+
+    input: float
+    output: float
+    cached_input: float | None
+    cache_write: float | None
+
+
+class ModelEntry(Wire):
+    """`id` is what a request asks for; sizes in tokens; `price` null where it is not known."""
+
+    id: str
+    name: str | None
+    context_length: int | None
+    max_output_tokens: int | None
+    capabilities: list[str]
+    price: ModelPriceView | None
+    is_custom: bool
+    is_hidden: bool
+
+
+class ProviderEntry(Wire):
+    """`connected` tells whether an active connection serves it; `models` are by type."""
+
+    id: str
+    name: str
+    prefix: str
+    dialect: str
+    connected: bool
+    as_of: str | None
+    source: str | None
+    models: dict[str, list[ModelEntry]]
+
+
+class Catalogue(Wire):
+    providers: list[ProviderEntry]
+    total: int
+
+
+@router.get("", summary="All models by provider and type")
+async def read(
+    services: ServicesDep,
+    provider: Annotated[str | None, Query(max_length=200)] = None,
+    connected: bool | None = None,
+) -> Catalogue:
+    """Built-in providers and nodes; `connected` keeps those with, or without, a connection."""
+    entries = await services.state.read(_entries)
+    kept = [
+        entry
+        for entry in entries
+        if (provider is None or provider in {entry.id, entry.prefix})
+        and (connected is None or entry.connected == connected)
+    ]
+    total = sum(len(models) for entry in kept for models in entry.models.values())
+    return Catalogue.model_construct(providers=kept, total=total)
+
+
+def _entries(con: Database) -> list[ProviderEntry]:
+    nodes = all_nodes(con)
+    known: dict[str, dict[str, dict[str, Any]]] = {}
+    connected = set()
+    for connection in active_connections(con):
+        owner = catalogue().get(connection.provider) or nodes.get(connection.provider)
+        if owner is None:
+            continue
+        connected.add(owner.id)
+        models = known.setdefault(owner.id, {})
+        for model in known_models(owner, connection):
+            models.setdefault(model["id"], model)
+    said = {(row.provider, row.model_id): row for row in models_of(con)}
+    for provider, model_id in said:
+        known.setdefault(provider, {}).setdefault(model_id, {"id": model_id})
+    entries = []
+    for built_in in catalogue().values():
+        listed = {model.id: model for model in built_in.models}
+        models = {name: {"id": name} for name in listed} | known.get(built_in.id, {})
+        entries.append(
+            ProviderEntry.model_construct(
+                id=built_in.id,
+                name=built_in.name,
+                prefix=built_in.id,
+                dialect=built_in.dialect,
+                connected=built_in.id in connected,
+                as_of=built_in.as_of,
+                source=built_in.source,
+                models=_by_type(built_in.id, built_in.id, models, listed, said),
+            )
+        )
+    entries += [
+        ProviderEntry.model_construct(
+            id=node.id,
+            name=node.name,
+            prefix=node.prefix,
+            dialect=node.type.removesuffix("-compatible"),
+            connected=node.id in connected,
+            as_of=None,
+            source=None,
+            models=_by_type(node.id, node.prefix, known.get(node.id, {}), {}, said),
+        )
+        for node in nodes.values()
+    ]
+    return sorted(entries, key=lambda entry: entry.id)
+
+
+def _by_type(
+    provider: str,
+    prefix: str,
+    models: dict[str, dict[str, Any]],
+    listed: dict[str, CatalogueModel],
+    said: dict[tuple[str, str], Any],
+) -> dict[str, list[ModelEntry]]:
+    grouped: dict[str, list[ModelEntry]] = {}
+    for name in sorted(models):
+        built_in, row = listed.get(name), said.get((provider, name))
+        base = {} if built_in is None else built_in.model_dump(include=_SIZES, exclude_none=True)
+        model = said_of(row, {**base, **models[name]})
+        grouped.setdefault("chat" if built_in is None else built_in.mode, []).append(
+            ModelEntry.model_construct(
+                id=f"{prefix}/{name}",
+                name=model.get("name"),
+                context_length=model.get("context_length"),
+                max_output_tokens=model.get("max_output_tokens"),
+                capabilities=[] if built_in is None else list(built_in.capabilities),
+                price=_price(built_in, model),
+                is_custom=row is not None and row.is_custom,
+                is_hidden=row is not None and bool(row.settings.get("is_hidden")),
+            )
+        )
+    return grouped
+
+
+_SIZES = {"context_length", "max_output_tokens"}
+
+
+def _price(built_in: CatalogueModel | None, model: dict[str, Any]) -> ModelPriceView | None:
+    price = model.get("price")
+    if price is None and built_in is not None and built_in.price is not None:
+        price = built_in.price.model_dump()
+    if price is None:
+        return None
+    usd = {
+        name: None if price.get(name) is None else usd_of(price[name])
+        for name in ModelPriceView.model_fields
+    }
+    return ModelPriceView.model_validate(usd, by_name=True)

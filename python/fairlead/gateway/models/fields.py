@@ -1,0 +1,64 @@
+"""The fields of a model that an operator may set."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictBool, StrictInt
+
+from fairlead.gateway.wire import ModelId, Name, Text, Wire
+
+ProviderName = Annotated[
+    Text,
+    Field(
+        min_length=1, max_length=200, description="A catalogue id, a node's id or a node's prefix."
+    ),
+]
+Tokens = Annotated[StrictInt, Field(ge=1, le=100_000_000)]
+Endpoint = Literal[
+    "chat", "completions", "responses", "messages", "embeddings", "images", "audio", "moderations",
+    "rerank", "ocr",
+]  # fmt: skip
+
+
+class ModelSettings(Wire):
+    """What may be said of any model. In a change, a field that is not sent stays and null clears
+    it.
+    """
+
+    model_name: Name | None = Field(None, description="How lists call it.")
+    is_hidden: StrictBool | None = Field(
+        None, description="Left out of lists; it can still be called."
+    )
+    max_output_token_override: Tokens | None = Field(
+        None, description="The most output tokens that are asked of it, whatever a request says."
+    )
+    context_window_override: Tokens | None = Field(
+        None, description="In place of what the provider or the catalogue says."
+    )
+    supported_endpoints: Annotated[list[Endpoint], Field(max_length=10)] | None = None
+    supports_vision: StrictBool | None = None
+
+
+class ModelFields(ModelSettings):
+    """A model and what is said of it."""
+
+    provider: ProviderName
+    model_id: Annotated[ModelId, Field(max_length=240)]
+
+
+class NewModel(ModelFields):
+    """The body that registers a custom model, after asking its provider."""
+
+    connection_id: Text | None = Field(
+        None, description="The connection that is asked; else the provider's most preferred one."
+    )
+    strict: StrictBool = Field(True, description="Refuse a model that the provider does not list.")
+
+
+class Visibility(Wire):
+    """The body that hides or shows models of a provider."""
+
+    provider: ProviderName
+    model_ids: Annotated[list[ModelId], Field(min_length=1, max_length=500)]
+    is_hidden: StrictBool

@@ -1,0 +1,228 @@
+"""`/api/provider-models`: custom models, and overrides of what providers say of theirs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from fairlead.errors import Conflict, InvalidRequest, NotFound
+from fairlead.gateway.models.fields import ModelFields, ModelSettings, NewModel, Visibility
+from fairlead.gateway.models.table import (
+    ProviderModel,
+    changed,
+    delete_model,
+    find_model,
+    models_of,
+    put_model,
+)
+from fairlead.gateway.providers.credentials import Credentials, open_credentials
+from fairlead.gateway.providers.endpoint import Endpoint, endpoint_of, resolve_provider
+from fairlead.gateway.providers.probe import Finding, probe
+from fairlead.gateway.providers.table import Connection, connections_of, find_connection
+from fairlead.gateway.wire import Message, Wire
+from fairlead.moment import Time, moment_of, now_ms
+from fairlead.store.file import Connection as Database
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api/provider-models", tags=["models"])
+
+MAX_MODELS = 10_000
+
+
+class ModelRow(ModelSettings):
+    """What is said of a model; `isCustom` tells whether the operator added it."""
+
+    provider: str
+    model_id: str
+    is_custom: bool
+    created_at: Time
+    updated_at: Time
+
+
+class ModelRows(Wire):
+    """`models` are the custom ones, `modelCompatOverrides` what is said of the others.
+    `modelOutputOverrides` has every cap of output tokens by model, custom or not.
+    """
+
+    models: list[ModelRow]
+    model_compat_overrides: list[ModelRow]
+    model_output_overrides: dict[str, int]
+    total: int
+
+
+class OneModel(Wire):
+    model: ModelRow
+
+
+class Registered(OneModel):
+    """`listed` tells whether the provider lists it, null when it was not asked."""
+
+    listed: bool | None
+    warning: str | None
+
+
+class Changed(Wire):
+    success: bool = True
+    changed: int
+
+
+@router.get("", summary="Custom models, and overrides of others")
+async def list_all(
+    services: ServicesDep, provider: Annotated[str | None, Query(max_length=200)] = None
+) -> ModelRows:
+    def look(con: Database) -> list[ProviderModel]:
+        return models_of(con, None if provider is None else resolve_provider(con, provider).id)
+
+    rows = await services.state.read(look)
+    caps = {row.model_id: row.settings.get("max_output_token_override") for row in rows}
+    return ModelRows.model_construct(
+        models=[_shown(row) for row in rows if row.is_custom],
+        model_compat_overrides=[_shown(row) for row in rows if not row.is_custom],
+        model_output_overrides={name: cap for name, cap in caps.items() if cap is not None},
+        total=len(rows),
+    )
+
+
+@router.post("", status_code=201, summary="Add a custom model")
+async def add(new: ModelFields, services: ServicesDep) -> OneModel:
+    row = await services.state.commit(lambda con: _register(con, new))
+    return OneModel.model_construct(model=_shown(row))
+
+
+@router.put("", summary="Override what a provider says of a model, or change a custom one")
+async def override(fields: ModelFields, services: ServicesDep) -> OneModel:
+    sent = _settings(fields)
+    if not sent:
+        raise InvalidRequest("No valid fields to update")
+
+    def work(con: Database) -> ProviderModel:
+        provider = resolve_provider(con, fields.provider).id
+        before = find_model(con, provider, fields.model_id)
+        if before is None:
+            _check_room(con)
+            before = _blank(provider, fields.model_id)
+        after = changed(before, sent, now_ms())
+        put_model(con, after)
+        return after
+
+    return OneModel.model_construct(model=_shown(await services.state.commit(work)))
+
+
+@router.patch("", summary="Hide models from lists, or show them")
+async def show_or_hide(change: Visibility, services: ServicesDep) -> Changed:
+    def work(con: Database) -> int:
+        provider = resolve_provider(con, change.provider).id
+        names = dict.fromkeys(change.model_ids)
+        for name in names:
+            row = find_model(con, provider, name) or _blank(provider, name)
+            put_model(con, changed(row, {"is_hidden": change.is_hidden or None}, now_ms()))
+        _check_room(con, room_for=0)
+        return len(names)
+
+    return Changed.model_construct(changed=await services.state.commit(work))
+
+
+@router.delete("", summary="Delete a custom model, or all that is overridden of another")
+async def delete(
+    services: ServicesDep,
+    provider: Annotated[str, Query(min_length=1, max_length=200)],
+    model: Annotated[str, Query(min_length=1, max_length=240)],
+) -> Message:
+    def work(con: Database) -> None:
+        if not delete_model(con, resolve_provider(con, provider).id, model):
+            raise NotFound("Nothing is said of this provider's model.", param="model")
+
+    await services.state.commit(work)
+    return Message(message="What was said of the model is deleted.")
+
+
+@router.post(
+    "/validate-and-add", status_code=201, summary="Ask the provider for a model, then add it"
+)
+async def validate_and_add(new: NewModel, services: ServicesDep) -> Registered:
+    """Nothing is stored unless the connection works and, with `strict`, lists the model."""
+    sealer = services.state.sealer
+
+    def look(con: Database) -> tuple[Endpoint, Credentials]:
+        provider = resolve_provider(con, new.provider)
+        connection = _asked(con, provider.id, new.connection_id)
+        endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
+        return endpoint, open_credentials(sealer, connection)
+
+    finding = await probe(*await services.state.read(look))
+    listed = _is_listed(finding, new.model_id)
+    if new.strict and listed is False:
+        raise InvalidRequest(
+            "modelId is not among the models that the provider lists: correct it, or send "
+            "`strict: false`.",
+            param="modelId",
+        )
+    row = await services.state.commit(lambda con: _register(con, new))
+    warning = None if listed else finding.warning or "The provider does not list this model."
+    return Registered.model_construct(model=_shown(row), listed=listed, warning=warning)
+
+
+def _asked(con: Database, provider: str, connection_id: str | None) -> Connection:
+    if connection_id is not None:
+        connection = find_connection(con, connection_id)
+        if connection is None or connection.provider != provider:
+            raise NotFound("The provider has no connection with this id.", param="connectionId")
+        return connection
+    active = [each for each in connections_of(con, provider) if each.is_active]
+    if not active:
+        raise Conflict("The provider has no active connection that could be asked: make one.")
+    return min(active, key=lambda each: (each.priority, each.id))
+
+
+def _is_listed(finding: Finding, model_id: str) -> bool | None:
+    if not finding.valid:
+        raise InvalidRequest(
+            f"The provider cannot be asked: {finding.error}",
+            param="provider",
+            extra={"diagnosis": {"type": finding.diagnosis}},
+        )
+    if finding.models is None:
+        return None
+    return any(model["id"] == model_id for model in finding.models)
+
+
+def _register(con: Database, new: ModelFields) -> ProviderModel:
+    provider = resolve_provider(con, new.provider).id
+    before = find_model(con, provider, new.model_id)
+    if before is not None and before.is_custom:
+        raise Conflict("The provider has a custom model of this id: change it with PUT.")
+    _check_room(con)
+    row = changed(before or _blank(provider, new.model_id), _settings(new), now_ms())
+    row = ProviderModel(
+        provider, new.model_id, True, row.settings, row.created_at_ms, row.updated_at_ms
+    )
+    put_model(con, row)
+    return row
+
+
+def _check_room(con: Database, room_for: int = 1) -> None:
+    row = con.execute("SELECT count(*) FROM provider_models").fetchone()
+    if row is not None and row[0] + room_for > MAX_MODELS:
+        raise Conflict(f"There are {MAX_MODELS} custom models and overrides: delete some first.")
+
+
+def _blank(provider: str, model_id: str) -> ProviderModel:
+    made_at_ms = now_ms()
+    return ProviderModel(provider, model_id, False, {}, made_at_ms, made_at_ms)
+
+
+def _settings(fields: ModelSettings) -> dict[str, Any]:
+    names = fields.model_fields_set & ModelSettings.model_fields.keys()
+    return {name: getattr(fields, name) for name in names}
+
+
+def _shown(row: ProviderModel) -> ModelRow:
+    return ModelRow.model_construct(
+        provider=row.provider,
+        model_id=row.model_id,
+        is_custom=row.is_custom,
+        created_at=moment_of(row.created_at_ms),
+        updated_at=moment_of(row.updated_at_ms),
+        **row.settings,
+    )

@@ -1,0 +1,92 @@
+"""How a connection comes to be, whichever way it was sent."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from fairlead.errors import Conflict
+from fairlead.gateway.nodes.table import Node
+from fairlead.gateway.providers.credentials import (
+    Credentials,
+    open_headers,
+    seal_credentials,
+    shown_tail,
+)
+from fairlead.gateway.providers.endpoint import (
+    Provider,
+    endpoint_of,
+    find_provider,
+    resolve_provider,
+)
+from fairlead.gateway.providers.fields import ConnectionFields, NewConnection
+from fairlead.gateway.providers.sent import auth_type_of, check_credential, merge_credentials
+from fairlead.gateway.providers.specific import merge_specific
+from fairlead.gateway.providers.table import Connection, insert_connection
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection as Database
+from fairlead.store.outbox import Event, emit
+from fairlead.store.sealer import Sealer
+
+# Fields of the body that are columns of the same name.
+PLAIN = ("name", "display_name", "priority", "is_active", "default_model", "max_concurrent")
+
+
+def drafted(con: Database, sealer: Sealer, new: NewConnection) -> Connection:
+    """The connection as it would be stored; `InvalidRequest` for what is missing or wrong."""
+    connection_id, made_at_ms = str(uuid4()), now_ms()
+    provider = resolve_provider(con, new.provider)
+    auth_type = auth_type_of(new)
+    credentials = first_credentials(sealer, provider, new, auth_type)
+    specific = merge_specific({}, new.provider_specific_data)
+    endpoint_of(provider, auth_type, specific)
+    return Connection(
+        id=connection_id,
+        provider=provider.id,
+        auth_type=auth_type,
+        **{name: getattr(new, name) for name in PLAIN},
+        provider_specific=specific,
+        credentials_sealed=seal_credentials(sealer, connection_id, credentials),
+        api_key_tail=None if new.api_key is None else shown_tail(new.api_key),
+        test_status=None,
+        last_error=None,
+        last_error_at_ms=None,
+        last_tested_at_ms=None,
+        models=None,
+        created_at_ms=made_at_ms,
+        updated_at_ms=made_at_ms,
+    )
+
+
+def add_connection(con: Database, sealer: Sealer, new: NewConnection) -> Connection:
+    """Stores a new connection, in the writer."""
+    connection = drafted(con, sealer, new)
+    insert_connection(con, connection)
+    emit(con, Event("provider.created", told(connection)))
+    return connection
+
+
+def first_credentials(
+    sealer: Sealer, provider: Provider, fields: ConnectionFields, auth_type: str
+) -> Credentials:
+    """The credential of a connection that has none yet."""
+    headers = open_headers(sealer, provider) if isinstance(provider, Node) else {}
+    credentials = merge_credentials(Credentials(headers=headers), fields, auth_type)
+    check_credential(provider, auth_type, credentials)
+    return credentials
+
+
+def provider_of(con: Database, connection: Connection) -> Provider:
+    """The provider of a stored connection; `Conflict` when it is gone."""
+    provider = find_provider(con, connection.provider)
+    if provider is None:
+        raise Conflict(
+            f"The provider `{connection.provider}` is no longer in the catalogue: "
+            "delete the connection."
+        )
+    return provider
+
+
+def told(connection: Connection) -> dict[str, Any]:
+    """What events say of it."""
+    return {"id": connection.id, "name": connection.name, "provider": connection.provider}

@@ -1,0 +1,179 @@
+"""`/api/providers/bulk` and `/api/providers/import`: many connections at once, each row for itself.
+
+A row that is wrong is told with its place and what is wrong; the others are made, all in one
+commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import Field, StrictBool, ValidationError
+
+from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.gateway.providers.credentials import open_credentials
+from fairlead.gateway.providers.endpoint import endpoint_of
+from fairlead.gateway.providers.fields import NewConnection
+from fairlead.gateway.providers.making import add_connection, drafted, provider_of
+from fairlead.gateway.providers.probe import probe
+from fairlead.gateway.providers.table import Connection
+from fairlead.gateway.wire import Text, Wire
+from fairlead.invalid import invalid_request
+from fairlead.store.file import Connection as Database
+from fairlead.store.services import Services, ServicesDep
+
+router = APIRouter(prefix="/api/providers", tags=["providers"])
+
+# Providers are asked about this many keys at once.
+ASKED_AT_ONCE = 8
+
+Rows = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=200)]
+
+
+class Bulk(Wire):
+    """`entries` have `name`, `apiKey` and any other field of a connection."""
+
+    provider: Annotated[Text, Field(min_length=1, max_length=200)]
+    entries: Rows
+    validate_keys: StrictBool = Field(
+        False, description="Ask the provider about each key, and refuse those that do not count."
+    )
+
+
+class Import(Wire):
+    """`entries` are connections, each with its `provider`; `baseUrl` may stand for
+    `providerSpecificData.baseUrl`.
+    """
+
+    entries: Rows
+    validate_keys: StrictBool = Field(
+        False, description="Ask each provider, and refuse keys that do not count."
+    )
+
+
+class MadeRow(Wire):
+    """`index` is the row's place, from 0."""
+
+    index: int
+    id: str
+    name: str
+    provider: str
+
+
+class RefusedRow(Wire):
+    index: int
+    name: str | None
+    error: str
+    param: str | None
+
+
+class Outcome(Wire):
+    """How many rows were made and refused, of how many; and each."""
+
+    success: int
+    failed: int
+    total: int
+    created: list[MadeRow]
+    errors: list[RefusedRow]
+
+
+@router.post("/bulk", summary="Add many keys of one provider")
+async def bulk(body: Bulk, services: ServicesDep) -> Outcome:
+    rows = [{"provider": body.provider, **_known(entry)} for entry in body.entries]
+    return await _make(services, rows, asks=body.validate_keys)
+
+
+@router.post("/import", summary="Import a list of connections of any providers")
+async def import_list(body: Import, services: ServicesDep) -> Outcome:
+    return await _make(services, [_known(entry) for entry in body.entries], asks=body.validate_keys)
+
+
+def _known(entry: dict[str, Any]) -> dict[str, Any]:
+    """The row as a connection: what lists spell shorter stands in its place, what a list leaves
+    empty is left out.
+    """
+    row = {name: value for name, value in entry.items() if value not in (None, "")}
+    specific = dict(row.pop("providerSpecificData", None) or {})
+    if "baseUrl" in row:
+        specific["baseUrl"] = row.pop("baseUrl")
+    if "accountId" in row:
+        specific["account"] = row.pop("accountId")
+    return {**row, "providerSpecificData": specific} if specific else row
+
+
+async def _make(services: Services, rows: list[dict[str, Any]], *, asks: bool) -> Outcome:
+    errors: dict[int, FairleadError] = {}
+    parsed: dict[int, NewConnection] = {}
+    for index, row in enumerate(rows):
+        try:
+            parsed[index] = NewConnection.model_validate(row)
+        except ValidationError as error:
+            errors[index] = invalid_request([dict(each) for each in error.errors()])
+    if asks:
+        errors |= await _ask(services, parsed)
+
+    def work(con: Database) -> dict[int, Connection]:
+        made = {}
+        for index, new in parsed.items():
+            if index in errors:
+                continue
+            try:
+                made[index] = add_connection(con, services.state.sealer, new)
+            except FairleadError as error:
+                errors[index] = error
+        return made
+
+    made = await services.state.commit(work)
+    return Outcome.model_construct(
+        success=len(made),
+        failed=len(errors),
+        total=len(rows),
+        created=[
+            MadeRow.model_construct(index=index, id=each.id, name=each.name, provider=each.provider)
+            for index, each in sorted(made.items())
+        ],
+        errors=[
+            RefusedRow.model_construct(
+                index=index, name=_name(rows[index]), error=error.message, param=error.param
+            )
+            for index, error in sorted(errors.items())
+        ],
+    )
+
+
+async def _ask(services: Services, parsed: dict[int, NewConnection]) -> dict[int, FairleadError]:
+    """What the providers say against these keys, by row."""
+    turns = asyncio.Semaphore(ASKED_AT_ONCE)
+    sealer = services.state.sealer
+    errors: dict[int, FairleadError] = {}
+
+    async def one(index: int, new: NewConnection) -> None:
+        def look(con: Database) -> tuple[Any, Any]:
+            draft = drafted(con, sealer, new)
+            endpoint = endpoint_of(
+                provider_of(con, draft), draft.auth_type, draft.provider_specific
+            )
+            return endpoint, open_credentials(sealer, draft)
+
+        async with turns:
+            try:
+                finding = await probe(*await services.state.read(look))
+            except FairleadError as error:
+                errors[index] = error
+                return
+        if not finding.valid:
+            errors[index] = InvalidRequest(
+                finding.error or "The key does not count.", param="apiKey"
+            )
+
+    async with asyncio.TaskGroup() as asking:
+        for index, new in parsed.items():
+            asking.create_task(one(index, new))
+    return errors
+
+
+def _name(row: dict[str, Any]) -> str | None:
+    name = row.get("name")
+    return name[:200] if isinstance(name, str) else None

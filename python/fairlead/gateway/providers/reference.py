@@ -1,0 +1,58 @@
+"""`docs/reference/providers.md`, written from the catalogue. `make reference` writes it; a test
+holds the copy to what the files say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
+
+HEAD = """\
+# Built-in providers
+
+Written from the catalogue by `make reference`: one file each in `python/fairlead/data/catalogue/`.
+Adding a provider is adding a file. Prices and sizes are as of the date; what a connection's test
+finds, and what an operator says, go before them. Parts in braces are fields of
+`providerSpecificData`.
+
+| id | name | dialect | credential | address | models | as of |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+
+_CREDENTIALS = {
+    "bearer": "`apiKey`",
+    "x-api-key": "`apiKey`",
+    "x-goog-api-key": "`apiKey`",
+    "api-key": "`apiKey`",
+    "aws-sigv4": "`awsKeys`, or `apiKey`",
+    "google-service-account": "`serviceAccount`, or `apiKey` (an access token)",
+    "none": "none, or `apiKey`",
+}
+
+
+def provider_reference() -> str:
+    """The page, whole."""
+    return HEAD + "".join(_row(each) for each in catalogue().values())
+
+
+def _row(provider: CatalogueProvider) -> str:
+    modes = Counter(model.mode for model in provider.models)
+    models = ", ".join(f"{count} {mode}" for mode, count in modes.items())
+    usual = ", ".join(f"{name}: {value}" for name, value in provider.variables.items() if value)
+    cells = (
+        f"`{provider.id}`",
+        provider.name,
+        provider.dialect,
+        _CREDENTIALS[provider.auth],
+        f"`{provider.base_url}`{f' ({usual})' if usual else ''}",
+        models or "as it lists them",
+        provider.as_of,
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(provider_reference(), encoding="utf-8")

@@ -1,0 +1,82 @@
+"""The credential that a caller sends for a connection: which kinds a provider takes, and whether all
+of it is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from fairlead.errors import InvalidRequest
+from fairlead.gateway.nodes.table import Node
+from fairlead.gateway.providers.credentials import Credentials
+from fairlead.gateway.providers.endpoint import Provider
+from fairlead.gateway.providers.fields import AwsKeys, ConnectionFields
+
+# By `authType`: the field that holds the credential, in JSON and in `Credentials`.
+_HOLDERS = {
+    "apikey": ("apiKey", "api_key"),
+    "aws": ("awsKeys", "aws"),
+    "service-account": ("serviceAccount", "service_account"),
+}
+# By what the catalogue says of a provider; any other takes a key.
+_NODE = ("apikey", "none")
+_TAKEN = {
+    "aws-sigv4": ("aws", "apikey"),
+    "google-service-account": ("service-account", "apikey"),
+    "none": ("none", "apikey"),
+}
+_NAMES = {"api_key": "api_key", "aws_keys": "aws", "service_account": "service_account"}
+
+
+def auth_type_of(fields: ConnectionFields, otherwise: str = "none") -> str:
+    """What is said, else what the credential that is sent says, else `otherwise`."""
+    if fields.auth_type is not None:
+        return fields.auth_type
+    for auth_type, sent in (
+        ("apikey", fields.api_key),
+        ("aws", fields.aws_keys),
+        ("service-account", fields.service_account),
+    ):
+        if sent:
+            return auth_type
+    return otherwise
+
+
+def merge_credentials(before: Credentials, fields: ConnectionFields, auth_type: str) -> Credentials:
+    """The credential after a change: a field that is not sent stays, as long as its kind is the
+    connection's.
+    """
+    changed: dict[str, Any] = {}
+    for name, kept in _NAMES.items():
+        if name in fields.model_fields_set:
+            value = getattr(fields, name)
+            changed[kept] = value.model_dump() if isinstance(value, AwsKeys) else value
+        elif kept != _HOLDERS.get(auth_type, ("", ""))[1]:
+            changed[kept] = None
+    return replace(before, **changed)
+
+
+def check_credential(provider: Provider, auth_type: str, credentials: Credentials) -> None:
+    """`InvalidRequest` for a kind that the provider does not take, one that is missing, and one
+    that is sent beside it.
+    """
+    taken = _NODE if isinstance(provider, Node) else _TAKEN.get(provider.auth, ("apikey",))
+    if auth_type not in taken:
+        field = _HOLDERS[taken[0]][0] if taken[0] in _HOLDERS else "authType"
+        if auth_type == "none":
+            raise InvalidRequest(
+                f"{field} is required: {provider.name} serves nobody without.", param=field
+            )
+        known = " or ".join(f"`{each}`" for each in taken)
+        raise InvalidRequest(f"authType must be {known} at {provider.name}.", param="authType")
+    for kind, (field, name) in _HOLDERS.items():
+        has = getattr(credentials, name) is not None
+        if kind == auth_type and not has:
+            raise InvalidRequest(
+                f"{field} is required while authType is `{auth_type}`.", param=field
+            )
+        if kind != auth_type and has:
+            raise InvalidRequest(
+                f"{field} must not be sent while authType is `{auth_type}`.", param=field
+            )
