@@ -5,14 +5,17 @@ from typing import Any, final
 __all__ = [
     "Engine",
     "Exchange",
+    "Socket",
     "address_allowed",
     "error_kinds",
+    "google_assertion",
     "hash_secret",
     "limit_window",
     "new_key",
     "new_webhook_secret",
     "routes",
     "seal",
+    "sign_aws",
     "sign_webhook",
     "unseal",
     "verify_webhook",
@@ -86,6 +89,7 @@ class Exchange:
     def cancel(self) -> None:
         """The client is gone: the work stops and settles."""
 
+@final
 class Socket:
     """A connection of frames. What is not there yet is ``None``; ``id`` will be among the engine's ready ones."""
 
