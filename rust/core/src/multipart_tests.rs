@@ -57,8 +57,7 @@ fn what_two_readers_could_take_differently_is_refused() {
 
 #[test]
 fn sizes_are_bounded() {
-    let many: String =
-        (0..10_000).map(|at| format!("--b\r\nContent-Disposition: form-data; name=\"n{at}\"\r\n\r\n\r\n")).collect();
+    let many = "--b\r\nContent-Disposition: form-data; name=\"n[]\"\r\n\r\n\r\n".repeat(10_000);
     assert!(fault(&many).contains("128 parts"));
     let long = format!("--b\r\nX: {}", "x".repeat(MAX_HEADER_BYTES + 1));
     assert!(fault(&long).contains("8 KiB"));
