@@ -5,14 +5,17 @@ from typing import Any, final
 __all__ = [
     "Engine",
     "Exchange",
+    "Socket",
     "address_allowed",
     "error_kinds",
+    "google_assertion",
     "hash_secret",
     "limit_window",
     "new_key",
     "new_webhook_secret",
     "routes",
     "seal",
+    "sign_aws",
     "sign_webhook",
     "unseal",
     "verify_webhook",
@@ -37,6 +40,9 @@ class Engine:
     def admit(self, scope: dict[str, Any]) -> Exchange:
         """Admits the head of an ASGI HTTP scope."""
 
+    def admit_socket(self, scope: dict[str, Any]) -> Socket | Exchange:
+        """Admits the head of an ASGI WebSocket scope; an ``Exchange`` has the refusal."""
+
     def begin_drain(self) -> None:
         """Nothing new from here on; what is open has until the configured deadline."""
 
@@ -60,8 +66,13 @@ class Exchange:
     def id(self) -> int: ...
     @property
     def wants_body(self) -> bool: ...
+    @property
+    def is_upload(self) -> bool: ...
     def feed(self, piece: bytes, more: bool) -> bool:
         """Takes a piece of the request's body. ``True``: more is wanted."""
+
+    def has_room(self) -> bool:
+        """Whether more of an upload may be fed now. ``False``: not yet."""
 
     def time_out(self) -> None:
         """The body did not come in time: the answer says so."""
@@ -77,6 +88,24 @@ class Exchange:
 
     def cancel(self) -> None:
         """The client is gone: the work stops and settles."""
+
+@final
+class Socket:
+    """A connection of frames. What is not there yet is ``None``; ``id`` will be among the engine's ready ones."""
+
+    @property
+    def id(self) -> int: ...
+    def receive(self, text: str | None) -> None:
+        """A text came; ``None`` for what is no text."""
+
+    def take(self) -> tuple[list[str], int | None] | None:
+        """Texts to send, and the code to close with after them."""
+
+    def is_idle(self) -> bool:
+        """No request is under way."""
+
+    def close(self) -> None:
+        """The caller is gone: what runs ends and settles."""
 
 def routes() -> list[dict[str, Any]]:
     """The route table: ``method``, ``path``, ``tier``, ``answered_by``, ``endpoint``, ``surface``,

@@ -27,6 +27,11 @@ from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailab
 from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH
 
 REQUEST_DEADLINE_S = 60.0
+UPLOAD_DEADLINE_S = 600.0
+# The relay sets it beside the file of a form, and nobody else can.
+FORM_HEADER = "x-fairlead-form"
+# An answer that lasts as long as its reader takes; the header stays between the planes.
+LASTING = b"x-fairlead-lasting"
 WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 FORMS = frozenset(
     (route["method"], route["path"]) for route in _core.routes() if route["takes_form"]
@@ -97,7 +102,10 @@ class Gate:
         try:
             scope[SCOPE_KEY] = _caller(headers, request_id)
             async with asyncio.timeout(REQUEST_DEADLINE_S) as deadline:
-                if scope["method"] in WITH_BODY:
+                if FORM_HEADER in headers:
+                    # A file, which its route writes as it comes; the relay held it to its limit.
+                    deadline.reschedule(asyncio.get_running_loop().time() + UPLOAD_DEADLINE_S)
+                elif scope["method"] in WITH_BODY:
                     limit_bytes = FILES.get((scope["method"], scope["path"]), BODY_MAX_BYTES)
                     body = await read_body(receive, limit_bytes)
                     if body and not is_unread(scope["method"], scope["path"], headers):
@@ -143,7 +151,7 @@ def is_form(method: str, path: str, headers: dict[str, bytes]) -> bool:
 
 def _is_stream(message: Message) -> bool:
     return any(
-        name == b"content-type" and value.startswith(b"text/event-stream")
+        name == LASTING or (name == b"content-type" and value.startswith(b"text/event-stream"))
         for name, value in message["headers"]
     )
 

@@ -14,6 +14,11 @@ from fairlead.gateway.cache.router import router as cache
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
 from fairlead.gateway.guardrails.router import router as guardrails
+from fairlead.gateway.batches.router import router as batches
+from fairlead.gateway.batches.tasks import TASKS as BATCH_TASKS
+from fairlead.gateway.combos.alias_router import router as aliases
+from fairlead.gateway.combos.router import router as combos
+from fairlead.gateway.files.router import router as files
 from fairlead.gateway.health.router import router as health
 from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
 from fairlead.gateway.keys.router import router as keys
@@ -34,6 +39,7 @@ from fairlead.scrape.jobs.router import router as scrape_jobs
 from fairlead.scrape.router import router as scrape
 from fairlead.scrape.site_router import router as scrape_sites
 from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
+from fairlead.search.router import router as search
 from fairlead.store.services import BackgroundTask
 from fairlead.usage.routers import ROUTERS as USAGE
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
@@ -69,6 +75,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     *TOOL_ENDPOINTS,
     *AGENTS,
     responses,
+    files,
+    batches,
+    search,
 )
 TASKS: tuple[BackgroundTask, ...] = (
     *IDENTITY_TASKS,
@@ -78,4 +87,5 @@ TASKS: tuple[BackgroundTask, ...] = (
     *WEBHOOK_TASKS,
     *SCRAPE_TASKS,
     *AGENT_TASKS,
+    *BATCH_TASKS,
 )

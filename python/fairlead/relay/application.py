@@ -12,8 +12,9 @@ import gc
 import os
 import signal
 
-from fairlead._core import Engine
+from fairlead._core import Engine, Socket
 from fairlead.relay.flight import SWEEP_S, ClientGone, Flight, Message, Receive, Send
+from fairlead.relay.socket import SocketFlight, refuse
 
 # How long after the drain's deadline a caller that still holds its request up is waited for.
 DRAIN_GRACE_S = 0.5
@@ -24,7 +25,7 @@ class Relay:
 
     def __init__(self, config: bytes) -> None:
         self._config = config
-        self._flights: dict[int, Flight] = {}
+        self._flights: dict[int, Flight | SocketFlight] = {}
         self._drained_at_s: float | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -45,8 +46,23 @@ class Relay:
                 del self._flights[exchange.id]
                 if flight.watcher is not None:
                     flight.watcher.cancel()
-        else:  # Upgrades are switched off, so what is not a request is the lifespan.
+        elif scope["type"] == "websocket":
+            await self._serve_socket(scope, receive, send)
+        else:
             await self._live(receive, send)
+
+    async def _serve_socket(self, scope: Message, receive: Receive, send: Send) -> None:
+        admitted = self._engine.admit_socket(scope)
+        if not isinstance(admitted, Socket):
+            await refuse(admitted, scope, receive, send)
+            return
+        flight = SocketFlight(admitted, receive, send, self._loop.time())
+        self._flights[admitted.id] = flight
+        try:
+            await flight.run()
+        finally:
+            del self._flights[admitted.id]
+            admitted.close()
 
     async def _feed(self, flight: Flight) -> None:
         more = True
@@ -59,6 +75,9 @@ class Relay:
                 piece = message.get("body", b"")
                 flight.fed_bytes += len(piece)
                 more = flight.exchange.feed(piece, message.get("more_body", False))
+                if more and flight.exchange.is_upload:
+                    while not flight.exchange.has_room():
+                        await self._wait(flight)
         except asyncio.CancelledError:
             if not flight.is_late:
                 raise

@@ -6,21 +6,19 @@ import asyncio
 import re
 import time
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
-import httpx
 import orjson
 from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import Request
 
 from fairlead.egress import Egress
-from fairlead.errors import Conflict, InvalidRequest, NotFound, UpstreamInvalid
+from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.moment import iso, moment_of, now_ms
-from fairlead.operator_egress import JudgedTransport
 from fairlead.scrape.address import BadAddress, canonical, checked
-from fairlead.scrape.fetch import AGENT, FetchFailed
+from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.jobs.patterns import Patterns
 from fairlead.scrape.model import checked_schema
 from fairlead.scrape.options import (
@@ -35,14 +33,15 @@ from fairlead.scrape.owner import BaseDep, OwnerDep
 from fairlead.scrape.router import extraction, read_page, within_a_minute
 from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
+from fairlead.search.ask import SearchQuery
+from fairlead.search.run import Searched
+from fairlead.search.run import search as search_web
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 
 router = APIRouter(prefix="/api", tags=["scraping"])
 
 ENDPOINTS_MAX: Final = 500
-SEARCH_DEADLINE_S: Final = 15.0
-SEARCH_MAX_BYTES: Final = 5 * 1024 * 1024
 MAP_PAGES_MAX: Final = 10
 
 _PARAMETER = re.compile(r"\{([A-Za-z][A-Za-z0-9_]{0,39})\}")
@@ -125,68 +124,34 @@ def _belongs(link: str, url: str, ask: MapAsk) -> bool:
 
 @router.post("/search", summary="Search the web, and scrape what is found")
 async def search(ask: SearchAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """By the SearXNG instance of the setting `scrapeSearchUrl`."""
+    """By the search providers, of which the setting `scrapeSearchUrl` is one."""
     scraper = scraper_of(services)
-    base = (await scraper.settings(fresh=True)).scrape_search_url
-    if base is None:
-        raise InvalidRequest(
-            "No search engine is set: set scrapeSearchUrl to the address of a SearXNG instance."
-        )
     async with within_a_minute():
-        results = await _searched(base, ask)
+        answer = await search_web(
+            services, SearchQuery(query=ask.query, max_results=ask.limit, language=ask.lang)
+        )
+        results = _listed(answer)
         if ask.scrape_results:
             options = ask.scrape_options.model_copy(update={"extractor_format": "markdown"})
             await asyncio.gather(
                 *(_read_result(scraper, result, options, owner) for result in results)
             )
     return {
-        "success": True, "query": ask.query, "provider": "searxng", "count": len(results),
+        "success": True, "query": ask.query, "provider": answer.provider, "count": len(results),
         "results": results,
     }  # fmt: skip
 
 
-async def _searched(base: str, ask: SearchAsk) -> list[dict[str, Any]]:
-    query = {"q": ask.query, "format": "json"} | ({"language": ask.lang} if ask.lang else {})
-    # An operator set this address: it may be in any network but those that are never dialled.
-    transport = JudgedTransport()
-    body = bytearray()
-    try:
-        async with (
-            asyncio.timeout(SEARCH_DEADLINE_S),
-            httpx.AsyncClient(transport=transport, trust_env=False) as client,
-            client.stream(
-                "GET", f"{base.rstrip('/')}/search?{urlencode(query)}",
-                headers={"user-agent": AGENT, "accept-encoding": "identity"},
-            ) as answer,
-        ):  # fmt: skip
-            if answer.status_code != 200:
-                raise UpstreamInvalid(f"The search engine answered {answer.status_code}.")
-            async for part in answer.aiter_raw():
-                body += part
-                if len(body) > SEARCH_MAX_BYTES:
-                    raise UpstreamInvalid("The search engine's answer is too large.")
-    except (TimeoutError, httpx.HTTPError):
-        raise UpstreamInvalid("The search engine did not answer.") from None
-    try:
-        rows = orjson.loads(bytes(body))["results"]
-        found: list[dict[str, Any]] = []
-        for row in rows:
-            try:
-                url = canonical(str(row["url"]))
-            except BadAddress:
-                continue
-            found.append(
-                {
-                    "position": len(found) + 1, "title": str(row.get("title") or "")[:500],
-                    "url": url, "snippet": str(row.get("content") or "")[:2000],
-                }
-            )  # fmt: skip
-            if len(found) == ask.limit:
-                break
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UpstreamInvalid(
-            "The search engine's answer is not SearXNG's JSON: allow `format=json` there."
-        ) from None
+def _listed(answer: Searched) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for one in answer.results:
+        try:
+            url = canonical(one.url)
+        except BadAddress:
+            continue
+        found.append(
+            {"position": len(found) + 1, "title": one.title, "url": url, "snippet": one.snippet}
+        )
     return found
 
 

@@ -83,8 +83,20 @@ class Demo:
         if connection is None:
             body = {"provider": node["id"], "name": "Demo"}
             connection = (await _sent(api.post("/api/providers", json=body)))["connection"]
+        await self._register_search(api)
         # The test asks the stand-in for its models, which is how they come into the list of models.
         await _sent(api.post(f"/api/providers/{connection['id']}/test"))
+
+    async def _register_search(self, api: httpx.AsyncClient) -> None:
+        """The stand-in is a search engine, too."""
+        found = (await _sent(api.get("/api/search-providers")))["providers"]
+        engine = next((one for one in found if one["name"] == PREFIX), None)
+        if engine is None:
+            body = {"name": PREFIX, "kind": "searxng", "baseUrl": self._standin}
+            await _sent(api.post("/api/search-providers", json=body))
+        elif engine["baseUrl"] != self._standin:
+            path = f"/api/search-providers/{engine['id']}"
+            await _sent(api.patch(path, json={"baseUrl": self._standin}))
 
     async def _fresh_key(self, api: httpx.AsyncClient) -> str:
         """A key's text is shown once, so each start makes the demo's anew."""

@@ -54,7 +54,7 @@ def serve_relay(
         # than the default for ASGI, which is made for several threads.
         runtime_mode=RuntimeModes.st,
         http=HTTPModes.auto,
-        websockets=False,  # No route upgrades, and looking for one costs every request.
+        websockets=True,
         backlog=_BACKLOG,
         backpressure=max_open_streams + _STREAMS_ABOVE_OURS,
         http1_settings=HTTP1Settings(header_read_timeout=_HEADER_READ_TIMEOUT_MS),

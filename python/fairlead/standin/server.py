@@ -11,13 +11,26 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote
 
 import orjson
 
-from fairlead.standin import chat, completions, embeddings, gemini, messages, responses
+from fairlead.standin import (
+    chat,
+    completions,
+    embeddings,
+    gemini,
+    judgements,
+    messages,
+    pictures,
+    responses,
+    sound,
+)
 from fairlead.standin.answer import CREATED_S, InvalidAsk, answer_chat, answer_completion
+from fairlead.standin.form import Form
 from fairlead.standin.knobs import Knobs, UnknownKnob, parse_knobs, split_model
 from fairlead.standin.stream import STALL_S, Frames, paced
 
@@ -67,6 +80,15 @@ def _application() -> Robyn:
     app.post("/v1/responses")(_responses)
     app.get("/v1beta/models")(_gemini_models)
     app.post("/v1beta/models/:call")(_gemini)
+    app.post("/v1/images/generations")(_images)
+    app.post("/v1/images/edits")(_image_edits)
+    app.post("/v1/moderations")(_moderations)
+    app.post("/v1/rerank")(_rerank)
+    app.post("/v1/ocr")(_ocr)
+    app.post("/v1/audio/speech")(_speech)
+    app.post("/v1/audio/transcriptions")(_transcriptions)
+    app.post("/v1/audio/translations")(_translations)
+    app.get("/search")(_search)
     app.post("/v1/messages")(_messages)
     app.post("/v1/messages/count_tokens")(_count_tokens)
     return app
@@ -106,6 +128,84 @@ async def _completions(request: Request) -> Reply:
 
 async def _embeddings(request: Request) -> Reply:
     return await _answered(request, "embeddings")
+
+
+async def _images(request: Request) -> Reply:
+    return await _answered(request, "images")
+
+
+async def _moderations(request: Request) -> Reply:
+    return await _answered(request, "moderations")
+
+
+async def _rerank(request: Request) -> Reply:
+    return await _answered(request, "rerank")
+
+
+async def _ocr(request: Request) -> Reply:
+    return await _answered(request, "ocr")
+
+
+async def _speech(request: Request) -> Reply:
+    return await _answered(request, "speech")
+
+
+async def _search(request: Request) -> Reply:
+    return _json(judgements.found(request.query_params.get("q", "") or ""))
+
+
+async def _image_edits(request: Request) -> Reply:
+    async def edited(form: Form, _: str, knobs: Knobs) -> Reply:
+        _, picture = form.file("image")
+        if form.fields.get("stream") == "true":
+            return _streamed(pictures.frames(form.fields, knobs, "image_edit", picture), knobs)
+        return await _unary(pictures.pictures(form.fields, knobs, picture), knobs)
+
+    return await _answered_form(request, edited)
+
+
+async def _transcriptions(request: Request) -> Reply:
+    return await _answered_form(request, _transcript)
+
+
+async def _translations(request: Request) -> Reply:
+    return await _answered_form(request, _translation)
+
+
+async def _translation(form: Form, model: str, knobs: Knobs) -> Reply:
+    return await _transcript(form, model, knobs, "translate")
+
+
+async def _transcript(form: Form, _: str, knobs: Knobs, task: str = "transcribe") -> Reply:
+    name, recording = form.file("file")
+    text = sound.hear(recording, name)
+    if form.fields.get("stream") == "true":
+        return _streamed(sound.transcript_frames(text, knobs), knobs)
+    wanted = str(form.fields.get("response_format", "json"))
+    content_type, body = sound.transcript(text, wanted, task, knobs)
+    if isinstance(body, dict):
+        return await _unary(body, knobs)
+    return Response(knobs.status, Headers({"content-type": content_type}), body)
+
+
+async def _answered_form(
+    request: Request, answer: Callable[[Form, str, Knobs], Awaitable[Reply]]
+) -> Reply:
+    try:
+        form = Form(dict(request.form_data or {}), dict(request.files or {}))
+        named = form.fields.get("model")
+        if not named:
+            raise InvalidAsk("you must provide a model parameter", "model")
+        model, knobs = split_model(named, parse_knobs(request.headers.get(HEADER) or ""))
+        if knobs.latency_ms:
+            await asyncio.sleep(knobs.latency_ms / 1000)
+        if knobs.status >= 400:
+            return _fault(knobs)
+        return await answer(form, model, knobs)
+    except InvalidAsk as error:
+        return _error(400, str(error), param=error.param)
+    except UnknownKnob as error:
+        return _error(400, str(error), param="model", code="unknown_knob")
 
 
 async def _messages(request: Request) -> Reply:
@@ -203,6 +303,22 @@ async def _answered(request: Request, endpoint: str) -> Reply:
             return _fault(knobs)
         if endpoint == "embeddings":
             return await _unary(embeddings.embed(body, model, knobs), knobs)
+        if endpoint == "images":
+            if body.get("stream") is True:
+                return _streamed(pictures.frames(body, knobs, "image_generation"), knobs)
+            return await _unary(pictures.pictures(body, knobs), knobs)
+        if endpoint == "moderations":
+            return await _unary(judgements.moderate(body, model), knobs)
+        if endpoint == "rerank":
+            return await _unary(judgements.rerank(body, model, knobs), knobs)
+        if endpoint == "ocr":
+            return await _unary(judgements.ocr(body, model), knobs)
+        if endpoint == "speech":
+            content_type, pieces = sound.speak(body, knobs)
+            return _streamed(
+                Frames([], pieces, []),
+                replace(knobs, content_type=knobs.content_type or content_type),
+            )
         choices = _choices(body)
         wire = chat if endpoint == "chat" else completions
         answer = (answer_chat if endpoint == "chat" else answer_completion)(body, model, knobs)

@@ -18,6 +18,7 @@ pub mod health;
 pub mod json;
 pub mod ledger;
 pub mod limit;
+pub mod multipart;
 pub mod policy;
 pub mod price;
 pub mod principal;

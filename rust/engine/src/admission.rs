@@ -11,6 +11,7 @@ use crate::inbound::{self, Inbound, Sheet};
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
 use crate::trace::Trace;
+use crate::upload::{Receipt, Upload};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::Disabled;
@@ -95,6 +96,9 @@ pub struct Pending {
     expected: Option<u64>,
     /// Why a body that is not empty is refused.
     objection: Option<Error>,
+    /// Where a form's body goes instead.
+    upload: Option<Upload>,
+    fed_bytes: u64,
     shared: Arc<Shared>,
 }
 
@@ -109,6 +113,8 @@ pub struct Whole {
     pub in_flight: Held,
     /// So do its body's bytes.
     pub buffered: Option<Held>,
+    /// The form that came in place of a body.
+    pub upload: Option<Receipt>,
 }
 
 /// What came of a head.
@@ -179,6 +185,7 @@ fn surface_of(path: &str) -> Surface {
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "the one gate reads from the top")]
 fn gate(
     shared: &Arc<Shared>,
     inbound: &Inbound<'_>,
@@ -234,6 +241,7 @@ fn gate(
         policy::admit_endpoint(key, route.endpoint)?;
     }
     check_body(route, &sheet)?;
+    admit_page(route, &principal, &sheet)?;
     let admission = Admission {
         route,
         tail: tail.into_owned(),
@@ -259,12 +267,11 @@ fn gate(
     }
     shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
     // Management has room of its own, so an operator can look while inference is shed.
-    let limit =
-        if route.answer == Answer::Control { shared.config.max_in_flight + 256 } else { shared.config.max_in_flight };
+    let limit = if route.answer.is_control() { shared.config.max_in_flight + 256 } else { shared.config.max_in_flight };
     let Some(in_flight) = Held::take(shared, Gauge::InFlight, 1, limit) else {
         return Err(shed(shared, exchange, admission));
     };
-    let forward = (route.answer == Answer::Control).then(|| {
+    let forward = route.answer.is_control().then(|| {
         let is_form = route.takes_form && inbound::is_form(sheet.content_type)
             || route.takes_file() && inbound::is_file(sheet.content_type);
         let own = Inbound { path: route.own_path(inbound.path), ..*inbound };
@@ -279,7 +286,14 @@ fn gate(
             body: Bytes::new(),
             in_flight,
             buffered: None,
+            upload: None,
         })),
+        upload: if route.answer.takes_upload() {
+            Some(Upload::begin(shared, exchange, sheet.content_type)?)
+        } else {
+            None
+        },
+        fed_bytes: 0,
         body: BytesMut::new(),
         limit: route.body_limit_bytes,
         expected: if sheet.has_body || sheet.may_have_body { sheet.content_length } else { Some(0) },
@@ -336,6 +350,20 @@ fn shed(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission) ->
     fault
 }
 
+/// What a page may send or open anywhere without its being asked: forms, and sockets, which carry the browser's cookies.
+fn admit_page(route: &Route, principal: &Principal, sheet: &Sheet<'_>) -> Result<(), Error> {
+    let is_open = match principal {
+        Principal::Key(_) => false,
+        Principal::Anonymous => route.answer.takes_upload() || route.answer.is_socket(),
+        _ => route.answer.is_socket(),
+    };
+    if is_open && sheet.credentials.is_of_foreign_page {
+        let message = "What another site's page sends here needs a key.";
+        return Err(Error::client(Kind::Forbidden, message).about("Origin"));
+    }
+    Ok(())
+}
+
 fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
     if sheet.content_length.is_some_and(|length| length > route.body_limit_bytes as u64) {
         return Err(too_large(route.body_limit_bytes));
@@ -351,6 +379,9 @@ fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
 fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
     if route.tier == Tier::Delegated {
         return Ok(());
+    }
+    if route.answer.takes_upload() {
+        return inbound::boundary(sheet.content_type).map(drop);
     }
     if route.takes_file() && inbound::is_file(sheet.content_type) {
         return Ok(());
@@ -378,6 +409,9 @@ impl Pending {
     /// Takes a piece of the body; `more` is false for the last. A body is whole as well once it has its announced length:
     /// a front that tells the end apart from the last byte need not be asked again, which costs it two thread changes.
     pub fn feed(&mut self, piece: &[u8], more: bool) -> Fed {
+        if self.upload.is_some() {
+            return self.feed_upload(piece, more);
+        }
         let fed_bytes = (self.body.len() + piece.len()) as u64;
         let more = more && self.expected.is_none_or(|announced| fed_bytes < announced);
         if let Some(fault) = self.objection.take_if(|_| !piece.is_empty()) {
@@ -411,6 +445,33 @@ impl Pending {
         Fed::Whole(whole)
     }
 
+    fn feed_upload(&mut self, piece: &[u8], more: bool) -> Fed {
+        self.fed_bytes += piece.len() as u64;
+        if self.fed_bytes > self.limit as u64 {
+            return self.refuse(Outcome::Refused, &too_large(self.limit));
+        }
+        let Some(upload) = &mut self.upload else { return Fed::Refused };
+        if let Err((outcome, fault)) = upload.push(piece) {
+            return self.refuse(outcome, &fault);
+        }
+        if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
+            return Fed::More;
+        }
+        let (Some(mut whole), Some(upload)) = (self.whole.take(), self.upload.take()) else { return Fed::Refused };
+        whole.upload = Some(upload.end());
+        Fed::Whole(whole)
+    }
+
+    /// How its route is answered.
+    pub fn answer(&self) -> Option<Answer> {
+        self.whole.as_ref().map(|whole| whole.admission.route.answer)
+    }
+
+    /// Whether the body goes to disk, so that the front asks for room between its pieces.
+    pub fn is_upload(&self) -> bool {
+        self.upload.is_some()
+    }
+
     /// The body did not come in time.
     pub fn time_out(&mut self) {
         let fault = Error::client(Kind::RequestTimeout, "The request's body did not arrive in time.");
@@ -418,6 +479,7 @@ impl Pending {
     }
 
     fn refuse(&mut self, outcome: Outcome, fault: &Error) -> Fed {
+        self.upload = None;
         if let Some(whole) = self.whole.take() {
             let Whole { exchange, admission, .. } = *whole;
             answer::refuse(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);

@@ -1,10 +1,11 @@
 //! One attempt at one connection: from a leased connection to the head of the provider's answer. Says of every failure
 //! whether another attempt is safe.
 
-use crate::body::Sliced;
+use crate::body::{Chunk, Sliced};
 use crate::clock;
 use crate::pool::{Lease, Pool};
 use crate::probe;
+use crate::proof::{self, Proof};
 use crate::target::Target;
 use crate::trace;
 use fairlead_core::cooldown::parse_retry_after;
@@ -85,6 +86,22 @@ impl From<Error> for Failed {
     }
 }
 
+/// What is sent: a body in memory, or a form that may lie on disk.
+#[derive(Debug, Clone, Copy)]
+pub enum Contents<'a> {
+    Json(&'a Pieces),
+    Form { content_type: &'a HeaderValue, chunks: &'a [Chunk] },
+}
+
+impl Contents<'_> {
+    fn body(self) -> Sliced {
+        match self {
+            Self::Json(pieces) => Sliced::new(pieces.clone()),
+            Self::Form { chunks, .. } => Sliced::mixed(chunks.iter().cloned()),
+        }
+    }
+}
+
 /// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
 /// answer is replaced by a fresh one, once.
 ///
@@ -98,6 +115,18 @@ pub async fn send(
     body: &Pieces,
     is_stream: bool,
 ) -> Result<Answered, Failed> {
+    send_contents(pool, target, uri, betas, Contents::Json(body), is_stream).await
+}
+
+/// The same, whatever is sent.
+pub async fn send_contents(
+    pool: &Pool,
+    target: &Target,
+    uri: &Uri,
+    betas: Option<&HeaderValue>,
+    body: Contents<'_>,
+    is_stream: bool,
+) -> Result<Answered, Failed> {
     let leave = probe::leave(target).await?;
     let outcome = dial(pool, target, uri, betas, body, is_stream).await;
     leave.tell(&outcome);
@@ -109,10 +138,10 @@ async fn dial(
     target: &Target,
     uri: &Uri,
     betas: Option<&HeaderValue>,
-    body: &Pieces,
+    body: Contents<'_>,
     is_stream: bool,
 ) -> Result<Answered, Failed> {
-    let proof = target.proof.headers(pool, &target.hot.access_token, uri, body).await?;
+    let proof = prove(pool, target, uri, body).await?;
     if let Some(lease) = pool.kept(&target.origin) {
         match send_over(lease, target, uri, betas, &proof, body, is_stream).await {
             Err(Failed { error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, .. }) => {}
@@ -137,16 +166,19 @@ async fn send_over(
     uri: &Uri,
     betas: Option<&HeaderValue>,
     proof: &[(HeaderName, HeaderValue)],
-    body: &Pieces,
+    body: Contents<'_>,
     is_stream: bool,
 ) -> Result<Answered, Failed> {
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
     let is_reused = lease.is_reused;
-    let mut request = Request::new(Sliced::new(body.clone()));
+    let mut request = Request::new(body.body());
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = target.headers.clone();
+    if let Contents::Form { content_type, .. } = body {
+        request.headers_mut().insert(header::CONTENT_TYPE, content_type.clone());
+    }
     request.headers_mut().extend(proof.iter().cloned());
     if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic) {
         request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
@@ -171,6 +203,20 @@ async fn send_over(
     })??;
     target.observe_head(response.headers());
     judge(response, lease, target, started_ms).await
+}
+
+/// The headers that prove a request. Amazon's signature is over a body in memory.
+pub async fn prove(pool: &Pool, target: &Target, uri: &Uri, body: Contents<'_>) -> Result<proof::Headers, Failed> {
+    let token = &target.hot.access_token;
+    match body {
+        Contents::Json(pieces) => Ok(target.proof.headers(pool, token, uri, pieces).await?),
+        Contents::Form { .. } if matches!(target.proof, Proof::Aws { .. }) => {
+            let message = "Connections that sign each request take no forms.";
+            let error = Error::client(Kind::InvalidRequest, message).about("model");
+            Err(Failed { blames_connection: false, ..error.into() })
+        }
+        Contents::Form { .. } => Ok(target.proof.headers(pool, token, uri, &Pieces::new()).await?),
+    }
 }
 
 /// `may_be_idle_close`: a kept connection, and so soon after the request that the provider's idle timer may have met it.

@@ -19,12 +19,14 @@ use crate::limits;
 use crate::live::Live;
 use crate::load::Busy;
 use crate::plain;
+use crate::relayed;
 use crate::responses;
 use crate::route;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
 use crate::stages::{self, Staged};
 use crate::stream::Relay;
+use crate::surfaces;
 use crate::target::Target;
 use crate::trace;
 use crate::twins::{self, Leader, Name, Recording, Role};
@@ -33,6 +35,7 @@ use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Origin};
 use fairlead_core::policy;
 use fairlead_core::record::{self, Outcome};
+use fairlead_core::routes::Answer;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes;
 use http::{HeaderValue, StatusCode};
@@ -54,14 +57,14 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
     async move {
         let counted: Counted = Arc::new((in_flight, buffered));
         match part {
-            Part::Alone => run(&shared, &exchange, settlement, &body, &counted).await,
+            Part::Alone => start(&shared, &exchange, settlement, &body, &counted).await,
             Part::Refused(fault) => refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
             Part::Twin(recording) => repeat(&shared, &exchange, settlement, recording, &body).await,
             Part::Leader(leader) => {
                 let source = Arc::clone(&leader.source);
                 let end = EndGuard::new(&shared, &source, &settlement.admission);
                 let work = trace::within(trace::current(), async move {
-                    run(&shared, &source, settlement, &body, &counted).await;
+                    start(&shared, &source, settlement, &body, &counted).await;
                     drop((end, counted));
                 });
                 leader.lead(&exchange, Box::pin(work)).await;
@@ -107,7 +110,7 @@ async fn repeat(
     exchange: &Exchange,
     mut settlement: Settlement,
     recording: Arc<Recording>,
-    body: &[u8],
+    body: &Bytes,
 ) {
     if let Ok(parsed) = wording::read(&settlement.admission, body) {
         settlement.model = Some(parsed.model);
@@ -127,6 +130,19 @@ async fn repeat(
     } else if !exchange.is_cancelled() {
         let error = Error::gateway(Kind::UpstreamStatus, "The call that this request repeats failed.");
         settlement.settle(Outcome::UpstreamFailed, Some(&error));
+    }
+}
+
+async fn start(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    settlement: Settlement,
+    body: &Bytes,
+    counted: &Counted,
+) {
+    match settlement.admission.route.answer {
+        Answer::Relayed(kind) => relayed::run(shared, exchange, settlement, kind, body).await,
+        _ => run(shared, exchange, settlement, body, counted).await,
     }
 }
 
@@ -195,10 +211,11 @@ async fn run(
     }
     settlement.strategy = choice.strategy();
     settlement.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
-    let wording = Wording::prepare(caller, &body, &parsed, &mut choice, &live.snapshot);
+    let wording = surfaces::narrow(settlement.admission.route, &mut choice)
+        .and_then(|()| Wording::prepare(caller, &body, &parsed, &mut choice, &live.snapshot));
     drop(live);
     let wording = match wording {
-        Ok(wording) => wording,
+        Ok(wording) => wording.towards(settlement.admission.route),
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     let stream_slot = if parsed.stream {
@@ -375,7 +392,7 @@ async fn work(
 }
 
 /// Gives a plain answer, or says why it is withheld.
-fn give(shared: &Shared, exchange: &Exchange, settlement: Settlement, told: Result<(Head, Bytes), Error>) {
+pub(crate) fn give(shared: &Shared, exchange: &Exchange, settlement: Settlement, told: Result<(Head, Bytes), Error>) {
     match told {
         Ok((head, body)) => {
             settlement.settle(Outcome::Completed, None);
@@ -394,7 +411,7 @@ async fn attempt_plain(
 ) -> Result<plain::Answer, Failed> {
     let betas = settlement.admission.anthropic_beta.clone();
     let body = wording.body(target, upstream_model);
-    let uri = target.uri(upstream_model, false);
+    let uri = wording.uri(target, upstream_model, false)?;
     let Answered { response, lease } = tokio::select! {
         biased;
         answered = attempt::send(&shared.pool, target, &uri, betas.as_ref(), body, false) => answered?,
@@ -412,7 +429,7 @@ pub fn drained() -> Error {
     Error::gateway(Kind::Draining, "The gateway is shutting down.").after_s(1)
 }
 
-fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
+pub(crate) fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {
     match error {
         None => {
             let took = settlement.elapsed();

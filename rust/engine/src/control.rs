@@ -4,11 +4,13 @@
 use crate::admission::{Admission, Forward, Whole};
 use crate::answer;
 use crate::answer::EndGuard;
-use crate::body::Sliced;
+use crate::body::{Chunk, Sliced};
 use crate::exchange::{Exchange, Head, Room};
 use crate::pool::Lease;
 use crate::shared::Shared;
-use bytes::Bytes;
+use crate::upload::Stored;
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine as _;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::json;
 use fairlead_dialect::Pieces;
@@ -25,6 +27,8 @@ pub const LINK: HeaderName = HeaderName::from_static("x-fairlead-link");
 const PRINCIPAL: HeaderName = HeaderName::from_static("x-fairlead-principal");
 const PEER: HeaderName = HeaderName::from_static("x-fairlead-peer");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-fairlead-request-id");
+/// The fields of the form whose file is the body, as base64 of JSON.
+const FORM: HeaderName = HeaderName::from_static("x-fairlead-form");
 const WORKER: HeaderName = HeaderName::from_static("x-fairlead-worker");
 /// The `Host` that the caller sent.
 const CALLED_AS: HeaderName = HeaderName::from_static("x-fairlead-host");
@@ -32,6 +36,10 @@ const SCHEME: HeaderName = HeaderName::from_static("x-fairlead-scheme");
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 /// The slowest management answer: a provider test with its own deadline inside.
 const HEAD_DEADLINE: Duration = Duration::from_secs(60);
+/// The same where a file goes before the answer.
+const UPLOAD_DEADLINE: Duration = Duration::from_secs(600);
+/// What a form's fields may come to on their way.
+const MAX_FIELDS_BYTES: usize = 8 * 1024;
 /// Silence inside an answer.
 const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -45,13 +53,31 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 }
 
 async fn run(shared: &Shared, whole: Box<Whole>) {
-    let Whole { exchange, admission, forward, body, in_flight, buffered } = *whole;
+    let Whole { exchange, admission, forward, body, in_flight, buffered, upload } = *whole;
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
-    let checked = if forward.is_unread { Ok(()) } else { check_body(&body) };
+    let refuse =
+        |fault: &Error| answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, fault);
+    // A form has no second reading.
+    let checked = if forward.is_unread || upload.is_some() { Ok(()) } else { check_body(&body) };
     if let Err(fault) = checked {
-        return answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
+        return refuse(&fault);
     }
+    let is_upload = upload.is_some();
+    let contents = match upload {
+        None => Sliced::new(Pieces::from_iter([body])),
+        Some(upload) => {
+            let stored = tokio::select! {
+                biased;
+                () = exchange.gone() => return,
+                stored = upload.stored() => stored.map_err(|(_, fault)| fault),
+            };
+            match stored.and_then(|stored| the_file(&stored, &mut forward.headers)) {
+                Ok(file) => Sliced::mixed([file]),
+                Err(fault) => return refuse(&fault),
+            }
+        }
+    };
     let headers = &mut forward.headers;
     headers.insert(LINK, answer::value(shared.config.link_token.expose()));
     headers.insert(PRINCIPAL, answer::value(admission.principal.to_header()));
@@ -70,6 +96,7 @@ async fn run(shared: &Shared, whole: Box<Whole>) {
     if is_head {
         forward.method = http::Method::GET;
     }
+    let head_deadline = if is_upload { UPLOAD_DEADLINE } else { HEAD_DEADLINE };
     tokio::select! {
         biased;
         () = exchange.gone() => {}
@@ -78,7 +105,7 @@ async fn run(shared: &Shared, whole: Box<Whole>) {
             answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
             exchange.abort();
         }
-        result = relay(shared, &exchange, forward, body, &admission, is_head) => if let Err(fault) = result {
+        result = relay(shared, &exchange, forward, contents, head_deadline, &admission, is_head) => if let Err(fault) = result {
             shared.metrics.answered(admission.route.endpoint, fault.kind.status());
             answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
         },
@@ -100,22 +127,48 @@ fn check_body(body: &[u8]) -> Result<(), Error> {
     })
 }
 
+/// The file of a form; what else the form says goes into the head. Control does not read forms: two readers would be one
+/// too many.
+fn the_file(stored: &Stored, headers: &mut HeaderMap) -> Result<Chunk, Error> {
+    let wrong = |message: &'static str| Error::client(Kind::InvalidRequest, message).about("file");
+    let mut files = stored.form.files();
+    let file = files.next().filter(|file| file.name == "file");
+    let file = file.ok_or_else(|| wrong("`file` is required: send one part of this name with a file name."))?;
+    if files.next().is_some() {
+        return Err(wrong("Send one file at a time."));
+    }
+    let fields: serde_json::Map<String, serde_json::Value> =
+        stored.form.parts.iter().filter_map(|part| Some((part.name.clone(), part.value.clone()?.into()))).collect();
+    let told = serde_json::json!({
+        "fields": fields,
+        "file": {"name": file.file_name, "content_type": file.content_type, "bytes": file.end - file.start},
+    });
+    let told = STANDARD.encode(told.to_string());
+    if told.len() > MAX_FIELDS_BYTES {
+        return Err(Error::client(Kind::InvalidRequest, "The form's fields are larger than this route takes."));
+    }
+    headers.insert(FORM, answer::value(told));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    Ok(stored.part(file))
+}
+
 async fn relay(
     shared: &Shared,
     exchange: &Exchange,
     forward: Forward,
-    body: Bytes,
+    contents: Sliced,
+    head_deadline: Duration,
     admission: &Admission,
     is_head: bool,
 ) -> Result<(), Error> {
-    let mut request = Request::new(Sliced::new(Pieces::from_iter([body])));
+    let mut request = Request::new(contents);
     *request.method_mut() = forward.method;
     *request.uri_mut() = forward
         .path_and_query
         .parse()
         .map_err(|_| Error::client(Kind::InvalidRequest, "The request target is not a legal path and query."))?;
     *request.headers_mut() = forward.headers;
-    let (response, lease) = ask(shared, request).await?;
+    let (response, lease) = ask(shared, request, head_deadline).await?;
     let (parts, mut body) = response.into_parts();
     shared.metrics.answered(admission.route.endpoint, parts.status.as_u16());
     let mut headers = answer::base_headers(shared, &admission.request_id);
@@ -133,10 +186,14 @@ async fn relay(
 }
 
 /// Sends the request; a kept connection that turns out closed before the request was written is replaced once.
-pub(crate) async fn ask(shared: &Shared, request: Request<Sliced>) -> Result<(Response<Incoming>, Lease), Error> {
+pub(crate) async fn ask(
+    shared: &Shared,
+    request: Request<Sliced>,
+    head_deadline: Duration,
+) -> Result<(Response<Incoming>, Lease), Error> {
     let mut request = request;
     if let Some(mut lease) = shared.pool.kept(&shared.control) {
-        match send(&mut lease, request).await {
+        match send(&mut lease, request, head_deadline).await {
             Ok(response) => return Ok((response, lease)),
             Err((_, Some(unsent))) => request = *unsent,
             Err((error, None)) => return Err(error),
@@ -144,7 +201,7 @@ pub(crate) async fn ask(shared: &Shared, request: Request<Sliced>) -> Result<(Re
     }
     let mut lease =
         tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control)).await.map_err(|_| absent())??;
-    match send(&mut lease, request).await {
+    match send(&mut lease, request, head_deadline).await {
         Ok(response) => Ok((response, lease)),
         Err((error, _)) => Err(error),
     }
@@ -153,11 +210,12 @@ pub(crate) async fn ask(shared: &Shared, request: Request<Sliced>) -> Result<(Re
 async fn send(
     lease: &mut Lease,
     request: Request<Sliced>,
+    head_deadline: Duration,
 ) -> Result<Response<Incoming>, (Error, Option<Box<Request<Sliced>>>)> {
     if !matches!(tokio::time::timeout(CONNECT_DEADLINE, lease.sender.ready()).await, Ok(Ok(()))) {
         return Err((absent(), Some(Box::new(request))));
     }
-    match tokio::time::timeout(HEAD_DEADLINE, lease.sender.try_send_request(request)).await {
+    match tokio::time::timeout(head_deadline, lease.sender.try_send_request(request)).await {
         Ok(Ok(response)) => Ok(response),
         Ok(Err(mut failure)) => Err((absent(), failure.take_message().map(Box::new))),
         Err(_) => Err((

@@ -42,7 +42,7 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
     let live = shared.live.load_full();
-    let parsed = match wording::read(&settlement.admission, asked(&settlement, body))
+    let parsed = match wording::read(&settlement.admission, &asked(&settlement, body))
         .and_then(|parsed| admit(&live, &settlement, parsed))
     {
         Ok(parsed) => parsed,
@@ -89,7 +89,7 @@ async fn work(
                 let betas = settlement.admission.anthropic_beta.as_ref();
                 ask(shared, target, &uri, betas, &pieces, member).await
             }
-            None => match count::estimate(caller, asked(&settlement, body)) {
+            None => match count::estimate(caller, &asked(&settlement, body)) {
                 Ok(tokens) => Ok(Bytes::from(format!(r#"{{"{member}":{tokens}}}"#))),
                 Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
             },
@@ -110,13 +110,13 @@ async fn work(
 }
 
 /// The request whose tokens are counted; Gemini's clients may put it into a member of the body.
-fn asked<'a>(settlement: &Settlement, body: &'a Bytes) -> &'a [u8] {
+fn asked(settlement: &Settlement, body: &Bytes) -> Bytes {
     let wanted = ["generateContentRequest"];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).ok();
     let inner = scan.and_then(|scan| scan.get("generateContentRequest")).filter(|inner| inner.kind == JsonKind::Object);
-    match inner.and_then(|inner| body.get(inner.span())) {
-        Some(inner) if caller_of(settlement.admission.route) == Form::Gemini => inner,
-        _ => body,
+    match inner {
+        Some(inner) if caller_of(settlement.admission.route) == Form::Gemini => body.slice(inner.span()),
+        _ => body.clone(),
     }
 }
 

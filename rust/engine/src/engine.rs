@@ -6,9 +6,11 @@ use crate::connector::Connector;
 use crate::exchange::Wake;
 use crate::inbound::Inbound;
 use crate::pool::Pool;
+use crate::realtime::Realtime;
 use crate::shared::Shared;
+use crate::socket::{self, Conversation, Socket};
 use crate::spool::Spool;
-use crate::{chat, control, count, link, log, task, trace};
+use crate::{answer, chat, control, count, link, log, relayed, task, trace};
 use fairlead_cache::cache::{Cache, Opening};
 use fairlead_core::routes::Answer;
 use fairlead_core::secret::{hex, random, NoRandomness};
@@ -60,6 +62,7 @@ impl Engine {
         link::load_kept(&shared);
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(64).build()?;
         let handle = runtime.handle().clone();
+        shared.set_runtime(handle.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let own = Arc::clone(&shared);
         let sealing = Arc::clone(&shared);
@@ -83,6 +86,32 @@ impl Engine {
         admission::admit(&self.shared, inbound, wake)
     }
 
+    /// Admits the head of a connection of frames; what was refused has its answer.
+    pub fn admit_socket(
+        &self,
+        inbound: &Inbound<'_>,
+        wake: &Arc<dyn Wake>,
+    ) -> Result<Box<dyn Conversation>, Box<Admitted>> {
+        let mut pending = match admission::admit(&self.shared, inbound, Arc::clone(wake)) {
+            Admitted::Pending(pending) if pending.answer().is_some_and(Answer::is_socket) => pending,
+            other => return Err(Box::new(other)),
+        };
+        let exchange = Arc::clone(&pending.exchange);
+        let Fed::Whole(whole) = pending.feed(b"", false) else { return Err(Box::new(Admitted::Answered(exchange))) };
+        let route = whole.admission.route;
+        let request_id = whole.admission.request_id.clone();
+        let opened = if route.answer == Answer::Realtime {
+            Realtime::open(&self.shared, *whole, inbound.query, Arc::clone(wake))
+                .map(|talk| Box::new(talk) as Box<dyn Conversation>)
+        } else {
+            Socket::open(&self.shared, *whole, Arc::clone(wake)).map(|socket| Box::new(socket) as Box<dyn Conversation>)
+        };
+        opened.map_err(|fault| {
+            answer::refuse(&self.shared, &exchange, route.surface, &request_id, &fault);
+            Box::new(Admitted::Answered(exchange))
+        })
+    }
+
     /// Feeds a piece of a body; when it is whole the work begins. `true`: more is wanted.
     pub fn feed(&self, pending: &mut Pending, piece: &[u8], more: bool) -> bool {
         match pending.feed(piece, more) {
@@ -100,7 +129,11 @@ impl Engine {
         // The task ends by itself when its exchange is cancelled, and its guards tell how it ended.
         let trace = whole.admission.trace.clone();
         drop(match whole.admission.route.answer {
-            Answer::Control => self.handle.spawn(control::serve(shared, whole)),
+            Answer::Control | Answer::Upload => self.handle.spawn(control::serve(shared, whole)),
+            Answer::Relayed(kind) if kind.is_form() => {
+                self.handle.spawn(trace::within(trace, relayed::serve_form(shared, whole)))
+            }
+            Answer::Socket | Answer::Realtime => return socket::describe(&shared, &whole),
             Answer::CountTokens => self.handle.spawn(trace::within(trace, count::serve(shared, whole))),
             _ => self.handle.spawn(trace::within(trace, chat::serve(shared, whole))),
         });

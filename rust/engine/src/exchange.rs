@@ -63,6 +63,8 @@ struct State {
     front_waits: bool,
     /// The task waits for room or is watching for the client's going away.
     task: Option<Waker>,
+    /// What the front gave and the task has not dealt with.
+    given_bytes: usize,
 }
 
 /// See the module's page.
@@ -124,6 +126,19 @@ impl Exchange {
         Some(taken)
     }
 
+    /// Whether the front may give more of a body that goes to disk. `false`: not yet; the front will be woken.
+    pub fn has_room(&self) -> bool {
+        let mut state = self.state.lock();
+        let has_room = state.given_bytes <= HIGH_WATER_BYTES || state.ended || state.cancelled;
+        state.front_waits |= !has_room;
+        has_room
+    }
+
+    /// The front gave so much.
+    pub fn give(&self, bytes: usize) {
+        self.state.lock().given_bytes += bytes;
+    }
+
     /// The client is gone: the task stops and settles.
     pub fn cancel(&self) {
         let mut state = self.state.lock();
@@ -135,6 +150,15 @@ impl Exchange {
     }
 
     // --- the task's side ---
+
+    /// The task has dealt with so much of what the front gave.
+    pub fn accept(&self, bytes: usize) {
+        let mut state = self.state.lock();
+        state.given_bytes = state.given_bytes.saturating_sub(bytes);
+        if state.given_bytes <= HIGH_WATER_BYTES {
+            self.tell(state);
+        }
+    }
 
     pub fn is_cancelled(&self) -> bool {
         self.state.lock().cancelled

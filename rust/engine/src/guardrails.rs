@@ -7,7 +7,9 @@ use crate::admission::Admission;
 use crate::live::Live;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
-use fairlead_core::guardrail::{blocking, judge_body, speaks, Actions, Disabled, Finding, Findings, StreamGuard};
+use fairlead_core::guardrail::{
+    self, blocking, judge_body, judge_text, speaks, Action, Actions, Disabled, Finding, Findings, StreamGuard,
+};
 use fairlead_dialect::Pieces;
 use serde_json::value::RawValue;
 use std::fmt::Write as _;
@@ -39,6 +41,17 @@ pub fn judge(body: &Bytes, actions: Actions) -> Result<(Bytes, Findings), Error>
         return Err(blocked(finding));
     }
     Ok((judged.body.map_or_else(|| body.clone(), Bytes::from), judged.findings))
+}
+
+/// What is found in the texts of a form, which goes on as it came: what would be redacted is refused.
+pub fn judge_form<'t>(texts: impl Iterator<Item = &'t str>, actions: Actions) -> Result<Findings, Error> {
+    let mut findings = Findings::new();
+    for text in texts {
+        guardrail::merge(&mut findings, judge_text(text, actions).findings);
+    }
+    let stops = |finding: &&Finding| matches!(finding.action, Action::Block | Action::Redact);
+    findings.iter().find(stops).map_or(Ok(()), |finding| Err(blocked(*finding)))?;
+    Ok(findings)
 }
 
 /// Names what was found, never the finding itself.

@@ -4,6 +4,7 @@
 //! of the body, one credential. Headers are looked at once, in place; nothing is copied for a request that needs none.
 
 use fairlead_core::error::{Error, Kind};
+use fairlead_core::multipart;
 use fairlead_core::principal::Credentials;
 use std::net::IpAddr;
 
@@ -303,6 +304,14 @@ pub fn check_json(content_type: Option<&[u8]>) -> Result<(), Error> {
 /// Whether the body is bytes that are no text.
 pub fn is_file(content_type: Option<&[u8]>) -> bool {
     content_type.and_then(text).is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/octet-stream"))
+}
+
+/// The boundary of a body that must be a form with files.
+pub fn boundary(content_type: Option<&[u8]>) -> Result<&str, Error> {
+    content_type.and_then(text).and_then(multipart::boundary_of).ok_or_else(|| {
+        Error::client(Kind::UnsupportedMediaType, "Send a form with `Content-Type: multipart/form-data; boundary=...`.")
+            .about("Content-Type")
+    })
 }
 
 /// Whether the body is what a page's form sends.

@@ -3,9 +3,11 @@
 //! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
 //! [`wording`] (the same request in each provider's dialect), [`guardrails`] (what must not be said), [`count`] (its
-//! tokens, without asking for an answer), [`cache`] (answers that are given again), [`settle`] and [`spool`] (its record),
-//! [`metrics`] and [`trace`] (what is told of it), [`progress`] (to its caller), [`commands`] (what control asks of a
-//! worker), [`control`] and [`link`] (the other plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
+//! tokens, without asking for an answer), [`cache`] (answers that are given again), [`surfaces`] and [`relayed`] (calls
+//! that pass with only their model changed), [`upload`] (forms with files), [`socket`], [`realtime`], [`frames`] and
+//! [`outbox`] (connections of frames), [`settle`] and [`spool`] (its record), [`metrics`] and [`trace`] (what is told of
+//! it), [`progress`] (to its caller), [`commands`] (what control asks of a worker), [`control`] and [`link`] (the other
+//! plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
 //! [`live`], [`models`], [`log`] (what they stand on).
 //!
 //! One thread runs everything here; fronts call in from their own threads and never wait for a lock that is held across
@@ -32,6 +34,7 @@ pub mod defaults;
 pub mod engine;
 pub mod exchange;
 pub mod failover;
+pub mod frames;
 pub mod gemini_models;
 pub mod guardrails;
 pub mod hedge;
@@ -43,23 +46,30 @@ pub mod load;
 pub mod log;
 pub mod metrics;
 pub mod models;
+pub mod outbox;
+pub mod passing;
 pub mod places;
 pub mod plain;
 pub mod pool;
 pub mod probe;
 pub mod progress;
 pub mod proof;
+pub mod realtime;
+pub mod relayed;
 pub mod resolver;
 pub mod responses;
 pub mod route;
 pub mod settle;
 pub mod shared;
+pub mod socket;
 pub mod spool;
 pub mod stages;
 pub mod stats;
 pub mod stream;
+pub mod surfaces;
 pub mod target;
 pub mod task;
 pub mod trace;
 pub mod twins;
+pub mod upload;
 pub mod wording;

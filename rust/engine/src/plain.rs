@@ -148,12 +148,12 @@ pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallba
     headers
 }
 
-fn is_json(value: &HeaderValue) -> bool {
+pub(crate) fn is_json(value: &HeaderValue) -> bool {
     let essence = value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
     essence.eq_ignore_ascii_case(b"application/json") || essence.ends_with(b"+json")
 }
 
-fn invalid(message: &'static str) -> Error {
+pub(crate) fn invalid(message: &'static str) -> Error {
     Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message)
 }
 

@@ -4,10 +4,11 @@
 //! kept one may turn out closed, and only then is a second try free), and because nothing may retry behind our back.
 
 use crate::body::Sliced;
-use crate::connector::{Connector, Origin};
+use crate::connector::{Connector, Origin, Socket};
 use crate::task;
 use fairlead_core::error::Error;
 use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,6 +67,11 @@ impl Pool {
             }
         }
         None
+    }
+
+    /// A connection that is no HTTP exchange. The caller sets the deadline.
+    pub async fn dial(&self, origin: &Arc<Origin>) -> Result<TokioIo<Socket>, Error> {
+        self.connector.dial(origin).await
     }
 
     /// A fresh connection. The caller sets the deadline.

@@ -149,7 +149,7 @@ async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(Sta
     headers.insert(header::HOST, HeaderValue::from_static("control"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(LINK, crate::answer::value(shared.config.link_token.expose()));
-    let (response, lease) = control::ask(shared, request).await?;
+    let (response, lease) = control::ask(shared, request, CONTEXT_DEADLINE).await?;
     let (head, body) = response.into_parts();
     let body = Limited::new(body, MAX_BYTES + 1024 * 1024).collect().await.map_err(|_| late())?.to_bytes();
     shared.pool.give_back(lease);

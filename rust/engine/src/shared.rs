@@ -12,7 +12,8 @@ use fairlead_core::ledger::Ledger;
 use fairlead_core::sessions::Sessions;
 use http::HeaderValue;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 /// See the module's page.
@@ -39,6 +40,8 @@ pub struct Shared {
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
     pub link_seen_ms: AtomicU64,
     next_id: AtomicU64,
+    /// For fronts, which call in from threads of their own.
+    runtime: OnceLock<Handle>,
 }
 
 /// Gauges and counters.
@@ -47,6 +50,8 @@ pub struct Counts {
     pub in_flight: AtomicUsize,
     pub open_streams: AtomicUsize,
     pub buffered_body_bytes: AtomicUsize,
+    /// Bodies of forms on disk.
+    pub spooled_body_bytes: AtomicUsize,
     pub requests_total: AtomicU64,
     pub shed_total: AtomicU64,
 }
@@ -106,7 +111,18 @@ impl Shared {
             places: crate::places::Places::default(),
             link_seen_ms: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
+            runtime: OnceLock::new(),
         }
+    }
+
+    pub fn set_runtime(&self, handle: Handle) {
+        // One engine sets it once.
+        let _set = self.runtime.set(handle);
+    }
+
+    /// The engine's runtime; `None` before it runs.
+    pub fn runtime(&self) -> Option<&Handle> {
+        self.runtime.get()
     }
 
     pub fn next_id(&self) -> u64 {
@@ -134,6 +150,7 @@ pub enum Gauge {
     InFlight,
     OpenStreams,
     BodyBytes,
+    SpooledBytes,
 }
 
 impl Gauge {
@@ -142,6 +159,7 @@ impl Gauge {
             Self::InFlight => &counts.in_flight,
             Self::OpenStreams => &counts.open_streams,
             Self::BodyBytes => &counts.buffered_body_bytes,
+            Self::SpooledBytes => &counts.spooled_body_bytes,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::plain;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::stream;
+use crate::surfaces;
 use crate::target::Target;
 use crate::trace;
 use crate::wording::{caller_of, Wording};
@@ -72,7 +73,12 @@ pub async fn prepare(
     if !matches!(strategy, Some(Strategy::Fusion | Strategy::Pipeline)) {
         return Ok(Staged::AsIs);
     }
-    let caller = caller_of(settlement.admission.route);
+    let route = settlement.admission.route;
+    if surfaces::needs(route).is_some() {
+        let message = "A combo of the strategy `fusion` or `pipeline` is asked in conversations only.";
+        return Err(Error::client(Kind::InvalidRequest, message).about("model"));
+    }
+    let caller = caller_of(route);
     let chat = if caller == Form::Chat {
         body.clone()
     } else {

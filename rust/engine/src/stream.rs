@@ -41,14 +41,14 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
-const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+pub(crate) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+pub(crate) const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// What is taken from the provider before the caller is told of it.
 const MAX_BATCH_BYTES: usize = 64 * 1024;
 /// How long the end of a provider's body is waited for after its last event, to keep the connection.
 const TAIL_DEADLINE: Duration = Duration::from_millis(500);
 /// A caller that reads nothing for this long has left.
-const CLIENT_IDLE: Duration = Duration::from_secs(300);
+pub(crate) const CLIENT_IDLE: Duration = Duration::from_secs(300);
 
 /// One attempt to relay one stream.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl<'a> Relay<'a> {
         let every = Duration::from_millis(self.shared.config.heartbeat_ms);
         let betas = settlement.admission.anthropic_beta.clone();
         let body = self.wording.body(target, self.upstream_model);
-        let uri = target.uri(self.upstream_model, true);
+        let uri = self.wording.uri(target, self.upstream_model, true)?;
         let mut asking = pin!(attempt::send(&self.shared.pool, target, &uri, betas.as_ref(), body, true));
         let mut tick = pin!(tokio::time::sleep(every));
         loop {
@@ -447,7 +447,7 @@ fn silent(patience: Duration, has_begun: bool) -> Error {
     Error::upstream(kind, Retry::Never, message)
 }
 
-fn is_event_stream(value: &HeaderValue) -> bool {
+pub(crate) fn is_event_stream(value: &HeaderValue) -> bool {
     value
         .as_bytes()
         .split(|&byte| byte == b';')

@@ -7,6 +7,7 @@ use crate::proof::{AccessToken, Proof};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::aws;
+use fairlead_core::error::{Error, Kind};
 use fairlead_core::resilience::Resilience;
 use fairlead_core::secret::{Sealer, Secret};
 use fairlead_core::service_account::ServiceAccount;
@@ -224,6 +225,14 @@ impl Target {
         path.push_str(action);
         // What was written has no character that a path may not have.
         path.parse().unwrap_or_else(|_| self.chat_uri.clone())
+    }
+
+    /// Path of another endpoint of the same provider, `/embeddings` for instance.
+    pub fn uri_of(&self, path: &str) -> Result<Uri, Error> {
+        let base = self.connection.base_url.parse::<Uri>();
+        let base = base.as_ref().map_or("", |base| base.path().trim_end_matches('/'));
+        // The base URL was read once before, so this is a path.
+        format!("{base}{path}").parse().map_err(|_| Error::gateway(Kind::Internal, "The endpoint has no path."))
     }
 
     /// The text without the connection's secrets, should a provider echo them.

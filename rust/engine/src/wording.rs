@@ -4,17 +4,20 @@
 use crate::admission::Admission;
 use crate::choose::Choice;
 use crate::clock;
+use crate::surfaces;
 use crate::target::Target;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Route, Surface};
 use fairlead_core::secret::{hex, random};
 use fairlead_core::snapshot::{Dialect, Snapshot};
+use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::stream::{self, Follow};
 use fairlead_dialect::translate::{self, Form, Pair, Place, Told};
 use fairlead_dialect::Pieces;
+use http::Uri;
 
 /// See the module's page.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub struct Wording {
     asked: Bytes,
     bodies: Vec<Said>,
     nothing: Pieces,
+    /// Where the request goes, when not to the chat endpoint.
+    path: Option<&'static str>,
 }
 
 /// The request for providers of one dialect, with one model's name.
@@ -56,7 +61,10 @@ pub fn form_of(dialect: Dialect) -> Form {
 }
 
 /// Reads a request of a route's caller.
-pub fn read(admission: &Admission, body: &[u8]) -> Result<ChatRequest, Error> {
+pub fn read(admission: &Admission, body: &Bytes) -> Result<ChatRequest, Error> {
+    if let Some(needs) = surfaces::needs(admission.route) {
+        return named::read(body, needs).map(|(parsed, _)| parsed);
+    }
     let place = Place {
         model: &admission.tail,
         stream: admission.route.answer == Answer::StreamGenerate,
@@ -83,7 +91,7 @@ impl Wording {
         let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, hex(&id));
         let told = Told { asks_usage, is_list, id, keeps: parsed.stores, ..Told::default() };
         let asked = if caller == Form::Responses { body.clone() } else { Bytes::new() };
-        let mut wording = Self { caller, told, asked, bodies: Vec::new(), nothing: Pieces::new() };
+        let mut wording = Self { caller, told, asked, bodies: Vec::new(), nothing: Pieces::new(), path: None };
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
         for (at, target) in choice.targets.iter().enumerate() {
@@ -112,6 +120,21 @@ impl Wording {
             *choice = choice.narrowed(&places);
         }
         Ok(wording)
+    }
+
+    /// The same, for the endpoint that the route's calls go to.
+    #[must_use]
+    pub fn towards(mut self, route: &Route) -> Self {
+        self.path = surfaces::completions_path(route);
+        self
+    }
+
+    /// Path and query of the endpoint, for a model by the name that the provider knows it by.
+    pub fn uri(&self, target: &Target, upstream_model: &str, is_stream: bool) -> Result<Uri, Error> {
+        match self.path {
+            None => Ok(target.uri(upstream_model, is_stream)),
+            Some(path) => target.uri_of(path),
+        }
     }
 
     fn find(&self, form: Form, upstream_model: &str) -> Option<&Pieces> {

@@ -2,6 +2,7 @@
 
 use crate::exchange::PyExchange;
 use crate::ready::ReadyQueue;
+use crate::socket::PySocket;
 use fairlead_engine::engine::Engine;
 use fairlead_engine::exchange::Wake;
 use fairlead_engine::inbound::Inbound;
@@ -45,29 +46,21 @@ impl PyEngine {
 
     /// Admits the head of an ASGI HTTP scope.
     fn admit(&self, scope: &Bound<'_, PyDict>) -> PyResult<PyExchange> {
+        let method = item(scope, intern!(scope.py(), "method"))?.cast_into::<PyString>()?;
+        with_head(scope, method.to_str()?, |inbound| {
+            let admitted = self.engine.admit(inbound, Arc::clone(&self.wake));
+            PyExchange::new(Arc::clone(&self.engine), admitted)
+        })
+    }
+
+    /// Admits the head of an ASGI WebSocket scope: a `Socket`, or the `Exchange` that has the refusal.
+    fn admit_socket<'py>(&self, scope: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let py = scope.py();
-        let method = item(scope, intern!(py, "method"))?.cast_into::<PyString>()?;
-        let raw_path = item(scope, intern!(py, "raw_path"))?.cast_into::<PyBytes>()?;
-        let query = item(scope, intern!(py, "query_string"))?.cast_into::<PyBytes>()?;
-        let version = item(scope, intern!(py, "http_version"))?.cast_into::<PyString>()?;
-        let scheme = item(scope, intern!(py, "scheme"))?.cast_into::<PyString>()?;
-        let pairs = header_pairs(&item(scope, intern!(py, "headers"))?)?;
-        let headers: Vec<(&[u8], &[u8])> =
-            pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-        // ASGI gives the path with its query in some servers; the path ends where the query begins.
-        let path = raw_path.as_bytes().split(|&byte| byte == b'?').next().unwrap_or_default();
-        let inbound = Inbound {
-            method: method.to_str()?,
-            // A path that is no UTF-8 is no route.
-            path: std::str::from_utf8(path).unwrap_or("\u{fffd}"),
-            query: query.as_bytes(),
-            headers: &headers,
-            peer: peer(scope)?,
-            is_tls: scheme.to_str()? == "https",
-            is_http2: version.to_str()?.starts_with('2'),
-        };
-        let admitted = self.engine.admit(&inbound, Arc::clone(&self.wake));
-        Ok(PyExchange::new(Arc::clone(&self.engine), admitted))
+        let opened = with_head(scope, "GET", |inbound| self.engine.admit_socket(inbound, &self.wake))?;
+        match opened {
+            Ok(socket) => Ok(Bound::new(py, PySocket { socket })?.into_any()),
+            Err(admitted) => Ok(Bound::new(py, PyExchange::new(Arc::clone(&self.engine), *admitted))?.into_any()),
+        }
     }
 
     /// Nothing new from here on; what is open has until the configured deadline.
@@ -94,6 +87,29 @@ impl PyEngine {
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.engine.stop());
     }
+}
+
+/// Hands over the head of a scope while the scope's own bytes are borrowed.
+fn with_head<T>(scope: &Bound<'_, PyDict>, method: &str, work: impl FnOnce(&Inbound<'_>) -> T) -> PyResult<T> {
+    let py = scope.py();
+    let raw_path = item(scope, intern!(py, "raw_path"))?.cast_into::<PyBytes>()?;
+    let query = item(scope, intern!(py, "query_string"))?.cast_into::<PyBytes>()?;
+    let version = item(scope, intern!(py, "http_version"))?.cast_into::<PyString>()?;
+    let scheme = item(scope, intern!(py, "scheme"))?.cast_into::<PyString>()?;
+    let pairs = header_pairs(&item(scope, intern!(py, "headers"))?)?;
+    let headers: Vec<(&[u8], &[u8])> = pairs.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+    // ASGI gives the path with its query in some servers; the path ends where the query begins.
+    let path = raw_path.as_bytes().split(|&byte| byte == b'?').next().unwrap_or_default();
+    Ok(work(&Inbound {
+        method,
+        // A path that is no UTF-8 is no route.
+        path: std::str::from_utf8(path).unwrap_or("\u{fffd}"),
+        query: query.as_bytes(),
+        headers: &headers,
+        peer: peer(scope)?,
+        is_tls: matches!(scheme.to_str()?, "https" | "wss"),
+        is_http2: version.to_str()?.starts_with('2'),
+    }))
 }
 
 fn item<'py>(scope: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {

@@ -22,6 +22,9 @@ pub(crate) struct PyExchange {
     /// Whether a request body is to be fed.
     #[pyo3(get)]
     wants_body: bool,
+    /// Whether room is to be asked for between the pieces of the body.
+    #[pyo3(get)]
+    is_upload: bool,
 }
 
 impl PyExchange {
@@ -37,7 +40,15 @@ impl PyExchange {
                 (exchange, wants_body.then_some(pending))
             }
         };
-        Self { engine, id: exchange.id(), wants_body: pending.is_some(), exchange, pending: Mutex::new(pending) }
+        let is_upload = pending.as_ref().is_some_and(Pending::is_upload);
+        Self {
+            engine,
+            id: exchange.id(),
+            wants_body: pending.is_some(),
+            is_upload,
+            exchange,
+            pending: Mutex::new(pending),
+        }
     }
 }
 
@@ -46,6 +57,11 @@ impl PyExchange {
     /// Takes a piece of the request's body. `True`: more is wanted.
     fn feed(&self, piece: &[u8], more: bool) -> bool {
         self.pending.lock().as_mut().is_some_and(|pending| self.engine.feed(pending, piece, more))
+    }
+
+    /// Whether more of an upload may be fed now. `False`: not yet, and the exchange's id will be among the ready ones.
+    fn has_room(&self) -> bool {
+        self.exchange.has_room()
     }
 
     /// The body did not come in time: the answer says so.

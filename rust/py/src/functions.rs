@@ -5,7 +5,7 @@ use fairlead_core::egress::{Networks, Policy};
 use fairlead_core::error::Kind;
 use fairlead_core::guardrail::{self, Actions, Disabled, Guardrail};
 use fairlead_core::limit::Period;
-use fairlead_core::routes::{all, Answer, Surface, Tier};
+use fairlead_core::routes::{all, Surface, Tier};
 use fairlead_core::secret::{self, Sealer, SecretHash};
 use fairlead_core::service_account::ServiceAccount;
 use fairlead_core::signature::{self, SigningSecret};
@@ -23,7 +23,7 @@ pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             entry.set_item("method", route.method)?;
             entry.set_item("path", route.path)?;
             entry.set_item("tier", tier(route.tier))?;
-            entry.set_item("answered_by", if route.answer == Answer::Control { "control" } else { "relay" })?;
+            entry.set_item("answered_by", if route.answer.is_control() { "control" } else { "relay" })?;
             entry.set_item("endpoint", route.endpoint)?;
             entry.set_item("surface", surface(route.surface))?;
             entry.set_item("body_limit_bytes", route.body_limit_bytes)?;

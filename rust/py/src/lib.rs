@@ -10,6 +10,7 @@ mod engine;
 mod exchange;
 mod functions;
 mod ready;
+mod socket;
 
 use pyo3::prelude::*;
 
@@ -28,4 +29,6 @@ mod _core {
     use crate::functions::{google_assertion, guardrails, judge_guardrails, sign_aws};
     #[pymodule_export]
     use crate::functions::{new_webhook_secret, sign_webhook, verify_webhook};
+    #[pymodule_export]
+    use crate::socket::PySocket;
 }

@@ -27,6 +27,7 @@ PACKAGE = ROOT / "python" / "fairlead"
 FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"store"}),
     frozenset({"mcp"}),
+    frozenset({"search"}),  # callers reach it through the gateway, and scraping through itself
     frozenset(
         {
             "gateway", "identity", "board", "scrape", "webhooks",

@@ -10,6 +10,7 @@ pub(super) const RECORD: usize = MIB;
 pub(super) const PROMPT: usize = 32 * MIB;
 /// A file of bytes; nothing else is as large.
 pub(super) const FILE: usize = 100 * MIB;
+pub(super) const UPLOAD: usize = 512 * MIB;
 
 pub(super) const fn public(
     method: &'static str,

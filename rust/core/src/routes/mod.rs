@@ -14,7 +14,10 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 mod doors;
+mod relayed;
 mod table;
+
+pub use relayed::Relayed;
 
 /// Who may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,15 +76,50 @@ pub enum Answer {
     GeminiModel,
     /// The tokens of a messages request, counted by its provider or estimated.
     CountTokens,
+    /// A text completion, relayed as a chat completion is.
+    Completions,
+    /// A call that is passed on with only its model changed.
+    Relayed(Relayed),
+    /// Frames over a WebSocket, or what they are when asked without one.
+    Socket,
+    /// A conversation over a WebSocket, passed through to a provider.
+    Realtime,
     /// The control plane.
     Control,
+    /// The control plane, which gets the one file of a form.
+    Upload,
 }
 
 impl Answer {
-    /// Whether a request for it is settled, however it ends.
-    #[must_use]
+    pub fn is_control(self) -> bool {
+        matches!(self, Self::Control | Self::Upload)
+    }
+
+    /// Whether each request is settled: it calls a model, or would have.
     pub fn is_settled(self) -> bool {
-        matches!(self, Self::Chat | Self::Responses | Self::Generate | Self::StreamGenerate | Self::CountTokens)
+        matches!(
+            self,
+            Self::Chat
+                | Self::Responses
+                | Self::Generate
+                | Self::StreamGenerate
+                | Self::CountTokens
+                | Self::Completions
+                | Self::Relayed(_)
+        )
+    }
+
+    pub fn is_socket(self) -> bool {
+        matches!(self, Self::Socket | Self::Realtime)
+    }
+
+    /// Whether the body is a form with files, which may be too large for memory.
+    pub fn takes_upload(self) -> bool {
+        match self {
+            Self::Upload => true,
+            Self::Relayed(relayed) => relayed.is_form(),
+            _ => false,
+        }
     }
 }
 

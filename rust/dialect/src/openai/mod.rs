@@ -2,6 +2,8 @@
 
 pub mod answer;
 pub mod error;
+pub mod metered;
+pub mod named;
 pub mod request;
 pub(crate) mod request_in;
 pub(crate) mod request_out;

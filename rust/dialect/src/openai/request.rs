@@ -40,14 +40,14 @@ pub struct ChatRequest {
     /// The stream is read as one JSON list; a generateContent request alone has that.
     pub reads_list: bool,
     /// Empty where the address names the model.
-    model_span: Range<usize>,
+    pub(super) model_span: Range<usize>,
     /// How the body is made to ask for usage; `None` when it does already or is no stream.
-    ask_usage: Option<Splice>,
+    pub(super) ask_usage: Option<Splice>,
 }
 
 /// Text that takes the place of a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Splice {
+pub(super) struct Splice {
     span: Range<usize>,
     text: &'static str,
 }
@@ -207,12 +207,18 @@ pub fn rewrite(body: &Bytes, request: &ChatRequest, upstream_model: &str) -> Pie
     pieces
 }
 
-fn model(body: &[u8], value: Option<Value>) -> Result<(String, Range<usize>), Error> {
+pub(super) fn model(body: &[u8], value: Option<Value>) -> Result<(String, Range<usize>), Error> {
     let Some(value) = value else {
         return Err(missing("model"));
     };
     let model = json::as_str(body, value).map(Cow::into_owned);
     let model = model.ok_or_else(|| wrong("model", "must be a string"))?;
+    check_model(&model)?;
+    Ok((model, value.span()))
+}
+
+/// Holds a model's name to what a name may be.
+pub(super) fn check_model(model: &str) -> Result<(), Error> {
     if model.is_empty() {
         return Err(wrong("model", "must not be empty"));
     }
@@ -223,7 +229,7 @@ fn model(body: &[u8], value: Option<Value>) -> Result<(String, Range<usize>), Er
     if model.chars().any(char::is_control) {
         return Err(wrong("model", "must not contain control characters"));
     }
-    Ok((model, value.span()))
+    Ok(())
 }
 
 fn messages(value: Option<Value>) -> Result<usize, Error> {
@@ -237,7 +243,7 @@ fn messages(value: Option<Value>) -> Result<usize, Error> {
 }
 
 /// Whether the body asks for usage, and if not, the splice that makes it. `close` is the body's closing brace.
-fn usage_option(body: &[u8], options: Option<Value>, close: usize) -> Result<(bool, Option<Splice>), Error> {
+pub(super) fn usage_option(body: &[u8], options: Option<Value>, close: usize) -> Result<(bool, Option<Splice>), Error> {
     let Some(options) = options else {
         // The body has a model, so a comma is right.
         let text = r#","stream_options":{"include_usage":true}"#;
@@ -269,7 +275,7 @@ fn usage_option(body: &[u8], options: Option<Value>, close: usize) -> Result<(bo
     }
 }
 
-fn broken(fault: &JsonFault) -> Error {
+pub(super) fn broken(fault: &JsonFault) -> Error {
     let error = invalid(match fault.kind {
         FaultKind::NotAnObject => "The body must be a JSON object.".to_owned(),
         _ => format!("The body is not valid JSON: {fault}."),
@@ -281,11 +287,11 @@ fn broken(fault: &JsonFault) -> Error {
     }
 }
 
-fn missing(field: &'static str) -> Error {
+pub(super) fn missing(field: &'static str) -> Error {
     wrong(field, "is required")
 }
 
-fn wrong(field: &'static str, rule: &str) -> Error {
+pub(super) fn wrong(field: &'static str, rule: &str) -> Error {
     invalid(format!("`{field}` {rule}.")).about(field)
 }
 

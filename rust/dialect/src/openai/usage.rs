@@ -44,7 +44,7 @@ pub(super) fn read(object: &[u8]) -> Option<Usage> {
     })
 }
 
-fn tokens(bytes: &[u8], value: json::Value) -> Option<u64> {
+pub(super) fn tokens(bytes: &[u8], value: json::Value) -> Option<u64> {
     json::as_u64(bytes, value).filter(|count| *count <= MAX_TOKENS)
 }
 

@@ -14,6 +14,7 @@ mod inference;
 mod oauth;
 mod resilience;
 mod scraping;
+mod surfaces;
 mod usage;
 mod webhooks;
 
@@ -21,6 +22,7 @@ mod webhooks;
 pub(super) static PARTS: &[&[Route]] = &[
     inference::ROUTES,
     dialects::ROUTES,
+    surfaces::ROUTES,
     health::ROUTES,
     gateway::ROUTES,
     identity::ROUTES,

@@ -1,0 +1,122 @@
+"""The input of a batch: one request a line, checked before any of them is run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+LINES_MAX: Final = 50_000
+LINE_MAX_BYTES: Final = 8 * 1024 * 1024
+ERRORS_MAX: Final = 20
+ID_MAX_CHARS: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One request; `number` counts from 1, `body` is JSON."""
+
+    number: int
+    custom_id: str
+    body: bytes
+
+
+@dataclass(slots=True)
+class Checked:
+    """What a look at a whole input came to; `errors` are in OpenAI's shape."""
+
+    total: int = 0
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    models: set[str] = field(default_factory=set)
+
+
+def check_input(path: Path, endpoint: str) -> Checked:
+    """Reads an input from end to end. Blocking."""
+    checked = Checked()
+    seen: set[bytes] = set()
+    for number, raw in _lines(path):
+        if len(checked.errors) >= ERRORS_MAX:
+            break
+        if checked.total >= LINES_MAX:
+            _wrong(
+                checked, number, "too_many_requests", f"A batch has at most {LINES_MAX} requests."
+            )
+            break
+        if raw is None:
+            _wrong(checked, number, "line_too_large", f"A line has at most {LINE_MAX_BYTES} bytes.")
+            continue
+        checked.total += 1
+        _check_line(checked, number, raw, endpoint, seen)
+    if not checked.total and not checked.errors:
+        _wrong(checked, None, "empty_file", "The input file has no requests.")
+    return checked
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The requests of an input that was checked. Blocking."""
+    for number, raw in _lines(path):
+        if raw is not None:
+            document = orjson.loads(raw)
+            yield Line(number, document["custom_id"], orjson.dumps(document["body"]))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """Lines that are not blank; None for one that is too long."""
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(LINE_MAX_BYTES + 2):
+            number += 1
+            is_long = len(line.rstrip(b"\r\n")) > LINE_MAX_BYTES
+            if is_long:
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(LINE_MAX_BYTES)
+                yield number, None
+            elif line.strip():
+                yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+
+
+def _check_line(checked: Checked, number: int, raw: bytes, endpoint: str, seen: set[bytes]) -> None:
+    try:
+        document = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return _wrong(checked, number, "invalid_json_line", "The line is not a JSON object.")
+    if not isinstance(document, dict):
+        return _wrong(checked, number, "invalid_json_line", "The line is not a JSON object.")
+    custom_id, body = document.get("custom_id"), document.get("body")
+    if not isinstance(custom_id, str) or not 1 <= len(custom_id) <= ID_MAX_CHARS:
+        return _wrong(
+            checked, number, "missing_required_parameter",
+            f"custom_id must be a text of 1 to {ID_MAX_CHARS} characters.", "custom_id",
+        )  # fmt: skip
+    # Fifty thousand long ids are not kept for a comparison.
+    digest = hashlib.sha256(custom_id.encode("utf-8", "surrogatepass")).digest()[:16]
+    if digest in seen:
+        return _wrong(
+            checked, number, "duplicate_custom_id", "custom_id stands in an earlier line.",
+            "custom_id",
+        )  # fmt: skip
+    seen.add(digest)
+    if document.get("method") != "POST":
+        return _wrong(checked, number, "invalid_method", "method must be `POST`.", "method")
+    if document.get("url") != endpoint:
+        return _wrong(
+            checked, number, "mismatched_endpoint",
+            f"url must be the batch's endpoint, `{endpoint}`.", "url",
+        )  # fmt: skip
+    if not isinstance(body, dict):
+        return _wrong(checked, number, "invalid_body", "body must be a JSON object.", "body")
+    if body.get("stream"):
+        return _wrong(checked, number, "invalid_body", "A batch cannot stream.", "body.stream")
+    if isinstance(body.get("model"), str) and len(checked.models) < 2:
+        checked.models.add(body["model"])
+    return None
+
+
+def _wrong(
+    checked: Checked, number: int | None, code: str, message: str, param: str | None = None
+) -> None:
+    checked.errors.append({"code": code, "line": number, "message": message, "param": param})

@@ -1,0 +1,118 @@
+"""What a batch has done so far, on disk: one result a line, appended as it comes.
+
+Two files in the folder `batches`, which become the output and the error file at the end. They are
+the memory of a batch: after a crash the lines that they name are not run again, and a last line
+that is not whole is cut off.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from fairlead.gateway.batches.table import Counts
+
+_INPUT = ("prompt_tokens", "input_tokens")
+_OUTPUT = ("completion_tokens", "output_tokens")
+
+
+class Results:
+    """The results of one batch. Its functions block; one thread at a time."""
+
+    def __init__(self, data_dir: Path, batch_id: str) -> None:
+        folder = data_dir / "batches"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self.output = folder / f"{batch_id}.output"
+        self.errors = folder / f"{batch_id}.errors"
+        self.done: set[str] = set()
+        self._completed = self._failed = 0
+        self._tokens = [0, 0, 0, 0]
+        for path in (self.output, self.errors):
+            for document in _whole_lines(path):
+                self._note(document)
+        self._files: dict[Path, BinaryIO] = {}
+
+    def add(self, document: dict[str, Any]) -> None:
+        """Appends a result, in the file that it belongs to."""
+        path = self.output if _is_success(document) else self.errors
+        file = self._files.get(path)
+        if file is None:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            file = self._files[path] = os.fdopen(descriptor, "ab", buffering=0)
+        file.write(orjson.dumps(document) + b"\n")
+        self._note(document)
+
+    def counts(self, total: int) -> Counts:
+        """How far it is."""
+        return Counts(total, self._completed, self._failed, *self._tokens)
+
+    def close(self) -> None:
+        """Nothing more is added."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def remove(self) -> None:
+        """Nobody is to have them."""
+        self.close()
+        for path in (self.output, self.errors):
+            path.unlink(missing_ok=True)
+
+    def _note(self, document: dict[str, Any]) -> None:
+        self.done.add(document["custom_id"])
+        if not _is_success(document):
+            self._failed += 1
+            return
+        self._completed += 1
+        usage = document["response"]["body"]
+        usage = usage.get("usage") if isinstance(usage, dict) else None
+        if isinstance(usage, dict):
+            for place, count in enumerate(_tokens(usage)):
+                self._tokens[place] += count
+
+
+def _is_success(document: dict[str, Any]) -> bool:
+    response = document["response"]
+    return response is not None and 200 <= response["status_code"] < 300
+
+
+def _tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
+    """Input, output, cached, reasoning, in either spelling."""
+
+    def count(names: tuple[str, ...], detail: str | None = None) -> int:
+        for name in names:
+            value = usage.get(name)
+            if detail is not None:
+                inner = usage.get(f"{name}_details")
+                value = inner.get(detail) if isinstance(inner, dict) else None
+            if isinstance(value, int) and value >= 0:
+                return value
+        return 0
+
+    return (
+        count(_INPUT), count(_OUTPUT), count(_INPUT, "cached_tokens"),
+        count(_OUTPUT, "reasoning_tokens"),
+    )  # fmt: skip
+
+
+def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The results in a file. What was being written when the process died is cut off."""
+    if not path.exists():
+        return
+    whole = 0
+    with path.open("rb") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            try:
+                document = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                break
+            whole += len(line)
+            yield document
+    if whole < path.stat().st_size:
+        os.truncate(path, whole)

@@ -1,0 +1,131 @@
+"""`/v1/batches`, in OpenAI's shapes. A batch belongs to the key that made it, and runs as that key."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+import orjson
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
+from pydantic_core import PydanticCustomError
+
+from fairlead.errors import InvalidRequest, NotFound
+from fairlead.gateway.batches.runner import runner_of
+from fairlead.gateway.batches.table import (
+    Batch,
+    batch_view,
+    begin_cancel,
+    find_batch,
+    insert_batch,
+    list_batches,
+)
+from fairlead.gateway.files.contents import new_id
+from fairlead.gateway.files.router import page_of
+from fairlead.gateway.files.table import find_file
+from fairlead.gateway.owner import OwnerDep
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/v1/batches", tags=["batches"])
+
+WINDOW_MS: Final = 24 * 3_600_000
+PAIRS_MAX: Final = 16
+
+Endpoint = Literal[
+    "/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions",
+    "/v1/moderations", "/v1/images/generations",
+]  # fmt: skip
+
+
+class ExpiresAfter(BaseModel):
+    """When the output goes by itself."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    anchor: Literal["created_at"]
+    seconds: Annotated[StrictInt, Field(ge=3600, le=30 * 86_400)]
+
+
+class BatchAsk(BaseModel):
+    """A batch to be made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    input_file_id: Annotated[StrictStr, Field(min_length=1, max_length=64)]
+    endpoint: Endpoint
+    completion_window: Literal["24h"]
+    metadata: dict[StrictStr, StrictStr] | None = None
+    output_expires_after: ExpiresAfter | None = None
+
+    @field_validator("metadata")
+    @classmethod
+    def _bounded(cls, metadata: dict[str, str] | None) -> dict[str, str] | None:
+        for name, value in (metadata or {}).items():
+            if len(name) > 64 or len(value) > 512:
+                raise PydanticCustomError(
+                    "metadata", "must have names of at most 64 and values of at most 512 characters"
+                )
+        if metadata is not None and len(metadata) > PAIRS_MAX:
+            raise PydanticCustomError("metadata", "must have at most 16 pairs")
+        return metadata
+
+
+@router.post("", summary="Run every line of a file")
+async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """`input_file_id` is an uploaded file of the purpose `batch`, with one request a line:
+    `{"custom_id", "method": "POST", "url", "body"}`, where `url` is the batch's `endpoint`.
+    """
+    created_at_ms = now_ms()
+    kept = ask.output_expires_after
+    batch = Batch(
+        id=new_id("batch_"), owner=owner, endpoint=ask.endpoint, input_file_id=ask.input_file_id,
+        metadata=orjson.dumps(ask.metadata).decode() if ask.metadata is not None else None,
+        output_expires_after_s=kept.seconds if kept else None, status="validating", model=None,
+        errors=None, output_file_id=None, error_file_id=None, total=0, completed=0, failed=0,
+        tokens_input=0, tokens_output=0, tokens_cached=0, tokens_reasoning=0,
+        created_at_ms=created_at_ms, expires_at_ms=created_at_ms + WINDOW_MS,
+        in_progress_at_ms=None, finalizing_at_ms=None, cancelling_at_ms=None, ended_at_ms=None,
+    )  # fmt: skip
+
+    def work(con: Connection) -> None:
+        try:
+            file = find_file(con, ask.input_file_id, owner, created_at_ms)
+        except NotFound as missing:
+            raise InvalidRequest(missing.message, param="input_file_id") from None
+        if file.purpose != "batch":
+            raise InvalidRequest(
+                f"input_file_id names a file of the purpose `{file.purpose}`: upload it as `batch`.",
+                param="input_file_id",
+            )
+        insert_batch(con, batch)
+
+    await services.state.record(work)
+    runner_of(services).wake()
+    return batch_view(batch)
+
+
+@router.get("", summary="The caller's batches")
+async def batches(
+    services: ServicesDep,
+    owner: OwnerDep,
+    after: Annotated[str | None, Query(max_length=64)] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> dict[str, Any]:
+    """Newest first; `after` is the id of the last one seen."""
+    found, has_more = await services.state.read(lambda con: list_batches(con, owner, after, limit))
+    return page_of([batch_view(batch) for batch in found], has_more)
+
+
+@router.get("/{batch_id}", summary="One batch")
+async def batch(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """Its status, its counts and, once it has ended, the files that it left."""
+    return batch_view(await services.state.read(lambda con: find_batch(con, batch_id, owner)))
+
+
+@router.post("/{batch_id}/cancel", summary="Stop a batch")
+async def cancel(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """No further line is run; those that are under way have half a minute. What was done is kept."""
+    marked = await services.state.record(lambda con: begin_cancel(con, batch_id, owner, now_ms()))
+    runner_of(services).cancel(batch_id)
+    return batch_view(marked)

@@ -1,0 +1,335 @@
+"""One batch from where it stands to its end.
+
+Every step may be interrupted by a crash and is taken again: the row says which step, the results on
+disk say which lines are done, and the names of the files that it will leave are chosen before they
+are made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import orjson
+
+from fairlead.errors import NotFound
+from fairlead.gateway.batches.lines import Line, check_input, read_lines
+from fairlead.gateway.batches.results import Results
+from fairlead.gateway.batches.table import Batch, change_batch, count_batch, find_batch
+from fairlead.gateway.files.contents import Contents, new_id
+from fairlead.gateway.files.table import StoredFile, find_file, put_file
+from fairlead.moment import now_ms
+from fairlead.own_relay import on_behalf_of
+from fairlead.store.file import Connection
+from fairlead.store.services import Services
+
+WIDTH: Final = 8
+"""Lines of one batch that are under way at once."""
+LINE_DEADLINE_S: Final = 900.0
+TRIES: Final = 5
+"""Of a line that is refused for now; one that nobody hears is tried until the window ends."""
+WAIT_MAX_S: Final = 60.0
+COUNT_EVERY_S: Final = 1.0
+CANCEL_GRACE_S: Final = 30.0
+OUTPUT_KEPT_S: Final = 30 * 86_400
+# A refusal for now: of the caller's limits, of the provider, of the gateway.
+PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class BatchRun:
+    """`run` ends when the batch has; `cancel` makes it end sooner."""
+
+    def __init__(self, services: Services, client: httpx.AsyncClient, batch: Batch) -> None:
+        self._services = services
+        self._client = client
+        self._batch = batch
+        self._contents = Contents(services.data_dir)
+        self._cancelled = asyncio.Event()
+        self._write = asyncio.Lock()
+        if batch.status == "cancelling":
+            self._cancelled.set()
+
+    def cancel(self) -> None:
+        """The owner has cancelled it."""
+        self._cancelled.set()
+
+    async def run(self) -> None:
+        """From whatever step it is at."""
+        batch = self._batch
+        if batch.status == "validating" and not await self._validate():
+            return
+        results = await asyncio.to_thread(Results, self._services.data_dir, batch.id)
+        try:
+            if batch.status != "finalizing":
+                await self._work(results)
+            await self._finish(results)
+        finally:
+            results.close()
+
+    async def _validate(self) -> bool:
+        batch = self._batch
+        try:
+            await self._services.state.read(
+                lambda con: find_file(con, batch.input_file_id, batch.owner, now_ms())
+            )
+            checked = await asyncio.to_thread(
+                check_input, self._contents.path(batch.input_file_id), batch.endpoint
+            )
+        except (NotFound, FileNotFoundError):
+            await self._fail([_error("input_file_missing", "The input file is not there.")])
+            return False
+        if checked.errors:
+            await self._fail(checked.errors)
+            return False
+        model = next(iter(checked.models)) if len(checked.models) == 1 else None
+        begun_at_ms = now_ms()
+
+        def begin(con: Connection) -> None:
+            change_batch(con, batch.id, model=model, total=checked.total)
+            # It may have been cancelled meanwhile.
+            if find_batch(con, batch.id).status == "validating":
+                change_batch(con, batch.id, status="in_progress", in_progress_at_ms=begun_at_ms)
+
+        await self._services.state.record(begin)
+        return True
+
+    async def _fail(self, errors: list[dict[str, Any]]) -> None:
+        told = orjson.dumps({"object": "list", "data": errors}).decode()
+        batch_id, ended_at_ms = self._batch.id, now_ms()
+
+        def end(con: Connection) -> None:
+            is_cancelled = find_batch(con, batch_id).cancelling_at_ms is not None
+            status = "cancelled" if is_cancelled else "failed"
+            change_batch(con, batch_id, status=status, errors=told, ended_at_ms=ended_at_ms)
+
+        await self._services.state.record(end)
+
+    # --- the lines
+
+    async def _work(self, results: Results) -> None:
+        path = self._contents.path(self._batch.input_file_id)
+        under_way: set[asyncio.Task[None]] = set()
+        stop = asyncio.create_task(self._stopped())
+        counter = asyncio.create_task(self._keep_count(results))
+        lines = _Reader(path)
+        try:
+            is_more = True
+            while is_more or under_way:
+                while is_more and len(under_way) < WIDTH and not self._is_stopped():
+                    line = await lines.next()
+                    if line is None:
+                        is_more = False
+                    elif line.custom_id not in results.done:
+                        under_way.add(asyncio.create_task(self._do(line, results)))
+                if self._is_stopped() or not under_way:
+                    break
+                waiting = {*under_way, stop, counter}
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in [task for task in (*under_way, counter) if task.done()]:
+                    under_way.discard(task)
+                    task.result()
+            if under_way:
+                # Answers that are nearly there are paid for: they are waited for, but not for ever.
+                grace_s = 0.0 if self._is_expired() else CANCEL_GRACE_S
+                await asyncio.wait(under_way, timeout=grace_s)
+            if self._is_expired():
+                await self._expire(results)
+        finally:
+            for task in (*under_way, stop, counter):
+                task.cancel()
+            await asyncio.gather(*under_way, stop, counter, return_exceptions=True)
+            await lines.close()
+
+    async def _stopped(self) -> None:
+        """Ends when the batch is cancelled or its window has passed."""
+        left_s = max(0.0, (self._batch.expires_at_ms - now_ms()) / 1000)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left_s):
+                await self._cancelled.wait()
+
+    def _is_expired(self) -> bool:
+        return not self._cancelled.is_set() and now_ms() >= self._batch.expires_at_ms
+
+    def _is_stopped(self) -> bool:
+        return self._cancelled.is_set() or self._is_expired()
+
+    async def _keep_count(self, results: Results) -> None:
+        while True:
+            await asyncio.sleep(COUNT_EVERY_S)
+            await self._count(results)
+
+    async def _count(self, results: Results) -> None:
+        batch = await self._services.state.read(lambda con: find_batch(con, self._batch.id))
+        counts = results.counts(batch.total)
+        await self._services.state.record(lambda con: count_batch(con, batch.id, counts))
+
+    async def _do(self, line: Line, results: Results) -> None:
+        response = await self._answer(line)
+        document = {
+            "id": new_id("batch_req_"), "custom_id": line.custom_id, "response": response,
+            "error": None,
+        }  # fmt: skip
+        await self._add(results, document)
+
+    async def _add(self, results: Results, document: dict[str, Any]) -> None:
+        async with self._write:
+            await asyncio.to_thread(results.add, document)
+
+    async def _answer(self, line: Line) -> dict[str, Any]:
+        """The gateway's answer. A refusal for now is tried again a few times; a gateway that is not
+        there is waited for.
+        """
+        batch, config = self._batch, self._services.config
+        headers = on_behalf_of(config, batch.owner) | {
+            "content-type": "application/json",
+            "x-gateway-session-id": batch.id,
+            # Should this be asked again after a crash, the relay joins it with what is under way.
+            "idempotency-key": f"{batch.id}:{line.number}",
+        }
+        tried = 0
+        while True:
+            wait_s = min(WAIT_MAX_S, 2.0 ** min(tried, 6))
+            try:
+                async with asyncio.timeout(LINE_DEADLINE_S):
+                    answer = await self._client.post(
+                        batch.endpoint, content=line.body, headers=headers
+                    )
+            except httpx.TransportError:
+                tried = min(tried + 1, TRIES - 2)
+            except TimeoutError:
+                body = _error("timeout", f"There was no answer within {LINE_DEADLINE_S:g} s.")
+                return {"status_code": 504, "request_id": "", "body": {"error": body}}
+            else:
+                tried += 1
+                if answer.status_code not in PASSING or tried >= TRIES:
+                    return {
+                        "status_code": answer.status_code,
+                        "request_id": answer.headers.get("x-gateway-request-id", ""),
+                        "body": _document(answer),
+                    }
+                told = answer.headers.get("retry-after", "")
+                if told.isascii() and told.isdigit():
+                    wait_s = min(WAIT_MAX_S, max(wait_s, float(told)))
+            await asyncio.sleep(wait_s)
+
+    async def _expire(self, results: Results) -> None:
+        """What was not run by the end of the window is told in the error file."""
+        lines = _Reader(self._contents.path(self._batch.input_file_id))
+        try:
+            while (line := await lines.next()) is not None:
+                if line.custom_id not in results.done:
+                    message = (
+                        "This request could not be executed before the completion window expired."
+                    )
+                    document = {
+                        "id": new_id("batch_req_"), "custom_id": line.custom_id, "response": None,
+                        "error": {"code": "batch_expired", "message": message},
+                    }  # fmt: skip
+                    await self._add(results, document)
+        finally:
+            await lines.close()
+
+    # --- the end
+
+    async def _finish(self, results: Results) -> None:
+        """Makes files of the results. May be taken again from any point."""
+        batch = await self._services.state.read(lambda con: find_batch(con, self._batch.id))
+        results.close()
+        if batch.output_file_id is None:
+            # Once the files are moved, only the row knows the counts.
+            await self._count(results)
+            finalizing_at_ms = now_ms()
+
+            def name_files(con: Connection) -> None:
+                change_batch(
+                    con, batch.id, output_file_id=new_id("file-"), error_file_id=new_id("file-")
+                )  # fmt: skip
+                if find_batch(con, batch.id).status == "in_progress":
+                    change_batch(
+                        con, batch.id, status="finalizing", finalizing_at_ms=finalizing_at_ms
+                    )
+
+            await self._services.state.record(name_files)
+            batch = await self._services.state.read(lambda con: find_batch(con, self._batch.id))
+        kept = [
+            await self._keep(batch, batch.output_file_id or "", results.output, "output"),
+            await self._keep(batch, batch.error_file_id or "", results.errors, "error"),
+        ]
+        status = "completed"
+        if batch.cancelling_at_ms is not None:
+            status = "cancelled"
+        elif batch.completed + batch.failed < batch.total or self._has_expired(batch):
+            status = "expired"
+        await self._services.state.record(partial(_end, batch=batch, kept=kept, status=status))
+
+    def _has_expired(self, batch: Batch) -> bool:
+        return (batch.finalizing_at_ms or 0) >= batch.expires_at_ms
+
+    async def _keep(self, batch: Batch, file_id: str, source: Path, kind: str) -> StoredFile | None:
+        size = await self._contents.move_in(file_id, source)
+        if size is None:
+            return None
+        created_at_ms = now_ms()
+        kept_s = batch.output_expires_after_s or OUTPUT_KEPT_S
+        return StoredFile(
+            file_id, batch.owner, "batch_output", f"{batch.id}_{kind}.jsonl", size, created_at_ms,
+            created_at_ms + kept_s * 1000,
+        )  # fmt: skip
+
+
+class _Reader:
+    """Lines of the input, read in a thread a few at a time."""
+
+    AHEAD: Final = 64
+
+    def __init__(self, path: Path) -> None:
+        self._lines: Iterator[Line] = read_lines(path)
+        self._ready: list[Line] = []
+
+    async def next(self) -> Line | None:
+        """The next line, or None at the end."""
+        if not self._ready:
+            self._ready = await asyncio.to_thread(self._some)
+        return self._ready.pop() if self._ready else None
+
+    async def close(self) -> None:
+        """Lets go of the file."""
+        close = getattr(self._lines, "close", None)
+        if close is not None:
+            await asyncio.to_thread(close)
+
+    def _some(self) -> list[Line]:
+        size, some = 0, []
+        for line in self._lines:
+            some.append(line)
+            size += len(line.body)
+            if len(some) >= self.AHEAD or size > 4 * 1024 * 1024:
+                break
+        return some[::-1]
+
+
+def _end(con: Connection, *, batch: Batch, kept: list[StoredFile | None], status: str) -> None:
+    for file in kept:
+        if file is not None:
+            put_file(con, file)
+    output, errors = kept
+    change_batch(
+        con, batch.id, status=status, output_file_id=output.id if output else None,
+        error_file_id=errors.id if errors else None, ended_at_ms=now_ms(),
+    )  # fmt: skip
+
+
+def _error(code: str, message: str) -> dict[str, Any]:
+    return {"code": code, "line": None, "message": message, "param": None}
+
+
+def _document(answer: httpx.Response) -> Any:
+    try:
+        return orjson.loads(answer.content)
+    except orjson.JSONDecodeError:
+        return {"error": _error("not_json", "The answer is not JSON.")}

@@ -1,0 +1,189 @@
+"""The rows of batches. Every function runs inside `state.read` or `state.database.write`.
+
+validating -> in_progress -> finalizing -> completed
+    |              |-> finalizing -> expired
+    |              `-> cancelling -> cancelled
+    `-> failed     (cancelling may come from validating, too)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import orjson
+
+from fairlead.errors import InvalidRequest, NotFound, RateLimited
+from fairlead.store.file import Connection
+
+ENDED: Final = ("failed", "completed", "expired", "cancelled")
+ACTIVE_OF_OWNER_MAX: Final = 50
+ACTIVE_MAX: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Lines of a batch: `completed` were answered with success, `failed` otherwise or not at all."""
+
+    total: int = 0
+    completed: int = 0
+    failed: int = 0
+    tokens_input: int = 0
+    tokens_output: int = 0
+    tokens_cached: int = 0
+    tokens_reasoning: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """`owner` is the key's id; `metadata` and `errors` are JSON texts."""
+
+    id: str
+    owner: str
+    endpoint: str
+    input_file_id: str
+    metadata: str | None
+    output_expires_after_s: int | None
+    status: str
+    model: str | None
+    errors: str | None
+    output_file_id: str | None
+    error_file_id: str | None
+    total: int
+    completed: int
+    failed: int
+    tokens_input: int
+    tokens_output: int
+    tokens_cached: int
+    tokens_reasoning: int
+    created_at_ms: int
+    expires_at_ms: int
+    in_progress_at_ms: int | None
+    finalizing_at_ms: int | None
+    cancelling_at_ms: int | None
+    ended_at_ms: int | None
+
+
+_NAMES: Final = tuple(field.name for field in fields(Batch))
+_BATCH: Final = ", ".join(_NAMES)
+_PLACES: Final = ", ".join("?" * len(_NAMES))
+
+
+def insert_batch(con: Connection, batch: Batch) -> None:
+    """`RateLimited` when as many are under way as may be."""
+    own, all_ = con.execute(
+        "SELECT count(*) FILTER (owner = ?), count(*) FROM batches WHERE ended_at_ms IS NULL",
+        [batch.owner],
+    ).fetchone() or (0, 0)
+    if own >= ACTIVE_OF_OWNER_MAX or all_ >= ACTIVE_MAX:
+        raise RateLimited(
+            f"A key has at most {ACTIVE_OF_OWNER_MAX} batches under way, the gateway {ACTIVE_MAX}: "
+            "wait for one to end.",
+            retry_after_s=60,
+        )
+    con.execute(
+        f"INSERT INTO batches ({_BATCH}) VALUES ({_PLACES})",
+        [getattr(batch, name) for name in _NAMES],
+    )
+
+
+def find_batch(con: Connection, batch_id: str, owner: str | None = None) -> Batch:
+    """The owner's batch, or anybody's without one; `NotFound` for a stranger's as for none."""
+    row = con.execute(
+        f"SELECT {_BATCH} FROM batches WHERE id = ? AND (? IS NULL OR owner = ?)",
+        [batch_id, owner, owner],
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"No such batch: {batch_id[:64]}.", param="id")
+    return Batch(*row)
+
+
+def list_batches(
+    con: Connection, owner: str, after: str | None, limit: int
+) -> tuple[list[Batch], bool]:
+    """Newest first, and whether there are more."""
+    bound: list[Any] = [owner]
+    where = "owner = ?"
+    if after is not None:
+        seen = con.execute(
+            "SELECT created_at_ms FROM batches WHERE id = ? AND owner = ?", [after, owner]
+        ).fetchone()
+        if seen is None:
+            raise InvalidRequest("after is not the id of a batch of yours.", param="after")
+        where, bound = "owner = ? AND (created_at_ms, id) < (?, ?)", [owner, seen[0], after]
+    rows = con.execute(
+        f"SELECT {_BATCH} FROM batches WHERE {where} ORDER BY created_at_ms DESC, id DESC LIMIT ?",
+        [*bound, limit + 1],
+    ).fetchall()
+    return [Batch(*row) for row in rows[:limit]], len(rows) > limit
+
+
+def active_batches(con: Connection) -> list[Batch]:
+    """Those that have not ended, oldest first."""
+    rows = con.execute(
+        f"SELECT {_BATCH} FROM batches WHERE ended_at_ms IS NULL ORDER BY created_at_ms, id"
+    ).fetchall()
+    return [Batch(*row) for row in rows]
+
+
+def change_batch(con: Connection, batch_id: str, **changes: Any) -> None:
+    """Sets fields of a batch that has not ended."""
+    if unknown := changes.keys() - set(_NAMES):
+        raise ValueError(f"no columns: {unknown}")
+    assignments = ", ".join(f"{name} = ?" for name in changes)
+    con.execute(
+        f"UPDATE batches SET {assignments} WHERE id = ? AND ended_at_ms IS NULL",
+        [*changes.values(), batch_id],
+    )
+
+
+def count_batch(con: Connection, batch_id: str, counts: Counts) -> None:
+    """Stores how far it is."""
+    named = {field.name: getattr(counts, field.name) for field in fields(Counts)}
+    change_batch(con, batch_id, **named)
+
+
+def begin_cancel(con: Connection, batch_id: str, owner: str, now_ms: int) -> Batch:
+    """Marks a batch for its end. One that has ended stays as it is: `InvalidRequest`."""
+    batch = find_batch(con, batch_id, owner)
+    if batch.ended_at_ms is not None or batch.status == "finalizing":
+        raise InvalidRequest(f"A batch that is {batch.status} cannot be cancelled.")
+    if batch.status != "cancelling":
+        change_batch(con, batch_id, status="cancelling", cancelling_at_ms=now_ms)
+    return find_batch(con, batch_id, owner)
+
+
+def batch_view(batch: Batch) -> dict[str, Any]:
+    """A batch as OpenAI shows it."""
+
+    def seconds(ms: int | None) -> int | None:
+        return None if ms is None else ms // 1000
+
+    def ended(status: str) -> int | None:
+        return seconds(batch.ended_at_ms) if batch.status == status else None
+
+    has_files = batch.ended_at_ms is not None
+    return {
+        "id": batch.id, "object": "batch", "endpoint": batch.endpoint, "model": batch.model,
+        "errors": orjson.loads(batch.errors) if batch.errors else None,
+        "input_file_id": batch.input_file_id, "completion_window": "24h", "status": batch.status,
+        "output_file_id": batch.output_file_id if has_files else None,
+        "error_file_id": batch.error_file_id if has_files else None,
+        "created_at": seconds(batch.created_at_ms),
+        "in_progress_at": seconds(batch.in_progress_at_ms),
+        "expires_at": seconds(batch.expires_at_ms),
+        "finalizing_at": seconds(batch.finalizing_at_ms), "completed_at": ended("completed"),
+        "failed_at": ended("failed"), "expired_at": ended("expired"),
+        "cancelling_at": seconds(batch.cancelling_at_ms), "cancelled_at": ended("cancelled"),
+        "request_counts": {
+            "total": batch.total, "completed": batch.completed, "failed": batch.failed,
+        },
+        "usage": {
+            "input_tokens": batch.tokens_input,
+            "input_tokens_details": {"cached_tokens": batch.tokens_cached},
+            "output_tokens": batch.tokens_output,
+            "output_tokens_details": {"reasoning_tokens": batch.tokens_reasoning},
+            "total_tokens": batch.tokens_input + batch.tokens_output,
+        },
+        "metadata": orjson.loads(batch.metadata) if batch.metadata else None,
+    }  # fmt: skip

@@ -1,0 +1,138 @@
+"""`/v1/files`, in OpenAI's shapes. A file belongs to the key that uploaded it: for every other key it is not there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response
+
+from fairlead.errors import ClientGone, Conflict, NotFound
+from fairlead.gateway.files.contents import Contents, new_id
+from fairlead.gateway.files.form import PURPOSES, read_upload
+from fairlead.gateway.files.table import (
+    StoredFile,
+    delete_file,
+    find_file,
+    insert_file,
+    list_files,
+)
+from fairlead.gateway.owner import OwnerDep
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/v1/files", tags=["files"])
+
+LIST_MAX: Final = 10_000
+
+
+@router.post("", summary="Upload a file")
+async def upload(request: Request, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """A form with `file`, `purpose` and, if it is to go by itself, `expires_after[anchor]` (which is
+    `created_at`) and `expires_after[seconds]`. Files of the purpose `batch` go after 30 days.
+    """
+    asked = read_upload(request)
+    contents = Contents(services.data_dir)
+    file_id = new_id("file-")
+    try:
+        size = await contents.write(file_id, request.stream(), asked.bytes)
+    except ClientDisconnect:
+        raise ClientGone("The caller left before the file was complete.") from None
+    created_at_ms = now_ms()
+    ends_ms = created_at_ms + asked.expires_after_s * 1000 if asked.expires_after_s else None
+    file = StoredFile(file_id, owner, asked.purpose, asked.file_name, size, created_at_ms, ends_ms)
+    try:
+        await services.state.database.write(lambda con: insert_file(con, file, created_at_ms))
+    except BaseException:
+        await contents.remove(file_id)
+        raise
+    return file_view(file)
+
+
+@router.get("", summary="The caller's files")
+async def files(
+    services: ServicesDep,
+    owner: OwnerDep,
+    purpose: Annotated[str | None, Query(max_length=64)] = None,
+    after: Annotated[str | None, Query(max_length=64)] = None,
+    limit: Annotated[int, Query(ge=1, le=LIST_MAX)] = LIST_MAX,
+    order: Literal["asc", "desc"] = "desc",
+) -> dict[str, Any]:
+    """Newest first unless `order` is `asc`; `after` is the id of the last one seen."""
+    found, has_more = await services.state.read(
+        lambda con: list_files(
+            con, owner, now_ms(), purpose=purpose, after=after, limit=limit, order=order
+        )
+    )
+    return page_of([file_view(file) for file in found], has_more)
+
+
+@router.get("/{file_id}", summary="One file")
+async def file(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """What is known of it, without its content."""
+    return file_view(
+        await services.state.read(lambda con: find_file(con, file_id, owner, now_ms()))
+    )
+
+
+@router.delete("/{file_id}", summary="Delete a file")
+async def delete(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """With its content. A file that a batch is reading stays."""
+
+    def work(con: Connection) -> None:
+        reading = con.execute(
+            "SELECT id FROM batches WHERE input_file_id = ? AND owner = ? AND ended_at_ms IS NULL LIMIT 1",
+            [file_id, owner],
+        ).fetchone()
+        if reading is not None:
+            raise Conflict(
+                f"The batch {reading[0]} reads this file: cancel it, or wait for its end."
+            )
+        delete_file(con, file_id, owner, now_ms())
+
+    await services.state.database.write(work)
+    await Contents(services.data_dir).remove(file_id)
+    return {"id": file_id, "object": "file", "deleted": True}
+
+
+@router.get("/{file_id}/content", summary="A file's content")
+async def content(file_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
+    """As it was uploaded; `Range` asks for a part of it."""
+    found = await services.state.read(lambda con: find_file(con, file_id, owner, now_ms()))
+    path = Contents(services.data_dir).path(found.id)
+    if not path.is_file():
+        raise NotFound(f"The content of {found.id} is not there.", param="id")
+    headers = {
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(found.file_name, safe='')}",
+        "x-content-type-options": "nosniff",
+        "cache-control": "private, no-store",
+        # It lasts as long as the caller takes to read it.
+        "x-fairlead-lasting": "1",
+    }
+    # Whatever it was said to be: nothing that was uploaded is shown as a page.
+    return FileResponse(path, headers=headers, media_type="application/octet-stream")
+
+
+def file_view(file: StoredFile) -> dict[str, Any]:
+    """A file as OpenAI shows it."""
+    ends = {} if file.expires_at_ms is None else {"expires_at": file.expires_at_ms // 1000}
+    return {
+        "id": file.id, "object": "file", "bytes": file.bytes,
+        "created_at": file.created_at_ms // 1000, "filename": file.file_name,
+        "purpose": file.purpose, "status": "processed", "status_details": None, **ends,
+    }  # fmt: skip
+
+
+def page_of(data: list[dict[str, Any]], has_more: bool) -> dict[str, Any]:
+    """A list as OpenAI shows it."""
+    return {
+        "object": "list", "data": data, "has_more": has_more,
+        "first_id": data[0]["id"] if data else None,
+        "last_id": data[-1]["id"] if data else None,
+    }  # fmt: skip
+
+
+__all__ = ["PURPOSES", "file_view", "page_of", "router"]

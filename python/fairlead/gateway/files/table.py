@@ -1,0 +1,114 @@
+"""The rows of files. Every function runs inside `state.read` or `state.database.write`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from fairlead.errors import InvalidRequest, NotFound, RateLimited
+from fairlead.store.file import Connection
+
+OWNER_MAX_FILES: Final = 10_000
+OWNER_MAX_BYTES: Final = 20 * 1024**3
+
+_FILE = "id, owner, purpose, file_name, bytes, created_at_ms, expires_at_ms"
+_ALIVE = "(expires_at_ms IS NULL OR expires_at_ms > ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """`owner` is the key's id; `bytes` is the size of the content."""
+
+    id: str
+    owner: str
+    purpose: str
+    file_name: str
+    bytes: int
+    created_at_ms: int
+    expires_at_ms: int | None
+
+
+def insert_file(con: Connection, file: StoredFile, now_ms: int) -> None:
+    """Keeps a file; `RateLimited` when the owner keeps as much as one may."""
+    count, size = con.execute(
+        f"SELECT count(*), coalesce(sum(bytes), 0) FROM files WHERE owner = ? AND {_ALIVE}",
+        [file.owner, now_ms],
+    ).fetchone() or (0, 0)
+    if count >= OWNER_MAX_FILES or size + file.bytes > OWNER_MAX_BYTES:
+        raise RateLimited(
+            f"A key keeps at most {OWNER_MAX_FILES} files and {OWNER_MAX_BYTES // 1024**3} GiB: delete some."
+        )
+    put_file(con, file)
+
+
+def put_file(con: Connection, file: StoredFile) -> None:
+    """Keeps a file whatever its owner keeps: one that the gateway made."""
+    con.execute(
+        f"INSERT INTO files ({_FILE}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            file.id, file.owner, file.purpose, file.file_name, file.bytes, file.created_at_ms,
+            file.expires_at_ms,
+        ],
+    )  # fmt: skip
+
+
+def find_file(con: Connection, file_id: str, owner: str, now_ms: int) -> StoredFile:
+    """The owner's file; `NotFound` for a stranger's as for none."""
+    row = con.execute(
+        f"SELECT {_FILE} FROM files WHERE id = ? AND owner = ? AND {_ALIVE}",
+        [file_id, owner, now_ms],
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"No such file: {file_id[:64]}.", param="id")
+    return StoredFile(*row)
+
+
+def list_files(
+    con: Connection, owner: str, now_ms: int, *, purpose: str | None, after: str | None,
+    limit: int, order: Literal["asc", "desc"],
+) -> tuple[list[StoredFile], bool]:  # fmt: skip
+    """A page, and whether there is more behind it. `after` is the id of the last file seen."""
+    where, bound = f"owner = ? AND {_ALIVE}", [owner, now_ms]
+    if purpose is not None:
+        where, bound = f"{where} AND purpose = ?", [*bound, purpose]
+    if after is not None:
+        seen = con.execute(
+            "SELECT created_at_ms FROM files WHERE id = ? AND owner = ?", [after, owner]
+        ).fetchone()
+        if seen is None:
+            raise InvalidRequest("after is not the id of a file of yours.", param="after")
+        side = ">" if order == "asc" else "<"
+        where = f"{where} AND (created_at_ms, id) {side} (?, ?)"
+        bound = [*bound, seen[0], after]
+    way = "ASC" if order == "asc" else "DESC"
+    rows = con.execute(
+        f"SELECT {_FILE} FROM files WHERE {where} ORDER BY created_at_ms {way}, id {way} LIMIT ?",
+        [*bound, limit + 1],
+    ).fetchall()
+    return [StoredFile(*row) for row in rows[:limit]], len(rows) > limit
+
+
+def delete_file(con: Connection, file_id: str, owner: str, now_ms: int) -> None:
+    """`NotFound` as `find_file`."""
+    find_file(con, file_id, owner, now_ms)
+    con.execute("DELETE FROM files WHERE id = ? AND owner = ?", [file_id, owner])
+
+
+def take_expired(con: Connection, now_ms: int) -> list[str]:
+    """Deletes the rows of files whose time is over or whose owner is gone; their ids. What a batch
+    is reading stays until its end.
+    """
+    rows = con.execute(
+        "SELECT id FROM files WHERE (expires_at_ms <= ? OR owner NOT IN (SELECT id FROM keys)) "
+        "AND id NOT IN (SELECT input_file_id FROM batches WHERE ended_at_ms IS NULL) LIMIT 1000",
+        [now_ms],
+    ).fetchall()
+    ids = [str(row[0]) for row in rows]
+    if ids:
+        con.execute("DELETE FROM files WHERE list_contains(?, id)", [ids])
+    return ids
+
+
+def all_ids(con: Connection) -> set[str]:
+    """Every file that there is."""
+    return {str(row[0]) for row in con.execute("SELECT id FROM files").fetchall()}

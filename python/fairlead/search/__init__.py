@@ -1,0 +1,1 @@
+"""Searching the web: engines that an operator named, asked in the order of their priority."""

@@ -1,0 +1,69 @@
+"""One search at one engine."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import httpx
+
+from fairlead import __version__
+from fairlead.errors import (
+    FairleadError,
+    UpstreamAuth,
+    UpstreamInvalid,
+    UpstreamRateLimited,
+    UpstreamStatus,
+    UpstreamTimeout,
+)
+from fairlead.operator_egress import JudgedTransport
+from fairlead.search.ask import Found, SearchQuery
+from fairlead.search.engines import ENGINES, read_results
+
+DEADLINE_S: Final = 15.0
+ANSWER_MAX_BYTES: Final = 5 * 1024 * 1024
+
+
+async def ask_engine(kind: str, base_url: str, key: str, query: SearchQuery) -> list[Found]:
+    """What the engine finds, at most `max_results`. A `FairleadError` of the upstream kinds
+    otherwise; it never repeats what the engine said.
+    """
+    request = ENGINES[kind].ask(query, key)
+    headers = {
+        "user-agent": f"fairlead/{__version__}", "accept-encoding": "identity", **request.headers,
+    }  # fmt: skip
+    body = bytearray()
+    try:
+        async with (
+            asyncio.timeout(DEADLINE_S),
+            # An operator set this address: it may be in any network but those never dialled.
+            httpx.AsyncClient(transport=JudgedTransport(), trust_env=False) as client,
+            client.stream(
+                request.method,
+                f"{base_url.rstrip('/')}{request.path}",
+                headers=headers,
+                content=request.body,
+            ) as answer,
+        ):
+            if answer.status_code != 200:
+                raise _refusal(kind, answer)
+            async for part in answer.aiter_raw():
+                body += part
+                if len(body) > ANSWER_MAX_BYTES:
+                    raise UpstreamInvalid(f"The answer of {kind} is too large.")
+    except TimeoutError:
+        raise UpstreamTimeout(f"{kind} did not answer within {DEADLINE_S:g} s.") from None
+    except httpx.HTTPError:
+        raise UpstreamInvalid(f"{kind} did not answer.") from None
+    return read_results(kind, bytes(body))[: query.max_results]
+
+
+def _refusal(kind: str, answer: httpx.Response) -> FairleadError:
+    status = answer.status_code
+    if status in (401, 402, 403):
+        return UpstreamAuth(f"{kind} refused the credential ({status}).")
+    if status == 429:
+        told = answer.headers.get("retry-after", "")
+        after_s = min(int(told), 3600) if told.isascii() and told.isdigit() else 1
+        return UpstreamRateLimited(f"{kind} limits this gateway.", retry_after_s=max(1, after_s))
+    return UpstreamStatus(f"{kind} answered {status}.")

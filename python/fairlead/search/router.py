@@ -1,0 +1,190 @@
+"""`/v1/search` for callers, `/api/search-providers` for operators."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StrictBool, StrictInt, StrictStr
+from pydantic.alias_generators import to_camel
+
+from fairlead import _core
+from fairlead.errors import InvalidRequest
+from fairlead.host import AddressRefused, spell_origin, split_address
+from fairlead.moment import iso, moment_of, now_ms
+from fairlead.operator_egress import POLICY
+from fairlead.search.ask import SearchQuery
+from fairlead.search.engines import ENGINES, Kind
+from fairlead.search.run import search
+from fairlead.search.table import (
+    SearchProvider,
+    change_provider,
+    delete_provider,
+    find_provider,
+    insert_provider,
+    list_providers,
+    usable_providers,
+)
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(tags=["search"])
+
+Name = Annotated[StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+Url = Annotated[StrictStr, Field(min_length=8, max_length=2000)]
+Priority = Annotated[StrictInt, Field(ge=1, le=1000)]
+Secret = Annotated[SecretStr, Field(min_length=1, max_length=1000)]
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+
+
+class NewProvider(_Wire):
+    """A search provider to be added."""
+
+    name: Name
+    kind: Kind
+    base_url: Url | None = Field(None, description="Needed for `searxng` only.")
+    api_key: Secret | None = None
+    priority: Priority = 50
+    is_active: StrictBool = True
+
+
+class ProviderChange(_Wire):
+    """What is to be changed of a search provider."""
+
+    name: Name | None = None
+    base_url: Url | None = None
+    api_key: Secret | None = None
+    priority: Priority | None = None
+    is_active: StrictBool | None = None
+
+
+@router.post("/v1/search", summary="Search the web")
+async def run_search(ask: SearchQuery, services: ServicesDep) -> dict[str, Any]:
+    """By the first search provider that answers, or by the one that `provider` names."""
+    started = time.monotonic()
+    answer = await search(services, ask)
+    retrieved_at = iso(moment_of(now_ms()))
+    return {
+        "object": "list", "query": ask.query, "provider": answer.provider,
+        "results": [
+            {
+                "title": found.title, "url": found.url,
+                "display_url": urlsplit(found.url).netloc + urlsplit(found.url).path,
+                "snippet": found.snippet, "position": ask.offset + number,
+                "score": found.score, "published_at": found.published_at,
+                "citation": {
+                    "provider": answer.provider, "retrieved_at": retrieved_at, "rank": number,
+                },
+            }
+            for number, found in enumerate(answer.results, start=1)
+        ],
+        "count": len(answer.results),
+        "latency_ms": round((time.monotonic() - started) * 1000),
+    }  # fmt: skip
+
+
+@router.get("/v1/search", summary="The search providers")
+async def providers(services: ServicesDep) -> dict[str, Any]:
+    """By their names, in the order in which they are asked."""
+    found = await services.state.read(usable_providers)
+    data = [{"id": one.name, "object": "search_provider", "kind": one.kind} for one in found]
+    return {"object": "list", "data": data}
+
+
+@router.get("/api/search-providers", summary="List search providers")
+async def listed(services: ServicesDep) -> dict[str, Any]:
+    """With their addresses, without their keys."""
+    found = await services.state.read(list_providers)
+    return {"providers": [_view(one) for one in found], "total": len(found)}
+
+
+@router.post("/api/search-providers", summary="Add a search provider", status_code=201)
+async def add(ask: NewProvider, services: ServicesDep) -> dict[str, Any]:
+    """`searxng` needs a `baseUrl`, the others an `apiKey`."""
+    engine = ENGINES[ask.kind]
+    base_url = ask.base_url or engine.base_url
+    if base_url is None:
+        raise InvalidRequest("baseUrl is required for this kind.", param="baseUrl")
+    if engine.needs_key and ask.api_key is None:
+        raise InvalidRequest("apiKey is required for this kind.", param="apiKey")
+    provider_id = str(uuid4())
+    provider = SearchProvider(
+        provider_id, ask.name, ask.kind, _address(base_url),
+        _sealed(services, provider_id, ask.api_key), ask.priority, ask.is_active, now_ms(),
+    )  # fmt: skip
+    await services.state.record(lambda con: insert_provider(con, provider))
+    return {"provider": _view(provider)}
+
+
+@router.get("/api/search-providers/{provider_id}", summary="One search provider")
+async def one(provider_id: str, services: ServicesDep) -> dict[str, Any]:
+    """Without its key."""
+    return {
+        "provider": _view(await services.state.read(lambda con: find_provider(con, provider_id)))
+    }
+
+
+@router.patch("/api/search-providers/{provider_id}", summary="Change a search provider")
+async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -> dict[str, Any]:
+    """Only what is sent changes; `apiKey` null takes the key away."""
+    changes: dict[str, Any] = {}
+    for name in ask.model_fields_set:
+        value = getattr(ask, name)
+        if name == "api_key":
+            changes["key_sealed"] = _sealed(services, provider_id, value)
+        elif value is None:
+            raise InvalidRequest(f"{to_camel(name)} must not be null.", param=to_camel(name))
+        else:
+            changes[name] = _address(value) if name == "base_url" else value
+    if not changes:
+        raise InvalidRequest("No valid fields to update: send at least one field.")
+    changed = await services.state.record(lambda con: change_provider(con, provider_id, changes))
+    return {"provider": _view(changed)}
+
+
+@router.delete(
+    "/api/search-providers/{provider_id}", summary="Delete a search provider", status_code=204
+)
+async def delete(provider_id: str, services: ServicesDep) -> Response:
+    """With its key."""
+    await services.state.record(lambda con: delete_provider(con, provider_id))
+    return Response(status_code=204)
+
+
+def _view(provider: SearchProvider) -> dict[str, Any]:
+    return {
+        "id": provider.id, "name": provider.name, "kind": provider.kind,
+        "baseUrl": provider.base_url, "hasKey": provider.key_sealed is not None,
+        "priority": provider.priority, "isActive": provider.is_active,
+        "createdAt": iso(moment_of(provider.created_at_ms)),
+    }  # fmt: skip
+
+
+def _sealed(services: ServicesDep, provider_id: str, key: SecretStr | None) -> bytes | None:
+    if key is None:
+        return None
+    text = key.get_secret_value()
+    if not text.isascii() or not text.isprintable():
+        raise InvalidRequest("apiKey must be printable ASCII.", param="apiKey")
+    return services.state.sealer.seal(provider_id, text.encode())
+
+
+def _address(text: str) -> str:
+    try:
+        parts = split_address(text, instead_of_login="; send the key as apiKey")
+        if parts.query or parts.fragment or not text.isascii() or not text.isprintable():
+            raise AddressRefused("must have neither query nor fragment, and be printable ASCII")
+        return spell_origin(parts, _allowed) + parts.path.rstrip("/")
+    except AddressRefused as refusal:
+        raise InvalidRequest(f"baseUrl {refusal}.", param="baseUrl") from None
+
+
+def _allowed(address: str) -> str:
+    if not _core.address_allowed(address, POLICY):
+        raise AddressRefused(f"must not be {address}, which is never dialled")
+    return address

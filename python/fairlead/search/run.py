@@ -1,0 +1,66 @@
+"""A search over the providers, until one of them answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+
+from fairlead.errors import FairleadError, InvalidRequest, UpstreamStatus
+from fairlead.search.ask import Found, SearchQuery
+from fairlead.search.dial import ask_engine
+from fairlead.search.table import SearchProvider, usable_providers
+from fairlead.store.services import Services
+
+log = structlog.get_logger("fairlead.search")
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was found, by whom."""
+
+    provider: str
+    results: list[Found]
+
+
+async def search(services: Services, query: SearchQuery) -> Searched:
+    """The first answer, in the order of priority; a provider that is named answers alone.
+
+    `InvalidRequest` where there is none to ask; the failure itself when one provider was asked,
+    `UpstreamStatus` that tells of each when several were.
+    """
+    providers = await services.state.read(usable_providers)
+    if query.provider is not None:
+        providers = [one for one in providers if one.name == query.provider]
+        if not providers:
+            raise InvalidRequest(
+                "There is no search provider of this name; `GET /v1/search` lists them.",
+                param="provider",
+            )
+    if not providers:
+        raise InvalidRequest(
+            "No search engine is set: add one under /api/search-providers, or set scrapeSearchUrl "
+            "to the address of a SearXNG instance."
+        )
+    failures: list[tuple[str, FairleadError]] = []
+    for provider in providers:
+        try:
+            found = await ask_engine(
+                provider.kind, provider.base_url, key_of(services, provider), query
+            )
+        except FairleadError as failure:
+            log.info("search provider failed", provider=provider.name, error=failure.kind)
+            failures.append((provider.name, failure))
+        else:
+            return Searched(provider.name, found)
+    if len(failures) == 1:
+        raise failures[0][1]
+    told = "; ".join(f"{name}: {failure.kind}" for name, failure in failures)
+    raise UpstreamStatus(f"Every search provider failed: {told}.")
+
+
+def key_of(services: Services, provider: SearchProvider) -> str:
+    """The provider's key; empty where it has none."""
+    if provider.key_sealed is None:
+        return ""
+    return services.state.sealer.unseal(provider.id, provider.key_sealed).decode()

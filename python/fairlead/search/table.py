@@ -1,0 +1,97 @@
+"""The rows of search providers. Every function runs inside `state.read` or `state.database.write`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.errors import Conflict, NotFound
+from fairlead.store.file import Connection
+from fairlead.store.operator_settings import read_operator_settings
+
+PROVIDERS_MAX: Final = 50
+# The instance of the setting `scrapeSearchUrl`, unless a provider has this name.
+FROM_SETTING: Final = "searxng"
+
+_PROVIDER = "id, name, kind, base_url, key_sealed, priority, is_active, created_at_ms"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchProvider:
+    """`key_sealed` opens with the provider's id; None for one without a key."""
+
+    id: str
+    name: str
+    kind: str
+    base_url: str
+    key_sealed: bytes | None
+    priority: int
+    is_active: bool
+    created_at_ms: int
+
+
+def list_providers(con: Connection) -> list[SearchProvider]:
+    """In the order in which they are asked."""
+    rows = con.execute(
+        f"SELECT {_PROVIDER} FROM search_providers ORDER BY priority, created_at_ms, id"
+    ).fetchall()
+    return [SearchProvider(*row) for row in rows]
+
+
+def usable_providers(con: Connection) -> list[SearchProvider]:
+    """Those that are switched on, and last the instance of the setting."""
+    found = [one for one in list_providers(con) if one.is_active]
+    base_url = read_operator_settings(con).scrape_search_url
+    if base_url is not None and all(one.name != FROM_SETTING for one in found):
+        found.append(
+            SearchProvider("setting", FROM_SETTING, "searxng", base_url, None, 1000, True, 0)
+        )
+    return found
+
+
+def find_provider(con: Connection, provider_id: str) -> SearchProvider:
+    """`NotFound` where there is none."""
+    for one in list_providers(con):
+        if one.id == provider_id:
+            return one
+    raise NotFound("No such search provider.", param="id")
+
+
+def insert_provider(con: Connection, provider: SearchProvider) -> None:
+    """`Conflict` for a name that is taken, or when there are as many as may be."""
+    others = list_providers(con)
+    _check_name(others, provider.id, provider.name)
+    if len(others) >= PROVIDERS_MAX:
+        raise Conflict(f"There are at most {PROVIDERS_MAX} search providers.")
+    con.execute(
+        f"INSERT INTO search_providers ({_PROVIDER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            provider.id, provider.name, provider.kind, provider.base_url, provider.key_sealed,
+            provider.priority, provider.is_active, provider.created_at_ms,
+        ],
+    )  # fmt: skip
+
+
+def change_provider(con: Connection, provider_id: str, changes: dict[str, Any]) -> SearchProvider:
+    """Sets fields; `NotFound`, `Conflict`."""
+    find_provider(con, provider_id)
+    if "name" in changes:
+        _check_name(list_providers(con), provider_id, changes["name"])
+    for column in ("name", "base_url", "key_sealed", "priority", "is_active"):
+        if column in changes:
+            con.execute(
+                f"UPDATE search_providers SET {column} = ? WHERE id = ?",
+                [changes[column], provider_id],
+            )
+    return find_provider(con, provider_id)
+
+
+def delete_provider(con: Connection, provider_id: str) -> None:
+    """`NotFound` where there is none."""
+    find_provider(con, provider_id)
+    con.execute("DELETE FROM search_providers WHERE id = ?", [provider_id])
+
+
+def _check_name(others: list[SearchProvider], provider_id: str, name: str) -> None:
+    if any(one.name == name and one.id != provider_id for one in others):
+        raise Conflict(f"There is a search provider of the name {name}.", param="name")

@@ -1,0 +1,91 @@
+"""`/v1/images/*`: small pictures whose colours come from the prompt."""
+
+import base64
+import hashlib
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from fairlead.standin.answer import CREATED_S, InvalidAsk
+from fairlead.standin.knobs import Knobs
+from fairlead.standin.stream import Frames, frame
+
+_SIDE: Final = 32
+_MOST_PICTURES: Final = 10
+_TOKENS_EACH: Final = 272
+
+
+def pictures(body: dict[str, Any], knobs: Knobs, seed: bytes = b"") -> dict[str, Any]:
+    """The answer in one piece; `seed` is what an edit starts from. Raises `InvalidAsk`."""
+    prompt, count = _asked(body)
+    data = [
+        {"b64_json": base64.b64encode(_png(prompt, seed, at)).decode(), "revised_prompt": prompt}
+        for at in range(count)
+    ]
+    answer: dict[str, Any] = {"created": CREATED_S, "data": data, "output_format": "png"}
+    return answer | ({"usage": usage} if (usage := _usage(prompt, count, knobs)) else {})
+
+
+def frames(body: dict[str, Any], knobs: Knobs, name: str, seed: bytes = b"") -> Frames:
+    """The same as typed events: `partial_images` of each, then each whole."""
+    prompt, count = _asked(body)
+    partial = min(3, int(body.get("partial_images") or 0))
+
+    def content() -> Iterator[bytes]:
+        for at in range(count):
+            for number in range(partial):
+                yield _event(
+                    f"{name}.partial_image", prompt, seed, at, partial_image_index=number
+                )  # fmt: skip
+
+    tail = [
+        _event(f"{name}.completed", prompt, seed, at, usage=_usage(prompt, 1, knobs))
+        for at in range(count)
+    ]
+    return Frames([], content(), tail)
+
+
+def _event(kind: str, prompt: str, seed: bytes, at: int, **more: Any) -> bytes:
+    drawn = base64.b64encode(_png(prompt, seed, at)).decode()
+    payload = {"type": kind, "b64_json": drawn, "created_at": CREATED_S, **more}
+    return f"event: {kind}\n".encode() + frame(payload)
+
+
+def _asked(body: dict[str, Any]) -> tuple[str, int]:
+    prompt, count = body.get("prompt"), body.get("n") or 1
+    if not isinstance(prompt, str) or not prompt:
+        raise InvalidAsk("'prompt' must be a text.", "prompt")
+    try:
+        count = int(count)
+    except (TypeError, ValueError):
+        count = 0
+    if not 1 <= count <= _MOST_PICTURES:
+        raise InvalidAsk(f"'n' must be a whole number from 1 to {_MOST_PICTURES}.", "n")
+    return prompt, count
+
+
+def _usage(prompt: str, count: int, knobs: Knobs) -> dict[str, Any] | None:
+    if not knobs.usage:
+        return None
+    asked = -(-len(prompt) // 4) if knobs.tokens_in is None else knobs.tokens_in
+    made = _TOKENS_EACH * count if knobs.tokens_out is None else knobs.tokens_out
+    return {
+        "input_tokens": asked, "output_tokens": made, "total_tokens": asked + made,
+        "input_tokens_details": {"text_tokens": asked, "image_tokens": 0},
+    }  # fmt: skip
+
+
+def _png(prompt: str, seed: bytes, at: int) -> bytes:
+    """A square of two colours."""
+    drawn = hashlib.sha256(prompt.encode() + seed + bytes([at])).digest()
+    rows = b"".join(
+        b"\0" + (drawn[:3] if row < _SIDE // 2 else drawn[3:6]) * _SIDE for row in range(_SIDE)
+    )
+    header = struct.pack(">IIBBBBB", _SIDE, _SIDE, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + kind + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+        for kind, content in chunks
+    )  # fmt: skip

@@ -1,0 +1,22 @@
+//! Calls that are passed on to a provider with only their model changed.
+
+/// See the module's page. What each needs and how its answer is read stands in the engine, in one table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relayed {
+    Embeddings,
+    Images,
+    ImageEdits,
+    Moderations,
+    Rerank,
+    Ocr,
+    Speech,
+    Transcriptions,
+    Translations,
+}
+
+impl Relayed {
+    /// Whether the call is a form with files rather than JSON.
+    pub fn is_form(self) -> bool {
+        matches!(self, Self::ImageEdits | Self::Transcriptions | Self::Translations)
+    }
+}

@@ -1,0 +1,55 @@
+//! Models beside chat: completions, embeddings, images, audio, moderations, rerank, OCR; files, batches and search.
+
+use crate::routes::doors::{inference, management, of_tier, NO_BODY, PROMPT, RECORD, UPLOAD};
+use crate::routes::{Answer, Relayed, Route, Tier};
+
+const fn relayed(path: &'static str, kind: Relayed, endpoint: &'static str, summary: &'static str) -> Route {
+    let limit = match kind {
+        Relayed::ImageEdits | Relayed::Transcriptions | Relayed::Translations => UPLOAD,
+        _ => PROMPT,
+    };
+    inference("POST", path, Answer::Relayed(kind), endpoint, limit, summary)
+}
+
+/// Files and batches belong to a key: without one there is no owner.
+const fn owned(
+    method: &'static str,
+    path: &'static str,
+    answer: Answer,
+    endpoint: &'static str,
+    body_limit_bytes: usize,
+    summary: &'static str,
+) -> Route {
+    of_tier(Tier::Key, inference(method, path, answer, endpoint, body_limit_bytes, summary))
+}
+
+pub(super) static ROUTES: &[Route] = &[
+    inference("POST", "/v1/completions", Answer::Completions, "chat", PROMPT, "Text completion, plain or streamed."),
+    relayed("/v1/embeddings", Relayed::Embeddings, "embeddings", "Embeddings of texts or tokens."),
+    relayed("/v1/images/generations", Relayed::Images, "images", "Images from a prompt."),
+    relayed("/v1/images/edits", Relayed::ImageEdits, "images", "Images from images and a prompt."),
+    relayed("/v1/moderations", Relayed::Moderations, "moderations", "What a text or an image is held to be."),
+    relayed("/v1/rerank", Relayed::Rerank, "rerank", "Documents in the order in which they answer a query."),
+    relayed("/v1/ocr", Relayed::Ocr, "ocr", "The text of a document, page by page."),
+    relayed("/v1/audio/speech", Relayed::Speech, "audio", "Speech from a text, as it is made."),
+    relayed("/v1/audio/transcriptions", Relayed::Transcriptions, "audio", "The words of a recording."),
+    relayed("/v1/audio/translations", Relayed::Translations, "audio", "The words of a recording, in English."),
+    inference("GET", "/v1/ws", Answer::Socket, "chat", NO_BODY, "Chat completions as frames over a WebSocket."),
+    inference("GET", "/v1/realtime", Answer::Realtime, "audio", NO_BODY, "A realtime conversation over a WebSocket."),
+    inference("GET", "/v1/search", Answer::Control, "search", NO_BODY, "The search providers."),
+    inference("POST", "/v1/search", Answer::Control, "search", RECORD, "Search the web."),
+    management("GET", "/api/search-providers", NO_BODY, "List search providers."),
+    management("POST", "/api/search-providers", RECORD, "Add a search provider."),
+    management("GET", "/api/search-providers/{id}", NO_BODY, "One search provider."),
+    management("PATCH", "/api/search-providers/{id}", RECORD, "Change a search provider."),
+    management("DELETE", "/api/search-providers/{id}", NO_BODY, "Delete a search provider."),
+    owned("GET", "/v1/files", Answer::Control, "files", NO_BODY, "The caller's files, newest first."),
+    owned("POST", "/v1/files", Answer::Upload, "files", UPLOAD, "Upload a file."),
+    owned("GET", "/v1/files/{id}", Answer::Control, "files", NO_BODY, "One file."),
+    owned("DELETE", "/v1/files/{id}", Answer::Control, "files", NO_BODY, "Delete a file."),
+    owned("GET", "/v1/files/{id}/content", Answer::Control, "files", NO_BODY, "A file's content, whole or a range."),
+    owned("GET", "/v1/batches", Answer::Control, "batches", NO_BODY, "The caller's batches, newest first."),
+    owned("POST", "/v1/batches", Answer::Control, "batches", RECORD, "Run every line of a file."),
+    owned("GET", "/v1/batches/{id}", Answer::Control, "batches", NO_BODY, "One batch and its counts."),
+    owned("POST", "/v1/batches/{id}/cancel", Answer::Control, "batches", RECORD, "Stop a batch."),
+];

@@ -1,0 +1,275 @@
+//! Answers that pass untouched and are looked into for two things alone: what they used, and whether they are a failure.
+//!
+//! Providers tell usage of such answers in several spellings: `prompt_tokens` or `input_tokens`, a bare `total_tokens`,
+//! or, as Cohere does, `meta.tokens`. A stream of typed events (`image_generation.completed`, `transcript.text.done`,
+//! `speech.audio.done`) tells it in the event that ends an item.
+
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
+use fairlead_core::json::{self, JsonFault, Kind, Scan};
+use fairlead_core::usage::Usage;
+
+use super::error::{self, UpstreamError};
+use super::usage;
+use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
+use crate::Pieces;
+
+const MAX_DEPTH: usize = 16;
+/// An event may hold a picture.
+const LIMITS: Limits = Limits { held_bytes: 1 << 20, event_bytes: 64 << 20 };
+
+/// What an answer in one piece holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metered {
+    pub usage: Option<Usage>,
+    pub error: Option<UpstreamError>,
+    /// The member that such an answer must have is there.
+    pub is_answer: bool,
+}
+
+/// Looks into a body; a fault when it is not one JSON object.
+pub fn inspect(body: &[u8], member: &str) -> Result<Metered, JsonFault> {
+    let wanted = ["usage", "error", "meta", member];
+    let scan = json::scan_object(body, &wanted, json::MAX_DEPTH)?;
+    let told = scan.get("error").filter(|told| error::is_error(*told));
+    Ok(Metered {
+        usage: read_usage(body, &scan),
+        error: told.map(|told| error::read(body, told)),
+        is_answer: scan.get(member).is_some_and(|value| !value.is_null()),
+    })
+}
+
+fn read_usage<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Option<Usage> {
+    if let Some(used) = object(body, scan, "usage") {
+        return read_object(used);
+    }
+    let meta = object(body, scan, "meta")?;
+    let inner = json::scan_object(meta, &["tokens", "billed_units"], MAX_DEPTH).ok()?;
+    object(meta, &inner, "tokens").or_else(|| object(meta, &inner, "billed_units")).and_then(read_object)
+}
+
+/// What an event of a realtime conversation tells of usage: only `response.done` does.
+pub fn of_realtime(event: &[u8]) -> Option<Usage> {
+    memchr::memmem::find(event, b"response.done")?;
+    let scan = json::scan_object(event, &["type", "response"], json::MAX_DEPTH).ok()?;
+    let kind = scan.get("type").and_then(|kind| json::as_str(event, kind))?;
+    let response = object(event, &scan, "response").filter(|_| kind == "response.done")?;
+    let inner = json::scan_object(response, &["usage"], json::MAX_DEPTH).ok()?;
+    object(response, &inner, "usage").and_then(read_object)
+}
+
+fn object<'b, const N: usize>(bytes: &'b [u8], scan: &Scan<'_, N>, name: &str) -> Option<&'b [u8]> {
+    let value = scan.get(name).filter(|value| value.kind == Kind::Object)?;
+    bytes.get(value.span())
+}
+
+/// A `usage` object in whichever spelling it is.
+fn read_object(used: &[u8]) -> Option<Usage> {
+    let wanted = [
+        "prompt_tokens",
+        "completion_tokens",
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+        "input_tokens_details",
+        "input_token_details",
+    ];
+    let scan = json::scan_object(used, &wanted, MAX_DEPTH).ok()?;
+    if scan.get("prompt_tokens").is_some() || scan.get("completion_tokens").is_some() {
+        return usage::read(used);
+    }
+    let count = |name| scan.get(name).and_then(|value| usage::tokens(used, value));
+    let (input, output) = (count("input_tokens"), count("output_tokens"));
+    let details = object(used, &scan, "input_tokens_details").or_else(|| object(used, &scan, "input_token_details"));
+    let cached = details.and_then(|details| {
+        let scan = json::scan_object(details, &["cached_tokens"], MAX_DEPTH).ok()?;
+        usage::tokens(details, scan.get("cached_tokens")?)
+    });
+    let input_or_all = input.or_else(|| count("total_tokens").map(|all| all.saturating_sub(output.unwrap_or(0))));
+    if input_or_all.is_none() && output.is_none() {
+        return None;
+    }
+    let input = input_or_all.unwrap_or(0);
+    Some(Usage { input, output: output.unwrap_or(0), cached: cached.unwrap_or(0).min(input), ..Usage::default() })
+}
+
+/// Follows a stream of typed events to its end.
+pub struct Meter {
+    framer: Framer,
+    usage: Option<Usage>,
+    is_finished: bool,
+    failure: Option<UpstreamError>,
+    has_answered: bool,
+}
+
+impl std::fmt::Debug for Meter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Meter")
+            .field("usage", &self.usage)
+            .field("is_finished", &self.is_finished)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a chunk came to.
+#[derive(Debug)]
+pub struct Passed {
+    pub pieces: Pieces,
+    /// Nothing more is to be read.
+    pub done: bool,
+}
+
+/// How a stream of typed events ended.
+#[derive(Debug)]
+pub struct Ending {
+    pub usage: Option<Usage>,
+    /// Why it failed; `None` when it did not.
+    pub error: Option<Error>,
+    /// What was held back and may be passed.
+    pub rest: Bytes,
+    /// The failure is in the stream already.
+    pub is_told: bool,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self { framer: Framer::new(LIMITS), usage: None, is_finished: false, failure: None, has_answered: false }
+    }
+}
+
+impl Meter {
+    pub fn push(&mut self, chunk: &Bytes) -> Passed {
+        let Self { framer, usage, is_finished, failure, has_answered } = self;
+        let (pieces, flow) = framer.push(chunk, |part| {
+            let (Part::Event(bytes) | Part::Opening(bytes)) = part else { return Verdict::Pass };
+            let Some(data) = data_of(bytes) else { return Verdict::Pass };
+            *has_answered = true;
+            if data.starts_with(b"[DONE]") {
+                *is_finished = true;
+                return Verdict::Last;
+            }
+            let Ok(scan) = json::scan_object(&data, &["type", "usage", "error", "meta"], json::MAX_DEPTH) else {
+                // The beginning of an event that is too long to be held is no JSON yet.
+                return if matches!(part, Part::Opening(_)) { Verdict::Pass } else { Verdict::Stop };
+            };
+            if let Some(told) = scan.get("error").filter(|told| error::is_error(*told)) {
+                *failure = Some(error::read(&data, told));
+                return Verdict::Last;
+            }
+            *usage = read_usage(&data, &scan).or(*usage);
+            let kind = scan.get("type").and_then(|kind| json::as_str(&data, kind));
+            if kind.is_some_and(|kind| kind.ends_with(".completed") || kind.ends_with(".done")) {
+                *is_finished = true;
+            }
+            Verdict::Pass
+        });
+        Passed { pieces, done: flow != Flow::Open }
+    }
+
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// Whether an event of the answer has been seen.
+    pub fn has_answered(&self) -> bool {
+        self.has_answered
+    }
+
+    /// Ends it: `broken` when the provider's body did not end by itself.
+    pub fn finish(self, broken: Option<Error>) -> Ending {
+        let usage = self.usage;
+        if self.failure.is_some() {
+            let message = "The provider reported an error in its stream.";
+            let error = Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message));
+            return Ending { usage, error, rest: Bytes::new(), is_told: true };
+        }
+        let rest = self.framer.close();
+        let error = broken.or_else(|| {
+            let message = "The provider ended its stream before the answer was complete.";
+            (!self.is_finished || (rest.mid_event && !rest.whole))
+                .then(|| Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message))
+        });
+        let rest = if error.is_none() && rest.whole { rest.bytes } else { Bytes::new() };
+        Ending { usage, error, rest, is_told: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(input: u64, output: u64) -> Usage {
+        Usage { input, output, ..Usage::default() }
+    }
+
+    #[test]
+    fn every_spelling_of_usage_is_read() {
+        for (body, expected) in [
+            (r#"{"data":[],"usage":{"prompt_tokens":5,"total_tokens":5}}"#, usage(5, 0)),
+            (r#"{"data":[],"usage":{"input_tokens":7,"output_tokens":9,"total_tokens":16}}"#, usage(7, 9)),
+            (r#"{"data":[],"usage":{"total_tokens":11}}"#, usage(11, 0)),
+            (r#"{"data":[],"meta":{"tokens":{"input_tokens":3,"output_tokens":0}}}"#, usage(3, 0)),
+            (
+                r#"{"data":[],"usage":{"input_tokens":7,"output_tokens":1,"input_tokens_details":{"cached_tokens":4}}}"#,
+                Usage { cached: 4, ..usage(7, 1) },
+            ),
+        ] {
+            let told = inspect(body.as_bytes(), "data").expect("an object");
+            assert_eq!((told.usage, told.is_answer), (Some(expected), true), "{body}");
+        }
+        for body in
+            [r#"{"data":[]}"#, r#"{"data":[],"usage":{"seconds":3,"type":"duration"}}"#, r#"{"data":[],"usage":7}"#]
+        {
+            assert_eq!(inspect(body.as_bytes(), "data").expect("an object").usage, None, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_conversation_tells_usage_when_a_response_is_done() {
+        let done = br#"{"type":"response.done","response":{"usage":{"input_tokens":9,"output_tokens":4,"input_token_details":{"cached_tokens":3}}}}"#;
+        assert_eq!(of_realtime(done), Some(Usage { cached: 3, ..usage(9, 4) }));
+        assert_eq!(of_realtime(br#"{"type":"response.created","response":{"usage":null}}"#), None);
+        assert_eq!(of_realtime(br#"{"type":"x","text":"response.done"}"#), None);
+    }
+
+    #[test]
+    fn an_error_under_200_and_a_missing_member_are_seen() {
+        let told = inspect(br#"{"error":{"message":"no"}}"#, "data").expect("an object");
+        assert!(told.error.is_some() && !told.is_answer);
+        assert!(inspect(b"<html>", "data").is_err());
+    }
+
+    fn followed(stream: &str, step: usize) -> (String, Ending) {
+        let mut meter = Meter::default();
+        let mut sent = Vec::new();
+        for chunk in stream.as_bytes().chunks(step) {
+            let passed = meter.push(&Bytes::copy_from_slice(chunk));
+            sent.extend(passed.pieces.concat());
+            if passed.done {
+                break;
+            }
+        }
+        let ending = meter.finish(None);
+        sent.extend_from_slice(&ending.rest);
+        (String::from_utf8(sent).expect("text"), ending)
+    }
+
+    #[test]
+    fn typed_events_pass_byte_for_byte_however_they_are_cut() {
+        let stream = "event: image_generation.partial_image\ndata: {\"type\":\"image_generation.partial_image\"}\n\n\
+            data: {\"type\":\"image_generation.completed\",\"usage\":{\"input_tokens\":2,\"output_tokens\":3}}\r\n\r\n";
+        for step in 1..stream.len() {
+            let (sent, ending) = followed(stream, step);
+            assert_eq!((sent.as_str(), ending.usage), (stream, Some(usage(2, 3))), "{step}");
+            assert!(ending.error.is_none());
+        }
+    }
+
+    #[test]
+    fn a_stream_without_its_end_is_a_failure() {
+        let (_, ending) = followed("data: {\"type\":\"transcript.text.delta\"}\n\n", 9);
+        assert_eq!(ending.error.map(|error| error.kind), Some(ErrorKind::UpstreamReset));
+        let (sent, ending) = followed("data: {\"error\":{\"message\":\"no\"}}\n\ndata: {}\n\n", 500);
+        assert!(ending.is_told && ending.error.is_some() && !sent.contains("{}"));
+    }
+}

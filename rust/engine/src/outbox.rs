@@ -1,0 +1,153 @@
+//! What a socket's front is to send, in order. Those who fill it wait while the caller reads slower than they write.
+
+use crate::exchange::{Wake, HIGH_WATER_BYTES};
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// Frames that a front gets at once.
+const MAX_TAKE: usize = 64;
+/// Above this nothing is kept for a caller who does not read.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// What a front got from one look.
+#[derive(Debug, Default)]
+pub struct Drawn {
+    pub frames: Vec<String>,
+    /// The socket is to be closed with this code after these frames.
+    pub close: Option<u16>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    frames: VecDeque<String>,
+    bytes: usize,
+    close: Option<u16>,
+    front_waits: bool,
+}
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Outbox {
+    id: u64,
+    wake: Arc<dyn Wake>,
+    state: Mutex<State>,
+    read: Notify,
+}
+
+impl Outbox {
+    pub fn new(id: u64, wake: Arc<dyn Wake>) -> Arc<Self> {
+        Arc::new(Self { id, wake, state: Mutex::default(), read: Notify::new() })
+    }
+
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What is ready. `None`: nothing yet; the front will be woken.
+    pub fn take(&self) -> Option<Drawn> {
+        let mut state = self.state.lock();
+        if state.frames.is_empty() && state.close.is_none() {
+            state.front_waits = true;
+            return None;
+        }
+        let count = state.frames.len().min(MAX_TAKE);
+        let frames: Vec<String> = state.frames.drain(..count).collect();
+        state.bytes -= frames.iter().map(String::len).sum::<usize>();
+        let close = state.close.filter(|_| state.frames.is_empty());
+        drop(state);
+        self.read.notify_waiters();
+        Some(Drawn { frames, close })
+    }
+
+    /// A frame more. A caller who lets too many lie is sent away (RFC 6455, 7.4.1: 1008).
+    pub fn push(&self, frame: String) {
+        let mut state = self.state.lock();
+        if state.close.is_some() {
+            return;
+        }
+        if state.bytes + frame.len() > MAX_BYTES {
+            state.frames.clear();
+            state.bytes = 0;
+            state.close = Some(1008);
+        } else {
+            state.bytes += frame.len();
+            state.frames.push_back(frame);
+        }
+        self.tell(state);
+    }
+
+    /// Nothing more is sent; the front closes the socket.
+    pub fn close(&self, code: u16) {
+        let mut state = self.state.lock();
+        state.close.get_or_insert(code);
+        self.tell(state);
+        self.read.notify_waiters();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.state.lock().close.is_some()
+    }
+
+    /// Waits until the caller has read enough.
+    pub async fn room(&self) {
+        loop {
+            let read = self.read.notified();
+            if self.state.lock().bytes <= HIGH_WATER_BYTES || self.is_closed() {
+                return;
+            }
+            read.await;
+        }
+    }
+
+    fn tell(&self, mut state: parking_lot::MutexGuard<'_, State>) {
+        let wake = std::mem::take(&mut state.front_waits);
+        drop(state);
+        if wake {
+            self.wake.wake(self.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[derive(Debug, Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(&self, _: u64) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn frames_keep_their_order_and_the_end_comes_last() {
+        let wake = Arc::new(Count::default());
+        let outbox = Outbox::new(1, wake.clone());
+        assert!(outbox.take().is_none());
+        for number in 0..100 {
+            outbox.push(number.to_string());
+        }
+        outbox.close(1000);
+        outbox.push("late".into());
+        assert_eq!(wake.0.load(Ordering::Relaxed), 1);
+        let first = outbox.take().expect("frames");
+        assert_eq!((first.frames.len(), first.close), (MAX_TAKE, None));
+        let last = outbox.take().expect("frames");
+        assert_eq!((last.frames.last().map(String::as_str), last.close), (Some("99"), Some(1000)));
+    }
+
+    #[test]
+    fn a_caller_who_does_not_read_is_sent_away() {
+        let outbox = Outbox::new(1, Arc::new(Count::default()));
+        for _ in 0..5 {
+            outbox.push("x".repeat(1024 * 1024));
+        }
+        let drawn = outbox.take().expect("an end");
+        assert_eq!((drawn.frames.len(), drawn.close), (0, Some(1008)));
+    }
+}

@@ -1,0 +1,386 @@
+//! A call that passes with only its model changed, from its body to its record. It passes the same gate as a conversation
+//! and fails over in the same way; its answer is one JSON object, a stream of events, or bytes.
+
+use crate::admission::Whole;
+use crate::answer::{self, EndGuard};
+use crate::attempt::{self, Answered, Contents, Failed};
+use crate::body::Chunk;
+use crate::chat::{admit, admit_aliases, drained, fail, give, observe, refuse};
+use crate::choose::Choice;
+use crate::exchange::Exchange;
+use crate::failover;
+use crate::guardrails;
+use crate::limits;
+use crate::load::Busy;
+use crate::passing::{self, Passed};
+use crate::plain;
+use crate::route;
+use crate::settle::Settlement;
+use crate::shared::{Gauge, Held, Shared};
+use crate::stream::is_event_stream;
+use crate::surfaces::{self, Comes, Surface};
+use crate::target::Target;
+use crate::upload::Stored;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::record::Outcome;
+use fairlead_core::routes::Relayed;
+use fairlead_dialect::openai::metered;
+use fairlead_dialect::openai::named;
+use fairlead_dialect::openai::request::{rewrite, ChatRequest};
+use fairlead_dialect::Pieces;
+use http::header::{self, HeaderValue};
+use hyper::body::Incoming;
+use std::future::Future;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What the caller sent.
+enum Sent<'a> {
+    Json(Bytes),
+    Form { stored: &'a Stored, content_type: HeaderValue },
+}
+
+/// What goes to one provider.
+enum Letter {
+    Json(Pieces),
+    Form { content_type: HeaderValue, chunks: Vec<Chunk> },
+}
+
+impl Letter {
+    fn contents(&self) -> Contents<'_> {
+        match self {
+            Self::Json(pieces) => Contents::Json(pieces),
+            Self::Form { content_type, chunks } => Contents::Form { content_type, chunks },
+        }
+    }
+}
+
+/// Serves one form. As with a conversation, dropping the future is cancelling it.
+pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let Whole { exchange, admission, upload, in_flight, .. } = *whole;
+    let end = EndGuard::new(&shared, &exchange, &admission);
+    let mut settlement = Settlement::open(&shared, &exchange, admission, 0);
+    async move {
+        let _counted = in_flight;
+        let Some(upload) = upload else { return };
+        let stored = tokio::select! {
+            biased;
+            () = exchange.gone() => return, // the settlement's drop says who left
+            stored = upload.stored() => stored,
+        };
+        match stored {
+            Ok(stored) => run_form(&shared, &exchange, settlement, &stored).await,
+            Err((outcome, fault)) => {
+                settlement.status = fault.kind.status();
+                refuse(&shared, &exchange, settlement, outcome, &fault);
+            }
+        }
+        drop(end);
+    }
+}
+
+async fn run_form(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, stored: &Stored) {
+    let fairlead_core::routes::Answer::Relayed(kind) = settlement.admission.route.answer else { return };
+    let surface = surfaces::of(kind);
+    let live = shared.live.load_full();
+    settlement.answer_guardrails = guardrails::of_answer(&live, &settlement.admission);
+    let texts = stored.form.parts.iter().filter_map(|part| part.value.as_deref());
+    let judged = guardrails::judge_form(texts, guardrails::of_request(&live, &settlement.admission));
+    drop(live);
+    let sent = judged.and_then(|findings| {
+        settlement.guardrail_findings = findings;
+        letter_head(stored, surface)
+    });
+    let sent = sent.map(|(parsed, content_type)| (parsed, Sent::Form { stored, content_type }));
+    // Only what is text counts as input that a model reads by the token.
+    settlement.bytes_request =
+        stored.form.parts.iter().filter_map(|part| part.value.as_ref()).map(|text| text.len() as u64).sum();
+    match sent {
+        Ok((parsed, sent)) => go(shared, exchange, settlement, surface, parsed, &sent, b"", stored.bytes).await,
+        Err(fault) => refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    }
+}
+
+fn letter_head(stored: &Stored, surface: &Surface) -> Result<(ChatRequest, HeaderValue), Error> {
+    let missing =
+        |name: &'static str| Error::client(Kind::InvalidRequest, format!("`{name}` is required.")).about(name);
+    let form = &stored.form;
+    let model = form.field("model").ok_or_else(|| missing("model"))?;
+    if form.part(surface.needs.member).is_none() {
+        return Err(missing(surface.needs.member));
+    }
+    let stream = surface.may_stream && form.field("stream").is_some_and(|text| matches!(text, "true" | "True" | "1"));
+    let choices = form.field("n").and_then(|text| text.parse().ok()).unwrap_or(1).max(1);
+    let parsed = named::of_form(model, stream, choices)?;
+    // The body goes out as it came, so its boundary is the caller's; the body begins with it.
+    let content_type =
+        stored.content_type().map_err(|_| Error::client(Kind::InvalidRequest, "The boundary is no header."))?;
+    Ok((parsed, content_type))
+}
+
+/// Runs one call in JSON, admitted and deduplicated before.
+pub(crate) async fn run(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    mut settlement: Settlement,
+    kind: Relayed,
+    body: &Bytes,
+) {
+    let surface = surfaces::of(kind);
+    let live = shared.live.load_full();
+    settlement.answer_guardrails = guardrails::of_answer(&live, &settlement.admission);
+    let judged = guardrails::judge(body, guardrails::of_request(&live, &settlement.admission));
+    drop(live);
+    let body = match judged {
+        Ok((body, findings)) => {
+            settlement.guardrail_findings = findings;
+            body
+        }
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
+    match named::read(&body, &surface.needs) {
+        Ok((mut parsed, body)) => {
+            parsed.stream &= surface.may_stream;
+            let bytes = body.len() as u64;
+            go(shared, exchange, settlement, surface, parsed, &Sent::Json(body.clone()), &body, bytes).await;
+        }
+        Err(fault) => refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "one request in its parts")]
+async fn go(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    mut settlement: Settlement,
+    surface: &'static Surface,
+    parsed: ChatRequest,
+    sent: &Sent<'_>,
+    body: &[u8],
+    bytes_request: u64,
+) {
+    let live = shared.live.load_full();
+    let parsed = match admit(&live, &settlement, parsed) {
+        Ok(parsed) => parsed,
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
+    settlement.model = Some(parsed.model.clone());
+    settlement.stream = parsed.stream;
+    let choice = route::choose(shared, &live, &settlement.admission, &parsed.model, body).and_then(|mut choice| {
+        surfaces::narrow(settlement.admission.route, &mut choice)?;
+        admit_aliases(&settlement, &choice)?;
+        limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &mut choice)?;
+        Ok(choice)
+    });
+    settlement.bytes_request = bytes_request;
+    let choice = match choice {
+        Ok(choice) => choice,
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
+    drop(live);
+    settlement.strategy = choice.strategy();
+    settlement.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
+    let is_open_long = parsed.stream || surface.comes == Comes::Bytes;
+    let stream_slot = if is_open_long {
+        let Some(slot) = Held::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams) else {
+            shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+            let message = "The gateway has as many streams open as it takes; try again shortly.";
+            let fault = Error::gateway(Kind::Overloaded, message).after_s(1);
+            return refuse(shared, exchange, settlement, Outcome::Shed, &fault);
+        };
+        Some(slot)
+    } else {
+        None
+    };
+    tokio::select! {
+        biased;
+        () = exchange.gone() => {} // the settlement's drop says who left
+        () = work(shared, exchange, settlement, surface, &choice, &parsed, sent) => {}
+    }
+    drop(stream_slot);
+}
+
+async fn work(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    mut settlement: Settlement,
+    surface: &'static Surface,
+    choice: &Choice,
+    parsed: &ChatRequest,
+    sent: &Sent<'_>,
+) {
+    limits::throttle(shared, &settlement).await;
+    let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
+    for (at, target) in choice.targets.iter().enumerate() {
+        settlement.attempts += 1;
+        settlement.target = Some(Arc::clone(target));
+        settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
+        settlement.priced_model = Some(choice.model(at).to_owned());
+        let _busy = Busy::count(&target.hot);
+        let letter = letter(sent, parsed, choice.upstream_model(at));
+        let failed =
+            match ask(shared, exchange, &mut settlement, surface, target, &letter, parsed.stream, failures.len()).await
+            {
+                Ok(Done::Whole(body)) => {
+                    observe(target, None, &settlement);
+                    failover::remember(shared, choice, at, &settlement, true);
+                    let told = plain::answer(shared, &mut settlement, target, plain::Answer { body }, failures.len());
+                    return give(shared, exchange, settlement, told);
+                }
+                Ok(Done::Passed(passed)) => {
+                    let Passed { outcome, error, last, is_cut } = passed;
+                    observe(target, error.as_ref(), &settlement);
+                    failover::remember(shared, choice, at, &settlement, error.is_none());
+                    settlement.settle(outcome, error.as_ref());
+                    return if is_cut { exchange.abort() } else { exchange.end(last) };
+                }
+                Err(failed) => failed,
+            };
+        target.hold_against(choice.upstream_model(at), &failed);
+        if failed.blames_connection {
+            failover::remember(shared, choice, at, &settlement, false);
+        }
+        let may_go_on = failover::may_go_on(choice, &failed) && !exchange.is_headed();
+        failures.push((Arc::clone(target), failed));
+        if !may_go_on {
+            break;
+        }
+    }
+    fail(shared, exchange, settlement, choice, failures);
+}
+
+/// What this provider gets: the caller's bytes around its own name of the model.
+fn letter(sent: &Sent<'_>, parsed: &ChatRequest, upstream_model: &str) -> Letter {
+    match sent {
+        Sent::Json(body) => Letter::Json(rewrite(body, parsed, upstream_model)),
+        Sent::Form { stored, content_type } => {
+            let mut chunks = Vec::with_capacity(3);
+            match stored.form.part("model") {
+                Some(model) => {
+                    chunks.push(stored.chunk(0, model.start));
+                    chunks.push(Chunk::Bytes(Bytes::copy_from_slice(upstream_model.as_bytes())));
+                    chunks.push(stored.chunk(model.end, stored.bytes));
+                }
+                None => chunks.push(stored.chunk(0, stored.bytes)),
+            }
+            Letter::Form { content_type: content_type.clone(), chunks }
+        }
+    }
+}
+
+/// What came of one attempt.
+enum Done {
+    /// A whole answer, not yet told.
+    Whole(Bytes),
+    /// Told as it came.
+    Passed(Passed),
+}
+
+#[allow(clippy::too_many_arguments, reason = "one attempt in its parts")]
+async fn ask(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    settlement: &mut Settlement,
+    surface: &Surface,
+    target: &Arc<Target>,
+    letter: &Letter,
+    wants_stream: bool,
+    fallbacks: usize,
+) -> Result<Done, Failed> {
+    let uri = target.uri_of(surface.path)?;
+    let Answered { response, lease } = tokio::select! {
+        biased;
+        answered = attempt::send_contents(&shared.pool, target, &uri, None, letter.contents(), wants_stream) => answered?,
+        () = shared.drain.expired() => return Err(drained().into()),
+    };
+    let content_type = response.headers().get(header::CONTENT_TYPE).cloned();
+    let is_json = content_type.as_ref().is_some_and(plain::is_json);
+    // Speech is asked for as events by another member, `stream_format`.
+    let may_be_events = wants_stream || (surface.may_stream && surface.comes == Comes::Bytes);
+    if may_be_events && content_type.as_ref().is_some_and(is_event_stream) {
+        return passing::events(shared, exchange, settlement, target, (response.into_body(), lease), fallbacks)
+            .await
+            .map(Done::Passed);
+    }
+    match surface.comes {
+        Comes::Json(member) | Comes::JsonOrText(member) if is_json => {
+            settlement.first_byte = Some(Instant::now());
+            let body = whole(shared, target, response.into_body(), member, settlement).await?;
+            shared.pool.give_back(lease);
+            Ok(Done::Whole(body))
+        }
+        Comes::JsonOrText(_) if content_type.as_ref().is_some_and(is_plain_text) => {
+            passing::bytes(shared, exchange, settlement, target, response, lease, fallbacks).await.map(Done::Passed)
+        }
+        Comes::Bytes if content_type.as_ref().is_some_and(is_media) => {
+            passing::bytes(shared, exchange, settlement, target, response, lease, fallbacks).await.map(Done::Passed)
+        }
+        _ => Err(plain::invalid("The provider's answer is not of the type that was asked for.").into()),
+    }
+}
+
+async fn whole(
+    shared: &Shared,
+    target: &Target,
+    body: Incoming,
+    member: &str,
+    settlement: &mut Settlement,
+) -> Result<Bytes, Failed> {
+    let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
+    let body = tokio::select! {
+        biased;
+        body = plain::collect(body, idle) => body?,
+        () = shared.drain.expired() => return Err(drained().into()),
+    };
+    let seen =
+        metered::inspect(&body, member).map_err(|_| plain::invalid("The provider's answer is not one JSON object."))?;
+    if seen.error.is_some() {
+        return Err(plain::invalid("The provider told an error under a status of success.").into());
+    }
+    if !seen.is_answer {
+        return Err(plain::invalid("The provider's answer lacks what such an answer must have.").into());
+    }
+    settlement.usage = seen.usage.unwrap_or_default();
+    Ok(body)
+}
+
+fn essence(value: &HeaderValue) -> &[u8] {
+    value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
+}
+
+/// Transcripts also come as text or as subtitles.
+fn is_plain_text(value: &HeaderValue) -> bool {
+    let essence = essence(value).to_ascii_lowercase();
+    matches!(
+        essence.as_slice(),
+        b"text/plain" | b"text/vtt" | b"text/srt" | b"application/x-subrip" | b"application/srt"
+    )
+}
+
+fn is_media(value: &HeaderValue) -> bool {
+    let essence = essence(value).to_ascii_lowercase();
+    essence.starts_with(b"audio/") || matches!(essence.as_slice(), b"application/octet-stream" | b"binary/octet-stream")
+}
+
+impl Stored {
+    /// The type of the body as it came: its boundary is what it begins with.
+    fn content_type(&self) -> Result<HeaderValue, header::InvalidHeaderValue> {
+        HeaderValue::from_str(&format!("multipart/form-data; boundary=\"{}\"", self.boundary))
+    }
+}
+
+/// For who looks at the answer's head.
+pub(crate) fn head_headers(
+    shared: &Shared,
+    settlement: &Settlement,
+    target: &Target,
+    fallbacks: usize,
+    content_type: HeaderValue,
+) -> http::HeaderMap {
+    let mut headers = plain::headers(shared, settlement, target, fallbacks);
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.remove(answer::RESPONSE_LATENCY);
+    headers
+}

@@ -1,0 +1,226 @@
+//! A form on its way in: read as it comes, and kept where a large one does no harm.
+//!
+//! The front gives pieces and never waits for a disk: a task of the engine reads the form (so that one that breaks a rule
+//! ends early), keeps a small body in memory, and writes a larger one to a file that has no name any more, so that nothing
+//! is left of it whatever happens. A front that gives faster than the disk takes is told to wait.
+//!
+//! ```text
+//! front: push* -> end         task: read, write, accept*  -> Stored, or why not
+//! ```
+
+use crate::body::Chunk;
+use crate::exchange::Exchange;
+use crate::inbound;
+use crate::shared::{Gauge, Held, Shared};
+use bytes::{Bytes, BytesMut};
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::multipart::{Form, Part, Reader};
+use fairlead_core::record::Outcome;
+use fairlead_core::secret::{hex, random};
+use parking_lot::Mutex;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// A body up to this size stays in memory.
+const MEMORY_BYTES: usize = 64 * 1024;
+/// Forms on disk, all together.
+const MAX_SPOOLED_BYTES: usize = 16 * 1024 * 1024 * 1024;
+/// What is written at once.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// A form that came whole.
+#[derive(Debug)]
+pub struct Stored {
+    pub form: Form,
+    pub bytes: u64,
+    pub boundary: String,
+    content: Content,
+    _spooled: Option<Held>,
+}
+
+#[derive(Debug)]
+enum Content {
+    Memory(Bytes),
+    File(Arc<File>),
+}
+
+/// The front's end.
+#[derive(Debug)]
+pub struct Upload {
+    exchange: Arc<Exchange>,
+    pieces: mpsc::UnboundedSender<Bytes>,
+    fault: Arc<Mutex<Option<(Outcome, Error)>>>,
+    receipt: Receipt,
+}
+
+/// What the task comes to.
+#[derive(Debug)]
+pub struct Receipt(oneshot::Receiver<Result<Stored, (Outcome, Error)>>);
+
+impl Receipt {
+    /// Waits until all is stored.
+    pub async fn stored(self) -> Result<Stored, (Outcome, Error)> {
+        self.0.await.unwrap_or_else(|_| Err(refused(Error::gateway(Kind::Internal, "The upload was not finished."))))
+    }
+}
+
+impl Stored {
+    /// A stretch of the body.
+    pub fn chunk(&self, start: u64, end: u64) -> Chunk {
+        match &self.content {
+            Content::Memory(bytes) => Chunk::Bytes(bytes.slice(start as usize..end as usize)),
+            Content::File(file) => Chunk::File { file: Arc::clone(file), start, end },
+        }
+    }
+
+    pub fn part(&self, part: &Part) -> Chunk {
+        self.chunk(part.start, part.end)
+    }
+}
+
+impl Upload {
+    /// Begins one. Must be given every piece, then ended; dropped, it is forgotten.
+    pub fn begin(shared: &Arc<Shared>, exchange: &Arc<Exchange>, content_type: Option<&[u8]>) -> Result<Self, Error> {
+        let boundary = inbound::boundary(content_type)?;
+        let Some(runtime) = shared.runtime() else {
+            return Err(Error::gateway(Kind::Internal, "The engine does not run."));
+        };
+        let (pieces, given) = mpsc::unbounded_channel();
+        let (done, receipt) = oneshot::channel();
+        let fault = Arc::new(Mutex::new(None));
+        let (told, own, shared) = (Arc::clone(&fault), Arc::clone(exchange), Arc::clone(shared));
+        let boundary = boundary.to_owned();
+        let mut task = Task {
+            shared,
+            reader: Reader::new(&boundary),
+            boundary,
+            memory: BytesMut::new(),
+            file: None,
+            spooled: None,
+            bytes: 0,
+        };
+        // It ends when the front drops its end, and its outcome goes to whoever has the receipt.
+        drop(runtime.spawn(async move {
+            let outcome = task.run(given, &own).await;
+            if let Err(fault) = &outcome {
+                *told.lock() = Some(fault.clone());
+                own.accept(usize::MAX);
+            }
+            let stored = outcome.and_then(|()| task.store());
+            // Nobody waits for the form of a caller who left.
+            let _told = done.send(stored);
+        }));
+        Ok(Self { exchange: Arc::clone(exchange), pieces, fault, receipt: Receipt(receipt) })
+    }
+
+    pub fn push(&mut self, piece: &[u8]) -> Result<(), (Outcome, Error)> {
+        if let Some(fault) = self.fault.lock().take() {
+            return Err(fault);
+        }
+        if !piece.is_empty() {
+            self.exchange.give(piece.len());
+            // A task that has ended has left a fault, which the next piece meets, or its receipt does.
+            let _given = self.pieces.send(Bytes::copy_from_slice(piece));
+        }
+        Ok(())
+    }
+
+    pub fn end(self) -> Receipt {
+        self.receipt
+    }
+}
+
+struct Task {
+    shared: Arc<Shared>,
+    reader: Reader,
+    boundary: String,
+    memory: BytesMut,
+    file: Option<Arc<File>>,
+    spooled: Option<Held>,
+    bytes: u64,
+}
+
+impl Task {
+    async fn run(
+        &mut self,
+        mut given: mpsc::UnboundedReceiver<Bytes>,
+        exchange: &Exchange,
+    ) -> Result<(), (Outcome, Error)> {
+        while let Some(piece) = given.recv().await {
+            self.reader.push(&piece).map_err(|fault| refused(broken(&fault.to_string())))?;
+            self.bytes += piece.len() as u64;
+            self.memory.extend_from_slice(&piece);
+            let room = if self.file.is_some() { WRITE_BYTES } else { MEMORY_BYTES };
+            if self.memory.len() > room {
+                self.write().await?;
+            }
+            exchange.accept(piece.len());
+        }
+        if self.file.is_some() && !self.memory.is_empty() {
+            self.write().await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self) -> Result<(), (Outcome, Error)> {
+        let piece = self.memory.split().freeze();
+        let is_counted = if let Some(held) = &mut self.spooled {
+            held.grow(piece.len(), MAX_SPOOLED_BYTES)
+        } else {
+            self.spooled = Held::take(&self.shared, Gauge::SpooledBytes, piece.len(), MAX_SPOOLED_BYTES);
+            self.spooled.is_some()
+        };
+        if !is_counted {
+            let message = "Too many uploads are under way at once; try again shortly.";
+            return Err((Outcome::Shed, Error::gateway(Kind::Overloaded, message).after_s(5)));
+        }
+        let file = self.file.clone();
+        let dir = self.shared.config.data_dir.join("uploads");
+        let work = move || {
+            let file = match file {
+                Some(file) => file,
+                None => Arc::new(nameless(&dir)?),
+            };
+            (&*file).write_all(&piece).map(|()| file)
+        };
+        let written = tokio::task::spawn_blocking(work).await;
+        let file = written.unwrap_or_else(|_| Err(io::Error::other("the write did not end"))).map_err(|error| {
+            tracing::error!(%error, "an upload cannot be written");
+            let message = "The upload cannot be written to disk.";
+            refused(Error::gateway(Kind::StorageUnavailable, message).after_s(30))
+        })?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn store(self) -> Result<Stored, (Outcome, Error)> {
+        let form = self.reader.finish().map_err(|fault| refused(broken(&fault.to_string())))?;
+        let content = match self.file {
+            Some(file) => Content::File(file),
+            None => Content::Memory(self.memory.freeze()),
+        };
+        Ok(Stored { form, bytes: self.bytes, boundary: self.boundary, content, _spooled: self.spooled })
+    }
+}
+
+fn refused(error: Error) -> (Outcome, Error) {
+    (Outcome::Refused, error)
+}
+
+fn broken(fault: &str) -> Error {
+    Error::client(Kind::InvalidRequest, format!("The body cannot be read. {fault}"))
+}
+
+/// A file that goes with its last user.
+fn nameless(dir: &Path) -> io::Result<File> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let name = random::<16>().map(|bytes| hex(&bytes)).map_err(io::Error::other)?;
+    let path = dir.join(name);
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}

@@ -1,0 +1,142 @@
+"""`/v1/realtime`: a conversation in events, with a WebSocket server of another make as the provider."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.sync.server import ServerConnection, serve
+
+from tests.support.polling import eventually
+from tests.support.processes import Gateway
+
+USAGE = {"input_tokens": 11, "output_tokens": 7, "input_token_details": {"cached_tokens": 3}}
+
+
+@dataclass
+class Provider:
+    """Echoes events and tells usage; `talk` may say otherwise."""
+
+    port: int = 0
+    seen: list[tuple[str, str | None]] = field(default_factory=list)
+    closed: threading.Event = field(default_factory=threading.Event)
+    talk: Callable[[ServerConnection], None] | None = None
+
+    def serve(self, socket: ServerConnection) -> None:
+        assert socket.request is not None
+        self.seen.append((socket.request.path, socket.request.headers.get("authorization")))
+        try:
+            if self.talk is not None:
+                self.talk(socket)
+                return
+            socket.send(json.dumps({"type": "session.created"}))
+            for text in socket:
+                socket.send(json.dumps({"type": "echo", "event": json.loads(text)}))
+                socket.send(json.dumps({"type": "response.done", "response": {"usage": USAGE}}))
+        except ConnectionClosed:
+            pass
+        finally:
+            self.closed.set()
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    made = Provider()
+    with serve(made.serve, "127.0.0.1", 0) as server:
+        made.port = server.socket.getsockname()[1]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield made
+        server.shutdown()
+        thread.join(10)
+
+
+@pytest.fixture
+def prefix(gateway: Gateway, provider: Provider) -> str:
+    name = f"rt{secrets.token_hex(3)}"
+    node = gateway.add_node(name, f"http://127.0.0.1:{provider.port}/v1")
+    gateway.add_connection(node["id"], "sk-realtime-canary")
+    return name
+
+
+def opened(gateway: Gateway, model: str, key: str | None = None) -> ClientConnection:
+    return connect(
+        f"ws://127.0.0.1:{gateway.port}/v1/realtime?model={model}",
+        additional_headers={"Authorization": f"Bearer {key or gateway.key}"},
+        open_timeout=20,
+        proxy=None,
+    )
+
+
+def heard(socket: ClientConnection) -> dict[str, Any]:
+    event: dict[str, Any] = json.loads(socket.recv(timeout=20))
+    return event
+
+
+def records(gateway: Gateway, model: str) -> list[dict[str, Any]]:
+    return eventually(lambda: gateway.records(model=model), "a record", within_s=8, every_s=0.05)
+
+
+def test_events_pass_both_ways_and_are_one_record(
+    gateway: Gateway, provider: Provider, prefix: str
+) -> None:
+    model = f"{prefix}/gpt-realtime"
+    with opened(gateway, model.replace("/", "%2F")) as socket:
+        assert heard(socket) == {"type": "session.created"}
+        for text in ("é" * 40_000, "two"):
+            socket.send(json.dumps({"type": "input", "text": text}))
+            assert heard(socket)["event"]["text"] == text
+            assert heard(socket)["type"] == "response.done"
+    assert provider.seen == [("/v1/realtime?model=gpt-realtime", "Bearer sk-realtime-canary")]
+    assert provider.closed.wait(10)
+    [record] = records(gateway, model)
+    assert (record["outcome"], record["status"], record["stream"]) == ("completed", 101, True)
+    assert (record["tokensInput"], record["tokensOutput"], record["tokensCached"]) == (22, 14, 6)
+
+
+def test_the_gate_holds(gateway: Gateway, prefix: str) -> None:
+    blocked = gateway.create_key(blockedModels=[f"{prefix}/*"])["key"]
+    for model, key, status in (
+        (f"{prefix}/m", "sk-fl-wrong", 401),
+        (f"{prefix}/m", blocked, 403),
+        ("", None, 400),
+        ("m", None, 404),
+    ):
+        with pytest.raises(InvalidStatus) as raised:
+            opened(gateway, model, key)
+        assert raised.value.response.status_code == status
+
+
+def test_the_providers_end_is_the_conversations(
+    gateway: Gateway, provider: Provider, prefix: str
+) -> None:
+    """An orderly close passes; one that breaks is told and recorded as the provider's failure."""
+    provider.talk = lambda socket: socket.close(1000)
+    with opened(gateway, f"{prefix}/calm") as socket, pytest.raises(ConnectionClosed) as raised:
+        heard(socket)
+    assert raised.value.rcvd is not None
+    assert raised.value.rcvd.code == 1000
+    assert records(gateway, f"{prefix}/calm")[0]["outcome"] == "completed"
+
+    provider.talk = lambda socket: socket.socket.close()
+    with opened(gateway, f"{prefix}/rough") as socket:
+        assert heard(socket)["error"]["code"] == "upstream_reset"
+    assert records(gateway, f"{prefix}/rough")[0]["outcome"] == "upstream_failed"
+
+
+def test_a_provider_that_is_not_there(gateway: Gateway) -> None:
+    name = f"rt{secrets.token_hex(3)}"
+    node = gateway.add_node(name, "http://127.0.0.1:9/v1")
+    gateway.add_connection(node["id"], "sk-realtime-canary")
+    with opened(gateway, f"{name}/m") as socket:
+        assert heard(socket)["error"]["code"] == "upstream_refused"
+        with pytest.raises(ConnectionClosed):
+            heard(socket)
+    assert records(gateway, f"{name}/m")[0]["status"] == 502

@@ -1,0 +1,71 @@
+"""A batch whose day is over, with nobody to ask: control alone, on real files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import orjson
+import pytest
+
+from fairlead.gateway.batches.runner import runner_of
+from fairlead.gateway.batches.table import ENDED, Batch, find_batch, insert_batch
+from fairlead.gateway.files.contents import Contents
+from fairlead.gateway.files.table import StoredFile, find_file, put_file
+from tests.support.management import Management, run_management
+from tests.support.process import free_port
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def management(tmp_path: Path) -> AsyncIterator[Management]:
+    async with run_management(tmp_path / "data", port=free_port()) as running:
+        yield running
+
+
+async def test_what_was_not_run_in_its_day_is_told(management: Management) -> None:
+    services = management.services
+    now_ms = time.time_ns() // 1_000_000
+    line = {"method": "POST", "url": "/v1/embeddings", "body": {"model": "m", "input": "x"}}
+    content = b"".join(orjson.dumps(line | {"custom_id": name}) + b"\n" for name in "abc")
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield content
+
+    await Contents(services.data_dir).write("file-in", chunks(), len(content))
+    file = StoredFile("file-in", "key", "batch", "in", len(content), now_ms, None)
+    batch = Batch(
+        id="batch_1", owner="key", endpoint="/v1/embeddings", input_file_id="file-in",
+        metadata=None, output_expires_after_s=3600, status="validating", model=None, errors=None,
+        output_file_id=None, error_file_id=None, total=0, completed=0, failed=0, tokens_input=0,
+        tokens_output=0, tokens_cached=0, tokens_reasoning=0, created_at_ms=now_ms,
+        expires_at_ms=now_ms + 1500, in_progress_at_ms=None, finalizing_at_ms=None,
+        cancelling_at_ms=None, ended_at_ms=None,
+    )  # fmt: skip
+    await services.state.record(lambda con: put_file(con, file))
+    await services.state.record(lambda con: insert_batch(con, batch))
+    runner_of(services).wake()
+
+    with anyio.fail_after(60):
+        while (
+            ended := await services.state.read(lambda con: find_batch(con, "batch_1"))
+        ).status not in ENDED:
+            await anyio.sleep(0.1)
+    assert (ended.status, ended.total, ended.failed) == ("expired", 3, 3)
+    assert ended.output_file_id is None
+    kept = await services.state.read(
+        lambda con: find_file(con, ended.error_file_id or "", "key", now_ms)
+    )
+    assert kept.purpose == "batch_output"
+    rows = (services.data_dir / "files" / kept.id).read_bytes().splitlines()
+    assert {orjson.loads(row)["error"]["code"] for row in rows} == {"batch_expired"}
+    assert [orjson.loads(row)["custom_id"] for row in rows] == ["a", "b", "c"]
+    assert not list((services.data_dir / "batches").iterdir())
