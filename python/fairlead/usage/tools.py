@@ -9,7 +9,8 @@ from pydantic import Field
 from fairlead.errors import InvalidRequest
 from fairlead.mcp.tool import Call, Tool
 from fairlead.moment import moment_of, now_ms
-from fairlead.usage.history import BUCKETS, Dimension, Span, read_history
+from fairlead.usage.history import BUCKETS, Dimension, read_history
+from fairlead.usage.span import Span
 from fairlead.usage.views import Body, History, show_history_row
 
 DAY_MS = 86_400_000

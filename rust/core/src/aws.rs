@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use ring::digest::{digest, SHA256};
 use ring::hmac;
 use serde::Deserialize;
+use std::fmt::Write as _;
 
 /// A key pair of Amazon's, with the session's token where it is a temporary one.
 #[derive(Debug, Clone, Deserialize)]
@@ -58,7 +59,7 @@ pub fn sign(keys: &Keys, scope: &Scope, request: Unsigned<'_>, unix_s: i64) -> V
     let mut headers = format!("host:{}\nx-amz-date:{at}\n", request.host);
     let mut signed = String::from("host;x-amz-date");
     if let Some(token) = token {
-        headers.push_str(&format!("x-amz-security-token:{token}\n"));
+        headers.extend(["x-amz-security-token:", token, "\n"]);
         signed.push_str(";x-amz-security-token");
     }
     let canonical = format!(
@@ -98,7 +99,8 @@ fn encode_path(path: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            // Writing into a text cannot fail.
+            let _written = write!(out, "%{byte:02X}");
         }
     }
     out

@@ -144,6 +144,7 @@ mod tests {
             stream_default_mode: crate::snapshot::StreamDefaultMode::Legacy,
             cache_default_mode: crate::snapshot::CacheDefaultMode::Legacy,
             auto_resolve: false,
+            disabled_guardrails: Vec::new(),
             access_schedule: None,
             limits: Vec::new(),
         }

@@ -13,3 +13,8 @@ pub fn monotonic_ms() -> u64 {
 pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
+
+/// UTC seconds since 1970.
+pub fn unix_s() -> i64 {
+    i64::try_from(unix_ms() / 1_000).unwrap_or(i64::MAX)
+}

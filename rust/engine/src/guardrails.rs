@@ -124,7 +124,7 @@ impl StreamFilter {
     pub fn finish(&mut self) -> Result<Pieces, Error> {
         let mut out = Pieces::new();
         if !self.is_events {
-            let list = self.list()?;
+            let list = self.list();
             self.verdict()?;
             out.push(list);
             return Ok(out);
@@ -139,16 +139,16 @@ impl StreamFilter {
     }
 
     /// The whole list, its elements judged as events are. What is no list, as an error in its place, goes as it is.
-    fn list(&mut self) -> Result<Bytes, Error> {
+    fn list(&mut self) -> Bytes {
         let whole = self.pending.split().freeze();
-        let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else { return Ok(whole) };
+        let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else { return whole };
         let mut told: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
         for element in elements {
             let data = element.get().as_bytes();
             told.push(self.guard.event(data).unwrap_or_else(|| data.to_vec()));
         }
         told.extend(self.guard.finish());
-        Ok([b"[", told.join(&b",\n"[..]).as_slice(), b"]"].concat().into())
+        [b"[", told.join(&b",\n"[..]).as_slice(), b"]"].concat().into()
     }
 
     fn event(&mut self, event: Bytes, out: &mut Pieces) {

@@ -33,6 +33,7 @@ pub struct Inbound<'a> {
 
 /// The headers that the engine itself reads.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "what a head says or does not say, each by itself")]
 pub struct Sheet<'a> {
     pub credentials: Credentials<'a>,
     /// `Authorization` is there and is no bearer's, which matters where the relay judges it.

@@ -106,7 +106,8 @@ pub fn answer(
     answer: Answer,
     fallbacks: usize,
 ) -> Result<(Head, Bytes), Error> {
-    let (body, findings) = guardrails::judge(&answer.body, settlement.answer_guardrails)?;
+    let Answer { body } = answer;
+    let (body, findings) = guardrails::judge(&body, settlement.answer_guardrails)?;
     guardrail::merge(&mut settlement.guardrail_findings, findings);
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;

@@ -121,7 +121,7 @@ fn sign(keys: &Keys, scope: &Scope, host: &str, uri: &Uri, body: &Pieces) -> Hea
     body_hash.copy_from_slice(hash.finish().as_ref());
     let request =
         Unsigned { method: "POST", host, path: uri.path(), query: uri.query().unwrap_or_default(), body_hash };
-    let signed = aws::sign(keys, scope, request, (clock::unix_ms() / 1_000) as i64);
+    let signed = aws::sign(keys, scope, request, clock::unix_s());
     let made = signed.into_iter().filter_map(|(name, text)| {
         let mut value = HeaderValue::from_str(&text).ok()?;
         value.set_sensitive(true);
@@ -150,7 +150,7 @@ impl Google {
         let asked_ms = clock::monotonic_ms();
         let assertion = self
             .account
-            .assertion((clock::unix_ms() / 1_000) as i64)
+            .assertion(clock::unix_s())
             .map_err(|error| Error::gateway(Kind::Internal, format!("The service account signs nothing: {error}.")))?;
         let mut request = Request::new(Sliced::new(Pieces::from_iter([format!("{GRANT}{assertion}").into()])));
         *request.method_mut() = Method::POST;

@@ -70,6 +70,13 @@ pub struct Settlement {
 }
 
 impl Settlement {
+    /// Counts the events of a frame that goes to the caller, for a key with limits.
+    pub fn count_delivered(&mut self, frame: &[u8]) {
+        if self.hold.is_some() {
+            self.delivered_events += memchr::memmem::find_iter(frame, b"data:").count() as u64;
+        }
+    }
+
     pub fn open(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, bytes_request: u64) -> Self {
         Self {
             shared: Arc::clone(shared),

@@ -149,10 +149,8 @@ impl<'a> Relay<'a> {
         let mut patience = Duration::from_millis(timeouts.first_token_ms);
         let mut scan = self.wording.follow(target);
         let mut filter = StreamFilter::new(settlement.answer_guardrails, self.wording.is_events());
-        let mut progress = settlement
-            .admission
-            .wants_progress
-            .then(|| Progress::new(self.wording.caller, settlement.admission.started));
+        let wants_progress = settlement.admission.wants_progress;
+        let mut progress = wants_progress.then(|| Progress::new(self.wording.caller, settlement.admission.started));
         let mut heard = Instant::now();
         let mut said = heard;
         let mut read = heard;
@@ -180,9 +178,7 @@ impl<'a> Relay<'a> {
                     let mut done = false;
                     let was_between = scan.between_events();
                     for frame in &frames {
-                        if settlement.hold.is_some() {
-                            settlement.delivered_events += memchr::memmem::find_iter(frame, b"data:").count() as u64;
-                        }
+                        settlement.count_delivered(frame);
                         let passed = scan.push(frame);
                         if passed.first_token {
                             settlement.first_byte = Some(now);
@@ -195,29 +191,18 @@ impl<'a> Relay<'a> {
                             break;
                         }
                     }
-                    if let Some(filter) = &mut filter {
-                        match filter
-                            .push(&out)
-                            .and_then(|out| Ok((out, if done { filter.finish()? } else { Pieces::new() })))
-                        {
-                            Ok((passed, rest)) => out = passed.into_iter().chain(rest).collect(),
-                            Err(fault) => break End::Broken(fault),
-                        }
-                    }
+                    out = match judged(filter.as_mut(), out, done) {
+                        Ok(out) => out,
+                        Err(fault) => break End::Broken(fault),
+                    };
                     if let Some(progress) = &mut progress {
                         out = progress.pass(out, done, if done { was_between } else { scan.between_events() }, now);
                     }
                     // A caller that leaves in the middle is settled with what was told until then.
                     settlement.usage = scan.usage().unwrap_or_default();
                     if done {
-                        return self.close(
-                            settlement,
-                            target,
-                            fallbacks,
-                            out,
-                            scan.finish(End::Clean),
-                            Some((body, lease)),
-                        );
+                        let tail = Some((body, lease));
+                        return self.close(settlement, target, fallbacks, out, scan.finish(End::Clean), tail);
                     }
                     if !out.is_empty() {
                         said = now;
@@ -242,23 +227,13 @@ impl<'a> Relay<'a> {
                 }
                 Step::Ended => break End::Clean,
                 Step::Broken => {
-                    break End::Broken(Error::upstream(
-                        Kind::UpstreamReset,
-                        Retry::Never,
-                        "The provider cut its stream off.",
-                    ))
+                    let message = "The provider cut its stream off.";
+                    break End::Broken(Error::upstream(Kind::UpstreamReset, Retry::Never, message));
                 }
                 Step::Drained => break End::Broken(drained()),
             }
         };
-        let mut how = how;
-        let mut last = Pieces::new();
-        if let (Some(filter), false) = (&mut filter, is_blocked(&how)) {
-            match filter.finish() {
-                Ok(rest) => last = rest,
-                Err(fault) => how = End::Broken(fault),
-            }
-        }
+        let (how, last) = last_words(filter.as_mut(), how);
         let tail = matches!(how, End::Clean).then_some((body, lease));
         let closing = scan.finish(how);
         self.close(settlement, target, fallbacks, last, closing, tail)
@@ -366,9 +341,24 @@ fn headers(
     headers
 }
 
-/// What a guardrail stopped says nothing more.
-fn is_blocked(how: &End) -> bool {
-    matches!(how, End::Broken(fault) if fault.kind == Kind::GuardrailBlocked)
+/// What guardrails let out of these bytes; at the end, of all.
+fn judged(filter: Option<&mut StreamFilter>, out: Pieces, is_end: bool) -> Result<Pieces, Error> {
+    let Some(filter) = filter else { return Ok(out) };
+    let mut passed = filter.push(&out)?;
+    if is_end {
+        passed.extend(filter.finish()?);
+    }
+    Ok(passed)
+}
+
+/// What guardrails held back, before the stream's end. What they stopped says nothing more.
+fn last_words(filter: Option<&mut StreamFilter>, how: End) -> (End, Pieces) {
+    let is_blocked = matches!(&how, End::Broken(fault) if fault.kind == Kind::GuardrailBlocked);
+    match filter.filter(|_| !is_blocked).map(StreamFilter::finish) {
+        None => (how, Pieces::new()),
+        Some(Ok(rest)) => (how, rest),
+        Some(Err(fault)) => (End::Broken(fault), Pieces::new()),
+    }
 }
 
 impl Finished {

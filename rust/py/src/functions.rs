@@ -11,7 +11,7 @@ use fairlead_core::service_account::ServiceAccount;
 use fairlead_core::signature::{self, SigningSecret};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use std::net::IpAddr;
 
 /// The route table, in the order in which it is searched.
@@ -137,16 +137,21 @@ pub(crate) fn guardrails() -> Vec<(&'static str, u32)> {
     Guardrail::ALL.iter().map(|guardrail| (guardrail.name(), guardrail.priority())).collect()
 }
 
+/// Guardrail and kind.
+type FindingOf = (&'static str, &'static str);
+
 /// What guardrails find in the texts of a JSON body, and the body as redacted.
 #[pyfunction]
 pub(crate) fn judge_guardrails<'py>(
     py: Python<'py>,
     body: &[u8],
     actions: &[u8],
-    disabled: Vec<String>,
-) -> PyResult<(Vec<(&'static str, &'static str)>, Option<Bound<'py, PyBytes>>)> {
+    disabled: &Bound<'py, PyList>,
+) -> PyResult<(Vec<FindingOf>, Option<Bound<'py, PyBytes>>)> {
     let actions = Actions::parse(actions).ok_or_else(|| PyValueError::new_err("not a set of actions"))?;
-    let judged = guardrail::judge_body(body, actions.without(Disabled::of(disabled.iter().map(String::as_str))));
+    let disabled: Vec<String> = disabled.extract()?;
+    let disabled = Disabled::parse(&disabled.join(","));
+    let judged = guardrail::judge_body(body, actions.without(disabled));
     let found = judged.findings.iter().map(|finding| (finding.guardrail.name(), finding.kind)).collect();
     Ok((found, judged.body.map(|body| PyBytes::new(py, &body))))
 }

@@ -48,7 +48,7 @@ fn is_card(text: &str) -> bool {
             once => once,
         })
         .sum();
-    is_length && sum % 10 == 0
+    is_length && sum.is_multiple_of(10)
 }
 
 /// ISO 13616: the number with its first four characters last, letters as two digits, is 1 modulo 97.

@@ -124,7 +124,7 @@ fn name_of(data: &[u8], place: &Range<usize>) -> u64 {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     let mut hasher = DefaultHasher::new();
     for wanted in [&b"\"index\""[..], b"\"output_index\"", b"\"content_index\"", b"\"type\""] {
-        for found in memchr::memmem::find_iter(&data[..], wanted) {
+        for found in memchr::memmem::find_iter(data, wanted) {
             let value: Vec<u8> = data[found + wanted.len()..]
                 .iter()
                 .copied()
