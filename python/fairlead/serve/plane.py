@@ -8,6 +8,7 @@ drain.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import signal
@@ -75,8 +76,6 @@ def serve_relay(
 
 def serve_control(*, socket: Path, kill_timeout_s: int) -> None:
     """Serves the control plane on a Unix socket (0600) until SIGTERM."""
-    # On a full machine reports and ingestion wait for inference, not the other way round.
-    os.nice(CONTROL_NICENESS)
     socket.unlink(missing_ok=True)
     server = Granian(
         CONTROL,
@@ -112,4 +111,31 @@ def _load(main_pid: int, target: str) -> Callable[..., Any]:
         signal.signal(number, signal.SIG_DFL)
     module, _, factory = target.partition(":")
     made: Callable[..., Any] = getattr(importlib.import_module(module), factory)()
-    return made
+    return _nice_once_started(made) if target == CONTROL else made
+
+
+def _nice_once_started(app: Callable[..., Any]) -> Callable[..., Any]:
+    """On a full machine reports and ingestion wait for inference, not the other way round. A start
+    waits for nobody: relays wait for it.
+    """
+
+    async def run(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await app(scope, receive, send)
+            return
+
+        async def send_on(message: Any) -> None:
+            if message["type"] == "lifespan.startup.complete":
+                _be_nice()
+            await send(message)
+
+        await app(scope, receive, send_on)
+
+    return run
+
+
+def _be_nice() -> None:
+    # Linux keeps a priority for each thread; threads that come later take their maker's.
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), CONTROL_NICENESS)
