@@ -113,6 +113,10 @@ class RequestTimeout(FairleadError):
     kind, status, type = "request_timeout", 408, "invalid_request_error"
 
 
+class GuardrailBlocked(FairleadError):
+    kind, status, type = "guardrail_blocked", 400, "invalid_request_error"
+
+
 class Conflict(FairleadError):
     kind, status, type = "conflict", 409, "invalid_request_error"
 
@@ -131,10 +135,6 @@ class UnsupportedMediaType(FairleadError):
 
 class RateLimited(FairleadError):
     kind, status, type = "rate_limited", 429, "rate_limit_error"
-
-
-class GuardrailBlocked(FairleadError):
-    kind, status, type = "guardrail_blocked", 400, "invalid_request_error"
 
 
 class BudgetExceeded(FairleadError):

@@ -40,7 +40,9 @@ def as_chat(body: dict[str, Any]) -> dict[str, Any]:
     functions = [
         {
             "name": function.get("name"),
+            # The client of Python spells it as the protocol does, which counts as well.
             "parameters": function.get("parametersJsonSchema")
+            or function.get("parameters_json_schema")
             or _json_schema(function.get("parameters")),
         }
         for tool in body.get("tools") or []

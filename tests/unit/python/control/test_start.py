@@ -1,4 +1,7 @@
-"""Control starts soon: what it imports is bounded."""
+"""Control starts soon: what is heavy and rarely used is imported when it is used.
+
+How long a start takes is for a bench to say.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,15 @@ import subprocess
 import sys
 
 PROBE = """
-import sys, time
-started = time.process_time()
+import sys
 import fairlead.control.app
-print(time.process_time() - started)
-print(",".join(m for m in ("pandas", "polars", "numpy", "rich", "typer") if m in sys.modules))
+heavy = ("authlib", "numpy", "opentelemetry.sdk", "pandas", "playwright", "typer", "wordllama")
+print(",".join(name for name in heavy if name in sys.modules))
 """
 
 
-def test_control_is_imported_within_one_and_a_half_seconds_of_processor_time() -> None:
+def test_control_imports_nothing_heavy_that_it_may_never_need() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, timeout=60
     )
-    seconds, heavy = done.stdout.split("\n")[:2]
-    assert float(seconds) < 1.5, heavy
+    assert done.stdout.strip() == ""
