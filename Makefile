@@ -41,7 +41,8 @@ develop: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Build the extensio
 .PHONY: test
 test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run every test but the slow ones, Rust and Python.
 	cargo test --workspace --profile $(PROFILE) --locked
-	$(BIN)/pytest
+	PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist loadfile tests/unit
+	$(BIN)/pytest tests/contract tests/integration
 
 .PHONY: test-slow
 test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.

@@ -212,8 +212,9 @@ def test_nothing_is_tunnelled(gateway: Gateway, data: bytes) -> None:
             answer = client.head()
         except (Closed, TimeoutError, AssertionError):
             return  # closed, or an HTTP/2 settings frame: a protocol we serve, with its own door
+        # The server tells a refused WebSocket which protocol it was; what counts is that none was opened.
         assert 400 <= answer.status < 500, answer.status
-        assert answer.header("upgrade") is None
+        assert answer.header("upgrade") is None or answer.status == 401
 
 
 def test_head_is_a_get_without_its_body(gateway: Gateway) -> None:

@@ -145,9 +145,13 @@ def knock(client: httpx.Client, method: str, path: str, headers: dict[str, str])
     else:
         sent = headers | {"Content-Type": "application/json"}
         answer = client.request(method, path, headers=sent, content=b"{")
-        assert answer.status_code in (400, 401, 403, 413), answer.text
+        # 415: a door for files takes no JSON, whoever knocks
+        assert answer.status_code in (400, 401, 403, 413, 415), answer.text
     assert answer.status_code < 500, answer.text
     return {401: "n", 403: "-"}.get(answer.status_code, "y")
+
+
+SOCKETS = ("/v1/ws", "/v1/realtime")
 
 
 @pytest.mark.parametrize("who", POWERS)
@@ -165,6 +169,8 @@ def test_every_credential_at_every_door(
             continue
         if path == "/api/usage/om-usage":  # asks the key's own `allowUsageCommand` besides
             continue
+        if path in SOCKETS and "another site" in who:
+            continue  # what a page may open anywhere without being asked
         expected = (reading if method == "GET" else changing)[TIERS.index(tier)]
         found = knock(client, method, path, credentials[who])
         if found != expected:

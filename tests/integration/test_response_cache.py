@@ -79,7 +79,10 @@ def test_an_equal_request_is_answered_without_the_provider(gateway: Gateway, lan
     assert int(again.headers["x-gateway-response-latency"]) < 1_000
     assert again.headers["x-gateway-request-id"] != first.headers["x-gateway-request-id"]
     records = [gateway.record(each.headers["x-gateway-request-id"]) for each in (first, again)]
-    assert [one["cache"] for one in records] == [None, "exact"]
+    assert [(one["cache"], one["cacheKind"]) for one in records] == [
+        ("miss", None),
+        ("hit", "exact"),
+    ]
     assert [one["attempts"] for one in records] == [1, 0]
     assert [one["tokensOutput"] for one in records] == [3, 0]
     assert [one["outcome"] for one in records] == ["completed", "completed"]
@@ -476,7 +479,7 @@ def test_questions_that_mean_the_same_are_answered_alike_and_near_ones_are_not(
     assert is_hit(near)
     assert near.headers["x-gateway-cache-tier"] == "vector"
     record = gateway.record(near.headers["x-gateway-request-id"])
-    assert (record["cache"], record["attempts"]) == ("vector", 0)
+    assert (record["cacheKind"], record["attempts"]) == ("vector", 0)
     assert state()["vectors"] == 1
     for other in (
         "What is the capital of Austria?",

@@ -19,13 +19,19 @@ Body = dict[str, Any]
 class Example:
     """How a route is called. `body` makes the body for a model; None for a route without one.
 
-    `path` takes the place of a path with braces. `is_free` is for what no provider is paid for, so that limits of
-    money and tokens do not hold it back.
+    `path` takes the place of a path with braces; `{model}` in it is the model. `file` is the name of the part of a form
+    that is a file: then the body is the form's fields. `is_free` is for what no provider is paid for, so that limits of
+    money and tokens do not hold it back. `is_talk` is for conversations that say in the body whether they are a stream.
+    `passes` are the answers of a call that got through the gate: what is behind it may be missing, or say
+    something else.
     """
 
     body: Callable[[str], Body] | None = None
     path: str | None = None
+    file: str | None = None
     is_free: bool = False
+    is_talk: bool = False
+    passes: tuple[int, ...] = (200, 404)
 
 
 def _chat(model: str) -> Body:
@@ -36,9 +42,59 @@ def _messages(model: str) -> Body:
     return {**_chat(model), "max_tokens": 16}
 
 
+def _with(**fields: Any) -> Callable[[str], Body]:
+    return lambda model: {"model": model, **fields}
+
+
+def _gemini(_: str) -> Body:
+    return {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+
+
+def _gemini_examples(folder: str) -> dict[str, Example]:
+    path = f"/{folder}/models/{{model}}"
+    return {
+        f"POST /{folder}/models/{{*id}}:generateContent": Example(
+            _gemini, path=f"{path}:generateContent"
+        ),
+        f"POST /{folder}/models/{{*id}}:streamGenerateContent": Example(
+            _gemini, path=f"{path}:streamGenerateContent", passes=(502, 404)
+        ),
+        f"POST /{folder}/models/{{*id}}:countTokens": Example(
+            _gemini, path=f"{path}:countTokens", is_free=True
+        ),
+    }
+
+
 EXAMPLES: Final[dict[str, Example]] = {
-    "POST /v1/chat/completions": Example(_chat),
-    "POST /v1/messages": Example(_messages),
+    "POST /v1/chat/completions": Example(_chat, is_talk=True),
+    "POST /v1/messages": Example(_messages, is_talk=True),
+    "POST /v1/responses": Example(_with(input="hi", store=False), is_talk=True),
+    "GET /v1/responses/{id}": Example(path="/v1/responses/none", is_free=True),
+    "DELETE /v1/responses/{id}": Example(path="/v1/responses/none", is_free=True),
+    "POST /v1/responses/{id}/cancel": Example(path="/v1/responses/none/cancel", is_free=True),
+    "GET /v1/responses/{id}/input_items": Example(
+        path="/v1/responses/none/input_items", is_free=True
+    ),
+    **_gemini_examples("v1beta"),
+    **_gemini_examples("v1"),
+    "GET /v1beta/models": Example(is_free=True),
+    "GET /v1beta/models/{*id}": Example(path="/v1beta/models/none", is_free=True),
+    "POST /v1/completions": Example(_with(prompt="hi"), is_talk=True),
+    "POST /v1/embeddings": Example(_with(input="hi")),
+    "POST /v1/images/generations": Example(_with(prompt="a boat")),
+    "POST /v1/images/edits": Example(_with(prompt="a boat"), file="image"),
+    "POST /v1/moderations": Example(_with(input="hi")),
+    "POST /v1/rerank": Example(_with(query="hi", documents=["ho"])),
+    "POST /v1/ocr": Example(
+        _with(document={"type": "document_url", "document_url": "https://x.example/a.pdf"})
+    ),
+    "POST /v1/audio/speech": Example(_with(input="hi", voice="alloy"), passes=(502, 404)),
+    "POST /v1/audio/transcriptions": Example(_with(), file="file"),
+    "POST /v1/audio/translations": Example(_with(), file="file"),
+    "GET /v1/ws": Example(is_free=True, passes=(200, 426)),
+    "GET /v1/realtime": Example(path="/v1/realtime?model=none/m", is_free=True, passes=(200, 426)),
+    "GET /v1/search": Example(path="/v1/search?query=hi", is_free=True, passes=(200, 400, 503)),
+    "POST /v1/search": Example(lambda _: {"query": "hi"}, is_free=True, passes=(200, 400, 503)),
     "POST /v1/messages/count_tokens": Example(_chat, is_free=True),
     "GET /v1/models": Example(is_free=True),
     "GET /v1/models/{*id}": Example(path="/v1/models/none", is_free=True),

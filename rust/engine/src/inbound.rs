@@ -71,7 +71,6 @@ pub struct CacheSheet<'a> {
     pub no_cache: bool,
     pub mode: Option<&'a str>,
     pub threshold: Option<&'a str>,
-    pub disabled_guardrails: Option<&'a [u8]>,
     pub no_memory: Option<&'a [u8]>,
 }
 
@@ -81,7 +80,6 @@ impl<'a> CacheSheet<'a> {
             b"x-gateway-no-cache" => self.no_cache = value.trim_ascii().eq_ignore_ascii_case(b"true"),
             b"x-gateway-cache-mode" => self.mode = Some(tag(value, "X-Gateway-Cache-Mode")?),
             b"x-gateway-cache-threshold" => self.threshold = Some(tag(value, "X-Gateway-Cache-Threshold")?),
-            b"x-gateway-disabled-guardrails" => self.disabled_guardrails = Some(value),
             b"x-gateway-no-memory" => self.no_memory = Some(value),
             _ => {}
         }

@@ -98,12 +98,7 @@ impl Wish {
             Some(Ok(number)) if (0.0..=1.0).contains(&number) => Some(number),
             Some(_) => return Err(wrong("X-Gateway-Cache-Threshold", "a number from 0 to 1")),
         };
-        let shape = [sheet.disabled_guardrails, sheet.no_memory];
-        let shape = if shape.iter().all(Option::is_none) {
-            Vec::new()
-        } else {
-            shape.map(|value| value.unwrap_or_default().to_vec()).to_vec()
-        };
+        let shape = sheet.no_memory.map(<[u8]>::to_vec).into_iter().collect();
         Ok(Self { is_declined: sheet.no_cache, mode, threshold, shape })
     }
 }
@@ -137,8 +132,8 @@ pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatReq
     let mut headers: Vec<&[u8]> = wish.shape.iter().map(Vec::as_slice).collect();
     headers.extend([admission.pin.as_deref().unwrap_or_default().as_bytes()]);
     // What guardrails made of an answer is another answer.
-    let answer_guardrails = format!("{:?}", guardrails::of_answer(live, admission));
-    headers.push(answer_guardrails.as_bytes());
+    let judged_by = format!("{:?} {:?}", guardrails::of_answer(live, admission), admission.disabled_guardrails);
+    headers.push(judged_by.as_bytes());
     headers.extend(admission.anthropic_beta.as_ref().map(http::HeaderValue::as_bytes));
     let scope = Scope {
         principal: &admission.principal.to_header(),
