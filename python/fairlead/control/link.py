@@ -25,6 +25,9 @@ from fairlead.usage.spent import Spending, Spent
 LINK_PATH = "/internal/link"
 HOLD_S = 2.0
 
+# A worker tells its counters of every provider and connection; with many thousands that is much.
+MAX_POLL_BYTES = 64 * 1024 * 1024
+
 Count = Annotated[StrictInt, Field(ge=0, le=2**53)]
 
 
@@ -58,7 +61,9 @@ class Link:
 
     async def answer(self, request: Request) -> Response:
         try:
-            poll = Poll.model_validate(orjson.loads(await read_body(request.receive)))
+            poll = Poll.model_validate(
+                orjson.loads(await read_body(request.receive, MAX_POLL_BYTES))
+            )
         except FairleadError as error:
             return error_response(error, None)
         except (ValidationError, ValueError):
