@@ -21,7 +21,7 @@ from fairlead.errors import FairleadError, StorageUnavailable
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 
-APPLIED_DEADLINE_S = 5.0
+APPLIED_DEADLINE_S = 1.0
 ROUND_DEADLINE_S = 15.0
 RETRY_S = 1.0
 FILE = "snapshot.json"
