@@ -29,8 +29,8 @@ ROUTES: Final = inference_routes()
 
 
 def cells(*axes: Iterable[str]) -> list[Any]:
-    """Every combination, each in every form of credential. Every third combination is always tried, in one form in turn;
-    the others are slow.
+    """Every combination, each in every form of credential. Every third combination is always tried, in one form in
+    turn; the others are slow.
     """
     found = []
     for number, combination in enumerate(product(*axes)):
