@@ -154,13 +154,8 @@ async fn run(
     counted: &Counted,
 ) {
     let live = shared.live.load_full();
-    settlement.answer_guardrails = guardrails::of_answer(&live, &settlement.admission);
-    let judged = guardrails::judge(body, guardrails::of_request(&live, &settlement.admission));
-    let body = match judged {
-        Ok((body, findings)) => {
-            settlement.guardrail_findings = findings;
-            body
-        }
+    let body = match guardrails::admit(&live, &mut settlement, body) {
+        Ok(body) => body,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     let body = &body;

@@ -5,6 +5,7 @@
 
 use crate::admission::Admission;
 use crate::live::Live;
+use crate::settle::Settlement;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{
@@ -41,6 +42,14 @@ pub fn judge(body: &Bytes, actions: Actions) -> Result<(Bytes, Findings), Error>
         return Err(blocked(finding));
     }
     Ok((judged.body.map_or_else(|| body.clone(), Bytes::from), judged.findings))
+}
+
+/// The request's body as it may go on, with what was found and what is done with the answer noted.
+pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
+    settlement.answer_guardrails = of_answer(live, &settlement.admission);
+    let (body, findings) = judge(body, of_request(live, &settlement.admission))?;
+    settlement.guardrail_findings = findings;
+    Ok(body)
 }
 
 /// What is found in the texts of a form, which goes on as it came: what would be redacted is refused.

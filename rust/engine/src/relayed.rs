@@ -129,15 +129,8 @@ pub(crate) async fn run(
     body: &Bytes,
 ) {
     let surface = surfaces::of(kind);
-    let live = shared.live.load_full();
-    settlement.answer_guardrails = guardrails::of_answer(&live, &settlement.admission);
-    let judged = guardrails::judge(body, guardrails::of_request(&live, &settlement.admission));
-    drop(live);
-    let body = match judged {
-        Ok((body, findings)) => {
-            settlement.guardrail_findings = findings;
-            body
-        }
+    let body = match guardrails::admit(&shared.live.load(), &mut settlement, body) {
+        Ok(body) => body,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     match named::read(&body, &surface.needs) {
