@@ -162,6 +162,12 @@ class ServeFields(BaseModel):
         "token, so that two windows of one client do not sign each other out; 0 is strict.",
     )
 
+    oauth_client_documents: bool = Field(
+        True,
+        description="Whether a tool client may be known by the https address of a document about it, "
+        "which is fetched, instead of registering.",
+    )
+
     service_oidc_issuer: str | None = Field(
         None,
         max_length=2048,
@@ -294,26 +300,7 @@ class ServeFields(BaseModel):
     @field_validator("service_oidc_issuer", "service_public_base_url")
     @classmethod
     def _is_web_address(cls, text: str | None) -> str | None:
-        if not text:
-            return None
-        try:
-            parts = urlsplit(text)
-            is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-            is_right = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-        except ValueError:
-            is_right = is_local = False
-        if (
-            not is_right
-            or not (parts.scheme == "https" or (parts.scheme == "http" and is_local))
-            or parts.username is not None
-            or any(each in text for each in "?#\\")
-            or not text.isprintable()
-            or " " in text
-        ):
-            raise ValueError(
-                "must be an https address without query and fragment (http on this machine only)"
-            )
-        return text
+        return web_address(text) if text else None
 
     @field_validator("service_oidc_client_id")
     @classmethod
@@ -535,6 +522,28 @@ class ControlConfig(ServeFields):
     link_token: SecretStr = Field(min_length=16)
     control_socket: Path
     tracing: Batching | None = None
+
+
+def web_address(text: str) -> str:
+    """The text, if it is an address that people's browsers may be sent to and secrets with them."""
+    try:
+        parts = urlsplit(text)
+        is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        is_right = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_right = is_local = False
+    if (
+        not is_right
+        or not (parts.scheme == "https" or (parts.scheme == "http" and is_local))
+        or parts.username is not None
+        or any(each in text for each in "?#\\")
+        or not text.isprintable()
+        or " " in text
+    ):
+        raise ValueError(
+            "must be an https address without query and fragment (http on this machine only)"
+        )
+    return text
 
 
 def is_placeholder(password: str) -> bool:

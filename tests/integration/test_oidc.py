@@ -404,3 +404,41 @@ def test_keys_that_changed_are_asked_for_again(
     before = provider.paths.count("/jwks")
     assert [sign_in(gateway.client()) for _ in range(3)] == ["/?oidc_error=token"] * 3
     assert provider.paths.count("/jwks") == before
+
+
+def test_the_settings_name_the_provider_while_the_gateway_runs(
+    tmp_path: Any, provider: OidcProvider
+) -> None:
+    """Set up, used, moved to another issuer and taken away, without a restart."""
+    owner = {"currentPassword": PASSWORD}
+    with start_gateway(tmp_path, INITIAL_PASSWORD=PASSWORD) as gateway, OidcProvider() as other:
+        gateway.canaries.append(CLIENT_SECRET)
+        browser = gateway.client()
+        assert browser.get(LOGIN).status_code == 404
+        there = {
+            "oidcIssuer": provider.issuer,
+            "oidcClientId": CLIENT_ID,
+            "oidcClientSecret": CLIENT_SECRET,
+        }
+        expect(gateway.admin.patch("/api/settings", json=there | owner), 200)
+        assert "Continue with SSO" in browser.get("/login").text
+        assert sign_in(browser) == "/login"
+        me = expect(browser.get("/api/auth/me"), 200)
+        assert me["email"] == provider.person["email"]
+        # Who is on the way when the issuer changes does not arrive: the code is another issuer's.
+        late = gateway.client()
+        on_the_way = back(to_provider(late))
+        expect(
+            gateway.admin.patch("/api/settings", json=there | {"oidcIssuer": other.issuer} | owner),
+            200,
+        )
+        assert late.get(on_the_way).headers["location"] == "/?oidc_error=state_invalid"
+        assert not [path for path in other.paths if path == "/token"]
+        # The same subject of another issuer is another identity; its address belongs to the same person.
+        other.person = dict(provider.person)
+        again = gateway.client()
+        assert sign_in(again) == "/login"
+        assert expect(again.get("/api/auth/me"), 200)["id"] == me["id"]
+        expect(gateway.admin.patch("/api/settings", json=dict.fromkeys(there) | owner), 200)
+        assert gateway.client().get(LOGIN).status_code == 404
+        gateway.assert_keeps_secrets()

@@ -36,7 +36,6 @@ from fairlead.identity.issuer.issuer import Issuer, open_issuer
 from fairlead.identity.issuer.listen import listen
 from fairlead.identity.local_token import local_token_hash
 from fairlead.identity.oauth.room import open_oauth
-from fairlead.identity.oidc.provider import Provider
 from fairlead.identity.operator import SignedInOperator
 from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
@@ -121,7 +120,7 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         services.command = commands.ask
         services.tasks = background.reports
         services.snapshot_version = lambda: publisher.current.version
-        sign_in = SignIn(provider=Provider.of(config))
+        sign_in = SignIn()
         services.operator = SignedInOperator(services, sign_in)
         services.tool_access = await open_oauth(services)
         if config.initial_password is not None:
@@ -144,8 +143,7 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
             publisher.close()
             await background.stop()
             sign_in.checker.close()
-            if sign_in.provider is not None:
-                await sign_in.provider.close()
+            await sign_in.providers.close()
     log.info("control stopped")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
@@ -66,11 +67,16 @@ def _flag(name: str) -> str:
 
 
 def _kinds(field: FieldInfo) -> tuple[object, ...]:
-    return getattr(field.annotation, "__args__", None) or (field.annotation,)
+    if get_origin(field.annotation) is list:
+        return (list,)
+    parts = get_args(field.annotation) or (field.annotation,)
+    return tuple(get_args(part)[0] if get_origin(part) is Annotated else part for part in parts)
 
 
 def _type(field: FieldInfo) -> str:
-    names = {bool: "boolean", int: "integer", str: "text", Path: "path", SecretStr: "secret"}
+    names = {
+        bool: "boolean", int: "integer", str: "text", Path: "path", SecretStr: "secret", list: "list of text",
+    }  # fmt: skip
     return next((name for kind, name in names.items() if kind in _kinds(field)), "")
 
 

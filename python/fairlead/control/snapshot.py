@@ -33,7 +33,10 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
     document: dict[str, Any] = {
         "version": version,
         "compiled_at_ms": now_ms(),
-        "settings": {"require_login": settings.require_login},
+        "settings": {
+            "require_login": settings.require_login,
+            "cors_origins": settings.cors_origins,
+        },
         "cache": compile_cache(settings),
         "guardrails": guardrail_actions(settings),
         "local_token_hash": local_token_hash,

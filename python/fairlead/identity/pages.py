@@ -131,7 +131,7 @@ async def login_page(
     error = None
     if oidc_error is not None:
         error = OIDC_ERRORS.get(oidc_error, FAILED)
-    return _login(attempt, own_path(return_to), error=error)
+    return await _login(attempt, own_path(return_to), error=error)
 
 
 @router.post("/login", response_class=HTMLResponse, summary="Sign in from the page")
@@ -148,7 +148,7 @@ async def login(attempt: AttemptDep) -> Response:
         pending = await attempt.with_password(email or None, SecretStr(password), answer)
     except FairleadError as error:
         said = {401: WRONG_PASSWORD, 400: WRONG_PASSWORD, 429: TOO_MANY}.get(error.status, FAILED)
-        return _login(attempt, return_to, error.status, error=said, email=email)
+        return await _login(attempt, return_to, error.status, error=said, email=email)
     if pending is None:
         return answer
     return _page("factor.html", token=pending.token, return_to=return_to, error=None, over=False)
@@ -182,11 +182,11 @@ async def logout(attempt: AttemptDep) -> Response:
     return answer
 
 
-def _login(attempt: Attempt, return_to: str, status: int = 200, **fields: Any) -> Response:
-    sso = None
-    if attempt.sign_in.provider is not None:
+async def _login(attempt: Attempt, return_to: str, status: int = 200, **fields: Any) -> Response:
+    sso, sign_on = None, await attempt.sign_on()
+    if sign_on.issuer is not None:
         sso = f"/api/auth/oidc/login?{urlencode({'return_to': return_to})}"
-    with_password = not attempt.config.service_oidc_local_auth_disabled
+    with_password = not sign_on.local_auth_disabled
     known = {"email": "", "sso": sso, "with_password": with_password, "return_to": return_to}
     return _page("login.html", status, **(known | fields))
 

@@ -80,9 +80,10 @@ async def logout(attempt: AttemptDep, response: Response) -> Success:
 @router.get("/status", summary="Which ways to sign in there are")
 async def status(attempt: AttemptDep) -> Status:
     """For pages that offer them."""
+    sign_on = await attempt.sign_on()
     return Status.model_construct(
-        oidc_enabled=attempt.sign_in.provider is not None,
-        local_auth_enabled=not attempt.config.service_oidc_local_auth_disabled,
+        oidc_enabled=sign_on.issuer is not None,
+        local_auth_enabled=not sign_on.local_auth_disabled,
         needs_setup=not await attempt.has_owner_password(),
     )
 

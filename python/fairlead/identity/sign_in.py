@@ -28,7 +28,7 @@ from fairlead.identity.challenges import (
     open_challenge,
 )
 from fairlead.identity.guess_limit import GuessLimit
-from fairlead.identity.oidc.provider import Provider
+from fairlead.identity.oidc.provider import Provider, Providers
 from fairlead.identity.origin import address_of, is_https, is_own_page
 from fairlead.identity.password import PasswordChecker, same_text
 from fairlead.identity.rate_window import RateWindow
@@ -55,6 +55,7 @@ from fairlead.store.database import Work
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
+from fairlead.store.sign_on import SignOn, read_sign_on
 
 # People behind one address sign in together; somebody who plays with the provider is slowed down.
 ANSWERS_A_MINUTE = 120
@@ -71,7 +72,7 @@ class SignIn:
     window: RateWindow = field(default_factory=RateWindow)
     answers: RateWindow = field(default_factory=lambda: RateWindow(ANSWERS_A_MINUTE))
     checker: PasswordChecker = field(default_factory=PasswordChecker)
-    provider: Provider | None = None
+    providers: Providers = field(default_factory=Providers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,15 @@ class Attempt:
     def cookie(self) -> str | None:
         return self.request.cookies.get(COOKIE)
 
+    async def sign_on(self) -> SignOn:
+        """How people sign in elsewhere, as it is in force."""
+        state = self.services.state
+        return await state.read(lambda con: read_sign_on(con, self.config, state.sealer))
+
+    async def provider(self, sign_on: SignOn | None = None) -> Provider | None:
+        """The identity provider, if there is one."""
+        return await self.sign_in.providers.of(sign_on or await self.sign_on())
+
     def spend(self) -> None:
         """Counts this attempt; `RateLimited` when the address has none left."""
         self.sign_in.window.spend(self.address)
@@ -111,7 +121,7 @@ class Attempt:
         self, email: str | None, password: SecretStr, response: Response
     ) -> Pending | None:
         """Checks a password (the owner's for no address). None: signed in, the cookie is set."""
-        if self.config.service_oidc_local_auth_disabled:
+        if (await self.sign_on()).local_auth_disabled:
             raise NotFound("Signing in with a password is switched off: use single sign-on.")
         self.spend()
         text = password.get_secret_value()

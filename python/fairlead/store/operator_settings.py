@@ -8,16 +8,36 @@ bounds.
 from __future__ import annotations
 
 import json
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    field_validator,
+)
 from pydantic.alias_generators import to_camel
 
+from fairlead.settings import web_address
 from fairlead.store.file import Connection
+from fairlead.store.origins import ORIGINS_MAX, spell_origin
 
 GuardrailAction = Literal["warn", "redact", "block"]
 # Answers pass as they come until one of these is asked for.
 AnswerAction = Literal["off", "warn", "redact", "block"]
+
+
+# What is shown of a secret, and what may be sent back in its place: it stays as it is.
+SHOWN_SECRET = "***"  # noqa: S105
+Secret = Annotated[
+    SecretStr, PlainSerializer(lambda _: SHOWN_SECRET, return_type=str, when_used="json")
+]
 
 
 class OperatorSettings(BaseModel):
@@ -53,6 +73,37 @@ class OperatorSettings(BaseModel):
     brute_force_protection: StrictBool = Field(
         True,
         description="Whether wrong passwords lock an address. Security: needs `currentPassword`.",
+    )
+    cors_origins: list[StrictStr] = Field(
+        [],
+        max_length=ORIGINS_MAX,
+        description="Origins whose pages may call `/v1`, `/v1beta` and the scraping API with a key. "
+        "Security: needs `currentPassword`.",
+    )
+    oidc_issuer: StrictStr | None = Field(
+        None,
+        max_length=2048,
+        description="Identity provider that people sign in at: its issuer, an https address. "
+        "`SERVICE_OIDC_ISSUER` wins, with its client. Security: needs `currentPassword`.",
+    )
+    oidc_client_id: StrictStr | None = Field(
+        None,
+        min_length=1,
+        max_length=1024,
+        description="What the identity provider calls this gateway. Security: needs `currentPassword`.",
+    )
+    # As it is stored: sealed. Only what a caller sends is in clear.
+    oidc_client_secret: Secret | None = Field(
+        None,
+        min_length=1,
+        max_length=4096,
+        description="The gateway's secret at the identity provider, shown as `***`; none for a public "
+        "client. Security: needs `currentPassword`.",
+    )
+    oidc_local_auth_disabled: StrictBool = Field(
+        False,
+        description="Whether people sign in at the identity provider only. "
+        "`SERVICE_OIDC_LOCAL_AUTH_DISABLED=true` wins. Security: needs `currentPassword`.",
     )
     guardrail_pii_masker: GuardrailAction = Field(
         "warn", description="What is done about personal data in requests."
@@ -130,9 +181,29 @@ class OperatorSettings(BaseModel):
         description="How near two questions must be, beside agreeing in every word that counts.",
     )
 
+    @field_validator("cors_origins")
+    @classmethod
+    def _are_origins(cls, origins: list[str]) -> list[str]:
+        return list(dict.fromkeys(spell_origin(origin) for origin in origins))
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _is_web_address(cls, text: str | None) -> str | None:
+        return web_address(text) if text is not None else None
+
 
 # Changed by people who show that they know their password, and by nobody else.
-SECURITY_SETTINGS = frozenset({"require_login", "brute_force_protection"})
+SECURITY_SETTINGS = frozenset(
+    {
+        "require_login",
+        "brute_force_protection",
+        "cors_origins",
+        "oidc_issuer",
+        "oidc_client_id",
+        "oidc_client_secret",
+        "oidc_local_auth_disabled",
+    }
+)
 
 
 def read_operator_settings(con: Connection) -> OperatorSettings:
@@ -151,5 +222,9 @@ def write_operator_settings(con: Connection, settings: OperatorSettings) -> None
     con.execute("DELETE FROM operator_settings")
     con.executemany(
         "INSERT INTO operator_settings (name, value) VALUES (?, ?)",
-        [[name, json.dumps(value)] for name, value in settings.model_dump().items()],
+        [[name, json.dumps(_stored(value))] for name, value in settings.model_dump().items()],
     )
+
+
+def _stored(value: object) -> object:
+    return value.get_secret_value() if isinstance(value, SecretStr) else value

@@ -248,6 +248,8 @@ pub struct Model {
 #[serde(default)]
 pub struct Settings {
     pub require_login: bool,
+    /// Origins whose pages may call where a key is shown, as browsers send them.
+    pub cors_origins: Vec<String>,
 }
 
 /// The response cache, as the operator wants it.
@@ -278,7 +280,7 @@ impl Default for CacheSettings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { require_login: true }
+        Self { require_login: true, cors_origins: Vec::new() }
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::answer;
 use crate::cache::Wish;
 use crate::clock;
+use crate::cors::{self, Cors};
 use crate::defaults::Accepts;
 use crate::exchange::{Exchange, Wake};
 use crate::gemini_models;
@@ -141,6 +142,7 @@ pub fn admit(shared: &Arc<Shared>, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -
     let exchange = Exchange::new(id, wake);
     let request_id = format!("req_{}{id:08x}", shared.worker_id);
     let mut surface = surface_of(inbound.path);
+    exchange.set_cors(Cors::of(&shared.live.load().snapshot.settings.cors_origins, inbound));
     match gate(shared, inbound, &exchange, request_id.clone(), &mut surface) {
         Ok(Some(pending)) => Admitted::Pending(pending),
         Ok(None) => Admitted::Answered(exchange),
@@ -209,6 +211,10 @@ fn gate(
     let (route, tail) = match found {
         Match::Found { route, tail } => (route, tail),
         Match::OtherMethod(methods) => {
+            if let Some(head) = cors::preflight(exchange, inbound, answer::base_headers(shared, &request_id)) {
+                exchange.answer(head, Bytes::new());
+                return Ok(None);
+            }
             answer::other_method(shared, exchange, *surface, &request_id, &methods);
             return Ok(None);
         }

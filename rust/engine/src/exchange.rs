@@ -10,6 +10,7 @@
 //!            cancelled                         the front's side, at any time: the client is gone
 //! ```
 
+use crate::cors::Cors;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
@@ -63,6 +64,8 @@ struct State {
     front_waits: bool,
     /// The task waits for room or is watching for the client's going away.
     task: Option<Waker>,
+    /// What the answer says of pages of other origins, whoever makes it.
+    cors: Option<Cors>,
     /// What the front gave and the task has not dealt with.
     given_bytes: usize,
 }
@@ -89,8 +92,13 @@ impl Exchange {
     /// The answer's head, once. `None`: not yet; the front will be woken.
     pub fn take_head(&self) -> Option<Head> {
         let mut state = self.state.lock();
-        let head = state.head.take();
+        let mut head = state.head.take();
         state.front_waits = head.is_none();
+        if let Some(head) = &mut head {
+            if let Some(cors) = state.cors.take() {
+                cors.mark(&mut head.headers);
+            }
+        }
         head
     }
 
@@ -147,6 +155,16 @@ impl Exchange {
         if let Some(task) = state.task.take() {
             task.wake();
         }
+    }
+
+    // --- the gate's side, before anything is answered ---
+
+    pub fn set_cors(&self, cors: Option<Cors>) {
+        self.state.lock().cors = cors;
+    }
+
+    pub fn is_readable_elsewhere(&self) -> bool {
+        matches!(self.state.lock().cors, Some(Cors::Readable(_)))
     }
 
     // --- the task's side ---

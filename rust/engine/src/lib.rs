@@ -4,7 +4,7 @@
 //! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
 //! [`wording`] (the same request in each provider's dialect), [`guardrails`] (what must not be said), [`count`] (its
 //! tokens, without asking for an answer), [`cache`] (answers that are given again), [`surfaces`] and [`relayed`] (calls
-//! that pass with only their model changed), [`upload`] (forms with files), [`socket`], [`realtime`], [`frames`] and
+//! that pass with only their model changed), [`upload`] (forms with files), [`cors`] (pages of other origins), [`socket`], [`realtime`], [`frames`] and
 //! [`outbox`] (connections of frames), [`settle`] and [`spool`] (its record), [`metrics`] and [`trace`] (what is told of
 //! it), [`progress`] (to its caller), [`commands`] (what control asks of a worker), [`control`] and [`link`] (the other
 //! plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
@@ -29,6 +29,7 @@ pub mod condition;
 pub mod config;
 pub mod connector;
 pub mod control;
+pub mod cors;
 pub mod count;
 pub mod defaults;
 pub mod engine;

@@ -270,21 +270,19 @@ async def test_where_nothing_says_who_we_are_nothing_is_served(server, session) 
 
 
 async def test_with_single_sign_on_the_ways_are_beside_each_other(server, tool) -> None:
-    server.app.state.sign_in.provider = object()
-    try:
-        answer = await tool.page(more="&x=%2F")
-        assert_page(answer, 200, "Continue with SSO")
-        assert 'name="password"' in answer.text
-        [link] = [part.split('"')[0] for part in answer.text.split('href="')[1:]]
-        assert link.startswith("/api/auth/oidc/login?")
-        back = query_of(link)["return_to"]
-        assert back == f"/oauth/authorize?{urlencode(tool.asked())}&x=%2F"
-        config = server.services.config
-        server.services.config = config.model_copy(
-            update={"service_oidc_local_auth_disabled": True}
-        )
-        answer = await tool.page()
-        assert_page(answer, 200, "Continue with SSO")
-        assert 'name="password"' not in answer.text
-    finally:
-        server.app.state.sign_in.provider = None
+    config = server.services.config
+    provider = {"service_oidc_issuer": "https://id.example", "service_oidc_client_id": "fairlead"}
+    server.services.config = config.model_copy(update=provider)
+    answer = await tool.page(more="&x=%2F")
+    assert_page(answer, 200, "Continue with SSO")
+    assert 'name="password"' in answer.text
+    [link] = [part.split('"')[0] for part in answer.text.split('href="')[1:]]
+    assert link.startswith("/api/auth/oidc/login?")
+    back = query_of(link)["return_to"]
+    assert back == f"/oauth/authorize?{urlencode(tool.asked())}&x=%2F"
+    server.services.config = config.model_copy(
+        update=provider | {"service_oidc_local_auth_disabled": True}
+    )
+    answer = await tool.page()
+    assert_page(answer, 200, "Continue with SSO")
+    assert 'name="password"' not in answer.text

@@ -71,10 +71,11 @@ async def take_in(
         name = min(inert)
         raise InvalidRequest(f"{name} is no setting: remove it.", param=f"settings.{name}")
     now = await services.state.read(read_operator_settings)
+    shown = now.model_dump(mode="json", by_alias=True)
     same = {
-        to_camel(name)
-        for name in SECURITY_SETTINGS
-        if body.settings.get(to_camel(name)) == getattr(now, name)
+        name
+        for name in map(to_camel, SECURITY_SETTINGS)
+        if name in body.settings and body.settings[name] == shown[name]
     }
     sent = {name: value for name, value in body.settings.items() if name not in same}
     if body.current_password is not None:

@@ -4,7 +4,8 @@
 somebody else has changed the settings since.
 
 Security settings are changed by an operator with `currentPassword` beside them, and by no key and
-no access token of any scope; `newPassword` is the caller's own.
+no access token of any scope; `newPassword` is the caller's own. A setting that the environment rules
+is shown as it says, and cannot be changed here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pydantic_core import PydanticCustomError
 from fairlead.caller import Caller, CallerDep
 from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
 from fairlead.gateway.cache.vectors import check_vectors
+from fairlead.gateway.settings.sign_on import check_sign_on, without_ruled
 from fairlead.settings import PASSWORD_MAX_CHARS, is_placeholder
 from fairlead.store.database import Work
 from fairlead.store.file import Connection
@@ -33,6 +35,7 @@ from fairlead.store.operator_settings import (
 )
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import Operator, Services, ServicesDep
+from fairlead.store.sign_on import in_force, seal_secret
 
 _SECURITY_NAME = re.compile(
     "requireLogin|newPassword|currentPassword|oidc.*|corsOrigins|bruteForceProtection"
@@ -107,7 +110,7 @@ class SettingsChange(OperatorSettings):
 @router.get("", summary="Every setting with its value")
 async def read(services: ServicesDep) -> SettingsView:
     """Values in force and their revision."""
-    return await services.state.read(_view)
+    return await services.state.read(lambda con: _view(con, services))
 
 
 @router.patch("", summary="Change some settings; those not sent stay")
@@ -164,7 +167,7 @@ async def _change(
     def work(con: Connection) -> SettingsView:
         if set_password is not None:
             set_password(con)
-        return _store(con, body, keep=keep)
+        return _store(con, services, body, keep=keep)
 
     return await services.state.commit(work)
 
@@ -206,7 +209,9 @@ def _is_private(services: Services) -> bool:
     return services.config.is_loopback or services.config.allow_unauthenticated_bind
 
 
-def _store(con: Connection, body: SettingsChange, *, keep: bool) -> SettingsView:
+def _store(
+    con: Connection, services: Services, body: SettingsChange, *, keep: bool
+) -> SettingsView:
     revision = int(read_meta(con, REVISION) or 0)
     if body.settings_revision is not None and body.settings_revision != revision:
         raise Conflict(
@@ -216,6 +221,10 @@ def _store(con: Connection, body: SettingsChange, *, keep: bool) -> SettingsView
     beside = {"settings_revision", "current_password", "new_password"}
     sent = body.model_dump(exclude=beside, exclude_unset=True)
     before = read_operator_settings(con)
+    sent = without_ruled(sent, before, services.config)
+    check_sign_on(before, sent, services.config)
+    if isinstance(secret := sent.get("oidc_client_secret"), SecretStr):
+        sent["oidc_client_secret"] = seal_secret(services.state.sealer, secret)
     if not keep:
         guarded = {name: getattr(before, name) for name in SECURITY_SETTINGS}
         before = OperatorSettings().model_copy(update=guarded)
@@ -223,10 +232,11 @@ def _store(con: Connection, body: SettingsChange, *, keep: bool) -> SettingsView
     changed = sorted(to_camel(name) for name in sent)
     told = {"settingsRevision": count_up(con, REVISION), "changed": changed}
     emit(con, Event("settings.updated", told))
-    return _view(con)
+    return _view(con, services)
 
 
-def _view(con: Connection) -> SettingsView:
+def _view(con: Connection, services: Services) -> SettingsView:
     return SettingsView.model_construct(
-        **dict(read_operator_settings(con)), settings_revision=int(read_meta(con, REVISION) or 0)
+        **dict(in_force(read_operator_settings(con), services.config)),
+        settings_revision=int(read_meta(con, REVISION) or 0),
     )

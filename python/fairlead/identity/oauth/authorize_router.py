@@ -7,6 +7,7 @@ form of `/login`; or at the identity provider. All three lead back to this very 
 
 from __future__ import annotations
 
+from functools import partial
 from urllib.parse import urlencode, urlsplit
 
 from fastapi import APIRouter, Request, Response
@@ -21,9 +22,11 @@ from fairlead.identity.oauth.authorize_request import (
     judge,
     path_of,
 )
+from fairlead.identity.oauth.documents import is_document_id
 from fairlead.identity.oauth.issuer import NO_ISSUER, Issuer
 from fairlead.identity.oauth.pages import page
 from fairlead.identity.oauth.parameters import Parameters, Unreadable, is_form
+from fairlead.identity.oauth.records import Client
 from fairlead.identity.oauth.redirect import source_of
 from fairlead.identity.oauth.room import OAuth, OAuthDep
 from fairlead.identity.sign_in import Attempt
@@ -54,11 +57,12 @@ async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
         return page("setup_first.html", 503)
     user = await room.gate.person(request)
     if user is None:
-        return _login(attempt, asked)
+        return await _login(attempt, asked)
     return page(
         "consent.html",
         form_action=f"'self' {source_of(asked.redirect_uri)}",
         client=asked.shown_name,
+        client_host=asked.client_host,
         redirect_uri=asked.redirect_uri,
         fields=asked.fields(),
         user=user,
@@ -101,7 +105,7 @@ async def _judge(text: bytes, attempt: Attempt, room: OAuth) -> AuthorizeRequest
     if issuer is None:
         raise _Answered(_no_issuer())
     try:
-        return await judge(Parameters.read(text), issuer, room.ledger)
+        return await judge(Parameters.read(text), issuer, partial(_find, attempt, room))
     except Unreadable as error:
         raise _Answered(
             _said(400, "Invalid request", f"The request cannot be read: {error}.")
@@ -112,16 +116,25 @@ async def _judge(text: bytes, attempt: Attempt, room: OAuth) -> AuthorizeRequest
         raise _Answered(_go(told.location)) from None
 
 
+async def _find(
+    attempt: Attempt, room: OAuth, client_id: str, redirect_uri: str | None
+) -> Client | None:
+    if not is_document_id(client_id):
+        return await room.ledger.client(client_id)
+    document = await room.documents.find(client_id, attempt.address)
+    return document.client(redirect_uri)
+
+
 async def _is_set_up(attempt: Attempt) -> bool:
-    if attempt.sign_in.provider is not None:
+    if (await attempt.sign_on()).issuer is not None:
         return await attempt.services.state.read(find_owner) is not None
     return await attempt.has_owner_password()
 
 
-def _login(attempt: Attempt, asked: AuthorizeRequest) -> Response:
+async def _login(attempt: Attempt, asked: AuthorizeRequest) -> Response:
     here = _here(attempt.request)
-    sso = None
-    if attempt.sign_in.provider is not None:
+    sso, sign_on = None, await attempt.sign_on()
+    if sign_on.issuer is not None:
         sso = f"/api/auth/oidc/login?{urlencode({'return_to': here})}"
     return page(
         "connect.html",
@@ -129,7 +142,7 @@ def _login(attempt: Attempt, asked: AuthorizeRequest) -> Response:
         client=asked.shown_name,
         return_to=here,
         sso=sso,
-        with_password=not attempt.config.service_oidc_local_auth_disabled,
+        with_password=not sign_on.local_auth_disabled,
         with_script=True,
     )
 

@@ -31,20 +31,23 @@ _SEALED_AS = "oidc-errand"
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """One sign-in. `return_to` is a path of ours."""
+    """One sign-in at one issuer. `return_to` is a path of ours."""
 
     state: str
     nonce: str
     verifier: str
     return_to: str
     redirect_uri: str
+    issuer: str
     expires_at_ms: int
 
     @classmethod
-    def begin(cls, return_to: str, redirect_uri: str, at_ms: int) -> Self:
+    def begin(cls, return_to: str, redirect_uri: str, issuer: str, at_ms: int) -> Self:
         """A fresh one."""
         state, nonce, verifier = (secrets.token_urlsafe(48) for _ in range(3))
-        return cls(state, nonce, verifier, return_to, redirect_uri, at_ms + LIFETIME_S * 1000)
+        return cls(
+            state, nonce, verifier, return_to, redirect_uri, issuer, at_ms + LIFETIME_S * 1000
+        )
 
     @property
     def challenge(self) -> str:

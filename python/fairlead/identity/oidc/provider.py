@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlsplit
 
@@ -19,7 +19,7 @@ import orjson
 
 from fairlead.errors import UpstreamOverloaded
 from fairlead.operator_egress import JudgedTransport
-from fairlead.settings import ServeFields
+from fairlead.store.sign_on import SignOn
 
 if TYPE_CHECKING:
     from joserfc.jwk import KeySet
@@ -29,6 +29,8 @@ REQUEST_DEADLINE_S = 10.0
 DOCUMENT_FRESH_S = 600.0
 # A token with an unknown key must not make us ask for keys each time.
 KEYS_ASKED_AGAIN_EVERY_S = 10.0
+# Providers that settings named before, kept for sign-ins that are under way.
+LEFT_MAX = 2
 
 
 class OidcFailed(Exception):
@@ -64,8 +66,40 @@ class Identity:
     name: str
 
 
+class Providers:
+    """The provider that is in force, made when it is asked for, and made anew when the settings name another."""
+
+    def __init__(self) -> None:
+        self._now: tuple[SignOn, Provider] | None = None
+        self._left: list[Provider] = []
+
+    async def of(self, sign_on: SignOn) -> Provider | None:
+        """None: there is no single sign-on."""
+        if sign_on.issuer is None or sign_on.client_id is None:
+            return None
+        wanted = replace(sign_on, local_auth_disabled=False)
+        if self._now is not None and self._now[0] == wanted:
+            return self._now[1]
+        secret = sign_on.client_secret
+        provider = Provider(
+            sign_on.issuer, sign_on.client_id, secret.get_secret_value() if secret else None
+        )
+        before, self._now = self._now, (wanted, provider)
+        if before is not None:
+            # Somebody may be on the way through the one before.
+            self._left.append(before[1])
+            if len(self._left) > LEFT_MAX:
+                await self._left.pop(0).close()
+        return provider
+
+    async def close(self) -> None:
+        """Lets all connections go."""
+        for provider in [*self._left, *([self._now[1]] if self._now else [])]:
+            await provider.close()
+
+
 class Provider:
-    """One provider for the life of the process; its document and keys are fetched when needed."""
+    """One provider as long as the settings name it; its document and keys are fetched when needed."""
 
     def __init__(self, issuer: str, client_id: str, client_secret: str | None) -> None:
         # Takes long to import, and most gateways have no provider.
@@ -85,18 +119,6 @@ class Provider:
         self._keys: tuple[float, KeySet] | None = None
         self._asked_again_at_s = -KEYS_ASKED_AGAIN_EVERY_S
         self._fetching = asyncio.Lock()
-
-    @classmethod
-    def of(cls, config: ServeFields) -> Provider | None:
-        """The configured one."""
-        if config.service_oidc_issuer is None or config.service_oidc_client_id is None:
-            return None
-        secret = config.service_oidc_client_secret
-        return cls(
-            config.service_oidc_issuer,
-            config.service_oidc_client_id,
-            secret.get_secret_value() if secret else None,
-        )
 
     async def close(self) -> None:
         """Lets the connections go."""

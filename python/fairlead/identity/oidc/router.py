@@ -37,7 +37,7 @@ ParamText = Annotated[str | None, Query(max_length=4096)]
 )
 async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
     """Sends the browser to the provider; 404 without one, 503 when it does not answer."""
-    provider = _provider(attempt)
+    provider = await _provider(attempt)
     owner = await attempt.services.state.read(find_owner)
     if owner is None:
         return _redirect("/setup")
@@ -48,7 +48,7 @@ async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
             "set SERVICE_PUBLIC_BASE_URL, or call it by a loopback address."
         )
     endpoints = await provider.endpoints()
-    errand = Errand.begin(own_path(return_to), origin + CALLBACK, now_ms())
+    errand = Errand.begin(own_path(return_to), origin + CALLBACK, provider.issuer, now_ms())
     question = {
         "response_type": "code",
         "client_id": provider.client_id,
@@ -79,7 +79,7 @@ async def callback(
     iss: ParamText = None,
 ) -> Response:
     """Opens a session and goes on to `return_to`, or to `/?oidc_error=<code>`."""
-    provider = _provider(attempt)
+    provider = await _provider(attempt)
     try:
         answer = await _signed_in(attempt, provider, code, state, error, iss)
     except OidcFailed as failure:
@@ -105,7 +105,9 @@ async def _signed_in(
     if errand is None or state is None or not errand.is_of(state, now_ms()):
         raise OidcFailed("state_invalid", "the answer is not for this browser, or comes too late")
     sends_iss = (await provider.endpoints()).sends_iss
-    if (iss is not None or sends_iss) and iss != provider.issuer:
+    if errand.issuer != provider.issuer or (
+        (iss is not None or sends_iss) and iss != provider.issuer
+    ):
         raise OidcFailed("state_invalid", "the answer is of another issuer")
     if error is not None or code is None:
         raise OidcFailed("provider", "the provider refused, or the person cancelled")
@@ -117,10 +119,10 @@ async def _signed_in(
     return answer
 
 
-def _provider(attempt: Attempt) -> Provider:
-    provider = attempt.sign_in.provider
+async def _provider(attempt: Attempt) -> Provider:
+    provider = await attempt.provider()
     if provider is None:
-        raise NotFound("Single sign-on is not set up: set SERVICE_OIDC_ISSUER.")
+        raise NotFound("Single sign-on is not set up: set oidcIssuer or SERVICE_OIDC_ISSUER.")
     return provider
 
 

@@ -273,6 +273,11 @@ pub fn surface_at(path: &str) -> Option<Surface> {
     doors_at(path).next().map(|(route, _)| route.surface)
 }
 
+/// Who may pass at a path, whatever the method.
+pub fn tier_at(path: &str) -> Option<Tier> {
+    doors_at(path).next().map(|(route, _)| route.tier)
+}
+
 fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
     let Some(brace) = pattern.find('{') else {
         return (pattern == path).then_some(Cow::Borrowed(""));

@@ -1,0 +1,79 @@
+"""Which identity provider people sign in at, as it is in force: the environment's, else the one in the settings.
+
+What the environment says wins, and it wins whole: with `SERVICE_OIDC_ISSUER` issuer, client and secret are all the
+environment's, so that a secret never goes to an issuer that it was not meant for. Passwords are off when either says
+so. What the environment rules cannot be changed through `/api/settings`, and is shown there.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import SecretStr
+
+from fairlead.errors import Internal
+from fairlead.settings import ServeFields, variable_of
+from fairlead.store.file import Connection
+from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
+from fairlead.store.sealer import Sealer
+
+SEALED_AS = "operator-setting:oidc_client_secret"
+_OF_THE_PROVIDER = ("oidc_issuer", "oidc_client_id", "oidc_client_secret")
+_PASSWORDS_OFF = "oidc_local_auth_disabled"
+
+
+@dataclass(frozen=True, slots=True)
+class SignOn:
+    """`issuer` and `client_id` are both there, or neither is."""
+
+    issuer: str | None = None
+    client_id: str | None = None
+    client_secret: SecretStr | None = None
+    local_auth_disabled: bool = False
+
+
+def read_sign_on(con: Connection, config: ServeFields, sealer: Sealer) -> SignOn:
+    """What is in force now."""
+    kept = in_force(read_operator_settings(con), config)
+    secret = kept.oidc_client_secret
+    if config.service_oidc_issuer is None and secret is not None:
+        secret = open_secret(sealer, secret)
+    return SignOn(
+        issuer=kept.oidc_issuer,
+        client_id=kept.oidc_client_id,
+        client_secret=secret,
+        local_auth_disabled=kept.oidc_local_auth_disabled,
+    )
+
+
+def ruled_by_environment(config: ServeFields) -> dict[str, tuple[str, Any]]:
+    """Settings that the environment rules: for each its variable and its value."""
+    names: tuple[str, ...] = _OF_THE_PROVIDER if config.service_oidc_issuer is not None else ()
+    names += (_PASSWORDS_OFF,) if config.service_oidc_local_auth_disabled else ()
+    return {
+        name: (variable_of(f"service_{name}"), getattr(config, f"service_{name}")) for name in names
+    }
+
+
+def in_force(settings: OperatorSettings, config: ServeFields) -> OperatorSettings:
+    """The stored settings with what the environment rules in their place."""
+    ruled = {name: value for name, (_, value) in ruled_by_environment(config).items()}
+    return settings.model_copy(update=ruled) if ruled else settings
+
+
+def seal_secret(sealer: Sealer, secret: SecretStr) -> SecretStr:
+    """As it is stored."""
+    sealed = sealer.seal(SEALED_AS, secret.get_secret_value().encode())
+    return SecretStr(base64.b64encode(sealed).decode())
+
+
+def open_secret(sealer: Sealer, stored: SecretStr) -> SecretStr:
+    """What `seal_secret` was given; `Internal` when it does not open."""
+    try:
+        sealed = base64.b64decode(stored.get_secret_value(), validate=True)
+    except binascii.Error:
+        raise Internal("The stored client secret of the identity provider is damaged.") from None
+    return SecretStr(sealer.unseal(SEALED_AS, sealed).decode())

@@ -1,0 +1,95 @@
+"""Pages of other origins, as their browsers ask for them, through a running gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.support.processes import Gateway, expect, start_gateway
+
+PASSWORD = "the owner's own words"
+APP = "https://app.example"
+ASK = {"model": "demo/echo", "messages": [{"role": "user", "content": "hello"}]}
+ALLOW = "access-control-allow-origin"
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    directory = tmp_path_factory.mktemp("cors")
+    with start_gateway(directory, "--demo", INITIAL_PASSWORD=PASSWORD) as running:
+        yield running
+
+
+def name_origins(gateway: Gateway, *origins: str) -> None:
+    body = {"corsOrigins": list(origins), "currentPassword": PASSWORD}
+    expect(gateway.admin.patch("/api/settings", json=body), 200)
+
+
+def preflight(gateway: Gateway, path: str, method: str, origin: str) -> httpx.Response:
+    headers = {
+        "origin": origin,
+        "access-control-request-method": method,
+        "access-control-request-headers": "authorization, content-type",
+    }
+    return gateway.client().options(path, headers=headers)
+
+
+def test_a_named_origin_calls_models_with_a_key_and_nobody_else_does(gateway: Gateway) -> None:
+    path = "/v1/chat/completions"
+    assert preflight(gateway, path, "POST", APP).status_code == 405
+    key = {"authorization": f"Bearer {gateway.key}", "origin": APP}
+    assert ALLOW not in gateway.client().get("/v1/models", headers=key).headers
+    # In force with the answer, without a restart.
+    name_origins(gateway, APP)
+    asked = preflight(gateway, path, "POST", APP)
+    assert (asked.status_code, asked.headers[ALLOW]) == (204, APP)
+    assert asked.headers["access-control-allow-methods"] == "POST"
+    assert asked.headers["access-control-allow-headers"] == "authorization, content-type"
+    for stream in (False, True):
+        answer = gateway.client().post(path, json=ASK | {"stream": stream}, headers=key)
+        assert answer.status_code == 200, answer.text
+        assert (answer.headers[ALLOW], answer.headers["access-control-expose-headers"]) == (
+            APP,
+            "*",
+        )
+        assert "Origin" in answer.headers["vary"]
+    # What is wrong can be read as well.
+    told = gateway.client().post(path, json=ASK, headers={"origin": APP})
+    assert (told.status_code, told.headers[ALLOW]) == (401, APP)
+    # Control answers some of `/v1`.
+    listed = gateway.client().get("/v1/files", headers=key)
+    assert (listed.status_code, listed.headers[ALLOW]) == (200, APP)
+    scraped = preflight(gateway, "/api/scrape", "POST", APP)
+    assert (scraped.status_code, scraped.headers[ALLOW]) == (204, APP)
+    for origin in ("https://other.example", "null", f"{APP}.evil.example", "http://app.example"):
+        refused = preflight(gateway, path, "POST", origin)
+        assert refused.status_code == 405
+        assert ALLOW not in refused.headers
+        answer = gateway.client().get("/v1/models", headers=key | {"origin": origin})
+        assert ALLOW not in answer.headers
+        assert "Origin" in answer.headers["vary"]
+    name_origins(gateway)
+    assert ALLOW not in gateway.client().get("/v1/models", headers=key).headers
+    assert preflight(gateway, path, "POST", APP).status_code == 405
+
+
+OTHER_DOORS = [
+    ("/api/settings", "GET"), ("/api/keys", "POST"), ("/api/auth/login", "POST"), ("/login", "POST"),
+    ("/oauth/authorize", "GET"), ("/oauth/authorize", "POST"), ("/oauth/token", "POST"),
+    ("/oauth/register", "POST"), ("/mcp/rpc", "POST"), ("/mcp", "POST"), ("/board", "GET"),
+]  # fmt: skip
+
+
+def test_no_door_that_a_cookie_opens_is_opened_by_an_origin(gateway: Gateway) -> None:
+    name_origins(gateway, APP)
+    session = gateway.client()
+    expect(session.post("/api/auth/login", json={"password": PASSWORD}), 200)
+    for path, method in OTHER_DOORS:
+        for answer in (
+            preflight(gateway, path, method, APP),
+            session.request(method, path, headers={"origin": APP}),
+        ):
+            assert not [name for name in answer.headers if name.startswith("access-control")], path
+    name_origins(gateway)
