@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.support.callback import Callback
+from tests.support.documents import DocumentHost
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect, start_gateway
 
@@ -82,7 +83,36 @@ def test_pypi_mcp_goes_the_whole_way(gateway: Gateway) -> None:
         asyncio.run(connect_with_mcp(gateway, callback))
 
 
-async def connect_with_mcp(gateway: Gateway, callback: Callback) -> None:
+def test_pypi_mcp_is_known_by_its_document(tmp_path: Path) -> None:
+    """It does not register where it reads that it need not."""
+    shim = tmp_path / "shim"
+    shim.mkdir()
+    with DocumentHost(tmp_path) as host, Callback() as callback:
+        # The gateway trusts the certificates that certifi lists: this host's stands in their place.
+        (shim / "sitecustomize.py").write_text(
+            f"import certifi\n\ncertifi.where = lambda: {str(host.certificate)!r}\n"
+        )
+        paths = [str(shim), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {
+            "INITIAL_PASSWORD": PASSWORD,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8",
+        }
+        # The client listens at whichever port is free.
+        registered = callback.url.replace(f":{callback.url.split(':')[2].split('/')[0]}", "")
+        document = host.put(
+            "/tool.json",
+            {"client_name": "By document", "redirect_uris": [registered]},
+        )
+        with start_gateway(tmp_path, **environment) as gateway:
+            asyncio.run(connect_with_mcp(gateway, callback, document))
+            gateway.assert_keeps_secrets()
+        assert host.asked == ["/tool.json"]
+
+
+async def connect_with_mcp(
+    gateway: Gateway, callback: Callback, document: str | None = None
+) -> None:
     import httpx2
     from mcp.client.auth import OAuthClientProvider
     from mcp.client.client import Client
@@ -103,7 +133,9 @@ async def connect_with_mcp(gateway: Gateway, callback: Callback) -> None:
 
     def provider() -> OAuthClientProvider:
         metadata = OAuthClientMetadata(client_name="PyPI mcp", redirect_uris=[callback.url])
-        return OAuthClientProvider(url, metadata, storage, to_browser, answer)
+        return OAuthClientProvider(
+            url, metadata, storage, to_browser, answer, client_metadata_url=document
+        )
 
     async def list_tools(auth: OAuthClientProvider) -> list[str]:
         async with (
@@ -117,6 +149,7 @@ async def connect_with_mcp(gateway: Gateway, callback: Callback) -> None:
     assert "todos_list" in await list_tools(working)
     assert len(asked) == 1
     first = storage.tokens
+    assert document is None or storage.client.client_id == document
     gateway.canaries += [first.access_token, first.refresh_token]
     assert await list_tools(provider())
     assert storage.tokens == first

@@ -46,6 +46,7 @@ async def test_the_server_names_its_endpoints_and_what_they_can(server) -> None:
         "token_endpoint_auth_methods_supported": ["none"],
         "revocation_endpoint_auth_methods_supported": ["none"],
         "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": True,
         "protected_resources": [f"{ORIGIN}/mcp/rpc"],
     }
 

@@ -8,11 +8,12 @@ what is wrong. From then on it is the client that is told.
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
+from fairlead.identity.oauth.documents import NoClient, is_document_id
 from fairlead.identity.oauth.issuer import Issuer
-from fairlead.identity.oauth.ledger import Ledger
 from fairlead.identity.oauth.parameters import Parameters
 from fairlead.identity.oauth.records import Client
 from fairlead.identity.oauth.redirect import is_same, with_answer
@@ -61,6 +62,11 @@ class AuthorizeRequest:
         """What the client calls itself, without characters that could make it read otherwise."""
         return "".join(each for each in self.client.name if each.isprintable()).strip()
 
+    @property
+    def client_host(self) -> str | None:
+        """Whose document describes the client; None for one that registered."""
+        return urlsplit(self.client.id).netloc if is_document_id(self.client.id) else None
+
     def approved(self, code: str) -> str:
         """Where the client gets its code."""
         return with_answer(self.redirect_uri, code=code, state=self.state, iss=self.issuer.origin)
@@ -86,10 +92,21 @@ class AuthorizeRequest:
         return fields if self.state is None else fields | {"state": self.state}
 
 
-async def judge(sent: Parameters, issuer: Issuer, ledger: Ledger) -> AuthorizeRequest:
+# Who has this id, asked for this redirect URI; None, or `NoClient` with why.
+FindClient = Callable[[str, str | None], Awaitable[Client | None]]
+
+
+async def judge(sent: Parameters, issuer: Issuer, find: FindClient) -> AuthorizeRequest:
     """The request, or `NotForUs`, or `ToldToClient`."""
     client_ids, redirect_uris = sent.all("client_id"), sent.all("redirect_uri")
-    client = await ledger.client(client_ids[0]) if len(client_ids) == 1 else None
+    client = None
+    try:
+        if len(client_ids) == 1:
+            client = await find(client_ids[0], redirect_uris[0] if redirect_uris else None)
+    except NoClient as why:
+        raise NotForUs(
+            "Unknown client", f"This application cannot be connected, because {why}."
+        ) from None
     if client is None:
         raise NotForUs(
             "Unknown client",

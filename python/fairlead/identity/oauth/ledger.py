@@ -177,9 +177,15 @@ class Ledger:
         )  # fmt: skip
         self._codes[code.hash] = code
         change = Change(codes=[code])
-        if client.approved_at_ms is None:
+        known = self._clients.get(client.id)
+        if known is None:
+            # Known by its document: kept from now on, to be named among somebody's approvals.
             client.approved_at_ms = at_ms
-            change.approved.append(client)
+            self._clients[client.id] = client
+            change.clients.append(client)
+        elif known.approved_at_ms is None:
+            known.approved_at_ms = at_ms
+            change.approved.append(known)
         await self._batches.store(change)
         return text
 

@@ -30,12 +30,15 @@ async def protected_resource(request: Request, caller: CallerDep, room: OAuthDep
 async def authorization_server(request: Request, caller: CallerDep, room: OAuthDep) -> Response:
     """Endpoints, and what they can."""
     issuer = room.issuer(request, caller)
-    return no_issuer().answer() if issuer is None else json_answer(describe(issuer))
+    if issuer is None:
+        return no_issuer().answer()
+    return json_answer(describe(issuer, client_documents=room.documents.is_on))
 
 
-def describe(issuer: Issuer) -> dict[str, Any]:
+def describe(issuer: Issuer, *, client_documents: bool) -> dict[str, Any]:
     """The document of RFC 8414. Defaults that are not ours (client secrets) are spelled out."""
     origin = issuer.origin
+    known_by_document = {"client_id_metadata_document_supported": True} if client_documents else {}
     return {
         "issuer": origin,
         "authorization_endpoint": f"{origin}/oauth/authorize",
@@ -48,6 +51,7 @@ def describe(issuer: Issuer) -> dict[str, Any]:
         "token_endpoint_auth_methods_supported": ["none"],
         "revocation_endpoint_auth_methods_supported": ["none"],
         "authorization_response_iss_parameter_supported": True,
+        **known_by_document,
         "protected_resources": [issuer.resource],
     }
 

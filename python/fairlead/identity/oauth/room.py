@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 
 from fairlead.caller import Caller, caller_of
 from fairlead.errors import Internal
+from fairlead.identity.oauth.documents import Documents
 from fairlead.identity.oauth.issuer import Issuer
 from fairlead.identity.oauth.ledger import Ledger
 from fairlead.identity.oauth.tool_gate import ToolGate
@@ -30,6 +31,7 @@ class OAuth:
     services: Services
     ledger: Ledger
     gate: ToolGate
+    documents: Documents
     registrations: RateWindow = field(default_factory=lambda: RateWindow(REGISTRATIONS_A_MINUTE))
     token_requests: RateWindow = field(default_factory=lambda: RateWindow(TOKEN_REQUESTS_A_MINUTE))
     revocations: RateWindow = field(default_factory=lambda: RateWindow(TOKEN_REQUESTS_A_MINUTE))
@@ -49,7 +51,8 @@ async def open_oauth(services: Services) -> ToolAccess:
     ledger = Ledger(services.state, config.oauth_refresh_grace_s)
     await ledger.load()
     gate = ToolGate(config, services.state, ledger)
-    services.rooms[OAuth] = OAuth(services, ledger, gate)
+    documents = Documents(services.egress, is_on=config.oauth_client_documents)
+    services.rooms[OAuth] = OAuth(services, ledger, gate, documents)
     return gate
 
 

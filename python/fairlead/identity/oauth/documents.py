@@ -1,0 +1,193 @@
+"""Clients that are known by the address of a document about them (OAuth Client ID Metadata Documents, as MCP revisions
+since 2025-11-25 use them): nobody registers, the client's id is the https address itself.
+
+The address is a stranger's, and anybody may name one: it is fetched through the egress guard, without redirects, small
+and soon, a few times a minute for each caller and a few at once. What is wrong with a document is never remembered;
+what is right is, for as long as it says within bounds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from fairlead.egress import Egress
+from fairlead.errors import RateLimited
+from fairlead.host import AddressRefused
+from fairlead.identity.oauth.document_fetch import Fetched, NotFetched, fetch
+from fairlead.identity.oauth.records import Client
+from fairlead.identity.oauth.redirect import fault_of, is_same
+from fairlead.identity.rate_window import RateWindow
+from fairlead.moment import now_ms
+
+FETCHES_A_MINUTE = 20
+FETCHES_AT_ONCE = 8
+DOCUMENTS_MAX = 1000
+FRESH_LEAST_S = 60.0
+FRESH_DEFAULT_S = 300.0
+FRESH_MOST_S = 86_400.0
+
+ID_MAX_CHARS = 1024
+NAME_MAX_CODE_POINTS = 128
+REDIRECTS_MAX = 20
+
+# Two spellings of one place, and places that are none.
+_DOTS = re.compile(r"/(?:\.|%2[eE]){1,2}(?:/|$)")
+
+
+class NoClient(Exception):
+    """Why an address is no client's; the sentence ends what the person reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a client says of itself, under the address that is its id."""
+
+    client_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+
+    def client(self, asked: str | None) -> Client:
+        """The client as the one that is asked for: of its redirect URIs the one that is meant, else the first."""
+        meant = (uri for uri in self.redirect_uris if asked is not None and is_same(uri, asked))
+        return Client(self.client_id, self.name, next(meant, self.redirect_uris[0]), now_ms())
+
+
+class Documents:
+    """Documents that were read lately. `egress` guards every connection."""
+
+    def __init__(
+        self, egress: Egress, *, is_on: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.is_on = is_on
+        self._egress = egress
+        self._clock = clock
+        self._known: OrderedDict[str, tuple[float, Document]] = OrderedDict()
+        self._window = RateWindow(FETCHES_A_MINUTE, clock)
+        self._fetching: dict[str, asyncio.Task[Document]] = {}
+
+    async def find(self, client_id: str, caller_address: str) -> Document:
+        """The document under this address. `NoClient` says why there is none."""
+        if not self.is_on:
+            raise NoClient("clients must be registered here")
+        if (fault := fault_of_id(client_id)) is not None:
+            raise NoClient(fault)
+        fresh_until_s, document = self._known.get(client_id, (0.0, None))
+        if document is not None and self._clock() < fresh_until_s:
+            self._known.move_to_end(client_id)
+            return document
+        # Whoever asks for what is on its way already waits for the same fetch.
+        if (fetching := self._fetching.get(client_id)) is None:
+            try:
+                self._window.spend(caller_address)
+            except RateLimited:
+                raise NoClient("too many unknown clients were asked for; try again later") from None
+            if len(self._fetching) >= FETCHES_AT_ONCE:
+                raise NoClient("too many documents are being read; try again shortly")
+            fetching = asyncio.create_task(self._read(client_id), name="client-document")
+            self._fetching[client_id] = fetching
+            fetching.add_done_callback(lambda done: self._ended(client_id, done))
+        return await asyncio.shield(fetching)
+
+    def _ended(self, client_id: str, done: asyncio.Task[Document]) -> None:
+        self._fetching.pop(client_id, None)
+        if not done.cancelled():
+            # Whoever asked may be gone; whoever is left sees it all the same.
+            done.exception()
+
+    async def _read(self, client_id: str) -> Document:
+        try:
+            fetched = await fetch(self._egress, client_id)
+            document = judge_document(client_id, fetched.body)
+        except (NotFetched, AddressRefused) as error:
+            raise NoClient(f"its document cannot be read: {error}") from None
+        self._known[client_id] = (self._clock() + fresh_s(fetched), document)
+        self._known.move_to_end(client_id)
+        while len(self._known) > DOCUMENTS_MAX:
+            self._known.popitem(last=False)
+        return document
+
+
+def is_document_id(client_id: str) -> bool:
+    """Whether this id is meant as an address; ids that are given out here are not."""
+    return client_id.lower().startswith(("https:", "http:"))
+
+
+def fault_of_id(client_id: str) -> str | None:
+    """Why this address is no client's id, or None."""
+    if len(client_id) > ID_MAX_CHARS:
+        return f"its id is longer than {ID_MAX_CHARS} characters"
+    if not client_id.startswith("https://"):
+        return "its id must be an https address"
+    if (
+        not client_id.isascii()
+        or not client_id.isprintable()
+        or re.search(r'[\s\\"<>^`{|}]', client_id)
+    ):
+        return "its id has characters that no address has"
+    if "#" in client_id:
+        return "its id has a fragment"
+    try:
+        parts = urlsplit(client_id)
+        if parts.port == 0 or not parts.hostname:
+            return "its id names no host"
+    except ValueError:
+        return "its id is not an address"
+    if "@" in parts.netloc:
+        return "its id has a user in it"
+    if parts.path in ("", "/"):
+        return "its id must have a path"
+    return "its id has dots for a folder" if _DOTS.search(parts.path) else None
+
+
+def judge_document(client_id: str, body: bytes) -> Document:
+    """What the body says; `NoClient` when it must not count."""
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise NoClient("its document is not JSON") from None
+    if not isinstance(said, dict):
+        raise NoClient("its document is not a JSON object")
+    if said.get("client_id") != client_id:
+        raise NoClient("its document is about another client_id")
+    if said.keys() & {"client_secret", "client_secret_expires_at"}:
+        raise NoClient("its document has a secret in it, which is none then")
+    method = said.get("token_endpoint_auth_method", "none")
+    if method != "none":
+        raise NoClient("its document asks for a token_endpoint_auth_method other than none")
+    for name, wanted in (("grant_types", "authorization_code"), ("response_types", "code")):
+        listed = said.get(name, [wanted])
+        if not isinstance(listed, list) or wanted not in listed:
+            raise NoClient(f"its document's {name} leave {wanted} out")
+    name = said.get("client_name", "")
+    if not isinstance(name, str) or len(name.strip()) > NAME_MAX_CODE_POINTS:
+        raise NoClient(f"its client_name must be text of at most {NAME_MAX_CODE_POINTS} characters")
+    return Document(client_id, name.strip(), _redirect_uris(said.get("redirect_uris")))
+
+
+def _redirect_uris(said: Any) -> tuple[str, ...]:
+    if not isinstance(said, list) or not 1 <= len(said) <= REDIRECTS_MAX:
+        raise NoClient(f"its document must list 1 to {REDIRECTS_MAX} redirect_uris")
+    # Schemes of desktop programs may stand among them; they are no address that we send anybody to.
+    usable = tuple(uri for uri in said if isinstance(uri, str) and uri and fault_of(uri) is None)
+    if not usable:
+        raise NoClient("its document lists no redirect URI that may be used here")
+    return usable
+
+
+def fresh_s(fetched: Fetched) -> float:
+    """For how long a document counts without being read again (RFC 9111, within bounds)."""
+    control = fetched.cache_control.lower()
+    if "no-store" in control or "no-cache" in control:
+        return FRESH_LEAST_S
+    found = re.search(r"(?:^|[,\s])max-age=\"?([0-9]{1,9})", control)
+    wanted = float(found[1]) if found else FRESH_DEFAULT_S
+    return min(max(wanted, FRESH_LEAST_S), FRESH_MOST_S)
