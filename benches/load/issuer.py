@@ -1,10 +1,11 @@
 """Measures the token issuer inside control: introspections and tokens a second, and their p99.
 
-    python benches/load/issuer.py [--rounds N] [--seconds N] [--alone]
+    python benches/load/issuer.py [--rounds N] [--seconds N] [--alone] [--quick]
 
 One gateway as an operator starts it, with `ISSUER__ENABLED=true`: the one control worker answers, at the
 niceness that control has. `--alone` measures `fairlead issuer` instead. Rounds take turns; the best round
-is what the machine can do, the others say how quiet it was. Exit code 1 when the best misses a goal.
+is what the machine can do, the others say how quiet it was. The figures go into `benches/results` (not those of
+`--quick`, one short round). Exit code 1 when the best misses a goal.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from pathlib import Path
 import httpx
 
 import process
+from figures import Figure, Round, keep, page
 from measure import SCRIPT, wrk_version
+from run import machine
 
 GOALS = {"introspect": 3000, "token": 800}
 P99_GOAL_US = 20_000
@@ -100,11 +103,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--alone", action="store_true")
+    parser.add_argument(
+        "--quick", action="store_true", help="one short round, nothing kept: a trial"
+    )
     options = parser.parse_args()
     wrk_version()
-    found: dict[str, list[tuple[float, int, int, float]]] = {name: [] for name in GOALS}
+    rounds_wanted, seconds = (1, 1) if options.quick else (options.rounds, options.seconds)
+    found = {name: Figure(name, goal, P99_GOAL_US) for name, goal in GOALS.items()}
     with running(options.alone) as (url, admin_url, pid):
-        for _ in range(options.rounds):
+        for _ in range(rounds_wanted):
             client_id, secret = register(admin_url)
             ask = {
                 "grant_type": "client_credentials", "client_id": client_id, "client_secret": secret,
@@ -120,22 +127,25 @@ def main() -> int:
             }
             for name, (target, form) in rounds.items():
                 before = process.usage(pid)
-                told = load(target, form, CONNECTIONS[name], options.seconds)
+                told = load(target, form, CONNECTIONS[name], seconds)
                 spent_us = sum(process.usage(pid).since(before).values())
                 rate = told["requests"] / (told["duration_us"] / 1_000_000)
                 failed = told["refused"] + told["broken"]
-                found[name].append((rate, told["p99_us"], failed, spent_us / told["requests"]))
-    missed = False
-    print(f"one-minute load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    for name, samples in found.items():
-        rate, p99_us = max(each[0] for each in samples), min(each[1] for each in samples)
-        failed = sum(each[2] for each in samples)
-        missed |= rate < GOALS[name] or p99_us > P99_GOAL_US or failed > 0
-        cpu_us = min(each[3] for each in samples)
-        every = ", ".join(f"{each[0]:.0f}/s p99 {each[1] / 1000:.1f} ms" for each in samples)
-        print(f"{name}: best {rate:.0f}/s (goal {GOALS[name]}), best p99 {p99_us / 1000:.1f} ms "
-              f"(goal {P99_GOAL_US / 1000:.0f}), {cpu_us:.0f} us of CPU each, {failed} failed  [{every}]")  # fmt: skip
-    return int(missed)
+                found[name].rounds.append(
+                    Round(rate, told["p99_us"], failed, spent_us / told["requests"])
+                )
+    figures = list(found.values())
+    where = "in a process of its own" if options.alone else "inside the one control worker"
+    name, title = ("issuer-alone" if options.alone else "issuer"), f"The token issuer, {where}"
+    conditions = (
+        f"{rounds_wanted} rounds of {seconds} s, {wrk_version()}, one thread, connections: "
+        + ", ".join(f"{what} {count}" for what, count in CONNECTIONS.items())
+        + "."
+    )
+    print(page(title, machine(), conditions, figures))
+    if not options.quick:
+        print(f"kept as {keep(name, title, machine(), conditions, figures)}")
+    return int(not all(figure.is_met for figure in figures))
 
 
 if __name__ == "__main__":
