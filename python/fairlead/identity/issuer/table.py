@@ -14,10 +14,17 @@ from fairlead.identity.issuer.client import Client, SecretHasher, stored
 from fairlead.identity.issuer.token import Token
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta, write_meta
+from fairlead.store.statement import parsed
 
 KEY_CHECK: Final = "key_check"
 
 _CLIENT = "key, client_id, secret_hash, fields, created_at_ms, updated_at_ms"
+
+_INSERT_TOKENS = (
+    "INSERT INTO tokens SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), "
+    "unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[])"
+)
+_DELETE_TOKENS = "DELETE FROM tokens WHERE hash IN (SELECT unnest(?::VARCHAR[]))"
 
 
 def check_key(con: Connection, hasher: SecretHasher) -> None:
@@ -67,8 +74,7 @@ def all_clients(con: Connection) -> list[Client]:
 def insert_tokens(con: Connection, tokens: Sequence[Token]) -> None:
     """Adds many tokens in one statement."""
     con.execute(
-        "INSERT INTO tokens SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), "
-        "unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[])",
+        parsed(con, _INSERT_TOKENS),
         [
             [token.hash.hex() for token in tokens],
             [token.client_key for token in tokens],
@@ -81,10 +87,7 @@ def insert_tokens(con: Connection, tokens: Sequence[Token]) -> None:
 
 def delete_tokens(con: Connection, hashes: Sequence[bytes]) -> None:
     """Removes many tokens in one statement."""
-    con.execute(
-        "DELETE FROM tokens WHERE hash IN (SELECT unnest(?::VARCHAR[]))",
-        [[each.hex() for each in hashes]],
-    )
+    con.execute(parsed(con, _DELETE_TOKENS), [[each.hex() for each in hashes]])
 
 
 def delete_expired(con: Connection, now_s: int) -> None:

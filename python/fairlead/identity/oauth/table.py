@@ -12,6 +12,7 @@ from typing import Any
 
 from fairlead.identity.oauth.records import AccessToken, Client, Code, Grant, RefreshToken
 from fairlead.store.file import Connection
+from fairlead.store.statement import parsed
 
 _CLIENT = ("id", "name", "redirect_uri", "created_at_ms", "approved_at_ms")
 _GRANT = ("id", "client_id", "user_id", "resource", "created_at_ms")
@@ -102,7 +103,7 @@ def apply(con: Connection, change: Change) -> None:
         )
     if change.spent:
         con.execute(
-            "UPDATE oauth_codes SET is_spent = true WHERE hash IN (SELECT unnest(?))",
+            parsed(con, "UPDATE oauth_codes SET is_spent = true WHERE hash IN (SELECT unnest(?))"),
             [change.spent],
         )
     if change.dropped:
@@ -135,8 +136,8 @@ def _insert_rows(
         return
     marks = ", ".join(["unnest(?)"] * len(columns))
     values = [list(column) for column in zip(*rows, strict=True)]
-    con.execute(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {marks}", values)
+    con.execute(parsed(con, f"INSERT INTO {table} ({', '.join(columns)}) SELECT {marks}"), values)
 
 
 def _delete(con: Connection, table: str, column: str, values: list[str]) -> None:
-    con.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))", [values])
+    con.execute(parsed(con, f"DELETE FROM {table} WHERE {column} IN (SELECT unnest(?))"), [values])
