@@ -318,5 +318,5 @@ def test_pictures_for_the_documentation(
             if name == "board-kanban":
                 tab.page.get_by_role("button", name="Move Sand the cabin roof").click()
             picture = folder / f"{name}.png"
-            tab.page.screenshot(path=picture, full_page=name == "board-settings")
+            tab.page.screenshot(path=picture, full_page=name in ("board-settings", "board-list"))
             assert picture.stat().st_size > 10_000

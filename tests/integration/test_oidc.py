@@ -354,6 +354,19 @@ def test_both_ways_are_offered_and_neither_begins_by_itself(
     }
 
 
+def test_a_person_reads_in_words_that_the_provider_is_down(
+    tmp_path: Any, provider: OidcProvider
+) -> None:
+    nowhere = {"SERVICE_OIDC_ISSUER": provider.issuer, "SERVICE_OIDC_CLIENT_ID": "x"}
+    with start_gateway(tmp_path, INITIAL_PASSWORD=PASSWORD, **nowhere) as gateway:
+        provider.is_down = True
+        answer = gateway.client().get(LOGIN, headers={"accept": "text/html,*/*;q=0.8"})
+        assert (answer.status_code, answer.headers["cache-control"]) == (503, "no-store")
+        assert "Single sign-on does not work now" in answer.text
+        answer = gateway.client().get(LOGIN)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "upstream_overloaded")
+
+
 def test_a_provider_that_is_down_is_503_and_one_alone_leaves_no_password(
     gateways: Callable[..., Gateway], provider: OidcProvider
 ) -> None:

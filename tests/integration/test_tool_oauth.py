@@ -187,10 +187,16 @@ async def kill_and_look(gateways: Callable[..., Gateway], codes: int) -> None:
     """Control dies while codes are being exchanged. What was told is kept and its code is spent; what
     was not told is spent or whole; and a rotation that was told is the only one.
     """
-    gateway = gateways(INITIAL_PASSWORD=PASSWORD, FAIRLEAD_OAUTH_REFRESH_GRACE_S="0")
+    origin = f"http://127.0.0.1:{free_port()}"
+    gateway = gateways(
+        INITIAL_PASSWORD=PASSWORD,
+        FAIRLEAD_OAUTH_REFRESH_GRACE_S="0",
+        SERVICE_TRUST_PROXY="1",
+        SERVICE_PUBLIC_BASE_URL=origin,
+    )
     session = sign_in(gateway)
     async with wire(gateway) as http:
-        tool = client_of(gateway, http)
+        tool = client_of(gateway, http, origin)
         await tool.register()
         waiting = [await tool.code(session) for _ in range(codes)]
         lasting = await tool.tokens(session)
@@ -208,7 +214,9 @@ async def kill_and_look(gateways: Callable[..., Gateway], codes: int) -> None:
         ]
         assert any(told)
         # The clock of codes goes on: they are good for a minute.
-        for code, pair in zip(waiting, told, strict=True):
+        for number, (code, pair) in enumerate(zip(waiting, told, strict=True)):
+            # Sixty requests a minute from one address are the limit.
+            tool.headers = {"x-forwarded-for": f"198.51.100.{number}"}
             again = await tool.exchange(code)
             if pair is not None:
                 # Its code comes again, so its pair ends: the pair was there.

@@ -101,7 +101,8 @@ class _Supervisor:
     # --- starting
 
     async def _start(self) -> None:
-        self._settings.check(password_stored=await self._prepare())
+        password_stored = await self._prepare()
+        self._settings.check(password_stored=password_stored)
         data_dir = self._directory.path
         given = self._settings.secret_key
         secret_key = load_key(data_dir, given.get_secret_value() if given else None)
@@ -120,6 +121,8 @@ class _Supervisor:
             demo = Demo(url, local_token, self._settings, self._log)
             await self._run_child(demo.child)
             lines.append(await demo.set_up())
+        if not password_stored and self._settings.initial_password is None:
+            lines.append(f"No owner yet: open {url}/setup to choose a password.")
         self._directory.record_url(url)
         for line in lines:
             self._say(line)

@@ -9,8 +9,9 @@ import structlog
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 
-from fairlead.errors import ControlUnavailable, FairleadError, NotFound
+from fairlead.errors import ControlUnavailable, FairleadError, NotFound, UpstreamOverloaded
 from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.oauth.pages import page
 from fairlead.identity.oidc.account import user_of
 from fairlead.identity.oidc.errand import COOKIE, LIFETIME_S, Errand, own_path
 from fairlead.identity.oidc.provider import OidcFailed, Provider
@@ -36,7 +37,9 @@ ParamText = Annotated[str | None, Query(max_length=4096)]
     summary="Begin signing in at the identity provider",
 )
 async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
-    """Sends the browser to the provider; 404 without one, 503 when it does not answer."""
+    """Sends the browser to the provider; 404 without one, 503 when it does not answer: a page for a browser, else
+    JSON.
+    """
     provider = await _provider(attempt)
     owner = await attempt.services.state.read(find_owner)
     if owner is None:
@@ -47,7 +50,18 @@ async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
             "Under which address people reach the gateway is not certain: "
             "set SERVICE_PUBLIC_BASE_URL, or call it by a loopback address."
         )
-    endpoints = await provider.endpoints()
+    try:
+        endpoints = await provider.endpoints()
+    except UpstreamOverloaded as error:
+        if "text/html" not in attempt.request.headers.get("accept", ""):
+            raise
+        log.warning("single sign-on cannot begin", reason=error.message)
+        text = (
+            "The identity provider does not answer as it should. Go back and try again in a while."
+        )
+        return page(
+            "said.html", error.status, heading="Single sign-on does not work now", text=text
+        )
     errand = Errand.begin(own_path(return_to), origin + CALLBACK, provider.issuer, now_ms())
     question = {
         "response_type": "code",
