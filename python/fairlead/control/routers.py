@@ -42,6 +42,7 @@ from fairlead.store.services import BackgroundTask
 from fairlead.usage.routers import ROUTERS as USAGE
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
 from fairlead.webhooks.router import router as webhooks
+from fairlead.webhooks.service_router import ROUTERS as SERVICE_WEBHOOKS
 from fairlead.webhooks.tasks import TASKS as WEBHOOK_TASKS
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -64,6 +65,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     cache,
     guardrails,
     webhooks,
+    *SERVICE_WEBHOOKS,
     scrape,
     scrape_jobs,
     scrape_sites,

@@ -14,6 +14,7 @@ mod inference;
 mod oauth;
 mod resilience;
 mod scraping;
+mod service;
 mod surfaces;
 mod usage;
 mod webhooks;
@@ -27,6 +28,7 @@ pub(super) static PARTS: &[&[Route]] = &[
     gateway::ROUTES,
     identity::ROUTES,
     webhooks::ROUTES,
+    service::ROUTES,
     scraping::ROUTES,
     board::ROUTES,
     oauth::ROUTES,
