@@ -319,7 +319,7 @@ def test_a_cancelled_batch_tells_it_once(
 ) -> None:
     caller = callers()
     caller.create(f"{listener.url}/ok", *BATCH_EVENTS)
-    slow = f"{model}@stall_ms=60000"
+    slow = f"{model}@latency_ms=1500"
     batch = caller.batch(*[chat(slow)] * 20)
     caller.openai.batches.cancel(batch.id)
     (told,) = received(listener)

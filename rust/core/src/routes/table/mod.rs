@@ -16,6 +16,7 @@ mod resilience;
 mod scraping;
 mod service;
 mod surfaces;
+mod tasks;
 mod usage;
 mod webhooks;
 
@@ -31,6 +32,7 @@ pub(super) static PARTS: &[&[Route]] = &[
     service::ROUTES,
     scraping::ROUTES,
     board::ROUTES,
+    tasks::ROUTES,
     oauth::ROUTES,
     backups::ROUTES,
     agents::ROUTES,
