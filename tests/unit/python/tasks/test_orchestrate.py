@@ -76,7 +76,9 @@ def test_a_task_that_meets_its_criteria_passes(agent: Agent) -> None:
     agent.manage(
         "update",
         taskId="t1",
-        successCriteria=dict.fromkeys(("localRebuild", "serverAcceptance", "browserAlignment"), "pass"),
+        successCriteria=dict.fromkeys(
+            ("localRebuild", "serverAcceptance", "browserAlignment"), "pass"
+        ),
     )
     answer = agent.orchestrate("t1", execute=True, executionOverrides={"rebuild": OK, "patch": OK})
     assert (answer["strategy"], answer["stopReason"]) == ("rebuild-first", "task_passed")
