@@ -182,6 +182,20 @@ def new_webhook_secret() -> str:
 def sign_webhook(secrets: list[str], message_id: str, timestamp_s: int, body: bytes) -> str:
     """The value of ``webhook-signature``, one signature for each secret; ``ValueError`` for what is no secret or id."""
 
+def sign_webhook_token(
+    key: str,
+    key_id: str,
+    issuer: str,
+    audience: str,
+    message_id: str,
+    timestamp_s: int,
+    body: bytes,
+) -> str:
+    """The value of ``webhook-signature`` for a listener without a secret: a token (RS256) for this delivery alone.
+
+    ``key``: PKCS #8 PEM of an RSA key; ``ValueError`` for what is none.
+    """
+
 def verify_webhook(
     secrets: list[str],
     message_id: str,

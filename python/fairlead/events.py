@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-Surface = Literal["gateway", "crawl", "service"]
-"""Whose webhook: a subscription at `/api/webhooks`, one crawl's hook, the generative service's."""
+Surface = Literal["gateway", "crawl", "service", "job"]
+"""Whose webhook: a subscription at `/api/webhooks`, one crawl's hook, the generative service's, one
+that a job of that service was given.
+"""
 
 SURFACES: tuple[str, ...] = get_args(Surface)
 
@@ -70,6 +72,38 @@ _ENDED = {
     "failed": "pages that were not",
     "error": "why, if it failed",
 }
+
+
+_PING = EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"})
+_BATCH = {"id": "the batch's id"}
+_INTERACTION = {"id": "the interaction's id"}
+_FAULT = {"error_code": "what went wrong, as a code", "error_message": "in words"}
+_SERVICE = (
+    EventType(
+        "batch.succeeded",
+        "A batch is done.",
+        {**_BATCH, "output_file_uri": "where its output is read, of a batch that has one"},
+    ),
+    EventType("batch.cancelled", "A batch was cancelled.", _BATCH),
+    EventType("batch.expired", "A batch ran out of time.", _BATCH),
+    EventType("batch.failed", "A batch failed.", {**_BATCH, **_FAULT}),
+    EventType("interaction.requires_action", "An interaction waits for its caller.", _INTERACTION),
+    EventType("interaction.completed", "An interaction is done.", _INTERACTION),
+    EventType("interaction.failed", "An interaction failed.", {**_INTERACTION, **_FAULT}),
+    EventType("interaction.cancelled", "An interaction was cancelled.", _INTERACTION),
+    EventType(
+        "video.generated",
+        "A video is ready.",
+        {
+            "id": "the operation's id",
+            "output_file_uri": "where the video is read",
+            "file_name": "its file's name",
+            "video_uri": "as `output_file_uri`, for older listeners",
+        },
+    ),
+)
+# What a webhook of the generative service may subscribe to.
+SERVICE_EVENTS: Final = tuple(each.name for each in _SERVICE)
 
 
 def _table(*types: EventType) -> Mapping[str, EventType]:
@@ -147,7 +181,7 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
             "A webhook was disabled because its listener is gone or failed too long.",
             {"id": "the webhook's id", "host": "its listener's host", "reason": "why"},
         ),
-        EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"}),
+        _PING,
     ),
     "crawl": _table(
         EventType("crawl.started", "The crawl began.", {"crawlId": "the crawl's id", **_BEGUN}),
@@ -160,18 +194,8 @@ CATALOGUE: Final[Mapping[Surface, Mapping[str, EventType]]] = {
         EventType("batch_scrape.completed", "The batch is done.", {"batchId": "its id", **_ENDED}),
         EventType("batch_scrape.failed", "It came to nothing.", {"batchId": "its id", **_ENDED}),
         EventType("batch_scrape.cancelled", "It was ended.", {"batchId": "its id", **_ENDED}),
-        EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"}),
+        _PING,
     ),
-    "service": _table(
-        EventType("batch.succeeded", "A batch is done.", {"id": "the batch's id"}),
-        EventType("batch.cancelled", "A batch was cancelled.", {"id": "the batch's id"}),
-        EventType("batch.expired", "A batch ran out of time.", {"id": "the batch's id"}),
-        EventType("batch.failed", "A batch failed.", {"id": "the batch's id"}),
-        EventType("interaction.requires_action", "A call waits.", {"id": "the interaction's id"}),
-        EventType("interaction.completed", "It is done.", {"id": "the interaction's id"}),
-        EventType("interaction.failed", "It failed.", {"id": "the interaction's id"}),
-        EventType("interaction.cancelled", "It was cancelled.", {"id": "the interaction's id"}),
-        EventType("video.generated", "A video is ready.", {"id": "the operation's id"}),
-        EventType("test.ping", "Somebody asked for a test.", {"message": "a greeting"}),
-    ),
+    "service": _table(*_SERVICE, _PING),
+    "job": _table(*_SERVICE),
 }

@@ -25,6 +25,11 @@ def relay_url(config: ControlConfig) -> str:
     return f"{'https' if config.tls_certificate else 'http'}://{host}:{config.port}"
 
 
+def public_origin(config: ControlConfig) -> str:
+    """The address by which others reach this instance, as far as it was told; else its own."""
+    return (config.service_public_base_url or relay_url(config)).rstrip("/")
+
+
 def relay_client(config: ControlConfig, *, connections: int = 100) -> httpx.AsyncClient:
     """A client of the relay, without timers of its own: whoever asks sets a deadline."""
     # In clear on our own machine there is nothing to verify, and reading the system's certificates takes tens of ms.

@@ -40,6 +40,8 @@ def error_response(
         if path is not None and is_scraping(path, method)
         else _oauth_body(error)
         if path is not None and path.startswith("/oauth/")
+        else _gemini_body(error)
+        if path is not None and _doors("gemini", None).fullmatch(path) is not None
         else {
             "error": {
                 "message": error.message,
@@ -57,6 +59,25 @@ def error_response(
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)
     return Response(orjson.dumps(body), error.status, headers, "application/json")
+
+
+# Google's canonical codes, as the relay tells them too.
+_GEMINI_STATUS = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+def _gemini_body(error: FairleadError) -> dict[str, object]:
+    status = _GEMINI_STATUS.get(error.status, "INVALID_ARGUMENT")
+    if error.status >= 500 and error.status not in _GEMINI_STATUS:
+        status = "INTERNAL"
+    return {"error": {"code": error.status, "message": error.message, "status": status}}
 
 
 def _oauth_body(error: FairleadError) -> dict[str, object]:

@@ -39,9 +39,11 @@ from fairlead.scrape.site_router import router as scrape_sites
 from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
 from fairlead.search.router import router as search
 from fairlead.store.services import BackgroundTask
+from fairlead.tasks.router import ROUTERS as REVERSE_TASKS
 from fairlead.usage.routers import ROUTERS as USAGE
 from fairlead.usage.tasks import TASKS as USAGE_TASKS
 from fairlead.webhooks.router import router as webhooks
+from fairlead.webhooks.service_router import ROUTERS as SERVICE_WEBHOOKS
 from fairlead.webhooks.tasks import TASKS as WEBHOOK_TASKS
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -64,6 +66,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     cache,
     guardrails,
     webhooks,
+    *SERVICE_WEBHOOKS,
     scrape,
     scrape_jobs,
     scrape_sites,
@@ -71,6 +74,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     board,
     board_pages,
     *TOOL_ENDPOINTS,
+    *REVERSE_TASKS,
     *AGENTS,
     responses,
     files,

@@ -85,12 +85,17 @@ def new_endpoint(
 
 def insert_endpoint(con: Connection, sealer: Sealer, endpoint: Endpoint, secret: str) -> None:
     """Adds a listener with its first secret (`whsec_...`), in the writer."""
+    insert_endpoint_without_secret(con, endpoint)
+    _insert_secret(con, sealer, endpoint.id, secret, endpoint.created_at_ms)
+
+
+def insert_endpoint_without_secret(con: Connection, endpoint: Endpoint) -> None:
+    """Adds a listener whose deliveries are signed otherwise, in the writer."""
     marks = ", ".join("?" * len(_COLUMNS))
     con.execute(
         f"INSERT INTO webhook_endpoints ({', '.join(_COLUMNS)}) VALUES ({marks})",
         list(astuple(endpoint)),
     )
-    _insert_secret(con, sealer, endpoint.id, secret, endpoint.created_at_ms)
 
 
 def update_endpoint(con: Connection, endpoint: Endpoint) -> None:
@@ -117,6 +122,12 @@ def delete_endpoints(con: Connection, endpoint_ids: Sequence[str]) -> None:
         con.execute(
             f"DELETE FROM {table} WHERE list_contains(?::VARCHAR[], endpoint_id)", [endpoint_ids]
         )
+
+
+def delete_owned_endpoints(con: Connection, surface: Surface, owner: str) -> None:
+    """Removes every listener of an owner that is no more, in the writer."""
+    rows = con.execute(f"SELECT id FROM webhook_endpoints WHERE {_MINE}", [surface, owner])
+    delete_endpoints(con, [row[0] for row in rows.fetchall()])
 
 
 def idle_endpoints(con: Connection, surface: Surface) -> list[tuple[str, str]]:
@@ -153,6 +164,19 @@ def list_endpoints(
     rows = con.execute(
         f"{_SELECT} WHERE {_MINE} ORDER BY created_at_ms, id LIMIT ? OFFSET ?",
         [surface, owner, limit, offset],
+    ).fetchall()
+    return [Endpoint(*row) for row in rows]
+
+
+def list_endpoints_after(
+    con: Connection, surface: Surface, owner: str, after: tuple[int, str] | None, limit: int
+) -> list[Endpoint]:
+    """As `list_endpoints`, from the one behind `after` on: moment of making and id."""
+    at_ms, endpoint_id = after or (-1, "")
+    rows = con.execute(
+        f"{_SELECT} WHERE {_MINE} AND (created_at_ms > ? OR (created_at_ms = ? AND id > ?)) "
+        "ORDER BY created_at_ms, id LIMIT ?",
+        [surface, owner, at_ms, at_ms, endpoint_id, limit],
     ).fetchall()
     return [Endpoint(*row) for row in rows]
 

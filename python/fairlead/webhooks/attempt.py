@@ -17,6 +17,7 @@ import h11
 from fairlead import __version__, _core
 from fairlead.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.host import AddressRefused
+from fairlead.store.signing_keys import SigningKey
 from fairlead.webhooks.schedule import parse_retry_after
 
 DEADLINE_S: Final = 15.0
@@ -34,13 +35,24 @@ ERROR_KINDS: Final[tuple[str, ...]] = get_args(ErrorKind)
 
 
 @dataclass(frozen=True, slots=True)
+class Signer:
+    """A key whose public half is published, and who we are to its verifiers."""
+
+    key: SigningKey
+    issuer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Parcel:
-    """What is sent, and where to. `secrets` are those that count, the newest first."""
+    """What is sent, and where to. `secrets` are those that count, the newest first; a listener with
+    which there is none gets a token that `signer` signs.
+    """
 
     message_id: str
     body: bytes
     url: str
     secrets: tuple[str, ...]
+    signer: Signer | None = None
 
     def __repr__(self) -> str:
         return f"Parcel({self.message_id})"
@@ -67,7 +79,7 @@ async def attempt(parcel: Parcel, egress: Egress, at_ms: int) -> Answer:
         latency_ms = round((time.monotonic() - started) * 1000, 3)
         return Answer(at_ms, latency_ms, status, error, retry_after_s)
 
-    if not parcel.secrets:
+    if not parcel.secrets and parcel.signer is None:
         return answer(None, "secret_unreadable")
     try:
         async with asyncio.timeout(DEADLINE_S):
@@ -94,7 +106,7 @@ class Broken(Exception):
 async def _send(parcel: Parcel, egress: Egress, at_s: int) -> tuple[int, str | None]:
     # Judged again, whatever got into the database.
     url = egress.normalise_target(parcel.url)
-    signature = _core.sign_webhook(list(parcel.secrets), parcel.message_id, at_s, parcel.body)
+    signature = _signature(parcel, at_s)
     # In the normal spelling there is always a path.
     host, _, path = url.partition("//")[2].partition("/")
     request = h11.Request(
@@ -125,6 +137,17 @@ async def _send(parcel: Parcel, egress: Egress, at_s: int) -> tuple[int, str | N
         raise Broken from None
     finally:
         writer.transport.abort()
+
+
+def _signature(parcel: Parcel, at_s: int) -> str:
+    signer = parcel.signer
+    if signer is None:
+        return _core.sign_webhook(list(parcel.secrets), parcel.message_id, at_s, parcel.body)
+    # The audience is the address as the caller gave it: a listener need not know who asked for it.
+    return _core.sign_webhook_token(
+        signer.key.pem, signer.key.id, signer.issuer, parcel.url, parcel.message_id, at_s,
+        parcel.body,
+    )  # fmt: skip
 
 
 async def _exchange(

@@ -7,10 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
+
+from fairlead.errors import Internal
 from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
+from fairlead.store.signing_keys import find_signing_key
 from fairlead.store.webhook_endpoints import live_secrets
-from fairlead.webhooks.attempt import Parcel
+from fairlead.webhooks.attempt import Parcel, Signer
+
+log = structlog.get_logger("fairlead.webhooks")
 
 IN_FLIGHT_MAX: Final = 256
 PER_ENDPOINT_MAX: Final = 8
@@ -25,15 +31,15 @@ _DUE = """
 WITH due AS (
     SELECT
         d.id, d.endpoint_id, d.message_id, d.tries, d.expires_at_ms, d.next_attempt_at_ms,
-        e.url, e.failing_since_ms IS NOT NULL AS failing,
+        e.url, e.surface, e.failing_since_ms IS NOT NULL AS failing,
         row_number() OVER (PARTITION BY d.endpoint_id ORDER BY d.next_attempt_at_ms, d.id) AS place
     FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
     WHERE d.state = 'pending' AND d.next_attempt_at_ms <= $now
         AND e.state = 'enabled' AND e.not_before_ms <= $now
         AND d.id NOT IN (SELECT unnest($in_flight::VARCHAR[]))
 )
-SELECT due.id, due.endpoint_id, due.message_id, due.tries, due.expires_at_ms, due.url, due.failing,
-    m.body
+SELECT due.id, due.endpoint_id, due.message_id, due.tries, due.expires_at_ms, due.url,
+    due.surface, due.failing, m.body
 FROM due JOIN webhook_messages m ON m.id = due.message_id
 WHERE due.place <= $per_endpoint
 ORDER BY due.place, due.next_attempt_at_ms
@@ -60,20 +66,24 @@ class Due:
 
 
 def find_due(
-    con: Connection, sealer: Sealer, now_ms: int, in_flight: Mapping[str, Due]
+    con: Connection, sealer: Sealer, now_ms: int, in_flight: Mapping[str, Due], issuer: str = ""
 ) -> tuple[list[Due], int | None]:
     """Deliveries for which there is room beside those in flight, and when the next one after now
-    is due.
+    is due. `issuer` is who we are to listeners that have no secret.
     """
     rows = con.execute(
         _DUE, {"now": now_ms, "in_flight": list(in_flight), "per_endpoint": PER_ENDPOINT_MAX}
     ).fetchall()
     secrets = live_secrets(con, sealer, list({row[1] for row in rows}), now_ms)
+    signer = _signer(con, sealer, issuer) if any(row[6] == "job" for row in rows) else None
     busy = Counter(each.endpoint_id for each in in_flight.values())
     failing_busy = sum(each.failing for each in in_flight.values())
     room = IN_FLIGHT_MAX - len(in_flight)
     chosen: list[Due] = []
-    for delivery_id, endpoint_id, message_id, tries, expires_at_ms, url, failing, body in rows:
+    for row in rows:
+        delivery_id, endpoint_id, message_id, tries, expires_at_ms, url, surface, failing, body = (
+            row
+        )
         if len(chosen) >= room:
             break
         is_crowded = len(in_flight) + len(chosen) >= CROWDED
@@ -83,7 +93,20 @@ def find_due(
             continue
         busy[endpoint_id] += 1
         failing_busy += failing
-        parcel = Parcel(message_id, body.encode(), url, tuple(secrets.get(endpoint_id, ())))
+        parcel = Parcel(
+            message_id, body.encode(), url, tuple(secrets.get(endpoint_id, ())),
+            signer if surface == "job" else None,
+        )  # fmt: skip
         chosen.append(Due(delivery_id, endpoint_id, tries, expires_at_ms, failing, parcel))
     following = con.execute(_NEXT, [now_ms]).fetchone()
     return chosen, following[0] if following else None
+
+
+def _signer(con: Connection, sealer: Sealer, issuer: str) -> Signer | None:
+    try:
+        key = find_signing_key(con, sealer)
+    except Internal:
+        # Their deliveries fail, and say why; those of others go out.
+        log.error("the key that signs tokens of webhooks does not open")
+        return None
+    return None if key is None else Signer(key, issuer)

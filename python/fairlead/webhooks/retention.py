@@ -8,6 +8,7 @@ from typing import Final
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
+from fairlead.store.service_jobs import sweep_jobs
 from fairlead.store.state import State
 
 EVERY_S: Final = 60.0
@@ -52,6 +53,7 @@ def sweep(con: Connection, at_ms: int) -> None:
             "DELETE FROM webhook_attempts WHERE delivery_id NOT IN "
             "(SELECT id FROM webhook_deliveries)"
         )
+    sweep_jobs(con)
     con.execute(
         "DELETE FROM webhook_messages WHERE id NOT IN (SELECT message_id FROM webhook_deliveries)"
     )

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
-import orjson
 from fastapi import APIRouter, Query
 
 from fairlead import _core
 from fairlead.egress import Egress
-from fairlead.errors import Conflict, InvalidRequest, NotFound, Overloaded
+from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.host import AddressRefused
-from fairlead.moment import iso, moment_of, ms_of, now_ms
+from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.store.outbox import ordered_id
-from fairlead.store.services import Services, ServicesDep
+from fairlead.store.services import ServicesDep
 from fairlead.store.webhook_endpoints import (
     Endpoint,
     count_endpoints,
@@ -24,13 +21,11 @@ from fairlead.store.webhook_endpoints import (
     find_endpoint,
     insert_endpoint,
     list_endpoints,
-    live_secrets,
     new_endpoint,
     rotate_secret,
     secret_previews,
     update_endpoint,
 )
-from fairlead.webhooks.attempt import Parcel, attempt
 from fairlead.webhooks.fields import (
     Limit,
     NewWebhook,
@@ -40,16 +35,9 @@ from fairlead.webhooks.fields import (
     WebhookChange,
     Wire,
 )
-from fairlead.webhooks.history import (
-    REDELIVERED_AT_MOST,
-    attempts_of,
-    deliveries_between,
-    find_delivery,
-    insert_tested,
-    list_deliveries,
-    requeue,
-    room_for,
-)
+from fairlead.webhooks.history import attempts_of, list_deliveries
+from fairlead.webhooks.ping import ping
+from fairlead.webhooks.redelivery import redeliver as again
 from fairlead.webhooks.views import (
     DeliveryList,
     EventList,
@@ -67,10 +55,7 @@ from fairlead.webhooks.views import (
 router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])
 
 ENDPOINTS_MAX: Final = 500
-TESTS_AT_ONCE: Final = 8
 HOUR_MS: Final = 3_600_000
-
-_tests = asyncio.Semaphore(TESTS_AT_ONCE)
 
 
 class Success(Wire):
@@ -191,10 +176,15 @@ async def test(webhook_id: str, services: ServicesDep) -> TestView:
     """Sends a test, also to a webhook that is switched off. It is in the history, and is not
     repeated.
     """
-    if _tests.locked():
-        raise Overloaded("Too many tests are running; try again.", retry_after_s=5)
-    async with _tests:
-        return await _test(webhook_id, services)
+    tested = await ping(services, lambda con: _found(con, webhook_id))
+    return TestView.model_construct(
+        delivered=tested.answer.error is None,
+        status=tested.answer.status,
+        error_kind=tested.answer.error,
+        latency_ms=tested.answer.latency_ms,
+        delivery_id=tested.delivery_id,
+        message_id=tested.message_id,
+    )
 
 
 @router.post("/{webhook_id}/rotate-secret", summary="Make a new secret; the old ones fade out")
@@ -222,68 +212,9 @@ async def redeliver(webhook_id: str, which: Redelivery, services: ServicesDep) -
     """The same messages with the same ids and bodies, newly signed, with another day of tries."""
 
     def work(con: Connection) -> int:
-        endpoint = _found(con, webhook_id)
-        if endpoint.state != "enabled":
-            raise Conflict("The webhook is switched off: send active true first.")
-        at_ms = now_ms()
-        chosen = _chosen(con, endpoint.id, which, at_ms)
-        if len(chosen) > room_for(con, endpoint.id):
-            raise Conflict("Too many deliveries wait for this webhook: try again when fewer do.")
-        requeue(con, endpoint.id, chosen, at_ms)
-        return len(chosen)
+        return again(con, _found(con, webhook_id), which)
 
     return Requeued(requeued=await services.state.record(work))
-
-
-async def _test(webhook_id: str, services: Services) -> TestView:
-    state = services.state
-    at_ms = now_ms()
-
-    def look(con: Connection) -> tuple[Endpoint, list[str]]:
-        endpoint = _found(con, webhook_id)
-        return endpoint, live_secrets(con, state.sealer, [endpoint.id], at_ms).get(endpoint.id, [])
-
-    endpoint, secrets = await state.read(look)
-    message_id = f"msg_{ordered_id(at_ms)}"
-    data = {"message": "This is a test of fairlead's webhooks."}
-    body = orjson.dumps({"type": "test.ping", "timestamp": iso(moment_of(at_ms)), "data": data})
-    parcel = Parcel(message_id, body, endpoint.url, tuple(secrets))
-    answer = await attempt(parcel, services.egress, at_ms)
-    message = (message_id, "test.ping", body.decode())
-
-    def keep(con: Connection) -> str:
-        # Deleted meanwhile: there is no history to keep it in.
-        return insert_tested(con, _found(con, webhook_id).id, message, answer, now_ms())
-
-    delivery_id = await state.record(keep)
-    return TestView.model_construct(
-        delivered=answer.error is None,
-        status=answer.status,
-        error_kind=answer.error,
-        latency_ms=answer.latency_ms,
-        delivery_id=delivery_id,
-        message_id=message_id,
-    )
-
-
-def _chosen(con: Connection, endpoint_id: str, which: Redelivery, at_ms: int) -> list[str]:
-    if which.delivery_id is not None:
-        if find_delivery(con, endpoint_id, which.delivery_id) is None:
-            raise NotFound(
-                "There is no delivery with this id in the webhook's history.", param="deliveryId"
-            )
-        return [which.delivery_id]
-    from_ms = ms_of(which.from_) if which.from_ else 0
-    until_ms = ms_of(which.to) if which.to else at_ms
-    if from_ms >= until_ms:
-        raise InvalidRequest("from must be before to.", param="from")
-    found = deliveries_between(con, endpoint_id, which.state, from_ms, until_ms)
-    if len(found) > REDELIVERED_AT_MOST:
-        raise InvalidRequest(
-            f"The range has more than {REDELIVERED_AT_MOST} deliveries: name a shorter one.",
-            param="from",
-        )
-    return found
 
 
 async def _checked_url(egress: Egress, url: str) -> str:

@@ -33,7 +33,9 @@ log = structlog.get_logger("fairlead.webhooks")
 
 
 class Worker:
-    """The one deliverer. `clock` gives UTC milliseconds, `spread` is what jitter is drawn with."""
+    """The one deliverer. `clock` gives UTC milliseconds, `spread` is what jitter is drawn with,
+    `issuer` who we are to listeners that verify with our published key.
+    """
 
     def __init__(
         self,
@@ -42,11 +44,13 @@ class Worker:
         *,
         clock: Callable[[], int] = now_ms,
         spread: Callable[[float, float], float] = random.uniform,
+        issuer: str = "fairlead",
     ) -> None:
         self._state = state
         self._egress = egress
         self._clock = clock
         self._spread = spread
+        self._issuer = issuer
         self._in_flight: dict[str, Due] = {}
         self._ended: list[Ended] = []
         self._woken = asyncio.Event()
@@ -75,7 +79,9 @@ class Worker:
         now = self._clock()
         sealer = self._state.sealer
         in_flight = dict(self._in_flight)
-        due, next_ms = await self._state.read(lambda con: find_due(con, sealer, now, in_flight))
+        due, next_ms = await self._state.read(
+            lambda con: find_due(con, sealer, now, in_flight, self._issuer)
+        )
         for each in due:
             self._in_flight[each.id] = each
             attempts.create_task(self._deliver(each))

@@ -16,6 +16,7 @@ pub mod error;
 pub mod guardrail;
 pub mod health;
 pub mod json;
+pub mod jwt;
 pub mod ledger;
 pub mod limit;
 pub mod multipart;

@@ -1,11 +1,8 @@
 //! Google's service accounts: the signed assertion that is exchanged for an access token (RFC 7523, as Google's "OAuth 2.0
 //! for server to server applications" describes it). Pure: the caller says what time it is and does the exchange.
 
+use crate::jwt;
 use crate::secret::Secret;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use base64::Engine as _;
-use ring::rand::SystemRandom;
-use ring::signature::{RsaKeyPair, RSA_PKCS1_SHA256};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -25,13 +22,7 @@ pub struct ServiceAccount {
 }
 
 /// Why an account makes no assertion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
-    #[error("`private_key` is not an RSA key in PKCS #8 PEM")]
-    Key,
-    #[error("the system gave no random numbers")]
-    Random,
-}
+pub use crate::jwt::Broken;
 
 impl ServiceAccount {
     /// Of the key file's JSON.
@@ -45,7 +36,6 @@ impl ServiceAccount {
 
     /// A signed JWT that asks for an access token of [`SCOPE`].
     pub fn assertion(&self, unix_s: i64) -> Result<String, Broken> {
-        let head = json!({"alg": "RS256", "typ": "JWT", "kid": self.private_key_id});
         let claims = json!({
             "iss": self.client_email,
             "scope": SCOPE,
@@ -53,23 +43,8 @@ impl ServiceAccount {
             "iat": unix_s,
             "exp": unix_s + LIFETIME_S,
         });
-        let signed = format!("{}.{}", encode(head.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
-        let key = self.key()?;
-        let mut signature = vec![0; key.public().modulus_len()];
-        key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature)
-            .map_err(|_| Broken::Random)?;
-        Ok(format!("{signed}.{}", encode(&signature)))
+        jwt::sign_rs256(&self.private_key, self.private_key_id.as_deref(), &claims)
     }
-
-    fn key(&self) -> Result<RsaKeyPair, Broken> {
-        let base64: String = self.private_key.expose().lines().filter(|line| !line.starts_with("-----")).collect();
-        let der = STANDARD.decode(base64.trim()).map_err(|_| Broken::Key)?;
-        RsaKeyPair::from_pkcs8(&der).map_err(|_| Broken::Key)
-    }
-}
-
-fn encode(bytes: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode(bytes)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use fairlead_core::error::Kind;
 use fairlead_core::guardrail::{self, Actions, Disabled, Guardrail};
 use fairlead_core::limit::Period;
 use fairlead_core::routes::{all, Surface, Tier};
-use fairlead_core::secret::{self, Sealer, SecretHash};
+use fairlead_core::secret::{self, Sealer, Secret, SecretHash};
 use fairlead_core::service_account::ServiceAccount;
 use fairlead_core::signature::{self, SigningSecret};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -205,6 +205,22 @@ pub(crate) fn new_webhook_secret() -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn sign_webhook(secrets: Vec<String>, message_id: &str, timestamp_s: i64, body: &[u8]) -> PyResult<String> {
     signature::sign(&signing(secrets)?, message_id, timestamp_s, body)
+        .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The value of `webhook-signature` for a listener without a secret: a token signed with an RSA key.
+#[pyfunction]
+pub(crate) fn sign_webhook_token(
+    key: String,
+    key_id: &str,
+    issuer: &str,
+    audience: &str,
+    message_id: &str,
+    timestamp_s: i64,
+    body: &[u8],
+) -> PyResult<String> {
+    let token = signature::Token { key: &Secret::from(key), key_id, issuer, audience };
+    signature::sign_token(&token, message_id, timestamp_s, body)
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 

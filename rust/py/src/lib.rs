@@ -28,7 +28,7 @@ mod _core {
     #[pymodule_export]
     use crate::functions::{google_assertion, guardrails, judge_guardrails, sign_aws};
     #[pymodule_export]
-    use crate::functions::{new_webhook_secret, sign_webhook, verify_webhook};
+    use crate::functions::{new_webhook_secret, sign_webhook, sign_webhook_token, verify_webhook};
     #[pymodule_export]
     use crate::socket::PySocket;
 }

@@ -25,7 +25,9 @@ from fairlead.gateway.files.table import find_file
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
+from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
 from fairlead.store.services import ServicesDep
+from fairlead.store.signing_keys import ensure_signing_key
 
 router = APIRouter(prefix="/v1/batches", tags=["batches"])
 
@@ -57,6 +59,7 @@ class BatchAsk(BaseModel):
     completion_window: Literal["24h"]
     metadata: dict[StrictStr, StrictStr] | None = None
     output_expires_after: ExpiresAfter | None = None
+    webhook_config: WebhookConfig | None = None
 
     @field_validator("metadata")
     @classmethod
@@ -75,9 +78,14 @@ class BatchAsk(BaseModel):
 async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """`input_file_id` is an uploaded file of the purpose `batch`, with one request a line:
     `{"custom_id", "method": "POST", "url", "body"}`, where `url` is the batch's `endpoint`.
+    `webhook_config` says who is told of its end in place of the key's webhooks (`/v1/webhooks`).
     """
     created_at_ms = now_ms()
     kept = ask.output_expires_after
+    hooks = ask.webhook_config or WebhookConfig()
+    uris = await checked_uris(services.egress, hooks, "webhook_config")
+    if uris:
+        await ensure_signing_key(services.state)
     batch = Batch(
         id=new_id("batch_"), owner=owner, endpoint=ask.endpoint, input_file_id=ask.input_file_id,
         metadata=orjson.dumps(ask.metadata).decode() if ask.metadata is not None else None,
@@ -99,6 +107,8 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
                 param="input_file_id",
             )
         insert_batch(con, batch)
+        if ask.webhook_config is not None:
+            insert_job(con, owner, batch.id, uris, hooks.user_metadata, created_at_ms)
 
     await services.state.record(work)
     runner_of(services).wake()

@@ -21,10 +21,11 @@ from fairlead.errors import NotFound
 from fairlead.gateway.batches.lines import Line, check_input, read_lines
 from fairlead.gateway.batches.results import Results
 from fairlead.gateway.batches.table import Batch, change_batch, count_batch, find_batch
+from fairlead.gateway.batches.tell import tell_end
 from fairlead.gateway.files.contents import Contents, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
 from fairlead.moment import now_ms
-from fairlead.own_relay import on_behalf_of
+from fairlead.own_relay import on_behalf_of, public_origin
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
 
@@ -51,6 +52,7 @@ class BatchRun:
         self._contents = Contents(services.data_dir)
         self._cancelled = asyncio.Event()
         self._write = asyncio.Lock()
+        self._origin = public_origin(services.config)
         if batch.status == "cancelling":
             self._cancelled.set()
 
@@ -106,6 +108,7 @@ class BatchRun:
             is_cancelled = find_batch(con, batch_id).cancelling_at_ms is not None
             status = "cancelled" if is_cancelled else "failed"
             change_batch(con, batch_id, status=status, errors=told, ended_at_ms=ended_at_ms)
+            tell_end(con, batch_id, self._origin)
 
         await self._services.state.record(end)
 
@@ -265,7 +268,8 @@ class BatchRun:
             status = "cancelled"
         elif batch.completed + batch.failed < batch.total or self._has_expired(batch):
             status = "expired"
-        await self._services.state.record(partial(_end, batch=batch, kept=kept, status=status))
+        end = partial(_end, batch=batch, kept=kept, status=status, origin=self._origin)
+        await self._services.state.record(end)
 
     def _has_expired(self, batch: Batch) -> bool:
         return (batch.finalizing_at_ms or 0) >= batch.expires_at_ms
@@ -313,7 +317,9 @@ class _Reader:
         return some[::-1]
 
 
-def _end(con: Connection, *, batch: Batch, kept: list[StoredFile | None], status: str) -> None:
+def _end(
+    con: Connection, *, batch: Batch, kept: list[StoredFile | None], status: str, origin: str
+) -> None:
     for file in kept:
         if file is not None:
             put_file(con, file)
@@ -322,6 +328,7 @@ def _end(con: Connection, *, batch: Batch, kept: list[StoredFile | None], status
         con, batch.id, status=status, output_file_id=output.id if output else None,
         error_file_id=errors.id if errors else None, ended_at_ms=now_ms(),
     )  # fmt: skip
+    tell_end(con, batch.id, origin)
 
 
 def _error(code: str, message: str) -> dict[str, Any]:

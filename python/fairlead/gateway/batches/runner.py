@@ -12,10 +12,12 @@ import structlog
 from fairlead.errors import FairleadError
 from fairlead.gateway.batches.run import WIDTH, BatchRun
 from fairlead.gateway.batches.table import Batch, active_batches, change_batch
+from fairlead.gateway.batches.tell import tell_end
 from fairlead.gateway.files.contents import Contents
 from fairlead.gateway.files.table import all_ids, take_expired
 from fairlead.moment import now_ms
-from fairlead.own_relay import relay_client
+from fairlead.own_relay import public_origin, relay_client
+from fairlead.store.file import Connection
 from fairlead.store.services import Services
 
 BATCHES_AT_ONCE: Final = 8
@@ -106,8 +108,13 @@ class Runner:
             await asyncio.sleep(RETRY_S)
         except Exception as error:  # noqa: BLE001 - a defect ends this batch, not the others
             log.error("batch failed", batch=batch.id, error=type(error).__name__)
-            changes = {"status": "failed", "ended_at_ms": now_ms()}
-            await self._services.state.record(lambda con: change_batch(con, batch.id, **changes))
+            origin = public_origin(self._services.config)
+
+            def end(con: Connection) -> None:
+                change_batch(con, batch.id, status="failed", ended_at_ms=now_ms())
+                tell_end(con, batch.id, origin)
+
+            await self._services.state.record(end)
 
 
 def runner_of(services: Services) -> Runner:

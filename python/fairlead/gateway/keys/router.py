@@ -32,6 +32,7 @@ from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import ServicesDep
+from fairlead.store.webhook_endpoints import delete_owned_endpoints
 
 router = APIRouter(prefix="/api/keys", tags=["keys"])
 
@@ -145,6 +146,7 @@ async def delete(key_id: str, services: ServicesDep) -> Success:
     def work(con: Connection) -> None:
         key = _found(con, key_id)
         delete_key(con, key_id)
+        delete_owned_endpoints(con, "service", key_id)
         emit(con, Event("key.deleted", {"id": key_id, "name": key.fields.name}))
 
     await services.state.commit(work)

@@ -14,7 +14,9 @@ mod inference;
 mod oauth;
 mod resilience;
 mod scraping;
+mod service;
 mod surfaces;
+mod tasks;
 mod usage;
 mod webhooks;
 
@@ -27,8 +29,10 @@ pub(super) static PARTS: &[&[Route]] = &[
     gateway::ROUTES,
     identity::ROUTES,
     webhooks::ROUTES,
+    service::ROUTES,
     scraping::ROUTES,
     board::ROUTES,
+    tasks::ROUTES,
     oauth::ROUTES,
     backups::ROUTES,
     agents::ROUTES,

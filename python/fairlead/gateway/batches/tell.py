@@ -1,0 +1,40 @@
+"""Telling of a batch's end: `batch.*`, to the owner's webhooks or the batch's own listeners."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from fairlead.gateway.batches.table import ENDED, Batch, find_batch
+from fairlead.store.file import Connection
+from fairlead.store.service_jobs import tell_job
+
+_NAMES: Final = {
+    "completed": "batch.succeeded",
+    "cancelled": "batch.cancelled",
+    "expired": "batch.expired",
+    "failed": "batch.failed",
+}
+# Of a batch that a defect ended.
+_UNKNOWN: Final = {"code": "internal", "message": "The batch failed."}
+
+
+def tell_end(con: Connection, batch_id: str, origin: str) -> None:
+    """Tells how a batch ended, in the transaction that ends it; nothing of one that has not.
+    `origin` is the gateway's, as its callers reach it.
+    """
+    batch = find_batch(con, batch_id)
+    if batch.status not in ENDED or batch.ended_at_ms is None:
+        return
+    name = _NAMES[batch.status]
+    tell_job(con, batch.owner, batch.id, name, _data(batch, origin), batch.ended_at_ms)
+
+
+def _data(batch: Batch, origin: str) -> dict[str, Any]:
+    if batch.status == "completed" and batch.output_file_id is not None:
+        return {"output_file_uri": f"{origin}/v1/files/{batch.output_file_id}/content"}
+    if batch.status == "failed":
+        first = (orjson.loads(batch.errors)["data"] if batch.errors else [_UNKNOWN])[0]
+        return {"error_code": first["code"], "error_message": first["message"]}
+    return {}

@@ -1,0 +1,145 @@
+"""Long-running jobs of the generative service (batches, and whatever else ends later than its call)
+and who is told of them.
+
+A job's owner is a key. The owner's webhooks (surface `service`) are told of every job of theirs; a
+job that was given `webhook_config.uris` tells those in their place (surface `job`, whose deliveries
+are signed with a token, for there is no secret between us).
+
+    def end(con: Connection) -> None:
+        change_batch(con, batch.id, status="completed", ...)
+        tell_job(con, owner, batch.id, "batch.succeeded", {...}, at_ms)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, field_validator
+from pydantic_core import PydanticCustomError
+
+from fairlead.egress import Egress
+from fairlead.errors import InvalidRequest
+from fairlead.events import EVERY
+from fairlead.host import AddressRefused
+from fairlead.store.file import Connection
+from fairlead.store.outbox import Event, emit
+from fairlead.store.webhook_endpoints import (
+    delete_endpoints,
+    idle_endpoints,
+    insert_endpoint_without_secret,
+    new_endpoint,
+)
+
+URIS_MAX: Final = 5
+USER_METADATA_MAX_BYTES: Final = 4096
+# A job may be told of more than once; after these it is not.
+LAST: Final = frozenset(
+    {
+        "batch.succeeded", "batch.cancelled", "batch.expired", "batch.failed",
+        "interaction.completed", "interaction.failed", "interaction.cancelled", "video.generated",
+    }
+)  # fmt: skip
+VERSION: Final = "v1"
+
+
+class WebhookConfig(BaseModel):
+    """What a call says of who is told of its job: `webhook_config`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    uris: Annotated[
+        list[Annotated[StrictStr, Field(min_length=1, max_length=2048)]],
+        Field(max_length=URIS_MAX, description="Told in place of the caller's webhooks."),
+    ] = []
+    user_metadata: Annotated[
+        dict[str, Any] | None, Field(description="Comes back in every delivery.")
+    ] = None
+
+    @field_validator("user_metadata")
+    @classmethod
+    def _bounded(cls, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
+        if metadata is not None and len(orjson.dumps(metadata)) > USER_METADATA_MAX_BYTES:
+            raise PydanticCustomError(
+                "metadata",
+                "must be at most {most} bytes as JSON",
+                {"most": USER_METADATA_MAX_BYTES},
+            )
+        return metadata
+
+
+async def checked_uris(egress: Egress, config: WebhookConfig, name: str) -> list[str]:
+    """The listeners in their normal spelling; `InvalidRequest` names the one that is refused."""
+    checked = []
+    for place, uri in enumerate(config.uris):
+        try:
+            checked.append(await egress.check_target(uri))
+        except AddressRefused as error:
+            field = f"{name}.uris[{place}]"
+            raise InvalidRequest(f"{field} {error}.", param=field) from None
+    return list(dict.fromkeys(checked))
+
+
+def insert_job(
+    con: Connection,
+    owner: str,
+    job_id: str,
+    uris: Sequence[str],
+    metadata: Mapping[str, Any] | None,
+    at_ms: int,
+) -> None:
+    """Notes what a job says of its webhooks, in the writer; `uris` come from `checked_uris`. A job
+    that says nothing needs no note.
+    """
+    told = None if metadata is None else orjson.dumps(metadata).decode()
+    con.execute(
+        "INSERT INTO service_jobs VALUES (?, ?, ?, ?, ?, NULL)",
+        [job_id, owner, bool(uris), told, at_ms],
+    )
+    for uri in uris:
+        insert_endpoint_without_secret(con, new_endpoint("job", uri, [EVERY], at_ms, owner=job_id))
+
+
+def tell_job(
+    con: Connection, owner: str, job_id: str, name: str, data: Mapping[str, Any], at_ms: int
+) -> int:
+    """Tells of a job, in the writer; of the same thing once, however often it is said. Returns the
+    number of deliveries.
+    """
+    row = con.execute(
+        "SELECT has_own_listeners, user_metadata FROM service_jobs WHERE id = ?", [job_id]
+    ).fetchone()
+    has_own, metadata = row if row is not None else (False, None)
+    members: dict[str, Any] = {"version": VERSION}
+    if metadata is not None:
+        members["user_metadata"] = orjson.loads(metadata)
+    message_id = f"msg_{job_id}_{name.replace('.', '_')}"
+    event = Event(name, {"id": job_id, **data}, at_ms, members, message_id)
+    if name in LAST and row is not None:
+        con.execute(
+            "UPDATE service_jobs SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL",
+            [at_ms, job_id],
+        )
+    if has_own:
+        return emit(con, event, surface="job", owner=job_id)
+    return emit(con, event, surface="service", owner=owner)
+
+
+def sweep_jobs(con: Connection) -> None:
+    """Drops notes of jobs that have ended with their own listeners, once nothing waits for those,
+    in the writer.
+    """
+    rows = con.execute("SELECT id FROM service_jobs WHERE ended_at_ms IS NOT NULL").fetchall()
+    ended = {row[0] for row in rows}
+    known = {row[0] for row in con.execute("SELECT id FROM service_jobs").fetchall()}
+    idle = [
+        (endpoint_id, job_id)
+        for endpoint_id, job_id in idle_endpoints(con, "job")
+        if job_id in ended or job_id not in known
+    ]
+    delete_endpoints(con, [endpoint_id for endpoint_id, _ in idle])
+    con.execute(
+        "DELETE FROM service_jobs WHERE ended_at_ms IS NOT NULL AND id NOT IN "
+        "(SELECT owner FROM webhook_endpoints WHERE surface = 'job')"
+    )

@@ -1,0 +1,154 @@
+"""`get_rebuild_health_report` and `diff_env_requirements`: what the environment of a rebuild
+lacks. Run in the writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fairlead.store.file import Connection
+from fairlead.tasks.answer import (
+    DIFF,
+    HEALTH,
+    MANAGE,
+    ORCHESTRATE,
+    Next,
+    Said,
+    blocked,
+    envelope,
+    invalid,
+)
+from fairlead.tasks.envelope import Envelope
+from fairlead.tasks.environment import DEFAULT_OBSERVED, Gap, gaps, required_by
+from fairlead.tasks.fields import DiffAsk, HealthAsk
+from fairlead.tasks.manage import next_of
+from fairlead.tasks.plan import Failure, fallback_for
+from fairlead.tasks.table import add_evidence, count_evidence, evidence, find_block, find_task
+from fairlead.tasks.task import Evidence, Task
+
+LOOKED_AT: Final = 500
+
+
+def missing_of(
+    con: Connection, task: Task, observed: Sequence[str]
+) -> tuple[list[Gap], str | None]:
+    """What the task's runtime errors ask for that is neither observed nor patched, and the last
+    such error.
+    """
+    errors = evidence(con, task, LOOKED_AT, ["runtime-error"])
+    patched = {
+        str(each.data.get("capability", each.summary))
+        for each in evidence(con, task, LOOKED_AT, ["patch"])
+    }
+    required: list[str] = []
+    last: str | None = None
+    for each in reversed(errors):
+        said = _message(each)
+        wanted = [name for name in required_by(said) if name not in patched]
+        required += wanted
+        last = said if wanted else last
+    found = gaps(required, observed)
+    return found, last if found else None
+
+
+def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope:
+    """How the rebuild of a task stands, in the writer."""
+    task = find_task(con, owner, ask.task_id)
+    if task is None:
+        return invalid(f"There is no task {ask.task_id}.", HEALTH, ask.output_mode)
+    observed = list(ask.observed_capabilities or DEFAULT_OBSERVED)
+    missing, error = missing_of(con, task, observed)
+    divergences = evidence(con, task, LOOKED_AT, ["divergence"])
+    artifacts = evidence(con, task, LOOKED_AT, ["artifact"])
+    facts: dict[str, Any] = {
+        "currentStage": task.stage,
+        "status": task.status,
+        **_shown(missing),
+        "evidenceAggregates": count_evidence(con, task),
+        "artifacts": [{"summary": each.summary, **each.data} for each in artifacts],
+    }
+    if divergences:
+        first = divergences[-1]
+        facts["firstDivergence"] = {"summary": first.summary, **first.data}
+    if task.status == "blocked":
+        answer = blocked(task, find_block(con, task), HEALTH, ask.output_mode)
+        return answer.model_copy(update=facts)
+    if not missing:
+        follow = next_of(task)
+        if follow.tool == HEALTH:
+            # The report itself is what was next; now the steps are.
+            params = {
+                "taskId": task.id,
+                "strategy": "rebuild-first",
+                "execute": True,
+                "resume": True,
+            }
+            follow = Next(ORCHESTRATE, params, "Nothing is missing: go on.", "rebuild-first")
+        said = Said(
+            "success", f"Nothing that {task.id} needs is missing.", follow, HEALTH, task,
+            facts={**facts, "recommendedNextAction": follow.reason}, should_resume=True,
+            should_switch=False, diagnostics={"hasPatchSuggestions": False},
+        )  # fmt: skip
+        return envelope(said, ask.output_mode)
+    failure = Failure("env_error", error or "")
+    params = {"runtimeError": failure.error, "observedCapabilities": observed, "taskId": task.id}
+    follow = Next(DIFF, params, "See what to patch.", "env-fix")
+    said = Said(
+        "partial", f"{task.id} needs {', '.join(gap.capability for gap in missing)}.", follow,
+        HEALTH, task, failure, facts={**facts, "recommendedNextAction": follow.reason},
+        fallback=fallback_for(failure, task, "rebuild-first", observed), should_switch=True,
+        diagnostics={"hasPatchSuggestions": True},
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
+    """What an error asks for that was not observed, in the writer."""
+    task = None
+    if ask.task_id is not None:
+        task = find_task(con, owner, ask.task_id)
+        if task is None:
+            return invalid(f"There is no task {ask.task_id}.", DIFF, ask.output_mode)
+    required = required_by(ask.runtime_error)
+    missing = gaps(required, ask.observed_capabilities)
+    if task is not None and task.archived_at_ms is None:
+        _keep(con, task, ask.runtime_error, at_ms)
+    facts = {**_shown(missing), "nextPatches": [gap.capability for gap in missing[:3]]}
+    if task is not None and task.status == "blocked":
+        answer = blocked(task, find_block(con, task), DIFF, ask.output_mode)
+        return answer.model_copy(update=facts)
+    if task is None:
+        follow = Next(MANAGE, {"action": "list"}, "Choose the task that this belongs to.")
+    elif missing:
+        params = {"taskId": task.id, "strategy": "env-fix", "execute": True}
+        follow = Next(ORCHESTRATE, params, "Patch what is missing.", "env-fix")
+    else:
+        follow = next_of(task)
+    names = ", ".join(gap.capability for gap in missing)
+    summary = f"Missing: {names}." if missing else "The error names nothing that is missing."
+    said = Said(
+        "partial" if missing else "success", summary, follow, DIFF, task,
+        Failure("env_error", ask.runtime_error) if missing else None, facts=facts,
+        should_switch=bool(missing), diagnostics={"hasPatchSuggestions": bool(missing)},
+        should_resume=task is not None and not missing,
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def _keep(con: Connection, task: Task, error: str, at_ms: int) -> None:
+    """As evidence, once: asking again finds nothing new."""
+    known = {_message(each) for each in evidence(con, task, LOOKED_AT, ["runtime-error"])}
+    if error not in known:
+        add_evidence(con, task, "runtime-error", error[:500], {"message": error}, at_ms)
+
+
+def _message(each: Evidence) -> str:
+    return str(each.data.get("message") or each.summary)
+
+
+def _shown(missing: Sequence[Gap]) -> dict[str, Any]:
+    return {
+        "missingCapabilities": [gap.capability for gap in missing],
+        "patchSuggestions": [{"capability": gap.capability, "patch": gap.patch} for gap in missing],
+    }

@@ -1,0 +1,328 @@
+"""`manage_reverse_task`: what a task is, and what has been done. Runs in the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from fairlead.store.file import Connection
+from fairlead.tasks.answer import (
+    HEALTH,
+    MANAGE,
+    ORCHESTRATE,
+    Next,
+    Said,
+    blocked,
+    envelope,
+    invalid,
+    show_task,
+)
+from fairlead.tasks.envelope import Envelope, Outcome
+from fairlead.tasks.fields import ManageAsk
+from fairlead.tasks.plan import strategy_for
+from fairlead.tasks.table import (
+    add_entry,
+    add_evidence,
+    count_evidence,
+    evidence,
+    find_block,
+    find_task,
+    insert_task,
+    lift_blocks,
+    list_tasks,
+    prune_tasks,
+    raise_block,
+    timeline,
+    update_task,
+)
+from fairlead.tasks.task import CRITERIA, NO_CRITERIA, Block, Task
+
+DAY_MS: Final = 86_400_000
+_MUTABLE: Final = {
+    "task_slug": "slug",
+    "target_url": "target_url",
+    "goal": "goal",
+    "current_stage": "stage",
+    "status": "status",
+    "current_summary": "summary",
+    "next_step_hint": "next_step_hint",
+}
+# What an archived task still answers to.
+_OF_ARCHIVED: Final = frozenset({"get", "summarize", "restore", "compare", "archive"})
+
+
+def manage(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
+    """Does the action, in the writer."""
+    if ask.action in ("list", "search"):
+        return _listed(con, owner, ask)
+    if ask.action == "prune":
+        return _pruned(con, owner, ask, at_ms)
+    if ask.task_id is None:
+        return _invalid(ask, f'taskId is required when action="{ask.action}"')
+    task = find_task(con, owner, ask.task_id)
+    if task is None:
+        if ask.action == "update" and ask.goal is not None:
+            return _made(con, owner, ask, at_ms)
+        hint = " Give goal to make it." if ask.action == "update" else ""
+        return _invalid(ask, f"There is no task {ask.task_id}.{hint}")
+    if task.archived_at_ms is not None and ask.action not in _OF_ARCHIVED:
+        said = Said(
+            "partial", f"{task.id} is archived: restore it first.",
+            Next(MANAGE, {"action": "restore", "taskId": task.id}, "Restore the task first."),
+            ask.action, task, facts={"task": show_task(task)},
+        )  # fmt: skip
+        return envelope(said, ask.output_mode)
+    return _ACTIONS[ask.action](con, task, ask, at_ms)
+
+
+def next_of(task: Task) -> Next:
+    """What to do with a task as it stands."""
+    if task.archived_at_ms is not None:
+        return Next(MANAGE, {"action": "restore", "taskId": task.id}, "The task is archived.")
+    if task.status == "pass":
+        return Next(MANAGE, {"action": "archive", "taskId": task.id}, "The task has passed.")
+    if task.stage in ("Rebuild", "Patch"):
+        return Next(HEALTH, {"taskId": task.id}, "See how the rebuild stands.")
+    strategy = strategy_for(task)
+    params = {"taskId": task.id, "strategy": strategy, "execute": True, "resume": True}
+    return Next(ORCHESTRATE, params, f"Go on from {task.stage}.", strategy)
+
+
+def _outcome(task: Task) -> Outcome:
+    return "partial" if task.status == "partial" else "success"
+
+
+def _invalid(ask: ManageAsk, message: str, task: Task | None = None) -> Envelope:
+    return invalid(message, ask.action, ask.output_mode, task)
+
+
+def _listed(con: Connection, owner: str, ask: ManageAsk) -> Envelope:
+    if ask.action == "search" and ask.query is None and ask.tag is None:
+        return _invalid(ask, 'query or tag is required when action="search"')
+    found, total = list_tasks(
+        con, owner, limit=ask.limit, archived=ask.include_archived, query=ask.query, tag=ask.tag
+    )
+    follow = Next(MANAGE, {"action": "list", "includeArchived": True}, "See the archived ones too.")
+    if found:
+        follow = Next(MANAGE, {"action": "get", "taskId": found[0].id}, "See the latest one.")
+    said = Said(
+        "success", f"{total} tasks.", follow, ask.action,
+        facts={"tasks": [show_task(task) for task in found], "total": total},
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def _pruned(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
+    gone = prune_tasks(con, owner, at_ms - ask.prune_older_than_days * DAY_MS)
+    said = Said(
+        "success", f"{len(gone)} archived tasks were deleted.",
+        Next(MANAGE, {"action": "list"}, "See what is left."), ask.action, facts={"pruned": gone},
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def _made(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
+    task = Task(
+        owner, ask.task_id or "", ask.task_slug, ask.target_url, ask.goal or "",
+        ask.current_stage or "Observe", "active", ask.current_summary, ask.next_step_hint,
+        dict(NO_CRITERIA), sorted(set(ask.tags)), at_ms, at_ms, None,
+    )  # fmt: skip
+    insert_task(con, task)
+    add_entry(con, task, task.stage, "made", "ok", None, at_ms)
+    return _updated(con, task, ask, at_ms)
+
+
+def _got(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envelope:
+    facts = {
+        "timeline": _entries(con, task, ask.timeline_limit),
+        "evidence": [
+            {"kind": each.kind, "summary": each.summary, "data": each.data, "atMs": each.at_ms}
+            for each in evidence(con, task, ask.evidence_limit)
+        ],
+    }
+    return _of_task(con, task, ask, f"{task.id} is {task.status} at {task.stage}.", facts)
+
+
+def _summarized(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envelope:
+    counts = count_evidence(con, task)
+    found = ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "nothing yet"
+    judged = ", ".join(f"{name} {task.criteria.get(name)}" for name in CRITERIA)
+    words = [f"{task.id} ({task.goal[:200]}) is {task.status} at {task.stage}."]
+    words += [each for each in (task.summary, task.next_step_hint) if each]
+    words += [f"Evidence: {found}.", f"Criteria: {judged}."]
+    return _of_task(con, task, ask, " ".join(words), {"evidenceAggregates": counts})
+
+
+def _progressed(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
+    if task.status == "blocked":
+        return blocked(task, find_block(con, task), ask.action, ask.output_mode)
+    after = replace(
+        task,
+        stage=ask.current_stage or task.stage,
+        summary=ask.current_summary or ask.result or task.summary,
+        next_step_hint=ask.next_step_hint or ask.next or task.next_step_hint,
+        updated_at_ms=_later(task, at_ms),
+    )
+    update_task(con, after)
+    add_entry(con, after, after.stage, "progress", "ok", ask.detail or ask.result, at_ms)
+    _add_evidence(con, after, ask, at_ms)
+    return _of_task(con, after, ask, f"{task.id} goes on at {after.stage}.", {}, resumes=True)
+
+
+def _updated(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
+    sent = {name for name in _MUTABLE if getattr(ask, name) is not None}
+    if not sent and ask.success_criteria is None and not ask.evidence:
+        names = (
+            "taskSlug, targetUrl, goal, currentStage, status, currentSummary, nextStepHint, "
+            "successCriteria or evidence"
+        )
+        return _invalid(ask, f'action="update" needs a field to change: {names}', task)
+    columns: dict[str, Any] = {_MUTABLE[name]: getattr(ask, name) for name in sent}
+    if ask.success_criteria is not None:
+        judged = ask.success_criteria.model_dump(by_alias=True, exclude_none=True)
+        columns["criteria"] = task.criteria | judged
+    after = replace(task, **columns, updated_at_ms=_later(task, at_ms))
+    update_task(con, after)
+    if ask.status == "blocked":
+        reason = ask.detail or ask.current_summary or "It was set to blocked."
+        raise_block(con, after, Block(reason, "task_state", at_ms))
+    elif ask.status is not None:
+        lift_blocks(con, after, at_ms)
+    changed = [*sorted(sent), *(["success_criteria"] if ask.success_criteria else [])]
+    if changed:
+        status = "blocked" if after.status == "blocked" else "ok"
+        add_entry(
+            con, after, after.stage, "update", status, ask.detail or ", ".join(changed), at_ms
+        )
+    _add_evidence(con, after, ask, at_ms)
+    return _of_task(con, after, ask, f"{task.id} is {after.status} at {after.stage}.", {})
+
+
+def _timeline(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
+    given = (ask.stage, ask.timeline_action, ask.timeline_status)
+    if any(given):
+        stage, action, status = given
+        if stage is None or action is None or status is None:
+            message = 'stage, timelineAction and timelineStatus are required when action="timeline" adds a line'
+            return _invalid(ask, message, task)
+        add_entry(con, task, stage, action, status, ask.detail, at_ms)
+    entries = _entries(con, task, ask.timeline_limit)
+    said = Said(
+        "success", f"{len(entries)} lines of {task.id}'s timeline.", next_of(task), ask.action, task,
+        facts={"timeline": entries},
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def _archived(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
+    return _moved(con, task, ask, at_ms, task.archived_at_ms or at_ms)
+
+
+def _restored(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
+    return _moved(con, task, ask, at_ms, None)
+
+
+def _moved(
+    con: Connection, task: Task, ask: ManageAsk, at_ms: int, archived_at_ms: int | None
+) -> Envelope:
+    after = replace(task, archived_at_ms=archived_at_ms, updated_at_ms=_later(task, at_ms))
+    if archived_at_ms != task.archived_at_ms:
+        update_task(con, after)
+        add_entry(con, after, after.stage, ask.action, "ok", None, at_ms)
+    if archived_at_ms is None:
+        follow = Next(MANAGE, {"action": "get", "taskId": task.id}, "See where it stands.")
+    else:
+        follow = Next(MANAGE, {"action": "list"}, "See what is left.")
+    said = Said(
+        "success", f"{task.id}: {ask.action}.", follow, ask.action, after,
+        facts={"task": show_task(after)},
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def _tagged(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope:
+    if not ask.tags:
+        return _invalid(ask, 'at least one tag is required when action="tag"', task)
+    tags = sorted(set(ask.tags) | (set() if ask.replace_tags else set(task.tags)))
+    after = replace(task, tags=tags, updated_at_ms=_later(task, at_ms))
+    update_task(con, after)
+    said = Said(
+        "success", f"{task.id} has the tags {', '.join(tags)}.", next_of(after), ask.action, after,
+        facts={"task": show_task(after)},
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def _compared(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envelope:
+    if ask.other_task_id is None:
+        return _invalid(ask, 'otherTaskId is required when action="compare"', task)
+    other = find_task(con, task.owner, ask.other_task_id)
+    if other is None:
+        return _invalid(ask, f"There is no task {ask.other_task_id}.", task)
+    mine, theirs = show_task(task), show_task(other)
+    mine["evidenceAggregates"] = count_evidence(con, task)
+    theirs["evidenceAggregates"] = count_evidence(con, other)
+    names = sorted((mine.keys() | theirs.keys()) - {"taskId", "createdAtMs", "updatedAtMs"})
+    differences = {
+        name: {task.id: mine.get(name), other.id: theirs.get(name)}
+        for name in names
+        if mine.get(name) != theirs.get(name)
+    }
+    said = Said(
+        "success", f"{task.id} and {other.id} differ in {len(differences)} fields.", next_of(task),
+        ask.action, task, facts={"differences": differences},
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def _of_task(
+    con: Connection,
+    task: Task,
+    ask: ManageAsk,
+    summary: str,
+    facts: dict[str, Any],
+    *,
+    resumes: bool = False,
+) -> Envelope:
+    """Of a blocked task, that it is blocked; else what was asked, and what is next."""
+    if task.status == "blocked":
+        answer = blocked(task, find_block(con, task), ask.action, ask.output_mode)
+        return answer.model_copy(update={**facts, "response_summary": summary})
+    said = Said(
+        _outcome(task), summary, next_of(task), ask.action, task,
+        facts={"task": show_task(task), **facts}, should_resume=resumes,
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def _entries(con: Connection, task: Task, limit: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": each.number, "atMs": each.at_ms, "stage": each.stage, "action": each.action,
+            "status": each.status, **({} if each.detail is None else {"detail": each.detail}),
+        }
+        for each in timeline(con, task, limit)
+    ]  # fmt: skip
+
+
+def _add_evidence(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> None:
+    for each in ask.evidence:
+        add_evidence(con, task, each.kind, each.summary, each.data, at_ms)
+
+
+def _later(task: Task, at_ms: int) -> int:
+    return max(at_ms, task.updated_at_ms + 1)
+
+
+_ACTIONS: Final[dict[str, Callable[[Connection, Task, ManageAsk, int], Envelope]]] = {
+    "get": _got,
+    "summarize": _summarized,
+    "progress": _progressed,
+    "update": _updated,
+    "timeline": _timeline,
+    "archive": _archived,
+    "restore": _restored,
+    "tag": _tagged,
+    "compare": _compared,
+}

@@ -1,0 +1,284 @@
+"""`orchestrate_reverse_task`: the steps of a strategy, one after another, as far as they go.
+
+A step of ours is taken here. One of the agent's stops the run until it is reported with
+`executionOverrides`; what was done is kept, so that the next call goes on behind it. Runs in the
+writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from fairlead.store.file import Connection
+from fairlead.tasks.answer import ORCHESTRATE, Next, Said, blocked, envelope, invalid, show_task
+from fairlead.tasks.envelope import Envelope
+from fairlead.tasks.environment import DEFAULT_OBSERVED
+from fairlead.tasks.fields import OrchestrateAsk
+from fairlead.tasks.health import LOOKED_AT, missing_of
+from fairlead.tasks.manage import next_of
+from fairlead.tasks.plan import PLANS, STEPS, Failure, failure_of, fallback_for, strategy_for
+from fairlead.tasks.table import (
+    add_entry,
+    count_evidence,
+    evidence,
+    find_block,
+    find_run,
+    find_task,
+    keep_run,
+    raise_block,
+    update_task,
+)
+from fairlead.tasks.task import Block, Run, Task
+
+ROUNDS_MAX: Final = 200
+
+
+@dataclass(slots=True)
+class _State:
+    """A run as it goes."""
+
+    task: Task
+    strategy: str
+    names: tuple[str, ...]
+    steps: dict[str, dict[str, Any]]
+    rounds: int
+    executed: list[str] = field(default_factory=list)
+    failure: Failure | None = None
+    failed: str | None = None
+    stop: str = ""
+
+
+def orchestrate(con: Connection, owner: str, ask: OrchestrateAsk, at_ms: int) -> Envelope:
+    """Shows the plan, or takes its steps, in the writer."""
+    task = find_task(con, owner, ask.task_id)
+    if task is None:
+        return invalid(f"There is no task {ask.task_id}.", ORCHESTRATE, ask.output_mode)
+    if task.archived_at_ms is not None:
+        said = Said(
+            "partial", f"{task.id} is archived: restore it first.", next_of(task), ORCHESTRATE, task,
+        )  # fmt: skip
+        return envelope(said, ask.output_mode)
+    if task.status == "blocked":
+        return blocked(task, find_block(con, task), ORCHESTRATE, ask.output_mode)
+    before = find_run(con, task) if ask.resume else None
+    strategy = ask.strategy or (before.strategy if before is not None else strategy_for(task))
+    if before is not None and before.strategy != strategy:
+        before = None
+    plan = PLANS[strategy]
+    if message := _unknown_step(ask, plan, strategy):
+        return invalid(message, ORCHESTRATE, ask.output_mode, task)
+    state = _State(
+        task, strategy, _chosen(ask, plan), dict(before.steps) if before else {},
+        before.rounds if before else 0,
+    )  # fmt: skip
+    if not ask.execute:
+        return _planned(state, ask)
+    _run(con, state, ask, at_ms)
+    if ask.persist_state:
+        _keep(con, state, at_ms)
+    return _told(state, ask)
+
+
+def _unknown_step(ask: OrchestrateAsk, plan: tuple[str, ...], strategy: str) -> str | None:
+    given = [*ask.skip_steps, *ask.only_steps, *ask.execution_overrides]
+    given += [ask.from_step] if ask.from_step else []
+    unknown = [name for name in given if name not in plan]
+    if not unknown:
+        return None
+    return f"{unknown[0][:64]} is no step of {strategy}: its steps are {', '.join(plan)}"
+
+
+def _chosen(ask: OrchestrateAsk, plan: tuple[str, ...]) -> tuple[str, ...]:
+    start = plan.index(ask.from_step) if ask.from_step else 0
+    return tuple(
+        name
+        for name in plan[start:]
+        if name not in ask.skip_steps and (not ask.only_steps or name in ask.only_steps)
+    )
+
+
+def _run(con: Connection, state: _State, ask: OrchestrateAsk, at_ms: int) -> None:
+    observed = list(ask.observed_capabilities or DEFAULT_OBSERVED)
+    state.rounds += 1
+    if state.rounds > ROUNDS_MAX:
+        state.stop = "max_rounds"
+        return
+    for name in state.names:
+        report = ask.execution_overrides.get(name)
+        if report is None and state.steps.get(name, {}).get("status") == "ok":
+            continue
+        if report is not None:
+            done = report.model_dump(by_alias=True, exclude_none=True)
+        elif STEPS[name].is_ours:
+            done = _OURS[name](con, state, observed)
+        else:
+            state.stop = "checkpoint_required" if state.executed or state.rounds == 1 else "stalled"
+            state.failed = name
+            break
+        _note(con, state, name, done, ask, at_ms)
+        if done["status"] == "error" and ask.stop_on_error:
+            break
+    else:
+        state.stop = _end_of(state)
+    if state.failure is not None and not state.failure.is_resumable:
+        state.stop = "blocked"
+
+
+def _note(
+    con: Connection, state: _State, name: str, done: dict[str, Any], ask: OrchestrateAsk, at_ms: int
+) -> None:
+    state.steps[name] = done
+    state.executed.append(name)
+    stage = STEPS[name].stage
+    if done["status"] == "error":
+        state.failed = name
+        state.failure = failure_of(str(done.get("error", "")), done.get("errorType"))
+        done["errorType"] = state.failure.type
+    elif stage is not None:
+        state.task = replace(state.task, stage=stage)
+    if ask.persist_state:
+        detail = str(done.get("error") or done.get("result") or "")[:2000] or None
+        add_entry(con, state.task, state.task.stage, name, done["status"], detail, at_ms)
+
+
+def _keep(con: Connection, state: _State, at_ms: int) -> None:
+    task = replace(state.task, updated_at_ms=max(at_ms, state.task.updated_at_ms + 1))
+    if state.stop == "blocked" and state.failure is not None:
+        task = replace(task, status="blocked")
+        reason = state.failure.error[:500] or f"{state.failed} failed."
+        raise_block(con, task, Block(reason, state.failure.blocked_by, at_ms))
+    elif state.stop == "task_passed":
+        task = replace(task, status="pass")
+    update_task(con, task)
+    keep_run(con, task, Run(state.strategy, state.steps, state.rounds), at_ms)
+    state.task = task
+
+
+def _end_of(state: _State) -> str:
+    if state.steps.get("verify", {}).get("status") == "ok" and state.task.has_passed_all:
+        return "task_passed"
+    if state.steps.get("extract", {}).get("status") == "ok":
+        return "pure_extraction_ready"
+    return "analysis_completed"
+
+
+def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
+    params = {"taskId": state.task.id, "strategy": state.strategy, "execute": True}
+    if ask.resume:
+        params["resume"] = True
+    said = Said(
+        "success", f"The plan of {state.strategy}: {', '.join(state.names)}.",
+        Next(ORCHESTRATE, params, "Take the steps.", state.strategy), ORCHESTRATE, state.task,
+        facts=_facts(state, ask), diagnostics={"executed": False},
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def _told(state: _State, ask: OrchestrateAsk) -> Envelope:
+    facts = {**_facts(state, ask), "stopReason": state.stop or "blocked"}
+    diagnostics = {"executed": True, "executedSteps": state.executed}
+    task, failure = state.task, state.failure
+    observed = list(ask.observed_capabilities or DEFAULT_OBSERVED)
+    if failure is not None:
+        fallback = fallback_for(failure, task, state.strategy, observed)
+        facts["stopReason"] = "blocked" if state.stop == "blocked" else "checkpoint_required"
+        if fallback is None:
+            block = Block(failure.error[:500] or f"{state.failed} failed.", failure.blocked_by, 0)
+            said = Said(
+                "blocked", f"{state.failed} failed: {block.reason}",
+                Next("manage_reverse_task", {"action": "get", "taskId": task.id}, block.reason),
+                ORCHESTRATE, task, failure, facts, diagnostics, should_switch=False,
+                avoid=(ORCHESTRATE,),
+            )  # fmt: skip
+            return envelope(said, ask.output_mode)
+        first = fallback["steps"][0]
+        follow = Next(
+            first["tool"], first["params"], fallback["reason"], fallback["recommendedStrategy"]
+        )
+        said = Said(
+            "partial", f"{state.failed} failed: {failure.error[:500]}", follow, ORCHESTRATE, task,
+            failure, facts, diagnostics, fallback, should_resume=True, should_switch=True,
+        )  # fmt: skip
+        return envelope(said, ask.output_mode)
+    if state.stop in ("checkpoint_required", "stalled") and state.failed is not None:
+        step = STEPS[state.failed]
+        params = {
+            "taskId": task.id, "strategy": state.strategy, "execute": True, "resume": True,
+        }  # fmt: skip
+        # As it stands the call claims nothing: what was done is the agent's to say.
+        report = {step.name: {"status": "ok", "result": "<what came of it>"}}
+        reason = f"{step.what} Then report {step.name} with executionOverrides."
+        follow = Next(
+            ORCHESTRATE, params, reason, state.strategy, {**params, "executionOverrides": report}
+        )
+        said = Said(
+            "partial", f"{step.name} is yours: {step.what}", follow, ORCHESTRATE, task, None, facts,
+            diagnostics, should_resume=True, should_switch=False,
+        )  # fmt: skip
+        return envelope(said, ask.output_mode)
+    is_done = state.stop != "max_rounds"
+    said = Said(
+        "success" if is_done else "partial", f"{state.strategy}: {state.stop}.", _follow(state),
+        ORCHESTRATE, task, None, facts, diagnostics,
+    )  # fmt: skip
+    return envelope(said, ask.output_mode)
+
+
+def _follow(state: _State) -> Next:
+    follow = next_of(state.task)
+    if follow.tool == ORCHESTRATE and follow.strategy == state.strategy:
+        # The same plan again would find nothing to do.
+        params = {"action": "summarize", "taskId": state.task.id}
+        return Next("manage_reverse_task", params, "See what came of it.")
+    return follow
+
+
+def _facts(state: _State, ask: OrchestrateAsk) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "strategy": state.strategy,
+        "steps": [
+            {"step": name, "by": "gateway" if STEPS[name].is_ours else "agent", "what": STEPS[name].what,
+             **state.steps.get(name, {"status": "pending"})}
+            for name in state.names
+        ],
+    }  # fmt: skip
+    if ask.include_summary:
+        facts["task"] = show_task(state.task)
+    return facts
+
+
+# ----------------------------------------------------------------------------- steps of ours
+
+
+def _review(con: Connection, state: _State, _observed: list[str]) -> dict[str, Any]:
+    return {"status": "ok", "result": count_evidence(con, state.task)}
+
+
+def _environment(con: Connection, state: _State, observed: list[str]) -> dict[str, Any]:
+    missing, error = missing_of(con, state.task, observed)
+    if not missing:
+        return {"status": "ok", "result": {"missingCapabilities": []}}
+    # The patches are the next step of the plan that mends this; there it is no failure.
+    if state.strategy == "env-fix":
+        names = [gap.capability for gap in missing]
+        return {"status": "ok", "result": {"missingCapabilities": names}}
+    return {"status": "error", "error": error or "", "errorType": "env_error"}
+
+
+def _artifacts(con: Connection, state: _State, _observed: list[str]) -> dict[str, Any]:
+    found = evidence(con, state.task, LOOKED_AT, ["artifact"])
+    return {"status": "ok", "result": [each.data.get("path", each.summary) for each in found]}
+
+
+def _verify(_con: Connection, state: _State, _observed: list[str]) -> dict[str, Any]:
+    return {"status": "ok", "result": dict(state.task.criteria)}
+
+
+_OURS: Final[dict[str, Callable[[Connection, _State, list[str]], dict[str, Any]]]] = {
+    "review-evidence": _review,
+    "diff-environment": _environment,
+    "sync-artifacts": _artifacts,
+    "verify": _verify,
+}

@@ -1,0 +1,80 @@
+"""`/api/tasks/<tool>`: the tools as routes, for programs of people who are signed in; and the
+schema of what they answer.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from fairlead.caller import CallerDep
+from fairlead.errors import Unauthenticated
+from fairlead.mcp.static_endpoint import static_endpoint
+from fairlead.mcp.tool import Call
+from fairlead.store.people import Person, find_owner_person, find_person
+from fairlead.store.services import ServicesDep
+from fairlead.tasks.envelope import Envelope, envelope_schema
+from fairlead.tasks.fields import DiffAsk, HealthAsk, ManageAsk, OrchestrateAsk
+from fairlead.tasks.tools import SERVER
+
+router = APIRouter(prefix="/api/tasks", tags=["reverse tasks"])
+
+
+async def _person(services: ServicesDep, caller: CallerDep) -> Person:
+    who = caller.principal
+    found = None
+    if who.kind == "session" and who.id is not None:
+        user_id = who.id
+        found = await services.state.read(lambda con: find_person(con, user_id))
+    elif who.kind == "local":
+        found = await services.state.read(find_owner_person)
+    if found is None:
+        raise Unauthenticated("Sign in first: reverse tasks belong to people.")
+    return found
+
+
+PersonDep = Annotated[Person, Depends(_person)]
+
+
+@router.get("/envelope.schema.json", summary="The JSON Schema of what the tools answer")
+async def schema() -> dict[str, Any]:
+    """Version 1.0."""
+    return envelope_schema()
+
+
+async def _answer(name: str, ask: Any, services: ServicesDep, person: Person) -> Response:
+    given = await SERVER.toolbox.by_name[name].run(Call(services, person), ask)
+    shown = given.model_dump(mode="json", by_alias=True)
+    return Response(orjson.dumps(shown), 200, {"cache-control": "no-store"}, "application/json")
+
+
+@router.post("/manage_reverse_task", response_model=Envelope, summary="Manage reverse tasks")
+async def manage(ask: ManageAsk, services: ServicesDep, person: PersonDep) -> Response:
+    """As the tool of this name."""
+    return await _answer("manage_reverse_task", ask, services, person)
+
+
+@router.post(
+    "/orchestrate_reverse_task", response_model=Envelope, summary="Take the steps of a reverse task"
+)
+async def orchestrate(ask: OrchestrateAsk, services: ServicesDep, person: PersonDep) -> Response:
+    """As the tool of this name."""
+    return await _answer("orchestrate_reverse_task", ask, services, person)
+
+
+@router.post("/get_rebuild_health_report", response_model=Envelope, summary="How a rebuild stands")
+async def health(ask: HealthAsk, services: ServicesDep, person: PersonDep) -> Response:
+    """As the tool of this name."""
+    return await _answer("get_rebuild_health_report", ask, services, person)
+
+
+@router.post("/diff_env_requirements", response_model=Envelope, summary="What an environment lacks")
+async def diff(ask: DiffAsk, services: ServicesDep, person: PersonDep) -> Response:
+    """As the tool of this name."""
+    return await _answer("diff_env_requirements", ask, services, person)
+
+
+ROUTERS: tuple[APIRouter, ...] = (router, static_endpoint("/mcp/tasks", SERVER))

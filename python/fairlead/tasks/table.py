@@ -1,0 +1,228 @@
+"""The rows of reverse tasks. Every function runs inside `state.read` or in the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+import orjson
+
+from fairlead.errors import Conflict
+from fairlead.store.file import Connection
+from fairlead.tasks.task import Block, Entry, Evidence, Run, Task
+
+TASKS_MAX: Final = 10_000
+EVIDENCE_MAX: Final = 10_000
+TIMELINE_MAX: Final = 10_000
+
+_NAMES: Final = tuple(field.name for field in fields(Task))
+_COLUMNS: Final = ", ".join(_NAMES)
+_PARTS: Final = (
+    "reverse_task_timeline", "reverse_task_evidence", "reverse_task_blocks", "reverse_task_runs",
+)  # fmt: skip
+
+
+def find_task(con: Connection, owner: str, task_id: str) -> Task | None:
+    """The owner's task; another's is not there."""
+    row = con.execute(
+        f"SELECT {_COLUMNS} FROM reverse_tasks WHERE owner = ? AND id = ?", [owner, task_id]
+    ).fetchone()
+    return None if row is None else _task(row)
+
+
+def list_tasks(
+    con: Connection,
+    owner: str,
+    *,
+    limit: int,
+    archived: bool,
+    query: str | None = None,
+    tag: str | None = None,
+) -> tuple[list[Task], int]:
+    """Tasks of an owner, the one that changed last first, and how many there are. `query` is looked
+    for in id, slug, address, goal and summary, in whatever case.
+    """
+    where = (
+        "owner = $owner AND ($archived OR archived_at_ms IS NULL) "
+        "AND ($tag IS NULL OR list_contains(tags, $tag)) "
+        "AND ($query IS NULL OR contains(lower(concat_ws(' ', id, slug, target_url, goal, summary)), "
+        "lower($query)))"
+    )
+    values = {"owner": owner, "archived": archived, "tag": tag, "query": query}
+    rows = con.execute(
+        f"SELECT {_COLUMNS} FROM reverse_tasks WHERE {where} "
+        "ORDER BY updated_at_ms DESC, id LIMIT $limit",
+        {**values, "limit": limit},
+    ).fetchall()
+    total = con.execute(f"SELECT count(*) FROM reverse_tasks WHERE {where}", values).fetchone()
+    return [_task(row) for row in rows], int(total[0]) if total else 0
+
+
+def insert_task(con: Connection, task: Task) -> None:
+    """Adds a task, in the writer. `Conflict` when its owner has as many as there may be."""
+    row = con.execute("SELECT count(*) FROM reverse_tasks WHERE owner = ?", [task.owner]).fetchone()
+    if row is not None and row[0] >= TASKS_MAX:
+        raise Conflict(f"There are {TASKS_MAX} tasks, the most: prune some first.")
+    marks = ", ".join("?" * len(_NAMES))
+    con.execute(f"INSERT INTO reverse_tasks ({_COLUMNS}) VALUES ({marks})", _values(task))
+
+
+def update_task(con: Connection, task: Task) -> None:
+    """Replaces a task's row, in the writer."""
+    con.execute(
+        f"UPDATE reverse_tasks SET {', '.join(f'{name} = ?' for name in _NAMES[2:])} "
+        "WHERE owner = ? AND id = ?",
+        [*_values(task)[2:], task.owner, task.id],
+    )
+
+
+def prune_tasks(con: Connection, owner: str, before_ms: int) -> list[str]:
+    """Deletes tasks that were archived before a moment, with all that belongs to them, in the
+    writer. Their ids.
+    """
+    rows = con.execute(
+        "SELECT id FROM reverse_tasks WHERE owner = ? AND archived_at_ms < ? ORDER BY id",
+        [owner, before_ms],
+    ).fetchall()
+    gone = [str(row[0]) for row in rows]
+    for table, column in (*((part, "task_id") for part in _PARTS), ("reverse_tasks", "id")):
+        con.execute(
+            f"DELETE FROM {table} WHERE owner = ? AND list_contains(?::VARCHAR[], {column})",
+            [owner, gone],
+        )
+    return gone
+
+
+def add_entry(
+    con: Connection,
+    task: Task,
+    stage: str,
+    action: str,
+    status: str,
+    detail: str | None,
+    at_ms: int,
+) -> None:
+    """Adds a line to a task's timeline, in the writer."""
+    number = _next_number(con, "reverse_task_timeline", task, TIMELINE_MAX)
+    con.execute(
+        "INSERT INTO reverse_task_timeline VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [task.owner, task.id, number, at_ms, stage, action, status, detail],
+    )
+
+
+def timeline(con: Connection, task: Task, limit: int) -> list[Entry]:
+    """The last lines of a task's timeline, the newest first."""
+    rows = con.execute(
+        "SELECT number, at_ms, stage, action, status, detail FROM reverse_task_timeline "
+        "WHERE owner = ? AND task_id = ? ORDER BY number DESC LIMIT ?",
+        [task.owner, task.id, limit],
+    ).fetchall()
+    return [Entry(*row) for row in rows]
+
+
+def add_evidence(
+    con: Connection, task: Task, kind: str, summary: str, data: Mapping[str, Any], at_ms: int
+) -> None:
+    """Adds a finding, in the writer."""
+    number = _next_number(con, "reverse_task_evidence", task, EVIDENCE_MAX)
+    con.execute(
+        "INSERT INTO reverse_task_evidence VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [task.owner, task.id, number, at_ms, kind, summary, orjson.dumps(data).decode()],
+    )
+
+
+def evidence(
+    con: Connection, task: Task, limit: int, kinds: Sequence[str] | None = None
+) -> list[Evidence]:
+    """The last findings of these kinds, or of all, the newest first."""
+    rows = con.execute(
+        "SELECT number, at_ms, kind, summary, data FROM reverse_task_evidence "
+        "WHERE owner = $owner AND task_id = $task "
+        "AND ($kinds IS NULL OR list_contains($kinds::VARCHAR[], kind)) "
+        "ORDER BY number DESC LIMIT $limit",
+        {
+            "owner": task.owner, "task": task.id, "limit": limit,
+            "kinds": None if kinds is None else list(kinds),
+        },
+    ).fetchall()  # fmt: skip
+    return [Evidence(row[0], row[1], row[2], row[3], orjson.loads(row[4])) for row in rows]
+
+
+def count_evidence(con: Connection, task: Task) -> dict[str, int]:
+    """How many findings of each kind there are."""
+    rows = con.execute(
+        "SELECT kind, count(*) FROM reverse_task_evidence WHERE owner = ? AND task_id = ? "
+        "GROUP BY kind ORDER BY kind",
+        [task.owner, task.id],
+    ).fetchall()
+    return {str(kind): int(count) for kind, count in rows}
+
+
+def raise_block(con: Connection, task: Task, block: Block) -> None:
+    """Notes what stops a task, in the writer; what stopped it before is over."""
+    lift_blocks(con, task, block.raised_at_ms)
+    con.execute(
+        "INSERT INTO reverse_task_blocks VALUES (?, ?, ?, ?, ?, NULL)",
+        [task.owner, task.id, block.reason, block.blocked_by, block.raised_at_ms],
+    )
+
+
+def lift_blocks(con: Connection, task: Task, at_ms: int) -> None:
+    """Nothing stops the task any more, in the writer."""
+    con.execute(
+        "UPDATE reverse_task_blocks SET lifted_at_ms = ? "
+        "WHERE owner = ? AND task_id = ? AND lifted_at_ms IS NULL",
+        [at_ms, task.owner, task.id],
+    )
+
+
+def find_block(con: Connection, task: Task) -> Block | None:
+    """What stops the task now."""
+    row = con.execute(
+        "SELECT reason, blocked_by, raised_at_ms FROM reverse_task_blocks "
+        "WHERE owner = ? AND task_id = ? AND lifted_at_ms IS NULL ORDER BY raised_at_ms DESC LIMIT 1",
+        [task.owner, task.id],
+    ).fetchone()
+    return None if row is None else Block(*row)
+
+
+def keep_run(con: Connection, task: Task, run: Run, at_ms: int) -> None:
+    """Replaces what is known of the task's last run, in the writer."""
+    con.execute(
+        "DELETE FROM reverse_task_runs WHERE owner = ? AND task_id = ?", [task.owner, task.id]
+    )
+    con.execute(
+        "INSERT INTO reverse_task_runs VALUES (?, ?, ?, ?, ?, ?)",
+        [task.owner, task.id, run.strategy, orjson.dumps(run.steps).decode(), run.rounds, at_ms],
+    )
+
+
+def find_run(con: Connection, task: Task) -> Run | None:
+    """How far the task's last run came."""
+    row = con.execute(
+        "SELECT strategy, steps, rounds FROM reverse_task_runs WHERE owner = ? AND task_id = ?",
+        [task.owner, task.id],
+    ).fetchone()
+    return None if row is None else Run(row[0], orjson.loads(row[1]), row[2])
+
+
+def _next_number(con: Connection, table: str, task: Task, most: int) -> int:
+    row = con.execute(
+        f"SELECT coalesce(max(number), 0) FROM {table} WHERE owner = ? AND task_id = ?",
+        [task.owner, task.id],
+    ).fetchone()
+    number = int(row[0] if row else 0) + 1
+    if number > most:
+        raise Conflict(f"The task has {most} of these, the most: go on with another task.")
+    return number
+
+
+def _task(row: Sequence[Any]) -> Task:
+    named = dict(zip(_NAMES, row, strict=True))
+    return Task(**{**named, "criteria": orjson.loads(named["criteria"])})
+
+
+def _values(task: Task) -> list[Any]:
+    named = {name: getattr(task, name) for name in _NAMES}
+    return list({**named, "criteria": orjson.dumps(task.criteria).decode()}.values())

@@ -1,0 +1,66 @@
+"""The four tools, for agents (`/mcp/tasks`) and as routes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel
+
+from fairlead.mcp.server import Server
+from fairlead.mcp.tool import Call, Tool, toolbox
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.tasks.answer import DIFF, HEALTH, MANAGE, ORCHESTRATE
+from fairlead.tasks.envelope import Envelope
+from fairlead.tasks.fields import DiffAsk, HealthAsk, ManageAsk, OrchestrateAsk
+from fairlead.tasks.health import diff, health
+from fairlead.tasks.manage import manage
+from fairlead.tasks.orchestrate import orchestrate
+
+Act = Callable[[Connection, str, Any, int], Envelope]
+
+INSTRUCTIONS = (
+    "Reverse tasks: long pieces of analysis in stages, with evidence, kept between sessions. Begin "
+    "with manage_reverse_task (action list); make a task with action update, a taskId of your own "
+    "and a goal. Every answer is one envelope: make the call of continuation.invoke as it stands "
+    "when continuation.ready is true; when it is false, the work does not go on by itself."
+)
+
+
+def _tool(
+    name: str, title: str, description: str, takes: type[BaseModel], act: Act, *, repeats: bool
+) -> Tool[Any]:
+    async def run(call: Call, ask: BaseModel) -> Envelope:
+        owner = call.person.id
+        return await call.services.state.record(lambda con: act(con, owner, ask, now_ms()))
+
+    return Tool(
+        name, title, description, takes, Envelope, run, repeats=repeats, group="reverse tasks"
+    )
+
+
+TOOLS: tuple[Tool[Any], ...] = (
+    _tool(
+        MANAGE, "Manage a reverse task",
+        "Lists, makes, reads, changes, tags, archives and compares reverse tasks.", ManageAsk,
+        manage, repeats=False,
+    ),
+    _tool(
+        ORCHESTRATE, "Orchestrate a reverse task",
+        "Takes the steps of a strategy as far as they go; goes on behind what was done with resume.",
+        OrchestrateAsk, orchestrate, repeats=False,
+    ),
+    _tool(
+        HEALTH, "Rebuild health",
+        "How the rebuild of a task stands: what its environment lacks, where it first diverges.",
+        HealthAsk, health, repeats=True,
+    ),
+    _tool(
+        DIFF, "Diff environment requirements",
+        "What a runtime error asks for that the environment does not have, and what to patch.",
+        DiffAsk, diff, repeats=True,
+    ),
+)  # fmt: skip
+
+SERVER = Server("fairlead-tasks", "fairlead reverse tasks", INSTRUCTIONS, toolbox(TOOLS))

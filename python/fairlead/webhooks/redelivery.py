@@ -1,0 +1,50 @@
+"""Sending again: one delivery of the history, or a range of them."""
+
+from __future__ import annotations
+
+from fairlead.errors import Conflict, InvalidRequest, NotFound
+from fairlead.moment import ms_of, now_ms
+from fairlead.store.file import Connection
+from fairlead.store.webhook_endpoints import Endpoint
+from fairlead.webhooks.fields import Redelivery
+from fairlead.webhooks.history import (
+    REDELIVERED_AT_MOST,
+    deliveries_between,
+    find_delivery,
+    requeue,
+    room_for,
+)
+
+
+def redeliver(con: Connection, endpoint: Endpoint, which: Redelivery) -> int:
+    """Puts deliveries into the queue anew, in the writer: the same messages with the same ids and
+    bodies, newly signed, with another day of tries. How many.
+    """
+    if endpoint.state != "enabled":
+        raise Conflict("The webhook is switched off: switch it on first.")
+    at_ms = now_ms()
+    chosen = _chosen(con, endpoint.id, which, at_ms)
+    if len(chosen) > room_for(con, endpoint.id):
+        raise Conflict("Too many deliveries wait for this webhook: try again when fewer do.")
+    requeue(con, endpoint.id, chosen, at_ms)
+    return len(chosen)
+
+
+def _chosen(con: Connection, endpoint_id: str, which: Redelivery, at_ms: int) -> list[str]:
+    if which.delivery_id is not None:
+        if find_delivery(con, endpoint_id, which.delivery_id) is None:
+            raise NotFound(
+                "There is no delivery with this id in the webhook's history.", param="deliveryId"
+            )
+        return [which.delivery_id]
+    from_ms = ms_of(which.from_) if which.from_ else 0
+    until_ms = ms_of(which.to) if which.to else at_ms
+    if from_ms >= until_ms:
+        raise InvalidRequest("from must be before to.", param="from")
+    found = deliveries_between(con, endpoint_id, which.state, from_ms, until_ms)
+    if len(found) > REDELIVERED_AT_MOST:
+        raise InvalidRequest(
+            f"The range has more than {REDELIVERED_AT_MOST} deliveries: name a shorter one.",
+            param="from",
+        )
+    return found

@@ -1,0 +1,51 @@
+//! Webhooks of the generative service: those of a key's jobs, as Google's clients manage them.
+
+use crate::routes::doors::{inference, of_tier, public, NO_BODY, RECORD};
+use crate::routes::{Answer, Route, Surface, Tier};
+
+/// Webhooks belong to a key: without one there is no owner.
+const fn owned(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
+    let route = inference(method, path, Answer::Control, "webhooks", body_limit_bytes, summary);
+    Route { surface: Surface::Gemini, ..of_tier(Tier::Key, route) }
+}
+
+const LIST: &str = "The caller's webhooks.";
+const CREATE: &str = "Make a webhook; its secret is shown once.";
+const ONE: &str = "One webhook.";
+const CHANGE: &str = "Change what the update mask names.";
+const DELETE: &str = "Delete a webhook with its history.";
+const PING: &str = "Send a test event now.";
+const ROTATE: &str = "Make a new signing secret; it is shown once.";
+const HISTORY: &str = "Deliveries of a webhook, newest first.";
+const AGAIN: &str = "Deliver one or a range of messages again.";
+
+pub(super) static ROUTES: &[Route] = &[
+    owned("GET", "/v1/webhooks", NO_BODY, LIST),
+    owned("POST", "/v1/webhooks", RECORD, CREATE),
+    owned("GET", "/v1/webhooks/{id}/deliveries", NO_BODY, HISTORY),
+    owned("POST", "/v1/webhooks/{id}/rotate_secret", RECORD, ROTATE),
+    owned("POST", "/v1/webhooks/{*id}:ping", RECORD, PING),
+    owned("POST", "/v1/webhooks/{*id}:redeliver", RECORD, AGAIN),
+    owned("POST", "/v1/webhooks/{*id}:rotateSigningSecret", RECORD, ROTATE),
+    owned("GET", "/v1/webhooks/{id}", NO_BODY, ONE),
+    owned("PATCH", "/v1/webhooks/{id}", RECORD, CHANGE),
+    owned("DELETE", "/v1/webhooks/{id}", NO_BODY, DELETE),
+    // Older clients of Google's call the version before.
+    owned("GET", "/v1beta/webhooks", NO_BODY, LIST),
+    owned("POST", "/v1beta/webhooks", RECORD, CREATE),
+    owned("GET", "/v1beta/webhooks/{id}/deliveries", NO_BODY, HISTORY),
+    owned("POST", "/v1beta/webhooks/{id}/rotate_secret", RECORD, ROTATE),
+    owned("POST", "/v1beta/webhooks/{*id}:ping", RECORD, PING),
+    owned("POST", "/v1beta/webhooks/{*id}:redeliver", RECORD, AGAIN),
+    owned("POST", "/v1beta/webhooks/{*id}:rotateSigningSecret", RECORD, ROTATE),
+    owned("GET", "/v1beta/webhooks/{id}", NO_BODY, ONE),
+    owned("PATCH", "/v1beta/webhooks/{id}", RECORD, CHANGE),
+    owned("DELETE", "/v1beta/webhooks/{id}", NO_BODY, DELETE),
+    public(
+        "GET",
+        "/.well-known/jwks.json",
+        Answer::Control,
+        NO_BODY,
+        "The keys that deliveries to a job's own listeners are signed with.",
+    ),
+];
