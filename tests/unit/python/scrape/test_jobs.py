@@ -227,7 +227,7 @@ async def test_a_job_goes_on_after_a_restart_from_the_page_it_reached(tmp_path, 
 
 
 async def test_a_job_ends_where_there_is_no_browser_for_it(scraping, site, monkeypatch) -> None:
-    monkeypatch.setattr("fairlead.scrape.browser.PROGRAMS", ("no-such-browser",))
+    monkeypatch.setattr("fairlead.scrape.browser.process.PROGRAMS", ("no-such-browser",))
     options = {"useBrowser": True}
     answer = await crawled(scraping, site.url("/article"), scrapeOptions=options)
     assert answer["status"] == "failed"
