@@ -7,15 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import orjson
 from selectolax.lexbor import LexborHTMLParser
 
+from fairlead import _core
 from fairlead.scrape.charset import decode
-from fairlead.scrape.page.content import main_content, prune
-from fairlead.scrape.page.markdown import Style, markdown_of, plain_of
+from fairlead.scrape.page.links import base_of, links_of
 from fairlead.scrape.page.metadata import metadata_of
 from fairlead.scrape.page.nesting import flattened
-from fairlead.scrape.page.parts import base_of, code_of, images_of, links_of, tables_of
-from fairlead.scrape.page.tree import tree_of
 
 _HTML: Final = frozenset(["text/html", "application/xhtml+xml", ""])
 _TEXTUAL: Final = ("text/", "application/json", "application/xml", "application/ld+json")
@@ -63,37 +62,31 @@ def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
     parser = LexborHTMLParser(flattened(text))
     metadata |= metadata_of(parser)
     base = base_of(parser, source.url)
-    links = links_of(parser, base)
-    body = tree_of(parser)
-    root = body
-    if body is not None and (want.only_main_content or want.fit_markdown):
-        root = main_content(body)
-    if root is not None and want.fit_markdown:
-        prune(root)
-    if want.form == "html":
-        content = text
-        if want.only_main_content and root is not None:
-            content = root.html(base)
-    elif root is None:
-        content = ""
-    elif want.form == "markdown":
-        content = markdown_of(root, Style(base, images=not want.fit_markdown))
-    else:
-        content = plain_of(root)
+    is_whole = want.form == "html" and not want.only_main_content
+    held = _held(parser, base, "" if is_whole else want.form, want)
+    content = text if is_whole else held["content"]
+    links = links_of(held["links"], base)
     document = _document(source, str(metadata.get("title", "")), content, want, metadata)
-    formats: dict[str, Any] = {}
+    formats: dict[str, Any] = {
+        name: held[name] for name in ("tables", "code", "images") if name in held
+    }
     if "links" in want.lists:
         formats["links"] = links
-    if root is not None:
-        if "tables" in want.lists:
-            formats["tables"] = tables_of(root)
-        if "code" in want.lists:
-            formats["code"] = code_of(root)
-        if "images" in want.lists:
-            formats["images"] = images_of(root, base)
     if formats:
         document["formats"] = formats
     return document, [link["url"] for link in links]
+
+
+def _held(parser: LexborHTMLParser, base: str, form: str, want: Want) -> dict[str, Any]:
+    """What the page's body holds. The parser of the standard is Lexbor's; what it wrote out again, in
+    order and with every element closed, is read by our own code, which can then be simple and fast.
+    """
+    body = parser.body
+    html = (body.html if body is not None else None) or ""
+    is_main = want.only_main_content or want.fit_markdown
+    told = _core.read_page(html, base, form, is_main, want.fit_markdown, want.lists)
+    held: dict[str, Any] = orjson.loads(told)
+    return held
 
 
 def _document(

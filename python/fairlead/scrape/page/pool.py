@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import orjson
+import structlog
 
 from fairlead.scrape.page.extract import Source, Want
 
@@ -23,9 +24,13 @@ PAGES_WORN: Final = 5000
 ANSWER_MAX_BYTES: Final = 64 * 1024 * 1024
 STREAM_BYTES: Final = 1024 * 1024
 
+log = structlog.get_logger("fairlead.scrape")
+
 
 class ReadFailed(Exception):
-    """A page that could not be read: `code` is `timeout`, `too_large` or `content_type`."""
+    """A page that could not be read: `code` is `timeout`, `too_large`, `content_type`,
+    `overloaded` or `internal`.
+    """
 
     def __init__(self, reason: str, code: str) -> None:
         super().__init__(reason)
@@ -98,6 +103,9 @@ class Pool:
             self._waiting -= 1
         if "unreadable" in answer:
             raise ReadFailed(answer["unreadable"], "content_type")
+        if "defect" in answer:
+            log.error("page not read", error=answer["defect"])
+            raise ReadFailed("This is a defect of fairlead; its log has more.", "internal")
         return answer["document"], answer["links"]
 
     async def _ask(self, head: bytes, body: bytes) -> bytes:

@@ -2,7 +2,8 @@
 
 It takes frames from a socket and answers each: 4 bytes of length (big-endian) and then the content. A
 question is two frames, `{"url", "content_type", "redirects", "want"}` as JSON and the body's bytes; an
-answer is one, `{"document", "links"}` or `{"unreadable"}` as JSON. It ends when the socket does. Its memory
+answer is one, `{"document", "links"}`, `{"unreadable"}` or
+`{"defect"}` as JSON. It ends when the socket does. Its memory
 is bounded; what does not fit ends the process, and the pool starts another.
 """
 
@@ -44,6 +45,11 @@ def _read(head: dict[str, object], body: bytes) -> bytes:
         document, links = extract(Source(body=body, **head), want)  # type: ignore[arg-type]
     except Unreadable as reason:
         return orjson.dumps({"unreadable": str(reason)})
+    except MemoryError:
+        # There may be none left to say so with.
+        os._exit(1)
+    except Exception as error:  # noqa: BLE001 - told to whoever can log it
+        return orjson.dumps({"defect": f"{type(error).__name__} {error}"[:300]})
     return orjson.dumps({"document": document, "links": links})
 
 
