@@ -15,6 +15,7 @@ __all__ = [
     "limit_window",
     "new_key",
     "new_webhook_secret",
+    "read_page",
     "routes",
     "seal",
     "sign_aws",
@@ -152,6 +153,16 @@ def judge_guardrails(
     where something was.
 
     ``actions``: JSON of an action for each guardrail; ``ValueError`` for what is none.
+    """
+
+def read_page(
+    html: str, base: str, form: str, only_main_content: bool, fit: bool, lists: list[str]
+) -> bytes:
+    """What a page's body holds: JSON of ``content``, ``links`` (``href`` as written, ``text``) and those
+    of ``tables``, ``code``, ``images`` that ``lists`` names.
+
+    ``html``: as a parser wrote it out again, so in order; ``base``: what its addresses are relative to;
+    ``form``: ``html``, ``markdown``, ``text``, or empty for no content.
     """
 
 def sign_aws(

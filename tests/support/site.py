@@ -3,7 +3,7 @@
     with Site() as site:
         site.url("/article")
 
-Run as a program it serves until it is ended: `python tests/support/site.py <port>`. It counts what
+Run as a program it serves until it is ended: `python -m tests.support.site <port>`. It counts what
 it is asked (`site.asked()`), so that tests can see what was not fetched.
 """
 
@@ -18,8 +18,11 @@ import time
 import urllib.request
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
+
+from tests.support.site_browser import BrowserPages
 
 PAGES = 60
 """Pages of the paged part, `/pages/0` to `/pages/59`."""
@@ -44,7 +47,7 @@ print(depth)</code></pre>
 <footer>Copyright the port authority</footer></body></html>"""
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(BrowserPages, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     asked: ClassVar[Counter[str]] = Counter()
     lock = threading.Lock()
@@ -192,7 +195,10 @@ class Site:
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [sys.executable, __file__, "0"], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tests.support.site", "0"],
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())

@@ -33,6 +33,9 @@ from fairlead.gateway.settings.document_router import router as settings_documen
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
+from fairlead.scrape.browser.router import router as browser_sessions
+from fairlead.scrape.jobs.download_router import router as scrape_downloads
+from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as scrape_jobs
 from fairlead.scrape.router import router as scrape
 from fairlead.scrape.site_router import router as scrape_sites
@@ -70,6 +73,9 @@ ROUTERS: tuple[APIRouter, ...] = (
     scrape,
     scrape_jobs,
     scrape_sites,
+    browser_sessions,
+    scrape_downloads,
+    llmstxt,
     health,
     board,
     board_pages,

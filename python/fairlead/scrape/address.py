@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 import socket
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    # The processes that read pages know addresses, and nothing of the network.
+    from fairlead.egress import Egress
 
 URL_MAX_CHARS = 2048
 

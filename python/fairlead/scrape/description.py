@@ -12,6 +12,9 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from fairlead.scrape.browser.router import router as browser_sessions
+from fairlead.scrape.jobs.download_router import router as scrape_downloads
+from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as jobs
 from fairlead.scrape.router import router as pages
 from fairlead.scrape.site_router import router as sites
@@ -53,13 +56,16 @@ _ENVELOPES: Final[dict[str, Any]] = {
         "additionalProperties": True,
     },
 }
-_ACCEPTING: Final = frozenset(["/api/scrape/async", "/api/crawl", "/api/batch/scrape"])
+_OTHER_THAN_JSON: Final = ("/stream", "/openapi.json", "/zip", "/download", "/reader")
+_ACCEPTING: Final = frozenset(
+    ["/api/scrape/async", "/api/crawl", "/api/batch/scrape", "/api/llmstxt"]
+)
 
 
 def scraping_document() -> dict[str, Any]:
     """The document: OpenAPI 3.0.0, description version 1.0.0."""
     app = FastAPI()
-    for router in (pages, jobs, sites):
+    for router in (pages, jobs, sites, browser_sessions, scrape_downloads, llmstxt):
         app.include_router(router)
     document: dict[str, Any] = get_openapi(
         title="fairlead scraping API",
@@ -98,7 +104,7 @@ def _answers(operation: dict[str, Any], path: str, method: str) -> None:
     answers: dict[str, Any] = operation["responses"]
     answers.pop("422", None)
     for status, answer in answers.items():
-        if status.startswith("2") and not path.endswith(("/stream", "/openapi.json")):
+        if status.startswith("2") and not path.endswith(_OTHER_THAN_JSON):
             name = "Accepted" if method == "post" and path in _ACCEPTING else "Success"
             answer["content"] = _json(name)
     for status, text in _ERRORS.items():

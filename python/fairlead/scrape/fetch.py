@@ -8,14 +8,13 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.cookiejar import DefaultCookiePolicy
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
 from fairlead import __version__
 from fairlead.egress import Egress
 from fairlead.scrape.address import BadAddress, canonical
-from fairlead.scrape.charset import decode
 from fairlead.scrape.transport import Forbidden, GuardedTransport
 
 PAGE_MAX_BYTES: Final = 10 * 1024 * 1024
@@ -32,30 +31,54 @@ _HEADERS: Final = {
     "accept-encoding": "gzip, deflate",
 }
 
+_PASSING: Final = frozenset([408, 425, 429, 500, 502, 503, 504])
+
 
 class FetchFailed(Exception):
-    """A page that was not got: `reason` is a sentence without secrets, `status` the answer's, if any."""
+    """A page that was not got: `reason` is a sentence without secrets, `status` the answer's, if any.
+    `retry_after_s` is when the host wants to be asked again, if it said so.
+    """
 
-    def __init__(self, reason: str, *, status: int | None = None, code: str = "failed") -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        status: int | None = None,
+        code: str = "failed",
+        retry_after_s: float | None = None,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.status = status
         self.code = code
+        self.retry_after_s = retry_after_s
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether asking again may help: the host was busy, or did not answer."""
+        if self.code == "status":
+            return self.status in _PASSING
+        return self.code in {"unreachable", "timeout", "overloaded"}
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An answer. `text` is empty for 304."""
+    """An answer. `body` is decoded, and empty for 304; `content_type` is the header's value."""
 
     url: str
     status: int
     headers: Mapping[str, str]
-    text: str
-    charset: str
+    body: bytes
     content_type: str
-    size_bytes: int
     elapsed_ms: float
     redirects: list[str] = field(default_factory=list)
+    given: dict[str, Any] = field(default_factory=dict)
+    """What a browser made beside the text, as `formats` shows it."""
+
+    @property
+    def text(self) -> str:
+        """The body as UTF-8, for files that have to be that: robots.txt, sitemaps."""
+        return self.body.decode("utf-8", "replace")
 
 
 class Fetcher:
@@ -131,16 +154,12 @@ class Fetcher:
                 body = b"" if answer.status_code == 304 else await _body(answer, max_bytes)
             finally:
                 await answer.aclose()
-            content_type = answer.headers.get("content-type", "")
-            text, charset = decode(body, content_type)
             return Fetched(
                 url=url,
                 status=answer.status_code,
                 headers=dict(answer.headers),
-                text=text,
-                charset=charset,
-                content_type=content_type.partition(";")[0].strip().lower(),
-                size_bytes=len(body),
+                body=body,
+                content_type=answer.headers.get("content-type", ""),
                 elapsed_ms=(time.monotonic() - started) * 1000,
                 redirects=passed,
             )

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 Selector = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 Url = Annotated[
@@ -30,6 +40,21 @@ class Action(Ask):
         None, description="Milliseconds."
     )
     optional: StrictBool = Field(False, description="Whether a step that fails is passed over.")
+
+
+class Viewport(Ask):
+    """Pixels."""
+
+    width: Annotated[StrictInt, Field(ge=200, le=4000)]
+    height: Annotated[StrictInt, Field(ge=200, le=4000)]
+
+
+class SessionAsk(Ask):
+    """A new browser session."""
+
+    initial_url: Url | None = None
+    user_agent: Annotated[StrictStr, Field(min_length=1, max_length=500)] | None = None
+    viewport: Viewport | None = None
 
 
 class CommonOptions(Ask):
@@ -64,13 +89,68 @@ class ScrapeOptions(CommonOptions):
     skip_tls_verification: StrictBool = False
     extraction_options: dict[str, Any] | None = Field(
         None,
-        description="`links`, `tables`, `code`, `images` (booleans) ask for these lists in `formats`.",
+        description="`links`, `tables`, `code`, `images` (booleans) ask for these lists in `formats`, "
+        "`screenshot` for a picture and `downloads` for the files that a browser was given.",
+    )
+    session_id: Annotated[StrictStr, Field(min_length=1, max_length=64)] | None = Field(
+        None, description="A browser session of yours, in whose tab the page is read."
     )
 
     @property
     def needs_browser(self) -> bool:
         """Whether plain HTTP cannot do what is asked."""
-        return self.use_browser or super().needs_browser
+        return (
+            self.use_browser or self.wants_picture or self.wants_downloads or super().needs_browser
+        )
+
+    @property
+    def wants_picture(self) -> bool:
+        """Whether a picture of the page is asked for."""
+        return bool((self.extraction_options or {}).get("screenshot"))
+
+    @property
+    def wants_downloads(self) -> bool:
+        """Whether the files are asked for that the page gives."""
+        return bool((self.extraction_options or {}).get("downloads"))
+
+
+class SessionAction(Ask):
+    """One step in a browser session."""
+
+    type: Literal[
+        "navigate", "click", "type", "fill", "press", "select", "scroll", "waitForSelector", "wait",
+        "screenshot", "scrape", "evaluate", "back", "forward", "reload", "content",
+    ]  # fmt: skip
+    url: Url | None = None
+    selector: Selector | None = None
+    value: Annotated[StrictStr, Field(max_length=10_000)] | None = Field(
+        None, description="What to type, fill in or select; for `press` the key, such as `Enter`."
+    )
+    position: StrictInt | StrictFloat | None = None
+    timeout: Annotated[StrictInt | StrictFloat, Field(ge=0, le=30_000)] | None = Field(
+        None, description="Milliseconds."
+    )
+    script: Annotated[StrictStr, Field(min_length=1, max_length=50_000)] | None = Field(
+        None, description="JavaScript of which the value is told; it runs in the page."
+    )
+    full_page: StrictBool = False
+    options: ScrapeOptions = ScrapeOptions()
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Self:
+        needed = _NEEDED.get(self.type)
+        if needed is not None and getattr(self, needed) is None:
+            raise PydanticCustomError(
+                "no_valid_fields", "An action of type {kind} needs {needed}.",
+                {"kind": self.type, "needed": needed},
+            )  # fmt: skip
+        return self
+
+
+_NEEDED = {
+    "navigate": "url", "click": "selector", "type": "selector", "fill": "selector", "press": "value",
+    "select": "selector", "waitForSelector": "selector", "evaluate": "script",
+}  # fmt: skip
 
 
 class SummarizeOptions(CommonOptions):
@@ -119,6 +199,9 @@ class CrawlOptions(Ask):
     browser_pool_size: Count | None = None
 
 
+Retries = Annotated[StrictInt, Field(ge=0, le=10)]
+
+
 class CrawlAsk(Ask):
     """`limit` and `maxUrls` are two names of one bound, `maxDepth` and `maxDiscoveryDepth` too: the
     lower counts. Bounds above ours are lowered to ours.
@@ -136,6 +219,9 @@ class CrawlAsk(Ask):
     exclude_patterns: Patterns = []
     allow_subdomains: StrictBool = False
     skip_sitemaps: StrictBool = True
+    max_retries: Retries = Field(
+        1, description="How often a page is asked for again whose host was busy or did not answer."
+    )
     crawl_options: CrawlOptions = CrawlOptions()
     scrape_options: ScrapeOptions = ScrapeOptions()
 
@@ -153,8 +239,11 @@ class CrawlAsk(Ask):
 
     @property
     def width(self) -> int:
-        """How many pages are fetched at once."""
-        return min(self.crawl_options.max_concurrent_crawlers or WIDTH_DEFAULT, WIDTH_MAX)
+        """How many pages are fetched at once; by the browser, no more than its pool has."""
+        width = min(self.crawl_options.max_concurrent_crawlers or WIDTH_DEFAULT, WIDTH_MAX)
+        if self.scrape_options.needs_browser and self.crawl_options.browser_pool_size is not None:
+            return min(width, self.crawl_options.browser_pool_size)
+        return width
 
 
 LIMIT_DEFAULT, LIMIT_MAX = 100, 10_000
@@ -173,7 +262,31 @@ class BatchAsk(Ask):
     urls: Annotated[list[Url], Field(min_length=1, max_length=1000)]
     concurrency: Annotated[StrictInt, Field(ge=1, le=20)] = 5
     webhook: Url | None = None
+    timeout: Annotated[StrictInt, Field(ge=10_000, le=300_000)] | None = Field(
+        None, description="Milliseconds that one page may take, with its retries."
+    )
+    fail_fast: StrictBool = Field(
+        False, description="Whether the first page that fails ends the batch."
+    )
+    max_retries: Retries = Field(
+        1, description="How often a page is asked for again whose host was busy or did not answer."
+    )
     options: ScrapeOptions = ScrapeOptions()
+
+
+class LlmsTxtAsk(Ask):
+    url: Url
+    max_urls: Annotated[StrictInt, Field(ge=1, le=500)] = 50
+    include_full_text: StrictBool = False
+
+    def as_crawl(self) -> CrawlAsk:
+        """The crawl that finds the pages: what the sitemaps name, and what is linked."""
+        return CrawlAsk.model_validate(
+            {
+                "url": self.url, "limit": self.max_urls, "maxDepth": 3, "skipSitemaps": False,
+                "scrapeOptions": {"extractorFormat": "markdown", "fitMarkdown": True},
+            }
+        )  # fmt: skip
 
 
 class MapAsk(Ask):

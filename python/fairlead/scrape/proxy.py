@@ -18,6 +18,8 @@ DIAL_DEADLINE_S: Final = 10.0
 IDLE_S: Final = 60.0
 PIECE_BYTES: Final = 64 * 1024
 CONNECTIONS_MAX: Final = 256
+# What one connection may bring: an endless stream ends here, and a file that would fill the disk.
+CONNECTION_MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 log = structlog.get_logger("fairlead.scrape")
@@ -30,12 +32,13 @@ class GuardedProxy:
         self._egress = egress
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
+        self.address = ""
 
-    async def start(self) -> str:
-        """Begins to listen on a free port and returns the proxy's address."""
+    async def start(self) -> None:
+        """Begins to listen on a free port, at `address`."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=HEAD_MAX_BYTES)
         port = self._server.sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}"
+        self.address = f"http://127.0.0.1:{port}"
 
     async def close(self) -> None:
         """Stops listening and drops what is open."""
@@ -91,9 +94,11 @@ class GuardedProxy:
         except (OSError, TimeoutError):
             await _refuse(writer, 502)
             return
+        up = asyncio.ensure_future(_nothing())
         try:
             if is_tunnel:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                up = asyncio.create_task(_copy(reader, far_writer))
             else:
                 path = parts.path or "/"
                 if parts.query:
@@ -108,36 +113,30 @@ class GuardedProxy:
                 far_writer.write(
                     request + b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n"
                 )
+                # A form's body goes up before the answer comes down.
+                up = asyncio.create_task(_copy(reader, far_writer))
                 # The browser must know that nothing more comes on this connection either.
                 async with asyncio.timeout(IDLE_S):
                     answer = await far_reader.readuntil(b"\r\n\r\n")
                 writer.write(answer[:-2] + b"Connection: close\r\n\r\n")
-            await _both_ways(reader, writer, far_reader, far_writer)
+            # The answer's end is the end; a browser keeps its side open.
+            await _copy(far_reader, writer)
         finally:
+            up.cancel()
+            await asyncio.gather(up, return_exceptions=True)
             far_writer.close()
 
 
-async def _both_ways(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    far_reader: asyncio.StreamReader,
-    far_writer: asyncio.StreamWriter,
-) -> None:
-    up = asyncio.create_task(_copy(reader, far_writer))
-    down = asyncio.create_task(_copy(far_reader, writer))
-    try:
-        # The answer's end is the end; a browser keeps its side open.
-        await down
-    finally:
-        up.cancel()
-        down.cancel()
-        await asyncio.gather(up, down, return_exceptions=True)
+async def _nothing() -> None:
+    """What goes up before there is anything."""
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while True:
+    room = CONNECTION_MAX_BYTES
+    while room > 0:
         async with asyncio.timeout(IDLE_S):
             piece = await reader.read(PIECE_BYTES)
+        room -= len(piece)
         if not piece:
             with contextlib.suppress(OSError):
                 if writer.can_write_eof():

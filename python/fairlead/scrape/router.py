@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import orjson
 from fastapi import APIRouter, Body, Response
+from starlette.requests import Request
 
 from fairlead.errors import InvalidRequest, UpstreamTimeout
 from fairlead.model import Model
@@ -84,6 +85,23 @@ async def scrape_job(job_id: str, services: ServicesDep, owner: OwnerDep) -> dic
         return view
 
     return await services.state.read(look)
+
+
+@router.get("/reader", response_model=None, summary="A page as markdown")
+async def reader(
+    url: str, services: ServicesDep, owner: OwnerDep, request: Request
+) -> Response | dict[str, Any]:
+    """The main content; bare where `Accept` asks for text/markdown or text/plain, else as a scrape tells it."""
+    options = ScrapeOptions.model_validate({"extractorFormat": "markdown"})
+    scraped = await read_page(services, checked(url, scraper_of(services).egress), options, owner)
+    accepted = request.headers.get("accept", "")
+    if "text/markdown" in accepted or accepted.startswith("text/plain"):
+        return Response(
+            scraped.document["content"] + "\n",
+            media_type="text/markdown",
+            headers={"vary": "accept", "x-content-type-options": "nosniff"},
+        )
+    return {"success": True, **scraped.document}
 
 
 @router.post("/extract-schema", summary="Extract data of a JSON Schema from a page")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairlead.scrape.browser.router import expiring
 from fairlead.scrape.jobs.runner import running
 from fairlead.store.services import BackgroundTask, Services
 
@@ -11,4 +12,4 @@ async def _jobs(services: Services) -> None:
         await runner.run()
 
 
-TASKS = (BackgroundTask("scrape.jobs", _jobs),)
+TASKS = (BackgroundTask("scrape.jobs", _jobs), BackgroundTask("scrape.sessions", expiring))

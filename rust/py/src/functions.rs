@@ -9,6 +9,7 @@ use fairlead_core::routes::{all, Surface, Tier};
 use fairlead_core::secret::{self, Sealer, Secret, SecretHash};
 use fairlead_core::service_account::ServiceAccount;
 use fairlead_core::signature::{self, SigningSecret};
+use fairlead_page::{Form, Want};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -251,4 +252,31 @@ fn signing(secrets: Vec<String>) -> PyResult<Vec<SigningSecret>> {
 #[pyfunction]
 pub(crate) fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+/// What a page holds, as JSON of `content`, `links` and the lists that were asked for. `form` is `html`, `markdown`, `text`
+/// or empty. The interpreter goes on meanwhile.
+#[pyfunction]
+pub(crate) fn read_page<'py>(
+    py: Python<'py>,
+    html: &str,
+    base: &str,
+    form: &str,
+    only_main_content: bool,
+    fit: bool,
+    lists: &Bound<'py, PyList>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let lists: Vec<String> = lists.extract()?;
+    let form = match form {
+        "html" => Form::Html,
+        "markdown" => Form::Markdown,
+        "text" => Form::Text,
+        "" => Form::Nothing,
+        _ => return Err(PyValueError::new_err("not a form of content")),
+    };
+    let wants = |name: &str| lists.iter().any(|each| each == name);
+    let want =
+        Want { form, only_main_content, fit, tables: wants("tables"), code: wants("code"), images: wants("images") };
+    let told = py.detach(|| serde_json::to_vec(&fairlead_page::read(html, base, want)));
+    Ok(PyBytes::new(py, &told.map_err(|error| PyValueError::new_err(error.to_string()))?))
 }

@@ -41,7 +41,7 @@ FLOORS: tuple[frozenset[str], ...] = (
 )  # fmt: skip
 
 # Crates from the ground up; each may depend on those before it.
-CRATES = ("core", "cache", "dialect", "engine", "py")
+CRATES = ("core", "cache", "dialect", "page", "engine", "py")
 # Who may bring a runtime, a socket or an interpreter with it.
 CRATE_HOMES = {
     "pyo3": {"py"},

@@ -75,7 +75,7 @@ def sweep_hooks(con: Connection) -> None:
 def _tell(
     con: Connection, job: Job, happening: Happening, what: str, at_ms: int, data: dict[str, Any]
 ) -> None:
-    if job.kind == "scrape":
+    if job.kind not in {"crawl", "batch"}:
         return
     prefix, own_id = ("crawl", "crawlId") if job.kind == "crawl" else ("batch_scrape", "batchId")
     event = Event(

@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 from fairlead import _core
 from fairlead.errors import InvalidRequest
 from fairlead.host import AddressRefused
-from fairlead.moment import iso, moment_of
+from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import checked
 from fairlead.scrape.jobs.hook import insert_hook, tell_start
 from fairlead.scrape.jobs.patterns import Patterns
@@ -26,6 +26,7 @@ from fairlead.scrape.jobs.table import (
     Place,
     Progress,
     find_job,
+    forget_ended,
     insert_job,
     list_jobs,
     list_pages,
@@ -43,6 +44,8 @@ router = APIRouter(prefix="/api", tags=["scraping"])
 Skip = Annotated[int, Query(ge=0, le=2**31)]
 PageLimit = Annotated[int, Query(ge=1, le=100)]
 ListLimit = Annotated[int, Query(ge=1, le=500)]
+
+Days = Annotated[int, Query(ge=1, le=365)]
 
 HEARTBEAT_S: Final = 10.0
 STREAM_MAX_S: Final = 1800.0
@@ -173,6 +176,28 @@ async def batch_stream(
 ) -> StreamingResponse:
     """Events `open`, `page`, `progress`, `done`; `skip` leaves out pages that were seen."""
     return await _stream(services, "batch", job_id, owner, skip)
+
+
+@router.get("/batch/scrape/{job_id}/status", summary="A batch and its progress, without pages")
+async def batch_progress(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """The same as of the batch, in little."""
+
+    def look(con: Connection) -> tuple[Job, Progress]:
+        job = find_job(con, job_id, "batch", owner)
+        return job, progress_of(con, job)
+
+    job, progress = await services.state.read(look)
+    return {"success": True, **job_view(job), "progress": _progress_view(progress)}
+
+
+@router.post("/batch/cleanup", summary="Forget batches that ended long ago")
+async def cleanup(services: ServicesDep, owner: OwnerDep, days: Days = 7) -> dict[str, Any]:
+    """Those of the caller that ended more than `days` days ago."""
+    before_ms = now_ms() - days * 86_400_000
+    count = await services.state.database.write(
+        lambda con: forget_ended(con, "batch", owner, before_ms)
+    )
+    return {"success": True, "count": count}
 
 
 @router.delete("/batch/scrape/{job_id}", summary="Cancel a batch")

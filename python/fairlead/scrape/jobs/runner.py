@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Final
@@ -17,6 +18,7 @@ import structlog
 
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.moment import now_ms
+from fairlead.scrape.browser.reader import JobReader
 from fairlead.scrape.cache import sweep_cache
 from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.jobs.frontier import Frontier
@@ -37,7 +39,7 @@ from fairlead.scrape.jobs.table import (
     settle_place,
     sweep_jobs,
 )
-from fairlead.scrape.options import BatchAsk, CrawlAsk, ScrapeAsk
+from fairlead.scrape.options import BatchAsk, CrawlAsk, LlmsTxtAsk, ScrapeAsk
 from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.store.file import Connection
@@ -50,6 +52,8 @@ SWEEP_EVERY_S: Final = 60.0
 JOB_DEADLINE_S: Final = 6 * 3600.0
 PAGE_DEADLINE_S: Final = 300.0
 RETRY_S: Final = 2.0
+AGAIN_S: Final = 0.5
+AGAIN_MAX_S: Final = 30.0
 
 log = structlog.get_logger("fairlead.scrape")
 
@@ -151,17 +155,25 @@ class _Run:
         self._tell = tell
         asked = orjson.loads(job.options)
         self._crawl: CrawlAsk | None = None
-        if job.kind == "crawl":
-            self._crawl = CrawlAsk.model_validate(asked)
-            self._options, self._width = self._crawl.scrape_options, self._crawl.width
-        elif job.kind == "batch":
+        self._retries, self._page_deadline_s, self._fails_fast = 1, PAGE_DEADLINE_S, False
+        if job.kind == "batch":
             batch = BatchAsk.model_validate(asked)
             self._options, self._width = batch.options, batch.concurrency
-        else:
+            self._retries, self._fails_fast = batch.max_retries, batch.fail_fast
+            self._page_deadline_s = (batch.timeout or PAGE_DEADLINE_S * 1000) / 1000
+        elif job.kind == "scrape":
             self._options, self._width = ScrapeAsk.model_validate(asked).options, 1
-        if job.kind == "crawl":
+        else:
+            self._crawl = (
+                CrawlAsk.model_validate(asked)
+                if job.kind == "crawl"
+                else LlmsTxtAsk.model_validate(asked).as_crawl()
+            )
+            self._options, self._width = self._crawl.scrape_options, self._crawl.width
+            self._retries = self._crawl.max_retries
             # A page's links are not in the cache, and a crawl wants the site as it is.
             self._options = self._options.model_copy(update={"skip_cache": True})
+        self._reader = JobReader(scraper.rendering, self._options)
         self._frontier = Frontier(self._crawl, job.url)
         self._pages = 0
         self._has_ended = False
@@ -186,6 +198,7 @@ class _Run:
             for task in under_way:
                 task.cancel()
             await asyncio.gather(*under_way, return_exceptions=True)
+            await self._reader.close()
         if not self._has_ended:
             await self._write(lambda con: finish(con, self._job))
             self._tell()
@@ -213,10 +226,8 @@ class _Run:
         scraped: Scraped | None = None
         failure: FetchFailed | None = None
         try:
-            async with asyncio.timeout(PAGE_DEADLINE_S):
-                scraped = await self._scraper.scrape(
-                    place.url, self._options, self._job.owner, wants_links=self._crawl is not None
-                )
+            async with asyncio.timeout(self._page_deadline_s):
+                scraped = await self._scrape(place.url)
         except FetchFailed as fault:
             failure = fault
         except TimeoutError:
@@ -251,6 +262,26 @@ class _Run:
             page = self._page(place, None, failure)
         await self._store(place, page, scraped.document["title"] if scraped else None, found)
 
+    async def _scrape(self, url: str) -> Scraped:
+        """The page, asked for again as often as was allowed where that may help."""
+        tries = 0
+        while True:
+            try:
+                return await self._scraper.scrape(
+                    url,
+                    self._options,
+                    self._job.owner,
+                    wants_links=self._crawl is not None,
+                    reader=self._reader,
+                )
+            except FetchFailed as failure:
+                if tries >= self._retries or not failure.may_pass:
+                    raise
+                wait_s = failure.retry_after_s or AGAIN_S * 2**tries
+                tries += 1
+            # Not all at once: what made a host busy was perhaps this job.
+            await asyncio.sleep(min(wait_s, AGAIN_MAX_S) * random.uniform(0.8, 1.2))  # noqa: S311 - chance, no secret
+
     def _page(self, place: Place, scraped: Scraped | None, failure: FetchFailed | None) -> Page:
         self._pages += 1
         if scraped is not None:
@@ -276,6 +307,10 @@ class _Run:
             return settled
 
         if await self._write(work) == "ended":
+            self._has_ended = True
+        elif self._fails_fast and page is not None and page.error is not None:
+            reason = f"A page failed, and failFast is set: {page.error}"
+            await self._write(lambda con: conclude(con, job, "failed", reason))
             self._has_ended = True
         self._tell()
 

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from fairlead.errors import NotFound, RateLimited
+from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 
-Kind = Literal["scrape", "crawl", "batch"]
+Kind = Literal["scrape", "crawl", "batch", "llmstxt"]
 Settled = Literal["stored", "known", "ended"]
 
 ACTIVE: Final = ("pending", "processing", "scraping")
 FIRST_STATUS: Final[dict[Kind, str]] = {
-    "scrape": "pending", "crawl": "scraping", "batch": "processing",
+    "scrape": "pending", "crawl": "scraping", "batch": "processing", "llmstxt": "pending",
 }  # fmt: skip
 ACTIVE_MAX: Final = 1000
 ACTIVE_OF_OWNER_MAX: Final = 100
@@ -120,11 +121,12 @@ def extend_frontier(con: Connection, job_id: str, found: list[Place]) -> None:
 def find_job(con: Connection, job_id: str, kind: Kind, owner: str) -> Job:
     """The owner's job; `NotFound`, also for another's."""
     row = con.execute(
-        f"SELECT {_JOB} FROM scrape_jobs WHERE id = ? AND kind = ? AND owner = ?",
-        [job_id, kind, owner],
+        f"SELECT {_JOB} FROM scrape_jobs WHERE id = ? AND kind = ? AND owner = ? "
+        "AND (expires_at_ms IS NULL OR expires_at_ms > ?)",
+        [job_id, kind, owner, now_ms()],
     ).fetchone()
     if row is None:
-        what = {"scrape": "Job", "crawl": "Crawl", "batch": "Batch"}[kind]
+        what = {"crawl": "Crawl", "batch": "Batch"}.get(kind, "Job")
         raise NotFound(f"{what} not found", param="id")
     return Job(*row)
 
@@ -256,6 +258,16 @@ def end_job(
         return False
     con.execute("DELETE FROM scrape_frontier WHERE job_id = ?", [job_id])
     return True
+
+
+def forget_ended(con: Connection, kind: Kind, owner: str, before_ms: int) -> int:
+    """Lets the owner's jobs of a kind expire that ended before; how many. The sweep removes them."""
+    rows = con.execute(
+        "UPDATE scrape_jobs SET expires_at_ms = 0 WHERE kind = ? AND owner = ? AND ended_at_ms < ? "
+        "AND expires_at_ms > 0 RETURNING 1",
+        [kind, owner, before_ms],
+    ).fetchall()
+    return len(rows)
 
 
 def sweep_jobs(con: Connection, at_ms: int) -> None:

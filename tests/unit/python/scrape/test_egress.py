@@ -10,12 +10,14 @@ import pytest
 
 from fairlead.egress import AddressForbidden, Egress
 from fairlead.errors import Refusal
-from fairlead.scrape.browser import Browser
+from fairlead.scrape.browser.process import Browser
+from fairlead.scrape.browser.reader import Rendering
 from fairlead.scrape.fetch import Fetcher, FetchFailed
 from fairlead.scrape.options import ScrapeOptions
 from fairlead.scrape.proxy import GuardedProxy
 from fairlead.scrape.transport import GuardedTransport
 from fairlead.settings import ServeSettings
+from tests.support.site_browser import PASSWORD
 
 pytestmark = pytest.mark.anyio
 
@@ -108,11 +110,15 @@ async def test_the_browsers_proxy_dials_through_the_guard(names, site) -> None:
     names["inner.example"] = [["10.0.0.1"]]
     names["outer.example"] = [["127.0.0.1"]]
     proxy = GuardedProxy(Egress("127.0.0.0/8"))
-    address = await proxy.start()
+    await proxy.start()
+    address = proxy.address
     try:
         async with httpx.AsyncClient(proxy=address, timeout=10) as client:
             answer = await client.get(f"http://outer.example:{site.port}/article")
             assert "On harbours" in answer.text
+            form = {"password": PASSWORD}
+            sent = await client.post(f"http://outer.example:{site.port}/door", data=form)
+            assert (sent.status_code, sent.headers["location"]) == (303, "/members")
             for url in (
                 "http://inner.example/", f"http://[::1]:{site.port}/", "http://169.254.169.254/latest/",
                 "http://outer.example:6379/",
@@ -128,11 +134,11 @@ async def test_a_browser_is_not_started_for_a_host_that_is_not_dialled(names) ->
     names["inner.example"] = [["10.0.0.1"]]
     names["nowhere.example"] = [[]]
     browser = Browser(Egress())
-    for host, reason in (("inner", "must not be dialled"), ("nowhere", "no address")):
-        with pytest.raises(FetchFailed, match=reason) as failure:
-            await browser.fetch(f"http://{host}.example/", ScrapeOptions())
-        assert failure.value.code == "unreachable"
-    await browser.close()
+    for host, code in (("inner", "forbidden_address"), ("nowhere", "unreachable")):
+        with pytest.raises(FetchFailed) as failure:
+            await Rendering(browser).fetch(f"http://{host}.example/", ScrapeOptions())
+        assert failure.value.code == code
+    assert browser.processes == 0
 
 
 async def test_cookies_of_a_page_are_not_kept(site) -> None:

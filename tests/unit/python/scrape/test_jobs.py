@@ -17,7 +17,9 @@ from fairlead.scrape.jobs.table import (
     list_pages,
     settle_place,
 )
+from fairlead.scrape.page.extract import Source, Want
 from fairlead.scrape.router import new_job
+from fairlead.scrape.scraper import scraper_of
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
 from tests.support.site import PAGES
@@ -227,7 +229,7 @@ async def test_a_job_goes_on_after_a_restart_from_the_page_it_reached(tmp_path, 
 
 
 async def test_a_job_ends_where_there_is_no_browser_for_it(scraping, site, monkeypatch) -> None:
-    monkeypatch.setattr("fairlead.scrape.browser.PROGRAMS", ("no-such-browser",))
+    monkeypatch.setattr("fairlead.scrape.browser.process.PROGRAMS", ("no-such-browser",))
     options = {"useBrowser": True}
     answer = await crawled(scraping, site.url("/article"), scrapeOptions=options)
     assert answer["status"] == "failed"
@@ -241,16 +243,15 @@ async def test_a_job_ends_where_there_is_no_browser_for_it(scraping, site, monke
 async def test_a_page_that_breaks_the_reader_is_one_failed_page(
     scraping, site, monkeypatch
 ) -> None:
-    from fairlead.scrape import scraper
+    pool = scraper_of(scraping.services).pool
+    real = pool.read
 
-    real = scraper.extract
-
-    def broken(fetched: Any, options: Any) -> Any:
-        if fetched.url.endswith("/pages/2"):
+    async def broken(source: Source, want: Want) -> Any:
+        if source.url.endswith("/pages/2"):
             raise RuntimeError("a defect")
-        return real(fetched, options)
+        return await real(source, want)
 
-    monkeypatch.setattr(scraper, "extract", broken)
+    monkeypatch.setattr(pool, "read", broken)
     answer = await crawled(scraping, site.url("/pages/0"), maxDepth=1)
     assert answer["status"] == "completed"
     assert answer["progress"] == {"total": 3, "completed": 2, "failed": 1, "pending": 0}

@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import re
 import statistics
-import time
 from collections import Counter
 
 import pytest
 
-from fairlead.scrape.fetch import Fetched
-from fairlead.scrape.options import ScrapeOptions
-from fairlead.scrape.scraper import extract
+from fairlead.scrape.page.extract import Source, Want, extract
 from tests.unit.python.scrape.pages import PAGES
 
 WORD = re.compile(r"\w+", re.UNICODE)
@@ -40,9 +37,8 @@ def f1(found: str, wanted: str) -> float:
 
 
 def ours(html: str) -> str:
-    fetched = Fetched("http://site.example/a", 200, {}, html, "utf-8", "text/html", len(html), 1.0)
-    options = ScrapeOptions.model_validate({"extractorFormat": "text"})
-    return str(extract(fetched, options)[0]["content"])
+    source = Source("http://site.example/a", html.encode(), "text/html; charset=utf-8")
+    return str(extract(source, Want(form="text"))[0]["content"])
 
 
 @pytest.mark.parametrize("name", sorted(PAGES))
@@ -73,20 +69,3 @@ def test_the_same_text_gives_the_same_content() -> None:
     for source in PAGES.values():
         _, html = wanted_and_html(source)
         assert ours(html) == ours(html)
-
-
-def test_a_page_of_100_kb_takes_milliseconds() -> None:
-    paragraph = (
-        "<p>"
-        + "A sentence of some length, with <b>bold</b> words and a <a href=/x>link</a>. " * 8
-        + "</p>"
-    )
-    html = f"<body><main>{paragraph * (100_000 // len(paragraph))}</main></body>"
-    best = min(_timed(html) for _ in range(3))
-    assert best < 0.5
-
-
-def _timed(html: str) -> float:
-    started = time.perf_counter()
-    ours(html)
-    return time.perf_counter() - started

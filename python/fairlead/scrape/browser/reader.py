@@ -1,0 +1,191 @@
+"""One page after another by the browser: for a scrape a context of its own, for a job one for all its
+pages, which is renewed with its cookies after `CONTEXT_PAGES` pages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from base64 import b64encode
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from fairlead.egress import AddressForbidden, NameUnknown
+from fairlead.errors import FairleadError
+from fairlead.scrape.address import BadAddress, canonical
+from fairlead.scrape.browser.process import (
+    ACTION_MS,
+    Browser,
+    Context,
+    Look,
+    failure_of,
+    in_time,
+)
+from fairlead.scrape.browser.steps import Downloads, act, picture_of, text_of
+from fairlead.scrape.fetch import Fetched, FetchFailed
+from fairlead.scrape.options import ScrapeOptions
+from fairlead.scrape.transport import RESOLVE_S
+
+CONTEXT_PAGES: Final = 50
+PAGES_AT_ONCE: Final = 4
+LOAD_MS: Final = 30_000
+PAGE_DEADLINE_S: Final = 120.0
+GIVEN_MAX_BYTES: Final = 5 * 1024 * 1024
+
+
+class Rendering:
+    """What lets only so many pages be rendered at once, over all callers."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.free = asyncio.Semaphore(PAGES_AT_ONCE)
+
+    async def fetch(self, url: str, options: ScrapeOptions) -> Fetched:
+        """The page after its scripts, waits and actions, in a context of its own. `FetchFailed`, or
+        `InvalidRequest` where there is no browser.
+        """
+        reader = JobReader(self, options)
+        try:
+            return await reader.fetch(url, options)
+        finally:
+            await reader.close()
+
+
+class JobReader:
+    """The pages of one job, which share cookies; the context is opened for the first of them."""
+
+    def __init__(self, rendering: Rendering, options: ScrapeOptions) -> None:
+        self._rendering = rendering
+        self._look = Look(
+            skip_tls_verification=options.skip_tls_verification,
+            is_usual=options.stealth_mode,
+            takes_downloads=options.wants_downloads,
+        )
+        self._context: Context | None = None
+        self._pages = 0
+        self._under_way = 0
+        self._opening = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Closes the job's context."""
+        context, self._context = self._context, None
+        if context is not None:
+            await context.close()
+
+    async def fetch(self, url: str, options: ScrapeOptions) -> Fetched:
+        """As `Rendering.fetch`, in the job's context."""
+        started = time.monotonic()
+        await judge(self._rendering.browser, url)
+        try:
+            async with self._rendering.free, asyncio.timeout(PAGE_DEADLINE_S):
+                context = await self._opened()
+                self._under_way += 1
+                try:
+                    return await read(context.inner, url, options, started)
+                finally:
+                    self._under_way -= 1
+        except TimeoutError:
+            raise FetchFailed("The page was not done in time.", code="timeout") from None
+        except (FetchFailed, FairleadError):
+            raise
+        except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
+            raise failure_of(error) from None
+
+    async def _opened(self) -> Context:
+        async with self._opening:
+            context, state = self._context, None
+            if context is not None and not context.is_alive:
+                context = self._context = None
+            if context is not None and self._pages >= CONTEXT_PAGES and self._under_way == 0:
+                state = await context.state()
+                await self.close()
+                context = None
+            if context is None:
+                context = self._context = await self._rendering.browser.open(self._look, state)
+                self._pages = 0
+            self._pages += 1
+            return context
+
+
+async def judge(browser: Browser, url: str) -> None:
+    """Refuses at once what the proxy would refuse, with a better reason."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(RESOLVE_S):
+            await browser.egress.resolve(parts.hostname or "", port)
+    except TimeoutError:
+        raise FetchFailed("The host's name was not resolved in time.", code="timeout") from None
+    except AddressForbidden:
+        raise FetchFailed(
+            "The address leads to a private or reserved network, which is not fetched.",
+            code="forbidden_address",
+        ) from None
+    except NameUnknown as error:
+        raise FetchFailed(f"The page cannot be fetched: {error}.", code="unreachable") from None
+
+
+async def read(context: Any, url: str, options: ScrapeOptions, started: float) -> Fetched:
+    """Opens the address in a tab of the context, does what is asked, and closes the tab."""
+    page = await context.new_page()
+    downloads = Downloads()
+    if options.wants_downloads:
+        downloads.watch(page)
+    try:
+        page.on("popup", lambda popup: asyncio.ensure_future(in_time(popup.close())))
+        answer = await page.goto(url, wait_until="load", timeout=LOAD_MS)
+        if answer is None:
+            raise FetchFailed("The browser got no answer.", code="unreachable")
+        if options.wait_for_selector:
+            await page.wait_for_selector(options.wait_for_selector, timeout=ACTION_MS * 3)
+        if options.wait_for_timeout:
+            await page.wait_for_timeout(options.wait_for_timeout)
+        for number, action in enumerate(options.actions):
+            await act(page, action, number)
+        return await taken(page, answer, url, options, started, downloads)
+    finally:
+        await in_time(page.close())
+
+
+async def taken(
+    page: Any, answer: Any, url: str, options: ScrapeOptions, started: float, downloads: Downloads
+) -> Fetched:
+    """The page as it stands, as a `Fetched`; `answer` is what it was loaded by, if that is known."""
+    text = await text_of(page)
+    given: dict[str, Any] = {}
+    if options.wants_picture:
+        picture = await picture_of(page, is_whole=False)
+        given["screenshot"] = f"data:image/png;base64,{b64encode(picture).decode()}"
+    if options.wants_downloads:
+        await downloads.settled()
+        given["downloads"] = await _files(downloads)
+    headers = await answer.all_headers() if answer is not None else {}
+    try:
+        final = canonical(page.url)
+    except BadAddress as fault:
+        raise FetchFailed(f"The page went to an address that {fault}.", code="redirects") from None
+    return Fetched(
+        url=final,
+        status=answer.status if answer is not None else 200,
+        headers=headers,
+        body=text.encode("utf-8", "replace"),
+        # The browser has decoded it, and shows everything as HTML.
+        content_type="text/html; charset=utf-8",
+        elapsed_ms=(time.monotonic() - started) * 1000,
+        redirects=[url] if final != url else [],
+        given=given,
+    )
+
+
+async def _files(downloads: Downloads) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    room = GIVEN_MAX_BYTES
+    for file in downloads.files:
+        view: dict[str, Any] = {"name": file.name, "size": file.size_bytes}
+        if file.size_bytes <= room:
+            room -= file.size_bytes
+            view["content"] = b64encode(await asyncio.to_thread(file.path.read_bytes)).decode()
+        else:
+            view["error"] = f"Larger than what is left of {GIVEN_MAX_BYTES} bytes."
+        found.append(view)
+    return found + [{"error": said} for said in downloads.refused]

@@ -1,0 +1,147 @@
+"""Browser sessions: open one, work in it, scrape what it shows, close it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path as File
+from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Response
+
+from fairlead.errors import InvalidRequest
+from fairlead.scrape.address import checked
+from fairlead.scrape.browser.sessions import Session
+from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.options import SessionAction, SessionAsk
+from fairlead.scrape.owner import BaseDep, OwnerDep
+from fairlead.scrape.router import within_a_minute
+from fairlead.scrape.scraper import Scraper, scraper_of
+from fairlead.store.services import Services, ServicesDep
+
+router = APIRouter(prefix="/api/browser/sessions", tags=["scraping"])
+
+T = TypeVar("T")
+
+Number = Annotated[int, Query(ge=1, le=1_000_000)]
+
+
+@router.post("", status_code=201, summary="Open a browser session")
+async def create(
+    ask: SessionAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
+) -> dict[str, Any]:
+    """A tab of its own, at `initialUrl` or empty. It ends after 5 idle minutes, and after 30 in all."""
+    scraper = scraper_of(services)
+    url = checked(ask.initial_url, scraper.egress, "initialUrl") if ask.initial_url else None
+    async with within_a_minute():
+        session = await _told(scraper.sessions.create(owner, ask))
+        if url is not None:
+            try:
+                await _act(
+                    scraper, session, SessionAction.model_validate({"type": "navigate", "url": url})
+                )
+            except BaseException:
+                # What the caller does not learn of, it cannot close.
+                await scraper.sessions.close(session)
+                raise
+    return {"success": True, "session": _view(session, base)}
+
+
+@router.get("", summary="List browser sessions")
+async def sessions(services: ServicesDep, owner: OwnerDep, base: BaseDep) -> dict[str, Any]:
+    """The caller's sessions, oldest first."""
+    own = scraper_of(services).sessions.of(owner)
+    return {"success": True, "count": len(own), "sessions": [_view(one, base) for one in own]}
+
+
+@router.get("/{session_id}", summary="A browser session")
+async def one(
+    session_id: str, services: ServicesDep, owner: OwnerDep, base: BaseDep
+) -> dict[str, Any]:
+    """Where it stands, when it expires, and the files that it was given."""
+    session = scraper_of(services).sessions.find(session_id, owner)
+    return {"success": True, "session": _view(session, base)}
+
+
+@router.delete("/{session_id}", summary="Close a browser session")
+async def close(session_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """It is gone when this returns, with its cookies and files."""
+    open_sessions = scraper_of(services).sessions
+    await open_sessions.close(open_sessions.find(session_id, owner))
+    return {"success": True, "closed": True}
+
+
+@router.post("/{session_id}/action", summary="Do something in a browser session")
+async def act(
+    session_id: str, ask: SessionAction, services: ServicesDep, owner: OwnerDep, base: BaseDep
+) -> dict[str, Any]:
+    """One action; an action that fails is 400 and leaves the session open, unless it hung."""
+    scraper = scraper_of(services)
+    session = scraper.sessions.find(session_id, owner)
+    async with within_a_minute():
+        result = await _act(scraper, session, ask)
+    return {"success": True, "result": result, "session": _view(session, base)}
+
+
+@router.get("/{session_id}/download", summary="A file that a session downloaded")
+async def download(
+    session_id: str, services: ServicesDep, owner: OwnerDep, number: Number = 1
+) -> Response:
+    """The bytes of the file with this number, as an attachment."""
+    open_sessions = scraper_of(services).sessions
+    file = open_sessions.file(open_sessions.find(session_id, owner), number)
+    return Response(
+        await asyncio.to_thread(File.read_bytes, file.path),
+        media_type="application/octet-stream",
+        headers={
+            "content-disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}",
+            "x-content-type-options": "nosniff",
+        },
+    )
+
+
+async def _act(scraper: Scraper, session: Session, ask: SessionAction) -> dict[str, Any]:
+    if ask.type == "navigate":
+        url = checked(ask.url or "", scraper.egress)
+        ask = ask.model_copy(update={"url": url})
+
+        async def go() -> dict[str, Any]:
+            async with scraper.admitted(url):
+                return await scraper.sessions.act(session, ask)
+
+        return await _told(go())
+    if ask.type == "scrape":
+        content = await _told(
+            scraper.sessions.act(session, SessionAction.model_validate({"type": "content"}))
+        )
+        return await _told(scraper.document_of(content["url"], content["content"], ask.options))
+    return await _told(scraper.sessions.act(session, ask))
+
+
+async def _told(work: Awaitable[T]) -> T:
+    try:
+        return await work
+    except FetchFailed as failure:
+        raise InvalidRequest(failure.reason, extra={"metadata": {"reason": failure.code}}) from None
+
+
+def _view(session: Session, base: str) -> dict[str, Any]:
+    files = [
+        {
+            "number": file.number, "name": file.name, "size": file.size_bytes,
+            "url": f"{base}/api/browser/sessions/{session.id}/download?number={file.number}",
+        }
+        for file in session.downloads.files
+    ]  # fmt: skip
+    refused = session.downloads.refused
+    return {**session.view(), "downloads": files, **({"refused": refused} if refused else {})}
+
+
+async def expiring(services: Services) -> None:
+    """Closes sessions whose time is over; lasts until it is cancelled."""
+    while True:
+        await asyncio.sleep(5.0)
+        scraper = services.rooms.get(Scraper)
+        if isinstance(scraper, Scraper):
+            await scraper.sessions.expire()

@@ -1,0 +1,279 @@
+"""Browser sessions: a tab that a caller keeps open and works in, action by action.
+
+They live in this process and end with it; each has one owner, one action at a time, an idle time and an
+age. Every address that is opened by name passes `robots.txt` and the host's turn as a scrape does; what a
+page itself opens passes the egress guard, and a tab that leaves the web is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from base64 import b64encode
+from typing import Any, Final
+from uuid import uuid4
+
+from fairlead.errors import InvalidRequest, NotFound, RateLimited
+from fairlead.moment import iso, moment_of, now_ms
+from fairlead.scrape.browser.process import Browser, Context, Look, failure_of, in_time
+from fairlead.scrape.browser.reader import LOAD_MS, judge, taken
+from fairlead.scrape.browser.steps import Downloads, File, perform, picture_of, text_of
+from fairlead.scrape.fetch import Fetched, FetchFailed
+from fairlead.scrape.options import Action, ScrapeOptions, SessionAction, SessionAsk
+
+SESSIONS_MAX: Final = 10
+SESSIONS_OF_OWNER_MAX: Final = 5
+IDLE_S: Final = 300.0
+AGE_S: Final = 1800.0
+ACTION_DEADLINE_S: Final = 40.0
+RESULT_MAX_CHARS: Final = 1_000_000
+POPUPS_TOLD: Final = 10
+POPUP_DEADLINE_S: Final = 5.0
+
+
+class Session:
+    """One tab in a context of its own."""
+
+    def __init__(self, owner: str, context: Context, page: Any) -> None:
+        self.id = str(uuid4())
+        self.owner = owner
+        self.context = context
+        self.page = page
+        self.downloads = Downloads()
+        self.popups: list[str] = []
+        self._noting: set[asyncio.Task[None]] = set()
+        self.turn = asyncio.Lock()
+        self.created_at_ms = self.used_at_ms = now_ms()
+        self.created_s = self.used_s = time.monotonic()
+        self.answer: Any = None
+        self.title = ""
+        self.downloads.watch(page)
+        page.on("popup", self._popup)
+
+    @property
+    def ends_s(self) -> float:
+        """When it expires, on the monotonic clock; never while an action is under way."""
+        if self.turn.locked():
+            return self.created_s + AGE_S + ACTION_DEADLINE_S
+        return min(self.used_s + IDLE_S, self.created_s + AGE_S)
+
+    def view(self) -> dict[str, Any]:
+        """What the API shows."""
+        left_ms = round((self.ends_s - time.monotonic()) * 1000)
+        return {
+            "id": self.id, "currentUrl": self.page.url, "currentTitle": self.title,
+            "createdAt": iso(moment_of(self.created_at_ms)),
+            "lastUsedAt": iso(moment_of(self.used_at_ms)),
+            "expiresAt": iso(moment_of(now_ms() + left_ms)),
+            "busy": self.turn.locked(), "popups": self.popups,
+        }  # fmt: skip
+
+    def _popup(self, popup: Any) -> None:
+        task = asyncio.ensure_future(self._note(popup))
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    async def _note(self, popup: Any) -> None:
+        # Told, not followed: the caller goes there if it wants to.
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(POPUP_DEADLINE_S):
+                await popup.wait_for_load_state("domcontentloaded")
+        if len(self.popups) < POPUPS_TOLD:
+            self.popups.append(str(popup.url)[:2048])
+        await in_time(popup.close())
+
+
+class Sessions:
+    """The open sessions of this process."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._open: dict[str, Session] = {}
+        self._opening = 0
+
+    async def create(self, owner: str, ask: SessionAsk) -> Session:
+        """A new session on an empty page; `RateLimited` where there are enough of them."""
+        own = sum(session.owner == owner for session in self._open.values())
+        if len(self._open) + self._opening >= SESSIONS_MAX or own >= SESSIONS_OF_OWNER_MAX:
+            raise RateLimited(
+                f"There are at most {SESSIONS_MAX} browser sessions, {SESSIONS_OF_OWNER_MAX} of one key: "
+                "close one, or wait for one to expire.",
+                retry_after_s=round(IDLE_S),
+            )
+        self._opening += 1
+        try:
+            size = ask.viewport
+            context = await self._browser.open(
+                Look(
+                    user_agent=ask.user_agent,
+                    viewport=(size.width, size.height) if size else None,
+                    takes_downloads=True,
+                )
+            )
+            try:
+                session = Session(owner, context, await context.inner.new_page())
+            except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
+                await context.close()
+                raise failure_of(error) from None
+        finally:
+            self._opening -= 1
+        self._open[session.id] = session
+        return session
+
+    def of(self, owner: str) -> list[Session]:
+        """The owner's sessions, oldest first."""
+        return [session for session in self._open.values() if session.owner == owner]
+
+    def find(self, session_id: str, owner: str) -> Session:
+        """The owner's session; `NotFound`, also for another's and for one that has expired."""
+        session = self._open.get(session_id)
+        if session is None or session.owner != owner or session.ends_s <= time.monotonic():
+            raise NotFound("Session not found: it may have expired.", param="id")
+        return session
+
+    async def close(self, session: Session) -> None:
+        """Ends a session, its page and its files."""
+        if self._open.pop(session.id, None) is not None:
+            await session.context.close()
+
+    async def expire(self) -> None:
+        """Closes those whose time is over, and those that have lost their browser."""
+        now_s = time.monotonic()
+        for session in list(self._open.values()):
+            if session.ends_s <= now_s or not session.context.is_alive:
+                await self.close(session)
+
+    async def close_all(self) -> None:
+        """Ends every session."""
+        for session in list(self._open.values()):
+            await self.close(session)
+
+    async def go(self, session: Session, url: str) -> None:
+        """Opens a canonical address in the session's tab."""
+        await judge(self._browser, url)
+        session.answer = await session.page.goto(url, wait_until="load", timeout=LOAD_MS)
+
+    async def act(self, session: Session, action: SessionAction) -> dict[str, Any]:
+        """Does one thing and tells what came of it. `FetchFailed` when it did not work; then the
+        session stays as it is.
+        """
+        if session.turn.locked():
+            raise InvalidRequest("The session is busy with another action.", param="id")
+        async with session.turn:
+            self._touch(session)
+            try:
+                async with asyncio.timeout(ACTION_DEADLINE_S):
+                    result = await self._do(session, action)
+                    await session.downloads.settled()
+                    session.title = str(await session.page.title())[:500]
+            except TimeoutError:
+                await self.close(session)
+                raise FetchFailed(
+                    "The page did not answer in time; the session is closed.", code="timeout"
+                ) from None
+            except FetchFailed:
+                raise
+            except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
+                raise failure_of(error) from None
+            finally:
+                self._touch(session)
+            if not session.page.url.startswith(("http://", "https://", "about:blank")):
+                await self.close(session)
+                raise FetchFailed(
+                    "The page went to an address that is not of the web; the session is closed.",
+                    code="forbidden_address",
+                )
+            return result
+
+    async def read(self, session: Session, url: str, options: ScrapeOptions) -> Fetched:
+        """An address in the session's tab, with the session's cookies, as a scrape sees it."""
+        started = time.monotonic()
+        if session.turn.locked():
+            raise FetchFailed("The session is busy with another action.", code="session")
+        async with session.turn:
+            self._touch(session)
+            try:
+                async with asyncio.timeout(ACTION_DEADLINE_S):
+                    await self.go(session, url)
+                    page = session.page
+                    if options.wait_for_selector:
+                        await page.wait_for_selector(options.wait_for_selector)
+                    if options.wait_for_timeout:
+                        await page.wait_for_timeout(options.wait_for_timeout)
+                    for action in options.actions:
+                        await perform(page, action)
+                    session.title = str(await page.title())[:500]
+                    return await taken(
+                        page, session.answer, url, options, started, session.downloads
+                    )
+            except TimeoutError:
+                await self.close(session)
+                raise FetchFailed(
+                    "The page was not done in time; the session is closed.", code="timeout"
+                ) from None
+            except FetchFailed:
+                raise
+            except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
+                raise failure_of(error) from None
+            finally:
+                self._touch(session)
+
+    def file(self, session: Session, number: int) -> File:
+        """A file that the session was given; `NotFound`."""
+        for file in session.downloads.files:
+            if file.number == number:
+                return file
+        raise NotFound("Download not found", param="number")
+
+    def _touch(self, session: Session) -> None:
+        session.used_s, session.used_at_ms = time.monotonic(), now_ms()
+
+    async def _do(self, session: Session, action: SessionAction) -> dict[str, Any]:
+        page, limit_ms = session.page, action.timeout or 10_000
+        match action.type:
+            case "navigate":
+                await self.go(session, action.url or "")
+                status = session.answer.status if session.answer is not None else None
+                return {"url": page.url, "status": status}
+            case "type":
+                await page.locator(action.selector).first.press_sequentially(
+                    action.value or "", timeout=limit_ms
+                )
+            case "press":
+                await page.press(action.selector or "body", action.value or "", timeout=limit_ms)
+            case "waitForSelector":
+                await page.wait_for_selector(action.selector, timeout=limit_ms)
+            case "screenshot":
+                picture = await picture_of(page, is_whole=action.full_page)
+                return {"contentType": "image/png", "screenshot": b64encode(picture).decode()}
+            case "evaluate":
+                return {"value": _bounded(await page.evaluate(action.script))}
+            case "content":
+                return {"url": page.url, "content": await text_of(page)}
+            case "back":
+                session.answer = await page.go_back(timeout=LOAD_MS)
+            case "forward":
+                session.answer = await page.go_forward(timeout=LOAD_MS)
+            case "reload":
+                session.answer = await page.reload(timeout=LOAD_MS)
+            case "click" | "fill" | "select" | "scroll" | "wait":
+                await perform(
+                    page,
+                    Action.model_validate(
+                        action.model_dump(
+                            include={"type", "selector", "value", "position", "timeout"}
+                        )
+                    ),
+                )
+            case "scrape":
+                raise FetchFailed("scrape is not done here.")
+        return {"url": page.url}
+
+
+def _bounded(value: Any) -> Any:
+    if len(repr(value)) > RESULT_MAX_CHARS:
+        raise FetchFailed(
+            f"The value is larger than {RESULT_MAX_CHARS} characters.", code="too_large"
+        )
+    return value

@@ -1,0 +1,101 @@
+"""From the bytes of an answer to what is told of it: a pure function, run in a process of its own
+(`page.worker`), because neither the charset nor the tree of a hostile page ends in any time that we choose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+from selectolax.lexbor import LexborHTMLParser
+
+from fairlead import _core
+from fairlead.scrape.charset import decode
+from fairlead.scrape.page.links import base_of, links_of
+from fairlead.scrape.page.metadata import metadata_of
+from fairlead.scrape.page.nesting import flattened
+
+_HTML: Final = frozenset(["text/html", "application/xhtml+xml", ""])
+_TEXTUAL: Final = ("text/", "application/json", "application/xml", "application/ld+json")
+
+
+class Unreadable(Exception):
+    """Why there is nothing to read in an answer; a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An answer's body. `content_type` is the header's value, `url` where the body came from."""
+
+    url: str
+    body: bytes
+    content_type: str = "text/html"
+    redirects: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What is asked of a page: `form` is `html`, `markdown` or `text`; `lists` names what `formats`
+    shall have of `links`, `tables`, `code` and `images`.
+    """
+
+    form: str = "html"
+    only_main_content: bool = True
+    fit_markdown: bool = False
+    lists: list[str] = field(default_factory=list)
+
+
+def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
+    """The answer's document and the page's links. `Unreadable` for what is no text."""
+    kind = source.content_type.partition(";")[0].strip().lower()
+    if kind not in _HTML and not kind.startswith(_TEXTUAL):
+        raise Unreadable(f"The address holds {kind[:80]}, which is not read here.")
+    text, charset = decode(source.body, source.content_type)
+    metadata: dict[str, Any] = {"contentType": kind, "charset": charset}
+    if source.redirects:
+        metadata["redirects"] = source.redirects
+    if kind not in _HTML:
+        if want.form == "markdown" and kind != "text/markdown":
+            text = f"```\n{text}\n```" if text.strip() else ""
+        return _document(source, "", text, want, metadata), []
+    parser = LexborHTMLParser(flattened(text))
+    metadata |= metadata_of(parser)
+    base = base_of(parser, source.url)
+    is_whole = want.form == "html" and not want.only_main_content
+    held = _held(parser, base, "" if is_whole else want.form, want)
+    content = text if is_whole else held["content"]
+    links = links_of(held["links"], base)
+    document = _document(source, str(metadata.get("title", "")), content, want, metadata)
+    formats: dict[str, Any] = {
+        name: held[name] for name in ("tables", "code", "images") if name in held
+    }
+    if "links" in want.lists:
+        formats["links"] = links
+    if formats:
+        document["formats"] = formats
+    return document, [link["url"] for link in links]
+
+
+def _held(parser: LexborHTMLParser, base: str, form: str, want: Want) -> dict[str, Any]:
+    """What the page's body holds. The parser of the standard is Lexbor's; what it wrote out again, in
+    order and with every element closed, is read by our own code, which can then be simple and fast.
+    """
+    body = parser.body
+    html = (body.html if body is not None else None) or ""
+    is_main = want.only_main_content or want.fit_markdown
+    told = _core.read_page(html, base, form, is_main, want.fit_markdown, want.lists)
+    held: dict[str, Any] = orjson.loads(told)
+    return held
+
+
+def _document(
+    source: Source, title: str, content: str, want: Want, metadata: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "url": source.url,
+        "title": title,
+        "content": content,
+        "contentType": want.form,
+        "metadata": metadata,
+    }

@@ -1,0 +1,42 @@
+"""Where a page's links lead, in the one spelling of `address.canonical`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from selectolax.lexbor import LexborHTMLParser
+
+from fairlead.scrape.address import URL_MAX_CHARS, BadAddress, canonical
+
+# An address on the page's own host that is in its one spelling already: most links of most pages.
+_PLAIN: Final = re.compile(r"/(?![/.])(?:(?!/\.)[!-\[\]-~])*", re.ASCII)
+
+
+def base_of(tree: LexborHTMLParser, url: str) -> str:
+    """What relative addresses of the page are relative to."""
+    node = tree.css_first("base[href]")
+    try:
+        return canonical(node.attributes.get("href") or "", base=url) if node is not None else url
+    except BadAddress:
+        return url
+
+
+def links_of(written: list[dict[str, Any]], base: str) -> list[dict[str, str]]:
+    """`url` and `text` of each http(s) link, in order, each address once."""
+    parts = urlsplit(base)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    room = URL_MAX_CHARS - len(origin)
+    found: dict[str, str] = {}
+    for link in written:
+        href = link["href"]
+        if "#" not in href and len(href) <= room and _PLAIN.fullmatch(href):
+            url = origin + href
+        else:
+            try:
+                url = canonical(href.replace(" ", "%20"), base=base)
+            except BadAddress:
+                continue
+        found.setdefault(url, link["text"])
+    return [{"url": url, "text": text} for url, text in found.items()]

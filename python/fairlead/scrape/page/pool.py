@@ -1,0 +1,162 @@
+"""The processes that read pages: a few, each with one page at a time and a deadline. One that is late is
+killed, one that has read `PAGES_WORN` pages is replaced, one that dies takes its page with it and no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from dataclasses import asdict
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from fairlead.scrape.page.extract import Source, Want
+
+WORKERS: Final = 2
+WAITING_MAX: Final = 200
+READ_DEADLINE_S: Final = 15.0
+START_DEADLINE_S: Final = 20.0
+PAGES_WORN: Final = 5000
+ANSWER_MAX_BYTES: Final = 64 * 1024 * 1024
+STREAM_BYTES: Final = 1024 * 1024
+
+log = structlog.get_logger("fairlead.scrape")
+
+
+class ReadFailed(Exception):
+    """A page that could not be read: `code` is `timeout`, `too_large`, `content_type`,
+    `overloaded` or `internal`.
+    """
+
+    def __init__(self, reason: str, code: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+
+
+class _Worker:
+    """One process and its end of the socket."""
+
+    def __init__(self, process: subprocess.Popen[bytes], reader: asyncio.StreamReader,
+                 writer: asyncio.StreamWriter) -> None:  # fmt: skip
+        self.process = process
+        self.pages = 0
+        self._reader = reader
+        self._writer = writer
+
+    async def ask(self, head: bytes, body: bytes) -> bytes:
+        self.pages += 1
+        for part in (head, body):
+            self._writer.write(len(part).to_bytes(4, "big"))
+            self._writer.write(part)
+        await self._writer.drain()
+        length = int.from_bytes(await self._reader.readexactly(4), "big")
+        if length > ANSWER_MAX_BYTES:
+            raise EOFError
+        return await self._reader.readexactly(length)
+
+    async def end(self) -> None:
+        """Kills it and waits until it is gone."""
+        self.process.kill()
+        self._writer.close()
+        await asyncio.to_thread(self.process.wait)
+
+
+class Pool:
+    """Processes are started when they are first needed and kept."""
+
+    def __init__(self, workers: int = WORKERS, read_deadline_s: float = READ_DEADLINE_S) -> None:
+        self._read_deadline_s = read_deadline_s
+        self._idle: list[_Worker] = []
+        self._all: set[_Worker] = set()
+        self._free = asyncio.Semaphore(workers)
+        self._waiting = 0
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The processes that are running."""
+        return [worker.process.pid for worker in self._all]
+
+    async def close(self) -> None:
+        """Ends all processes."""
+        workers, self._all, self._idle = self._all, set(), []
+        for worker in workers:
+            await worker.end()
+
+    async def read(self, source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
+        """As `extract.extract`, elsewhere and in bounded time. `ReadFailed`."""
+        if self._waiting >= WAITING_MAX:
+            raise ReadFailed("Too many pages wait to be read.", "overloaded")
+        head = {
+            "url": source.url, "content_type": source.content_type, "redirects": source.redirects,
+            "want": asdict(want),
+        }  # fmt: skip
+        self._waiting += 1
+        try:
+            async with self._free:
+                answer = orjson.loads(await self._ask(orjson.dumps(head), source.body))
+        finally:
+            self._waiting -= 1
+        if "unreadable" in answer:
+            raise ReadFailed(answer["unreadable"], "content_type")
+        if "defect" in answer:
+            log.error("page not read", error=answer["defect"])
+            raise ReadFailed("This is a defect of fairlead; its log has more.", "internal")
+        return answer["document"], answer["links"]
+
+    async def _ask(self, head: bytes, body: bytes) -> bytes:
+        worker = await self._worker()
+        is_whole = False
+        try:
+            async with asyncio.timeout(self._read_deadline_s):
+                answer = await worker.ask(head, body)
+            is_whole = True
+            return answer
+        except TimeoutError:
+            raise ReadFailed("The page took too long to read.", "timeout") from None
+        except (OSError, EOFError):
+            raise ReadFailed(
+                "The page could not be read: it took more memory than a page may.", "too_large"
+            ) from None
+        finally:
+            # Also when the asker went away: an answer to nobody would be taken for the next one's.
+            if is_whole and worker.pages < PAGES_WORN:
+                self._idle.append(worker)
+            else:
+                self._all.discard(worker)
+                await worker.end()
+
+    async def _worker(self) -> _Worker:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.process.poll() is None:
+                return worker
+            self._all.discard(worker)
+            await worker.end()
+        async with asyncio.timeout(START_DEADLINE_S):
+            process, wire = await asyncio.to_thread(_start)
+            try:
+                reader, writer = await asyncio.open_connection(sock=wire, limit=STREAM_BYTES)
+            except BaseException:
+                process.kill()
+                wire.close()
+                raise
+        worker = _Worker(process, reader, writer)
+        self._all.add(worker)
+        return worker
+
+
+def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "fairlead.scrape.page.worker", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+    ours.setblocking(False)
+    return process, ours

@@ -1,0 +1,73 @@
+"""The process in which pages are read: `python -m fairlead.scrape.page.worker <fd>`.
+
+It takes frames from a socket and answers each: 4 bytes of length (big-endian) and then the content. A
+question is two frames, `{"url", "content_type", "redirects", "want"}` as JSON and the body's bytes; an
+answer is one, `{"document", "links"}`, `{"unreadable"}` or
+`{"defect"}` as JSON. It ends when the socket does. Its memory
+is bounded; what does not fit ends the process, and the pool starts another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import socket
+import sys
+from typing import Final
+
+import orjson
+
+from fairlead.scrape.page.extract import Source, Unreadable, Want, extract
+
+MEMORY_MAX_BYTES: Final = 1024 * 1024 * 1024
+NICENESS: Final = 5
+
+
+def main() -> None:
+    """Serves until the other side is gone."""
+    # Whoever waits for tokens comes before whoever waits for a page.
+    os.nice(NICENESS)
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = MEMORY_MAX_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_MAX_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with socket.socket(fileno=int(sys.argv[1])) as wire, contextlib.suppress(EOFError, OSError):
+        while True:
+            head = orjson.loads(_frame(wire))
+            answer = _read(head, _frame(wire))
+            wire.sendall(len(answer).to_bytes(4, "big") + answer)
+
+
+def _read(head: dict[str, object], body: bytes) -> bytes:
+    want = Want(**head.pop("want"))  # type: ignore[arg-type]
+    try:
+        document, links = extract(Source(body=body, **head), want)  # type: ignore[arg-type]
+    except Unreadable as reason:
+        return orjson.dumps({"unreadable": str(reason)})
+    except MemoryError:
+        # There may be none left to say so with.
+        os._exit(1)
+    except Exception as error:  # noqa: BLE001 - told to whoever can log it
+        return orjson.dumps({"defect": f"{type(error).__name__} {error}"[:300]})
+    return orjson.dumps({"document": document, "links": links})
+
+
+def _frame(wire: socket.socket) -> bytes:
+    length = int.from_bytes(_exactly(wire, 4), "big")
+    return _exactly(wire, length)
+
+
+def _exactly(wire: socket.socket, length: int) -> bytes:
+    taken = bytearray(length)
+    view, have = memoryview(taken), 0
+    while have < length:
+        count = wire.recv_into(view[have:])
+        if count == 0:
+            raise EOFError
+        have += count
+    return bytes(taken)
+
+
+if __name__ == "__main__":
+    main()

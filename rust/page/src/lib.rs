@@ -1,0 +1,189 @@
+//! What a web page holds. The page comes as HTML that a parser of the standard has read and written out again: every
+//! element is closed, in order, and only `&amp; &lt; &gt; &quot; &nbsp;` are escaped. From there on everything is linear in
+//! the page and bounded in depth, and the same page gives the same result.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod content;
+mod markdown;
+mod parts;
+mod tag;
+mod tree;
+
+use serde::Serialize;
+
+pub use crate::address::joined;
+
+/// In which form the content is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Not at all: the caller has what it wants.
+    Nothing,
+    /// Elements without scripts and styles, addresses absolute.
+    Html,
+    Markdown,
+    /// A line for each block.
+    Text,
+}
+
+/// What is asked of a page. `fit` also leaves out blocks that say little, and images.
+#[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools)] // four independent wishes
+pub struct Want {
+    pub form: Form,
+    pub only_main_content: bool,
+    pub fit: bool,
+    pub tables: bool,
+    pub code: bool,
+    pub images: bool,
+}
+
+/// What a page holds. `links` are those of the whole page, hidden parts too, each `href` once as it stands there.
+#[derive(Debug, Serialize)]
+pub struct Holding {
+    pub content: Option<String>,
+    pub links: Vec<Link>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tables: Option<Vec<parts::Table>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<Vec<parts::Code>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<Vec<parts::Image>>,
+}
+
+/// One link: its target as written, and its text in one line.
+#[derive(Debug, Serialize, PartialEq, Eq)]
+pub struct Link {
+    pub href: String,
+    pub text: String,
+}
+
+/// Reads the page's body, `<body ...>...</body>` or what stands in it. `base` is what its addresses are relative to.
+pub fn read(html: &str, base: &str, want: Want) -> Holding {
+    let (mut tree, links) = tree::Tree::read(html);
+    let root = if want.only_main_content || want.fit { content::main_content(&mut tree) } else { tree::ROOT };
+    if want.fit {
+        content::prune(&mut tree, root);
+    }
+    let content = match want.form {
+        Form::Nothing => None,
+        Form::Html => Some(tree.html(root, base)),
+        Form::Markdown => Some(markdown::markdown(&tree, root, base, !want.fit)),
+        Form::Text => Some(markdown::plain(&tree, root)),
+    };
+    Holding {
+        content,
+        links,
+        tables: want.tables.then(|| parts::tables(&tree, root)),
+        code: want.code.then(|| parts::code(&tree, root)),
+        images: want.images.then(|| parts::images(&tree, root, base)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{read, Form, Holding, Link, Want};
+
+    const BASE: &str = "http://site.example/a/b";
+
+    fn all(form: Form, only_main_content: bool, fit: bool) -> Want {
+        Want { form, only_main_content, fit, tables: true, code: true, images: true }
+    }
+
+    fn markdown(html: &str) -> String {
+        read(html, BASE, all(Form::Markdown, false, false)).content.unwrap()
+    }
+
+    #[test]
+    fn every_element_has_its_markdown() {
+        for (html, wanted) in [
+            ("<body><h2>A  b</h2><p>One <b>two </b>three</p></body>", "## A b\n\nOne **two** three"),
+            ("<p>a &amp; b &lt;i&gt;&nbsp;c</p>", "a & b \\<i> c"),
+            ("<p>1. not a list</p><p># no head</p>", "\\1. not a list\n\n\\# no head"),
+            ("<ol><li>a</li><li>b<ul><li>c</li></ul></li></ol>", "1. a\n2. b\n   - c"),
+            ("<p><a href=\"../x?y#z\">x</a> <a href=\"#top\">top</a></p>", "[x](http://site.example/x?y#z) top"),
+            ("<p><a href=\"javascript:x()\">x</a></p>", "x"),
+            ("<pre class=\"language-rust\"><code>a\n  b &lt; c\n</code></pre>", "```rust\na\n  b < c\n```"),
+            ("<p>a <code>b`c</code></p>", "a ``b`c``"),
+            ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
+            (
+                "<table><tbody><tr><th>a</th><th>b</th></tr><tr><td>1|2</td></tr></tbody></table>",
+                "| a | b |\n| --- | --- |\n| 1\\|2 |  |",
+            ),
+            ("<p>a<br>b</p><hr>", "a\nb\n\n---"),
+            ("<dl><dt>a</dt><dd>b</dd></dl>", "a\n\n: b"),
+            ("<p><img src=\"i (1).png\" alt=\"a_b\"></p>", "![a\\_b](http://site.example/a/i%20%281%29.png)"),
+            ("<p>a\u{200b}b\u{e0041}</p>", "ab"),
+        ] {
+            assert_eq!(markdown(html), wanted, "{html}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_seen_is_not_told_but_its_links_are_known() {
+        let html = "<p>a</p><p hidden=\"\">b</p><p style=\"display: none\">c</p><p aria-hidden=\"true\">d \
+                    <a href=\"/menu\">menu  item</a></p><script>if (a < b) { \"</p>\" }</script><button>e</button>\
+                    <!-- <p>f</p> --><p style=\"font-size:0.9em\">g</p>";
+        let held = read(html, BASE, all(Form::Text, false, false));
+        assert_eq!(held.content.as_deref(), Some("a\ng"));
+        assert_eq!(held.links, [Link { href: "/menu".to_owned(), text: "menu item".to_owned() }]);
+    }
+
+    #[test]
+    fn the_main_content_is_what_the_author_marked() {
+        let text = "A sentence that goes on for a while, so that it counts as running text. ".repeat(4);
+        let html = format!(
+            "<nav><a href=\"/\">Home</a></nav><main><article><h1>Head</h1><p>{text}</p><div class=\"share-box\">Share \
+             </div></article></main><footer>Foot</footer>"
+        );
+        let held = read(&html, BASE, all(Form::Markdown, true, false));
+        assert_eq!(held.content, Some(format!("# Head\n\n{}", text.trim())));
+        let fit = read(&html, BASE, all(Form::Html, true, true)).content.unwrap();
+        assert!(fit.starts_with("<article><h1>Head</h1><p>"), "{fit}");
+    }
+
+    #[test]
+    fn depth_and_count_are_bounded() {
+        let deep = format!("{}text{}", "<div>".repeat(10_000), "</div>".repeat(10_000));
+        assert_eq!(markdown(&deep), "text");
+        let wide = "<p>x</p>".repeat(400_000);
+        assert!(markdown(&wide).len() < 4 * 300_000);
+    }
+
+    fn pieces() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just("<div class=\"nav\">".to_owned()),
+            Just("</div>".to_owned()),
+            Just("<p>".to_owned()),
+            Just("</p>".to_owned()),
+            Just("<a href=\"/x\">".to_owned()),
+            Just("</a>".to_owned()),
+            Just("<pre>".to_owned()),
+            Just("</pre>".to_owned()),
+            Just("<table><tr><td>".to_owned()),
+            Just("</td></tr></table>".to_owned()),
+            Just("<script>".to_owned()),
+            Just("</script>".to_owned()),
+            Just("<li hidden=\"\">".to_owned()),
+            Just("<img src=\"".to_owned()),
+            ".{0,12}",
+        ];
+        proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_comes_is_a_panic_and_the_same_gives_the_same(html in pieces()) {
+            for form in [Form::Nothing, Form::Html, Form::Markdown, Form::Text] {
+                for (main, fit) in [(false, false), (true, false), (true, true)] {
+                    let told = |held: Holding| serde_json::to_string(&held).unwrap();
+                    let first = told(read(&html, BASE, all(form, main, fit)));
+                    prop_assert_eq!(first, told(read(&html, BASE, all(form, main, fit))));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Elements by what is made of them.
+
+/// An element's name, as far as it makes a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Text,
+    A,
+    Article,
+    Aside,
+    Blockquote,
+    Body,
+    Br,
+    Caption,
+    Code,
+    Dd,
+    Del,
+    Div,
+    Dl,
+    Em,
+    Figure,
+    Footer,
+    Form,
+    H(u8),
+    Header,
+    Hr,
+    Img,
+    Li,
+    Main,
+    Menu,
+    Nav,
+    Ol,
+    P,
+    Pre,
+    Section,
+    Span,
+    Strong,
+    Table,
+    Td,
+    Th,
+    Tr,
+    RowGroup,
+    Ul,
+    /// Nothing is written for it, and nothing stands in it.
+    Wbr,
+    /// Another element that breaks the line.
+    OtherBlock,
+    /// Another element of a line.
+    OtherInline,
+    Other,
+}
+
+impl Tag {
+    pub(crate) fn of(name: &str) -> Tag {
+        match name {
+            "a" => Tag::A,
+            "article" => Tag::Article,
+            "aside" => Tag::Aside,
+            "blockquote" => Tag::Blockquote,
+            "body" => Tag::Body,
+            "br" => Tag::Br,
+            "caption" => Tag::Caption,
+            "code" | "kbd" | "samp" => Tag::Code,
+            "dd" => Tag::Dd,
+            "del" | "s" => Tag::Del,
+            "div" => Tag::Div,
+            "dl" => Tag::Dl,
+            "em" | "i" => Tag::Em,
+            "figure" => Tag::Figure,
+            "footer" => Tag::Footer,
+            "form" => Tag::Form,
+            "h1" => Tag::H(1),
+            "h2" => Tag::H(2),
+            "h3" => Tag::H(3),
+            "h4" => Tag::H(4),
+            "h5" => Tag::H(5),
+            "h6" => Tag::H(6),
+            "header" => Tag::Header,
+            "hr" => Tag::Hr,
+            "img" => Tag::Img,
+            "li" => Tag::Li,
+            "main" => Tag::Main,
+            "menu" => Tag::Menu,
+            "nav" => Tag::Nav,
+            "ol" => Tag::Ol,
+            "p" => Tag::P,
+            "pre" => Tag::Pre,
+            "section" => Tag::Section,
+            "span" => Tag::Span,
+            "strong" | "b" => Tag::Strong,
+            "table" => Tag::Table,
+            "td" => Tag::Td,
+            "th" => Tag::Th,
+            "tr" => Tag::Tr,
+            "tbody" | "thead" | "tfoot" => Tag::RowGroup,
+            "ul" => Tag::Ul,
+            "wbr" | "source" => Tag::Wbr,
+            "address" | "center" | "details" | "dt" | "fieldset" | "figcaption" | "summary" => Tag::OtherBlock,
+            "abbr" | "bdi" | "bdo" | "cite" | "data" | "dfn" | "ins" | "label" | "mark" | "q" | "small" | "sub"
+            | "sup" | "time" | "u" | "var" | "picture" => Tag::OtherInline,
+            _ => Tag::Other,
+        }
+    }
+
+    /// Whether it breaks the line that it stands in.
+    pub(crate) fn is_block(self) -> bool {
+        matches!(
+            self,
+            Tag::Article
+                | Tag::Aside
+                | Tag::Blockquote
+                | Tag::Body
+                | Tag::Dd
+                | Tag::Div
+                | Tag::Dl
+                | Tag::Figure
+                | Tag::Footer
+                | Tag::Form
+                | Tag::H(_)
+                | Tag::Header
+                | Tag::Hr
+                | Tag::Li
+                | Tag::Main
+                | Tag::Menu
+                | Tag::Nav
+                | Tag::Ol
+                | Tag::P
+                | Tag::Pre
+                | Tag::Section
+                | Tag::Table
+                | Tag::Ul
+                | Tag::OtherBlock
+        )
+    }
+
+    /// Whether it is of a line, whatever stands in it.
+    pub(crate) fn is_inline(self) -> bool {
+        matches!(
+            self,
+            Tag::Text
+                | Tag::A
+                | Tag::Br
+                | Tag::Code
+                | Tag::Del
+                | Tag::Em
+                | Tag::Img
+                | Tag::Span
+                | Tag::Strong
+                | Tag::Wbr
+                | Tag::OtherInline
+        )
+    }
+}
+
+/// Elements that a reader does not see, or that are no content.
+pub(crate) fn is_never_read(name: &str) -> bool {
+    matches!(
+        name,
+        "script"
+            | "style"
+            | "noscript"
+            | "template"
+            | "iframe"
+            | "object"
+            | "embed"
+            | "canvas"
+            | "link"
+            | "meta"
+            | "svg"
+            | "input"
+            | "button"
+            | "select"
+            | "textarea"
+            | "dialog"
+            | "head"
+            | "audio"
+            | "video"
+            | "math"
+    )
+}
+
+/// Elements whose content is no markup.
+pub(crate) fn is_raw(name: &str) -> bool {
+    matches!(name, "script" | "style" | "xmp" | "iframe" | "noembed" | "noframes" | "noscript" | "plaintext")
+}
+
+/// Elements that have no end.
+pub(crate) fn is_void(name: &str) -> bool {
+    matches!(
+        name,
+        "area"
+            | "base"
+            | "basefont"
+            | "bgsound"
+            | "br"
+            | "col"
+            | "embed"
+            | "frame"
+            | "hr"
+            | "img"
+            | "input"
+            | "keygen"
+            | "link"
+            | "meta"
+            | "param"
+            | "source"
+            | "track"
+            | "wbr"
+    )
+}
+
+/// Elements whose attributes say nothing about what they are.
+pub(crate) fn is_bare(name: &str) -> bool {
+    matches!(
+        name,
+        "b" | "i"
+            | "em"
+            | "strong"
+            | "br"
+            | "tr"
+            | "tbody"
+            | "thead"
+            | "tfoot"
+            | "li"
+            | "dt"
+            | "dd"
+            | "h3"
+            | "h4"
+            | "h5"
+            | "h6"
+            | "u"
+            | "s"
+            | "del"
+    )
+}

@@ -1,0 +1,506 @@
+//! A page as a tree of what a reader sees, with the sizes that choices are made by.
+//!
+//! What is nested deeper than `DEPTH_MAX` stands beside its ancestor at that depth, so recursion is bounded; beyond
+//! `NODES_MAX` the rest is left out.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use memchr::memchr;
+use regex::Regex;
+
+use crate::address::joined;
+use crate::tag::{is_bare, is_never_read, is_raw, is_void, Tag};
+use crate::Link;
+
+const DEPTH_MAX: usize = 150;
+const NODES_MAX: usize = 300_000;
+const LINKS_MAX: usize = 10_000;
+const LINK_TEXT_MAX_CHARS: usize = 500;
+/// The body.
+pub(crate) const ROOT: usize = 0;
+const NONE: usize = usize::MAX;
+
+static HIDDEN_STYLE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?:[^.0-9]|$)").expect("a constant")
+});
+
+/// An element or a run of text. Sizes count characters: `size` all below, `linked` those within links, `running` those
+/// of paragraphs of some length; `links` counts links.
+#[derive(Debug)]
+pub(crate) struct Node<'a> {
+    pub(crate) tag: Tag,
+    pub(crate) name: &'a str,
+    pub(crate) text: Cow<'a, str>,
+    attributes: &'a str,
+    pub(crate) parent: usize,
+    first: usize,
+    last: usize,
+    next: usize,
+    pub(crate) is_dropped: bool,
+    pub(crate) size: usize,
+    pub(crate) linked: usize,
+    pub(crate) links: usize,
+    pub(crate) running: usize,
+}
+
+/// The tree; nodes are numbers, in the order of the page.
+#[derive(Debug)]
+pub(crate) struct Tree<'a> {
+    pub(crate) nodes: Vec<Node<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    /// Reads a body that is in order, and the links of all of it.
+    pub(crate) fn read(html: &'a str) -> (Tree<'a>, Vec<Link>) {
+        let mut tree = Tree { nodes: Vec::with_capacity(html.len() / 24 + 16) };
+        tree.push(Tag::Body, "body", Cow::Borrowed(""), "", NONE);
+        let mut links = Links::default();
+        // What is open below the body: the node that children go to, and its name.
+        let mut open: Vec<(usize, &'a str)> = Vec::new();
+        let mut parent = ROOT;
+        let (mut pre, mut unread): (usize, usize) = (0, 0);
+        let mut rest = html;
+        while !rest.is_empty() {
+            let at = memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
+            if at > 0 {
+                let raw = &rest[..at];
+                if links.is_open() {
+                    links.text(&unescaped(raw));
+                }
+                if unread == 0 && tree.nodes.len() < NODES_MAX {
+                    let text = if pre > 0 { unescaped(raw) } else { single_blanks(unescaped(raw)) };
+                    tree.push(Tag::Text, "", text, "", parent);
+                }
+                rest = &rest[at..];
+                continue;
+            }
+            if rest.starts_with("<!--") {
+                let end = rest.find("-->").map_or(rest.len(), |end| end + 3);
+                rest = &rest[end..];
+                continue;
+            }
+            let end = end_of_tag(rest);
+            let inside = rest[1..end].trim_end_matches('>');
+            rest = &rest[end..];
+            if inside.starts_with(['!', '?']) {
+                continue;
+            }
+            if let Some(name) = inside.strip_prefix('/') {
+                if name == "a" || name == "area" {
+                    links.end();
+                }
+                // The writer closes in order; what does not fit is not ours.
+                if open.last().is_some_and(|(_, open_name)| *open_name == name) {
+                    open.pop();
+                    if unread > 0 {
+                        unread -= 1;
+                    } else {
+                        parent = open.last().map_or(ROOT, |(node, _)| *node);
+                        pre -= usize::from(name == "pre" && pre > 0);
+                    }
+                }
+                continue;
+            }
+            let cut = inside.find(|c: char| c.is_ascii_whitespace() || c == '/').unwrap_or(inside.len());
+            let (name, attributes) = inside.split_at(cut);
+            if name == "body" && open.is_empty() {
+                continue;
+            }
+            let is_link = name == "a" || name == "area";
+            if is_link {
+                links.begin(attributes, name == "area");
+            }
+            let is_out = unread > 0
+                || is_never_read(name)
+                || (!is_bare(name) && is_hidden(attributes))
+                || tree.nodes.len() >= NODES_MAX;
+            if is_raw(name) {
+                let end = find_end(rest, name);
+                rest = &rest[end..];
+                // Its end tag comes next, and closes nothing.
+                continue;
+            }
+            let mut node = parent;
+            if !is_out {
+                let kept = if is_bare(name) { "" } else { attributes };
+                node = tree.push(Tag::of(name), name, Cow::Borrowed(""), kept, parent);
+            }
+            if is_void(name) {
+                continue;
+            }
+            if is_out {
+                unread += 1;
+            } else {
+                pre += usize::from(name == "pre");
+                if open.len() < DEPTH_MAX {
+                    parent = node;
+                }
+            }
+            open.push((parent, name));
+        }
+        tree.measure();
+        (tree, links.found)
+    }
+
+    fn push(&mut self, tag: Tag, name: &'a str, text: Cow<'a, str>, attributes: &'a str, parent: usize) -> usize {
+        let size = if text.is_ascii() { text.len() } else { text.chars().count() };
+        let number = self.nodes.len();
+        self.nodes.push(Node {
+            tag,
+            name,
+            text,
+            attributes,
+            parent,
+            first: NONE,
+            last: NONE,
+            next: NONE,
+            is_dropped: false,
+            size,
+            linked: 0,
+            links: 0,
+            running: 0,
+        });
+        if parent != NONE {
+            match self.nodes[parent].last {
+                NONE => self.nodes[parent].first = number,
+                last => self.nodes[last].next = number,
+            }
+            self.nodes[parent].last = number;
+        }
+        number
+    }
+
+    fn measure(&mut self) {
+        for number in (1..self.nodes.len()).rev() {
+            let node = &mut self.nodes[number];
+            if node.tag == Tag::A {
+                (node.linked, node.links) = (node.size, 1);
+            } else if node.tag == Tag::P && node.size > 60 {
+                node.running = node.size - node.linked;
+            }
+            let (parent, size, linked, links, running) =
+                (node.parent, node.size, node.linked, node.links, node.running);
+            let parent = &mut self.nodes[parent];
+            parent.size += size;
+            parent.linked += linked;
+            parent.links += links;
+            parent.running += running;
+        }
+    }
+
+    pub(crate) fn children(&self, number: usize) -> Children<'_, 'a> {
+        Children { tree: self, next: self.nodes[number].first }
+    }
+
+    /// Everything below a node, in the order of the page.
+    pub(crate) fn below(&self, number: usize) -> Below<'_, 'a> {
+        let mut waiting = Vec::new();
+        if self.nodes[number].first != NONE {
+            waiting.push(self.nodes[number].first);
+        }
+        Below { tree: self, waiting }
+    }
+
+    /// The value of an attribute; `""` for one without a value.
+    pub(crate) fn attribute(&self, number: usize, name: &str) -> Option<Cow<'a, str>> {
+        attribute_of(self.nodes[number].attributes, name)
+    }
+
+    pub(crate) fn has_attributes(&self, number: usize) -> bool {
+        !self.nodes[number].attributes.is_empty()
+    }
+
+    /// Its class and id.
+    pub(crate) fn names(&self, number: usize) -> Cow<'a, str> {
+        match (self.attribute(number, "class"), self.attribute(number, "id")) {
+            (None, None) => Cow::Borrowed(""),
+            (Some(one), None) | (None, Some(one)) => one,
+            (Some(class), Some(id)) => Cow::Owned(format!("{class} {id}")),
+        }
+    }
+
+    /// All text below as it stands.
+    pub(crate) fn raw_text(&self, number: usize) -> String {
+        self.below(number).map(|each| &*self.nodes[each].text).collect()
+    }
+
+    /// All text below in one line with single blanks.
+    pub(crate) fn line(&self, number: usize) -> String {
+        let mut out = String::new();
+        for each in self.below(number) {
+            for word in self.nodes[each].text.split_whitespace() {
+                if !out.is_empty() {
+                    out.push(' ');
+                }
+                out.push_str(word);
+            }
+        }
+        out
+    }
+
+    /// The node as HTML: no scripts and styles, addresses absolute.
+    pub(crate) fn html(&self, number: usize, base: &str) -> String {
+        enum Step {
+            Open(usize),
+            Close(usize),
+        }
+        let mut out = String::with_capacity(self.nodes[number].size * 2);
+        let mut waiting = vec![Step::Open(number)];
+        while let Some(step) = waiting.pop() {
+            match step {
+                Step::Close(each) => {
+                    out.push_str("</");
+                    out.push_str(self.nodes[each].name);
+                    out.push('>');
+                }
+                Step::Open(each) if self.nodes[each].tag == Tag::Text => {
+                    escape(&self.nodes[each].text, false, &mut out)
+                }
+                Step::Open(each) => {
+                    self.opening(each, base, &mut out);
+                    if !is_void(self.nodes[each].name) {
+                        waiting.push(Step::Close(each));
+                        let start = waiting.len();
+                        waiting.extend(self.children(each).map(Step::Open));
+                        waiting[start..].reverse();
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    fn opening(&self, number: usize, base: &str, out: &mut String) {
+        out.push('<');
+        out.push_str(self.nodes[number].name);
+        for name in ["href", "src", "alt", "title", "class", "id", "colspan", "rowspan", "lang", "datetime"] {
+            let Some(mut value) = self.attribute(number, name) else { continue };
+            if matches!(name, "href" | "src") {
+                let target = joined(base, value.trim());
+                if !["http://", "https://", "mailto:", "#"].iter().any(|start| target.starts_with(start)) {
+                    continue;
+                }
+                value = Cow::Owned(target);
+            }
+            out.push(' ');
+            out.push_str(name);
+            out.push_str("=\"");
+            escape(&value, true, out);
+            out.push('"');
+        }
+        out.push('>');
+    }
+}
+
+/// The children that were not dropped.
+pub(crate) struct Children<'t, 'a> {
+    tree: &'t Tree<'a>,
+    next: usize,
+}
+
+impl Iterator for Children<'_, '_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        while self.next != NONE {
+            let number = self.next;
+            let node = &self.tree.nodes[number];
+            self.next = node.next;
+            if !node.is_dropped {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+pub(crate) struct Below<'t, 'a> {
+    tree: &'t Tree<'a>,
+    waiting: Vec<usize>,
+}
+
+impl Iterator for Below<'_, '_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        while let Some(number) = self.waiting.pop() {
+            let node = &self.tree.nodes[number];
+            if node.next != NONE {
+                self.waiting.push(node.next);
+            }
+            if node.is_dropped {
+                continue;
+            }
+            if node.first != NONE {
+                self.waiting.push(node.first);
+            }
+            return Some(number);
+        }
+        None
+    }
+}
+
+#[derive(Debug, Default)]
+struct Links {
+    found: Vec<Link>,
+    known: HashSet<String>,
+    open: Option<Link>,
+}
+
+impl Links {
+    fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    fn begin(&mut self, attributes: &str, is_void: bool) {
+        self.end();
+        if self.found.len() >= LINKS_MAX {
+            return;
+        }
+        let Some(href) = attribute_of(attributes, "href") else { return };
+        let href = href.trim();
+        if href.is_empty() || href.starts_with('#') || self.known.contains(href) {
+            return;
+        }
+        self.open = Some(Link { href: href.to_owned(), text: String::new() });
+        if is_void {
+            self.end();
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if let Some(open) = &mut self.open {
+            if open.text.len() < LINK_TEXT_MAX_CHARS * 8 {
+                open.text.push_str(text);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(mut link) = self.open.take() {
+            let line = link.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            link.text = match line.char_indices().nth(LINK_TEXT_MAX_CHARS) {
+                Some((end, _)) => line[..end].to_owned(),
+                None => line,
+            };
+            self.known.insert(link.href.clone());
+            self.found.push(link);
+        }
+    }
+}
+
+/// Behind the `>` that ends a tag: not the one in a quoted value.
+fn end_of_tag(rest: &str) -> usize {
+    let bytes = rest.as_bytes();
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'>' => return at + 1,
+            b'"' => at += 2 + memchr(b'"', &bytes[at + 1..]).unwrap_or(bytes.len()),
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Where `</name` begins.
+fn find_end(rest: &str, name: &str) -> usize {
+    let mut from = 0;
+    while let Some(at) = rest[from..].find("</") {
+        let after = &rest.as_bytes()[from + at + 2..];
+        if after.len() >= name.len() && after[..name.len()].eq_ignore_ascii_case(name.as_bytes()) {
+            return from + at;
+        }
+        from += at + 2;
+    }
+    rest.len()
+}
+
+fn is_hidden(attributes: &str) -> bool {
+    if attributes.is_empty() {
+        return false;
+    }
+    attributes.contains("hidden")
+        && (attribute_of(attributes, "hidden").is_some()
+            || attribute_of(attributes, "aria-hidden").as_deref() == Some("true"))
+        || attribute_of(attributes, "style").is_some_and(|style| HIDDEN_STYLE.is_match(&style))
+}
+
+/// Attributes are written ` name="value"`, the value without a bare `"`.
+fn attribute_of<'a>(attributes: &'a str, wanted: &str) -> Option<Cow<'a, str>> {
+    let mut rest = attributes.trim_start();
+    while !rest.is_empty() {
+        let cut = rest.find(|c: char| c == '=' || c.is_ascii_whitespace()).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(cut);
+        let (value, after) = match after.strip_prefix("=\"") {
+            Some(quoted) => match memchr(b'"', quoted.as_bytes()) {
+                Some(end) => (&quoted[..end], &quoted[end + 1..]),
+                None => (quoted, ""),
+            },
+            None => ("", after.get(1..).unwrap_or_default()),
+        };
+        if name == wanted {
+            return Some(unescaped(value));
+        }
+        rest = after.trim_start();
+    }
+    None
+}
+
+fn unescaped(raw: &str) -> Cow<'_, str> {
+    if memchr(b'&', raw.as_bytes()).is_none() {
+        return Cow::Borrowed(raw);
+    }
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = memchr(b'&', rest.as_bytes()) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let known = [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&nbsp;", '\u{a0}')]
+            .into_iter()
+            .find(|(name, _)| rest.starts_with(name));
+        let (written, length) = known.map_or(('&', 1), |(name, c)| (c, name.len()));
+        out.push(written);
+        rest = &rest[length..];
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+fn single_blanks(text: Cow<'_, str>) -> Cow<'_, str> {
+    let mut is_after_blank = false;
+    let is_single = text.chars().all(|c| {
+        let is_fine = if c.is_whitespace() { c == ' ' && !is_after_blank } else { true };
+        is_after_blank = c.is_whitespace();
+        is_fine
+    });
+    if is_single {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len());
+    is_after_blank = false;
+    for c in text.chars() {
+        if !c.is_whitespace() {
+            out.push(c);
+        } else if !is_after_blank {
+            out.push(' ');
+        }
+        is_after_blank = c.is_whitespace();
+    }
+    Cow::Owned(out)
+}
+
+fn escape(text: &str, quotes: bool, out: &mut String) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' if quotes => out.push_str("&quot;"),
+            '\'' if quotes => out.push_str("&#x27;"),
+            c => out.push(c),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+"""Pages of the test site that only a browser can read or work with: a shop behind a login, files, menus,
+windows that open, a script that never ends.
+"""
+
+# ruff: noqa: E501 - pages are as wide as pages are
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+FILE = b"year,metres\n1890,4.5\n" * 100
+PASSWORD = "open sesame"
+
+
+class BrowserPages:
+    """Mixed into the site's handler, which brings `send`, `headers` and `rfile`."""
+
+    if TYPE_CHECKING:
+        headers: Any
+        rfile: Any
+
+        def send(
+            self, body: bytes | str, status: int = 200, kind: str = "", **headers: str
+        ) -> None: ...
+
+    def do_POST(self) -> None:  # noqa: N802 - the name is the server's
+        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        if form.get("password") == [PASSWORD]:
+            self.send("", 303, Location="/members", Set_Cookie="member=yes; Path=/; HttpOnly")
+        else:
+            self.send("<title>No</title><p id=no>That is not the password.", 403)
+
+    def page_door(self, _: Any) -> None:
+        self.send("<title>Door</title><form method=post action=/door><input name=user id=user>"
+                  "<input name=password id=password type=password><button id=enter>Enter</button></form>")  # fmt: skip
+
+    def page_members(self, _: Any) -> None:
+        if "member=yes" in self.headers.get("Cookie", ""):
+            self.send("<title>Members</title><main><h1>Members</h1><p>The tide tables are here, for members alone.</p>"
+                      "<a href=/report download=report.csv id=report>Report</a></main>")  # fmt: skip
+        else:
+            self.send("<title>Closed</title><p>Members alone.", 401)
+
+    def page_report(self, _: Any) -> None:
+        self.send(FILE, kind="text/csv", Content_Disposition='attachment; filename="report.csv"')
+
+    def page_desk(self, _: Any) -> None:
+        """Every kind of action leaves its mark in `#log`."""
+        self.send("""<title>Desk</title><style>#far{margin-top:3000px}</style><p id=log></p><button id=press>Press</button>
+<input id=line><select id=tide><option value=low>Low<option value=high>High</select><a id=out target=_blank href=/article>
+Out</a><p id=far>The far end.</p><script>
+const log = (said) => { document.getElementById('log').textContent += said + ';' };
+press.onclick = () => log('clicked');
+line.oninput = () => log('line ' + line.value);
+line.onkeydown = (event) => { if (event.key === 'Enter') log('enter') };
+tide.onchange = () => log('tide ' + tide.value);
+let scrolled = false;
+onscroll = () => { if (!scrolled && scrollY > 1000) { scrolled = true; log('scrolled') } };
+setTimeout(() => { document.body.insertAdjacentHTML('beforeend', '<p id=late>late</p>') }, 100);
+</script>""")  # fmt: skip
+
+    def page_spin(self, _: Any) -> None:
+        self.send("<title>Spin</title><p>Round<button id=spin onclick='for (;;);'>Spin</button>")
+
+    def page_leave(self, _: Any) -> None:
+        self.send("<title>Leave</title><button id=file onclick=\"location.href='file:///etc/passwd'\">File</button>"
+                  "<iframe src='file:///etc/passwd'></iframe><iframe src='http://169.254.169.254/'></iframe>")  # fmt: skip
+
+    def page_menu(self, _: Any) -> None:
+        """Links that a script makes, for a crawl by the browser; it counts its visits in a cookie."""
+        self.send("<title>Menu</title><p id=menu></p><script>const n = +(document.cookie.split('n=')[1] || 0) + 1;"
+                  "document.cookie = 'n=' + n; menu.innerHTML = 'visit ' + n + "
+                  "'<a href=/menu?1>1</a><a href=/menu?2>2</a><a href=/menu?3>3</a>'</script>")  # fmt: skip
