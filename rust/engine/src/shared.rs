@@ -34,6 +34,8 @@ pub struct Shared {
     pub sessions: Sessions,
     pub twins: Twins,
     pub cache: crate::cache::Answers,
+    /// What models thought before they called tools.
+    pub reasoning: fairlead_cache::reasoning::Reasoning,
     pub commands: crate::commands::Done,
     pub drain: Drain,
     pub places: crate::places::Places,
@@ -106,6 +108,7 @@ impl Shared {
             sessions: Sessions::default(),
             twins: Twins::default(),
             cache: crate::cache::Answers::new(cache),
+            reasoning: fairlead_cache::reasoning::Reasoning::default(),
             commands: crate::commands::Done::default(),
             drain: Drain::default(),
             places: crate::places::Places::default(),
