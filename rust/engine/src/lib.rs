@@ -30,6 +30,7 @@ pub mod config;
 pub mod connector;
 pub mod control;
 pub mod count;
+pub mod counters;
 pub mod defaults;
 pub mod engine;
 pub mod exchange;

@@ -10,6 +10,7 @@ use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{self, Actions, Finding, Findings};
 use fairlead_core::ledger::{Amounts, Hold, Subject};
+use fairlead_core::limit::Served;
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Cached, Outcome, Record};
 use fairlead_core::usage::Usage;
@@ -251,7 +252,11 @@ impl Settlement {
         }
         let subject = Subject {
             model: self.model.as_deref().unwrap_or_default(),
-            provider: self.target.as_ref().map_or("", |target| &target.connection.provider),
+            served: self.target.as_ref().map_or_else(Served::default, |target| Served {
+                provider: &target.connection.provider,
+                prefixes: &target.connection.prefixes,
+                upstream_model: self.upstream_model.as_deref().unwrap_or_default(),
+            }),
             ts_ms: self.admission.ts_ms,
         };
         let total = self.total_usage();

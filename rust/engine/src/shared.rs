@@ -29,6 +29,7 @@ pub struct Shared {
     pub control: Arc<crate::connector::Origin>,
     pub counts: Counts,
     pub metrics: crate::metrics::Metrics,
+    pub heard: crate::counters::Heard,
     /// What keys have used of their limits.
     pub ledger: Ledger,
     pub sessions: Sessions,
@@ -104,6 +105,7 @@ impl Shared {
             control,
             counts: Counts::default(),
             metrics: crate::metrics::Metrics::default(),
+            heard: crate::counters::Heard::default(),
             ledger: Ledger::default(),
             sessions: Sessions::default(),
             twins: Twins::default(),
