@@ -79,7 +79,7 @@ SELECT 'req_' || i AS request_id, ts_ms, 'bench' AS worker_id, 'key' AS principa
     CASE WHEN key_at % 4 = 0 THEN 'weighted' ELSE 'single' END AS strategy,
     CASE WHEN i % 10 = 0 THEN 'miss' END AS cache, NULL::VARCHAR AS cache_kind,
     NULL::BIGINT AS cost_saved_usd_micros, NULL::VARCHAR AS trace_id, NULL::VARCHAR AS span_id,
-    NULL::VARCHAR AS parent_span_id
+    NULL::VARCHAR AS parent_span_id, NULL::VARCHAR AS guardrails
 FROM calls
 """
 
@@ -237,6 +237,7 @@ def _line(at: int, ts_ms: int) -> str:
         "ttft_ms": 99.125, "attempts": 1, "bytes_request": 2345, "bytes_response": 3456,
         "no_log": False, "cache": None, "cache_kind": None, "cost_saved_usd_micros": None,
         "trace_id": None, "span_id": None, "parent_span_id": None,
+        "guardrails": None,
     }  # fmt: skip
     return json.dumps(record) + "\n"
 

@@ -51,7 +51,7 @@ async def change(control) -> float:
 
 async def test_a_new_worker_gets_the_snapshot_at_once(control) -> None:
     news = await poll(control, "a1", 0)
-    assert set(news) == {"version", "snapshot", "commands"}
+    assert set(news) == {"version", "control", "snapshot", "commands"}
     assert news["version"] == news["snapshot"]["version"]
     assert {"compiled_at_ms", "settings", "local_token_hash", "keys", "sessions"} <= set(
         news["snapshot"]
@@ -93,7 +93,8 @@ async def test_a_poll_is_held_then_answered_without_a_snapshot(control, monkeypa
     monkeypatch.setattr(link_module, "HOLD_S", 0.2)
     version = (await poll(control, "a1", 0))["version"]
     started = time.monotonic()
-    assert await poll(control, "a1", version) == {"version": version, "commands": []}
+    held = await poll(control, "a1", version)
+    assert held == {"version": version, "control": held["control"], "commands": []}
     assert time.monotonic() - started >= 0.2
 
 

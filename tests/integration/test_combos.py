@@ -16,10 +16,14 @@ from tests.support.processes import PROMPT, Gateway, Lane, expect
 from tests.support.upstream import (
     CLOSE,
     DONE,
+    LAST_CHUNK,
+    SSE_HEAD,
     Gate,
     Upstream,
+    chunk,
     completion,
     delta,
+    event,
     finish,
     reply,
     stream,
@@ -623,6 +627,77 @@ def test_when_both_fail_the_third_is_asked_and_a_bad_request_goes_nowhere(
     refused = call(gateway, bad)
     assert (refused.status_code, refused.json()["error"]["message"]) == (400, "bad messages")
     assert asked(upstream)[-1] == "bad"
+
+
+def test_a_slow_stream_is_joined_by_the_next_until_its_first_byte(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    config = {"hedging": True, "hedgeDelayMs": 50}
+    name = make_combo(gateway, *models_of(lanes), config=config)
+    for slow in ([Gate()], [SSE_HEAD, Gate()]):
+        upstream.script([*slow, *stream(delta("slow"), finish(), DONE)], model="m0")
+        upstream.script(stream(delta("joined"), finish(), usage_event(7, 3), DONE), model="m1")
+        before = len(upstream.requests)
+        answer = call(gateway, name, stream=True)
+        assert answer.status_code == 200
+        assert "joined" in answer.text
+        assert "slow" not in answer.text
+        assert answer.text.rstrip().endswith("data: [DONE]")
+        assert decision(answer)["provider"] == lanes[1].prefix
+        assert asked(upstream)[before:] == ["m0", "m1"]
+        dropped = upstream.requests[before]
+        eventually(lambda one=dropped: one.gone_at is not None, "the other call is ended")
+        slow[-1].open()
+        record = gateway.record(answer.headers["x-gateway-request-id"])
+        assert (record["attempts"], record["upstreamModel"], record["tokensOutput"]) == (2, "m1", 3)
+        assert record["outcome"] == "completed"
+
+    # One that has begun is not joined, however slow it is.
+    gate = Gate()
+    upstream.script([SSE_HEAD, chunk(delta("first")), gate, *_rest()], model="m0")
+    before = len(upstream.requests)
+    body = {"model": name, "messages": [{"role": "user", "content": PROMPT}], "stream": True}
+    with gateway.caller.stream("POST", CHAT, json=body) as answer:
+        pieces = answer.iter_bytes()
+        assert b"first" in next(pieces)
+        gate.open()
+        assert b"".join(pieces).rstrip().endswith(b"data: [DONE]")
+    assert asked(upstream)[before:] == ["m0"]
+
+
+def _rest() -> list[bytes]:
+    return [chunk(delta("second")), chunk(finish()), chunk(DONE), LAST_CHUNK]
+
+
+def test_a_stream_goes_on_to_the_third_when_both_fail_before_their_first_byte(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    name = make_combo(gateway, *models_of(lanes), config={"hedging": True, "hedgeDelayMs": 50})
+    gate = Gate()
+    upstream.script([gate, *BUSY], model="m0")
+    upstream.script([SSE_HEAD, CLOSE], model="m1")
+    upstream.script(stream(delta("third"), finish(), DONE), model="m2")
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(call(gateway, name, stream=True)))
+    thread.start()
+    eventually(lambda: len(upstream.requests) == 2, "the second has been asked")
+    gate.open()
+    thread.join(20)
+    assert "third" in answers[0].text
+    assert answers[0].headers["x-gateway-fallback-attempts"] == "2"
+
+
+def test_a_hedged_stream_keeps_its_caller_company(
+    gateway: Gateway, lanes: list[Lane], upstream: Upstream
+) -> None:
+    """An error as the first event of the winner, before the caller has heard anything, is not the end."""
+    name = make_combo(gateway, *models_of(lanes), config={"hedging": True, "hedgeDelayMs": 20_000})
+    failing = event({"error": {"message": "overloaded", "type": "overloaded_error"}})
+    upstream.script(stream(failing), model="m0")
+    upstream.script(stream(delta("second"), finish(), DONE), model="m1")
+    answer = call(gateway, name, stream=True)
+    assert "second" in answer.text
+    assert answer.headers["x-gateway-fallback-attempts"] == "1"
 
 
 def test_stages_do_not_hedge(gateway: Gateway, lanes: list[Lane]) -> None:

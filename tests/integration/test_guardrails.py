@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,20 @@ import httpx
 import pytest
 
 from tests.support.chat import CHAT
+from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect
-from tests.support.upstream import DONE, completion, delta, finish, reply, stream, usage_event
+from tests.support.prometheus import read_metrics
+from tests.support.upstream import (
+    DONE,
+    completion,
+    delta,
+    event,
+    finish,
+    head,
+    reply,
+    stream,
+    usage_event,
+)
 
 MAIL = "ada@example.org"
 KEY = "AKIAIOSFODNN7EXAMPLE"
@@ -177,6 +190,143 @@ def test_a_stream_that_says_what_is_blocked_ends_with_an_error(lane: Lane, actio
     assert "ada" not in answer.text
     assert "guardrail_blocked" in answer.text
     assert "no more" not in answer.text
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["plain", "stream"])
+@pytest.mark.parametrize("action", ["warn", "redact"])
+def test_an_answer_with_a_finding_is_given_to_nobody_else(
+    lane: Lane, actions: Any, is_stream: bool, action: str
+) -> None:
+    def script(text: str) -> Any:
+        return stream(delta(text), finish(), DONE) if is_stream else reply(completion(text))
+
+    actions(guardrailAnswerPiiMasker=action)
+    lane.upstream.script(script(f"it is {MAIL}"), script("nobody"), script("not asked for"))
+    first, second, third = (ask(lane, "who?", temperature=0, stream=is_stream) for _ in range(3))
+
+    assert (MAIL in first.text) == (action == "warn")
+    assert "nobody" in second.text, "the first was kept"
+    assert "nobody" in third.text, "without a finding it is kept"
+    assert len(lane.upstream.requests) == 2
+
+
+def test_what_is_kept_of_a_response_is_what_its_caller_was_told(
+    gateway: Gateway, lane: Lane, actions: Any
+) -> None:
+    actions(guardrailAnswerPiiMasker="redact")
+    for is_stream in (False, True):
+        said = f"it is {MAIL}"
+        lane.upstream.script(
+            stream(delta(said), finish(), DONE) if is_stream else reply(completion(said))
+        )
+        body = {"model": lane.model, "input": "who?", "stream": is_stream}
+        answer = gateway.caller.post("/v1/responses", json=body)
+        assert answer.status_code == 200
+        assert MAIL not in answer.text
+        (response_id,) = set(re.findall(r'"id": ?"(resp_[^"]+)"', answer.text))
+        kept = expect(gateway.caller.get(f"/v1/responses/{response_id}"), 200)
+        assert kept["output"][0]["content"][0]["text"] == "it is [REDACTED:email]"
+
+
+def test_findings_are_recorded_counted_and_shown(
+    gateway: Gateway, lane: Lane, actions: Any
+) -> None:
+    actions(
+        guardrailPiiMasker="redact",
+        guardrailPromptInjection="block",
+        guardrailAnswerCredentialMasker="redact",
+    )
+
+    def counted(guardrail: str, action: str) -> float:
+        family = read_metrics(gateway.client().get("/metrics").text)[
+            "fairlead_guardrail_findings_total"
+        ]
+        return family.value(guardrail=guardrail, action=action)
+
+    wanted = [
+        ("pii-masker", "redact"), ("prompt-injection", "block"), ("credential-masker", "redact"),
+    ]  # fmt: skip
+    before = [counted(*each) for each in wanted]
+    lane.upstream.script(
+        reply(completion("plain")),
+        reply(completion(f"use {KEY}")),
+        stream(delta("use "), delta(KEY), finish(), DONE),
+    )
+    quiet = ask(lane, "hello")
+    answers = [
+        ask(lane, f"write to {MAIL}"),
+        ask(lane, f"write to {MAIL}", stream=True),
+        ask(lane, TAKEOVER),
+    ]
+    assert [each.status_code for each in answers] == [200, 200, 400]
+    mail = {"guardrail": "pii-masker", "found": "email", "action": "redact"}
+    aws = {"guardrail": "credential-masker", "found": "aws-key", "action": "redact"}
+    taken = {"guardrail": "prompt-injection", "found": "override", "action": "block"}
+    for answer, findings in [
+        (quiet, []), (answers[0], [mail, aws]), (answers[1], [mail, aws]), (answers[2], [taken]),
+    ]:  # fmt: skip
+        shown = gateway.shown_record(answer.headers["x-gateway-request-id"])
+        assert shown["guardrails"] == findings
+    logged = expect(gateway.admin.get("/api/usage/logs", params={"model": lane.model}), 200)["logs"]
+    assert sum(len(each["guardrails"]) for each in logged) >= 4
+    by = [2.0, 1.0, 2.0]
+    eventually(
+        lambda: (
+            [counted(*each) for each in wanted]
+            == [was + more for was, more in zip(before, by, strict=True)]
+        ),
+        "the findings are counted",
+        within_s=8,
+    )
+
+
+def test_the_texts_of_other_surfaces_are_judged(gateway: Gateway, lane: Lane, actions: Any) -> None:
+    actions(guardrailAnswerPiiMasker="redact")
+    picture = {"created": 1, "data": [{"b64_json": "QUJD", "revised_prompt": f"a cat for {MAIL}"}]}
+    lane.upstream.script(reply(picture))
+    body = {"model": lane.model, "prompt": "a cat"}
+    told = gateway.caller.post("/v1/images/generations", json=body).json()["data"][0]
+    assert told == {"b64_json": "QUJD", "revised_prompt": "a cat for [REDACTED:email]"}
+
+    def transcribe(**fields: str) -> httpx.Response:
+        return gateway.caller.post(
+            "/v1/audio/transcriptions",
+            data={"model": lane.model, **fields},
+            files={"file": ("a.wav", b"RIFF", "audio/wav")},
+        )
+
+    lane.upstream.script(
+        reply({"text": f"write to {MAIL}"}),
+        [
+            head(headers=[("Content-Type", "text/plain"), ("Content-Length", str(9 + len(MAIL)))]),
+            f"write to {MAIL}".encode(),
+        ],
+    )
+    assert transcribe().json()["text"] == "write to [REDACTED:email]"
+    text = transcribe(response_format="text")
+    assert (text.text, text.headers["content-type"]) == ("write to [REDACTED:email]", "text/plain")
+    assert text.headers["x-gateway-guardrails"] == "pii-masker;found=email;action=redact"
+
+    def typed(kind: str, **members: str) -> bytes:
+        return event({"type": f"transcript.text.{kind}", **members})
+
+    pieces = [typed("delta", delta=piece) for piece in PIECES]
+    whole = typed("done", text="".join(PIECES))
+    lane.upstream.script(stream(*pieces, whole))
+    heard = transcribe(stream="true").text
+    assert heard.count("[REDACTED:email]") == 2
+    assert "example" not in heard
+    assert heard.rstrip().endswith('"it is [REDACTED:email], and no more"}')
+
+    actions(guardrailAnswerPiiMasker="block")
+    lane.upstream.script(
+        stream(*pieces, whole), stream(typed("delta", delta=f"{MAIL}, " + 20 * "so "))
+    )
+    for _ in range(2):
+        heard = transcribe(stream="true")
+        assert "guardrail_blocked" in heard.text
+        assert "example" not in heard.text
+    assert len(lane.upstream.requests) == 6, "what is withheld is asked of nobody else"
 
 
 def test_the_list_and_the_dry_run(gateway: Gateway, actions: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -276,6 +277,33 @@ def test_a_limit_on_a_model_leaves_the_others_alone(gateway: Gateway, lane: Lane
     assert call(gateway, lane, key, model=f"{lane.prefix}/small").status_code == 200
     refused = call(gateway, lane, key, model=f"{lane.prefix}/big")
     assert refusal(refused) == ("token_limit_exceeded", "tokenLimit")
+
+
+@pytest.mark.parametrize("names", ["{prefix}/big", "{node}/big", "big"])
+def test_no_other_name_leads_around_a_limit_on_a_model(
+    gateway: Gateway, lane: Lane, names: str
+) -> None:
+    """An alias, a combo and another prefix count as what they lead to, in the past, too."""
+    own = f"{lane.prefix}/big"
+    limited = names.format(prefix=lane.prefix, node=lane.node["id"])
+    alias, combo = f"a{secrets.token_hex(4)}", f"c{secrets.token_hex(4)}"
+    expect(gateway.admin.post("/api/models/alias", json={"alias": alias, "model": own}), 200)
+    expect(gateway.admin.post("/api/combos", json={"name": combo, "models": [own]}), 201)
+    beside = f"{combo}-beside"
+    both = {"name": beside, "models": [own, f"{lane.prefix}/small"]}
+    expect(gateway.admin.post("/api/combos", json=both), 201)
+    key = gateway.create_key()
+    assert call(gateway, lane, key, model=alias).status_code == 200
+    token_limit(gateway, key, scopeType="model", scopeValue=limited, tokenLimit=10)
+    shown = expect(
+        gateway.admin.get("/api/usage/token-limits", params={"apiKeyId": key["id"]}), 200
+    )["limits"]
+    assert [one["tokensUsed"] for one in shown] == [TOKENS_IN + TOKENS_OUT]
+    for name in (own, f"{lane.node['id']}/big", alias, combo):
+        refused = call(gateway, lane, key, model=name)
+        assert refusal(refused) == ("token_limit_exceeded", "tokenLimit"), name
+    assert call(gateway, lane, key, model=beside).status_code == 200
+    assert lane.upstream.last.json()["model"] == "small"
 
 
 def test_what_was_used_outlives_the_worker(gateway: Gateway, lane: Lane) -> None:

@@ -117,6 +117,31 @@ def test_counters_outlive_the_worker_that_counted(
     eventually(counted, "both workers' calls are in the sum", within_s=10, every_s=0.2)
 
 
+def test_a_new_control_process_is_told_all_that_was_counted(
+    gateways: Callable[..., Gateway], upstream: object
+) -> None:
+    """A poll tells what has changed since the last; a control that has heard nothing is told everything."""
+    gateway = gateways()
+    lane = gateway.add_lane(upstream)  # type: ignore[arg-type]
+    before = scrape(gateway)
+    for _ in range(3):
+        assert gateway.caller.post(CHAT, json=lane.body()).status_code == 200
+    grown(gateway, before, "fairlead_requests_total", 3, outcome="completed")
+    gateway.control_worker.kill()
+
+    def counted() -> bool:
+        try:
+            found = scrape(gateway)
+        except (AssertionError, httpx.HTTPError):
+            return False
+        return found["fairlead_requests_total"].value(outcome="completed") == 3
+
+    eventually(counted, "what rests is told again", within_s=20, every_s=0.2)
+    before = scrape(gateway)
+    assert gateway.caller.post(CHAT, json=lane.body()).status_code == 200
+    grown(gateway, before, "fairlead_requests_total", 1, outcome="completed")
+
+
 def test_from_elsewhere_a_management_credential_is_needed(gateway: Gateway) -> None:
     away = {"X-Forwarded-For": "203.0.113.7"}
     client = gateway.client()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -315,6 +316,108 @@ def test_messages_are_kept_in_their_own_dialect(gateway: Gateway, lane: Lane) ->
     assert "event: message_stop" in streamed.text
     assert len(lane.upstream.requests) == 1
     assert not is_hit(gateway.caller.post(CHAT, json=body)), "another dialect is another answer"
+
+
+def test_responses_are_kept_in_their_own_dialect(gateway: Gateway, lane: Lane) -> None:
+    lane.upstream.script(reply(completion("from chat")), reply(completion("again")))
+    body = {"model": lane.model, "temperature": 0, "input": "hi"}
+    first, again = (gateway.caller.post("/v1/responses", json=body) for _ in range(2))
+    assert [is_hit(first), is_hit(again)] == [False, True]
+    assert first.content == again.content
+    assert again.json()["output"][0]["content"][0]["text"] == "from chat"
+    response_id = again.json()["id"]
+    expect(gateway.caller.delete(f"/v1/responses/{response_id}"), 200)
+    assert is_hit(gateway.caller.post("/v1/responses", json=body))
+    kept = expect(gateway.caller.get(f"/v1/responses/{response_id}"), 200)
+    assert kept["output"] == first.json()["output"], "kept again, since it was given again"
+
+    streamed = gateway.caller.post("/v1/responses", json={**body, "stream": True})
+    names = re.findall(r"^event: (\S+)$", streamed.text, re.MULTILINE)
+    assert (names[0], names[-1]) == ("response.created", "response.completed")
+    last = json.loads(streamed.text.rsplit("data: ", 1)[1])
+    assert last["response"] == first.json()
+    assert streamed.headers["x-gateway-cache-latency"] == "synthetic"
+    assert "x-gateway-cost-saved" in streamed.headers
+    assert len(lane.upstream.requests) == 1
+
+    going_on = {**body, "input": "and?", "previous_response_id": response_id}
+    lane.upstream.script(reply(completion("one")), reply(completion("two")))
+    told = [gateway.caller.post("/v1/responses", json=going_on) for _ in range(2)]
+    assert [is_hit(each) for each in told] == [False, False], "a turn of a conversation is its own"
+
+
+def test_a_response_is_given_as_it_was_streamed(gateway: Gateway, lane: Lane) -> None:
+    lane.upstream.script(stream(delta("a"), delta("b"), finish(), usage_event(), DONE))
+    body = {"model": lane.model, "temperature": 0, "input": "hi", "store": False}
+    first, again = (
+        gateway.caller.post("/v1/responses", json={**body, "stream": True}) for _ in range(2)
+    )
+    assert first.content == again.content
+    assert again.headers["x-gateway-cache-latency"] == "synthetic"
+    whole = gateway.caller.post("/v1/responses", json=body)
+    assert is_hit(whole)
+    assert whole.json()["output"][0]["content"][0]["text"] == "ab"
+    assert len(lane.upstream.requests) == 1
+
+
+def test_generated_content_is_kept_in_its_own_dialect(gateway: Gateway, lane: Lane) -> None:
+    lane.upstream.script(reply(completion("from chat")), reply(completion("warmer")))
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "generationConfig": {"temperature": 0},
+    }
+    place = f"/v1beta/models/{lane.model}"
+    first, again = (gateway.caller.post(f"{place}:generateContent", json=body) for _ in range(2))
+    assert [is_hit(first), is_hit(again)] == [False, True]
+    assert first.content == again.content
+
+    def text_of(chunk: dict[str, Any]) -> str:
+        return "".join(part["text"] for part in chunk["candidates"][0]["content"]["parts"])
+
+    events = gateway.caller.post(f"{place}:streamGenerateContent?alt=sse", json=body)
+    assert events.headers["content-type"] == "text/event-stream"
+    chunks = [json.loads(line[6:]) for line in events.text.splitlines() if line.startswith("data")]
+    listed = gateway.caller.post(f"{place}:streamGenerateContent", json=body)
+    assert listed.headers["content-type"] == "application/json"
+    for told in (chunks, listed.json()):
+        assert "".join(map(text_of, told)) == "from chat"
+    for each in (events, listed):
+        assert each.headers["x-gateway-cache-latency"] == "synthetic"
+    assert len(lane.upstream.requests) == 1
+    warm = {**body, "generationConfig": {"temperature": 1}}
+    assert not is_hit(gateway.caller.post(f"{place}:generateContent", json=warm))
+
+
+@pytest.mark.parametrize("query", ["?alt=sse", ""], ids=["events", "list"])
+def test_generated_content_is_given_as_it_was_streamed(
+    gateway: Gateway, lane: Lane, query: str
+) -> None:
+    lane.upstream.script(stream(delta("a"), delta("b"), finish(), usage_event(), DONE))
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "generationConfig": {"temperature": 0},
+    }
+    place = f"/v1beta/models/{lane.model}"
+    first, again = (
+        gateway.caller.post(f"{place}:streamGenerateContent{query}", json=body) for _ in range(2)
+    )
+    assert "x-gateway-cache-latency" not in first.headers
+    assert again.headers["x-gateway-cache-latency"] == "synthetic"
+    if query:
+        assert first.content == again.content
+    else:
+        assert first.json() == again.json()
+    whole = gateway.caller.post(f"{place}:generateContent", json=body)
+    assert is_hit(whole)
+    assert whole.json()["candidates"][0]["content"]["parts"] == [{"text": "ab"}]
+    assert len(lane.upstream.requests) == 1
+
+
+def test_a_key_that_is_held_back_waits_for_kept_answers_too(gateway: Gateway, lane: Lane) -> None:
+    mine = {"Authorization": f"Bearer {gateway.create_key(throttleDelayMs=400)['key']}"}
+    first, again = call(lane, mine), call(lane, mine)
+    assert [is_hit(first), is_hit(again)] == [False, True]
+    assert int(again.headers["x-gateway-latency-ms"]) >= 400
 
 
 def test_a_kept_answer_counts_as_a_request_and_is_free(gateway: Gateway, lane: Lane) -> None:

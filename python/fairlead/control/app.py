@@ -127,7 +127,7 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
             await services.state.database.write(ensure_owner)
         app.state.services = services
         app.state.sign_in = sign_in
-        spending = Spending(services.usage, config.data_dir / "spool")
+        spending = Spending(services.usage, config.data_dir / "spool", services.state)
         link = Link(publisher, workers, spending, counters_of(services), commands)
         app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
         kept = Responses(services.state)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import Annotated, Any
 
 import orjson
@@ -27,6 +28,9 @@ HOLD_S = 2.0
 
 # A worker tells its counters of every provider and connection; with many thousands that is much.
 MAX_POLL_BYTES = 64 * 1024 * 1024
+
+# Tells this process from the one before, which had heard what this one has not.
+_CONTROL = secrets.token_hex(8).encode()
 
 Count = Annotated[StrictInt, Field(ge=0, le=2**53)]
 
@@ -121,7 +125,7 @@ def _answer(
     sums: list[int] | None,
     commands: list[dict[str, Any]],
 ) -> bytes:
-    head = b'{"version":%d,' % published.version
+    head = b'{"version":%d,"control":"%s",' % (published.version, _CONTROL)
     if sums is not None:
         head += b'"spent":' + orjson.dumps(sums) + b","
     if published.version > applied_version:

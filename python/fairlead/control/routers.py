@@ -12,6 +12,7 @@ from fairlead.control.tools import ROUTERS as TOOL_ENDPOINTS
 from fairlead.gateway.backups.router import router as backups
 from fairlead.gateway.batches.router import router as batches
 from fairlead.gateway.batches.tasks import TASKS as BATCH_TASKS
+from fairlead.gateway.cache.reasoning_router import router as reasoning
 from fairlead.gateway.cache.router import router as cache
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
@@ -67,6 +68,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     backups,
     resilience,
     cache,
+    reasoning,
     guardrails,
     webhooks,
     *SERVICE_WEBHOOKS,

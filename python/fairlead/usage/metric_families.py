@@ -73,6 +73,11 @@ COUNTED: Final = (
         "What calls would have cost that the response cache made needless, in micro-dollars.",
     ),
     _family(
+        "guardrail_findings_total", "counter",
+        "What guardrails found in requests and answers, each kind once a call, by what was done.",
+        "guardrail", "action",
+    ),
+    _family(
         "shed_total", "counter", "Requests turned away because the gateway was full."
     ),
     _family(

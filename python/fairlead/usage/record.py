@@ -50,6 +50,7 @@ SCHEMA: dict[str, type[pl.DataType]] = {
     "trace_id": pl.String,
     "span_id": pl.String,
     "parent_span_id": pl.String,
+    "guardrails": pl.String,
 }
 NULLABLE = frozenset(
     {
@@ -70,6 +71,7 @@ NULLABLE = frozenset(
         "trace_id",
         "span_id",
         "parent_span_id",
+        "guardrails",
     }
 )
 _REQUIRED = [name for name in SCHEMA if name not in NULLABLE]

@@ -17,12 +17,16 @@ from pydantic import BaseModel, Field
 from fairlead.moment import LATEST_MS
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
+from fairlead.store.state import State
 from fairlead.usage.facts import Narrow, sums_of
 from fairlead.usage.segment import has_unread
 from fairlead.usage.span import Span
 
 WAIT_S = 1.5
 LOOK_EVERY_S = 0.05
+
+# The ids of nodes by their prefix.
+Places = dict[str, list[str]]
 
 Unit = Literal["requests", "tokens", "usd_micros"]
 
@@ -36,7 +40,10 @@ _EVER_MS: Final = LATEST_MS + 1
 
 
 class Question(BaseModel):
-    """The sum for one key since `from_ms`, of one model or provider if it names one."""
+    """The sum for one key since `from_ms`, of one model or provider if it names one.
+
+    A model counts under the name that its callers used and under every name of what served them.
+    """
 
     key_id: str
     unit: Unit
@@ -55,8 +62,9 @@ class Spent(BaseModel):
 class Spending:
     """Answers such questions."""
 
-    def __init__(self, usage: Database, spool_dir: Path) -> None:
+    def __init__(self, usage: Database, spool_dir: Path, state: State) -> None:
         self._usage = usage
+        self._state = state
         self._spool_dir = spool_dir
 
     async def sums(self, worker: str, asked: Spent) -> list[int] | None:
@@ -70,10 +78,25 @@ class Spending:
                     await asyncio.sleep(LOOK_EVERY_S)
         except TimeoutError:
             return None
-        return await self._usage.read(lambda con: sum_spent(con, asked.questions))
+        return await spent_of(self._state, self._usage, asked.questions)
 
 
-def sum_spent(con: Connection, questions: list[Question]) -> list[int]:
+async def spent_of(state: State, usage: Database, questions: list[Question]) -> list[int]:
+    """Sums in the order of the questions."""
+    places: Places = {}
+    if any(question.model for question in questions):
+        places = await state.read(_places)
+    return await usage.read(lambda con: sum_spent(con, questions, places))
+
+
+def _places(con: Connection) -> Places:
+    found: Places = defaultdict(list)
+    for prefix, node_id in con.execute("SELECT prefix, id FROM provider_nodes").fetchall():
+        found[prefix].append(node_id)
+    return found
+
+
+def sum_spent(con: Connection, questions: list[Question], places: Places) -> list[int]:
     """One look for all questions that share their beginning and what they are
     about.
     """
@@ -84,10 +107,19 @@ def sum_spent(con: Connection, questions: list[Question]) -> list[int]:
     for (from_ms, model, provider), key_ids in groups.items():
         conditions = ["key_id IN (SELECT unnest($key_ids))"]
         bound: dict[str, Any] = {"key_ids": sorted(key_ids)}
-        for name, value in (("model", model), ("provider", provider)):
-            if value is not None:
-                conditions.append(f"{name} = ${name}")
-                bound[name] = value
+        if provider is not None:
+            conditions.append("provider = $provider")
+            bound["provider"] = provider
+        if model is not None:
+            prefix, _, name = model.partition("/")
+            # Under the prefix of a built-in provider, which is its id, or of a node.
+            conditions.append(
+                "(model = $model OR upstream_model = $model OR (upstream_model = $name "
+                "AND provider IN (SELECT unnest($providers))))"
+            )
+            bound |= {
+                "model": model, "name": name, "providers": [prefix, *places.get(prefix, ())],
+            }  # fmt: skip
         rows = sums_of(
             con, Span(from_ms, _EVER_MS), {"key_id": "key_id"}, Narrow(conditions, bound)
         )

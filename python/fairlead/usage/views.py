@@ -63,6 +63,14 @@ class History(View):
     group_by: Sequence[str]
 
 
+class GuardrailFinding(View):
+    """What a guardrail found, and what it did about it. What was found is nowhere kept."""
+
+    guardrail: str
+    found: str
+    action: str
+
+
 class LogRow(View):
     """A settled request in short."""
 
@@ -84,6 +92,7 @@ class LogRow(View):
     latency_ms: float
     ttft_ms: float | None
     cache: str | None
+    guardrails: list[GuardrailFinding]
 
 
 class RequestLogRow(LogRow):
@@ -150,4 +159,19 @@ def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
     shown = {name: row[name] for name in view.model_fields if name in row}
     shown["timestamp"] = moment_of(row["ts_ms"])
     shown["cost_usd"] = usd_of(row["cost_usd_micros"])
+    shown["guardrails"] = _findings(row["guardrails"])
     return shown
+
+
+def _findings(told: str | None) -> list[GuardrailFinding]:
+    """Of `pii-masker;found=email;action=warn, ...`, as records say it."""
+    found = []
+    for one in told.split(", ") if told else ():
+        guardrail, *rest = one.split(";")
+        said = dict(each.partition("=")[::2] for each in rest)
+        found.append(
+            GuardrailFinding.model_construct(
+                guardrail=guardrail, found=said.get("found", ""), action=said.get("action", "")
+            )
+        )
+    return found

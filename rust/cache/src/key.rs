@@ -21,6 +21,27 @@ const APART: [&str; 3] = ["model", "stream", "stream_options"];
 /// A whole number above this may have lost digits when it was read.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
+/// Where a dialect's requests hold what was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turns {
+    /// `messages`: chat completions and Anthropic's messages.
+    Messages,
+    /// `input`: responses.
+    Input,
+    /// `contents`: Gemini's generateContent.
+    Contents,
+}
+
+impl Turns {
+    fn member(self) -> &'static str {
+        match self {
+            Self::Messages => "messages",
+            Self::Input => "input",
+            Self::Contents => "contents",
+        }
+    }
+}
+
 /// What is asked, beside the body, by whom and of what. Every part goes into the key.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
@@ -30,6 +51,7 @@ pub struct Scope<'a> {
     pub route: &'a str,
     /// What the model resolves to: alias, combo with its steps, places that serve it.
     pub model: &'a str,
+    pub turns: Turns,
     /// Headers that can change the answer.
     pub headers: &'a [&'a [u8]],
 }
@@ -57,22 +79,58 @@ pub struct Question {
 pub fn read(scope: &Scope<'_>, body: &[u8]) -> Option<Asked> {
     let Canon::Object(members) = parse(body)? else { return None };
     let of = |name: &str| members.iter().find(|(key, _)| key == name).map(|(_, value)| value);
-    let is_deterministic = matches!(of("temperature"), Some(Canon::Plain(text)) if text == "0");
-    let is_one = |value: &Canon| matches!(value, Canon::Plain(text) if text == "1" || text == "null");
-    let is_unfit = of("n").is_some_and(|n| !is_one(n))
-        || matches!(of("store"), Some(Canon::Plain(text)) if text == "true")
-        || of("web_search_options").is_some();
-    let (turns, last) = match of("messages") {
-        Some(Canon::Array(turns)) => (turns.as_slice(), turns.last()?),
+    let config = || of("generationConfig").or_else(|| of("generation_config"));
+    let temperature = match scope.turns {
+        Turns::Contents => config().and_then(|config| config.member("temperature")),
+        _ => of("temperature"),
+    };
+    let is_deterministic = matches!(temperature, Some(Canon::Plain(text)) if text == "0");
+    let is_unfit = match scope.turns {
+        Turns::Messages => {
+            of("n").is_some_and(|n| !n.is_one())
+                || of("store").is_some_and(Canon::is_true)
+                || of("web_search_options").is_some()
+        }
+        // What is kept of a response is kept again when it is given again; what it goes on from is another's word.
+        Turns::Input => {
+            of("background").is_some_and(Canon::is_true)
+                || ["conversation", "previous_response_id", "prompt"]
+                    .iter()
+                    .any(|name| of(name).is_some_and(Canon::is_told))
+                || of("tools").is_some_and(|tools| {
+                    !tools.all(|tool| tool.member("type").and_then(Canon::text).is_some_and(is_own_tool))
+                })
+        }
+        Turns::Contents => {
+            let count = |config: &Canon| {
+                let count = config.member("candidateCount").or_else(|| config.member("candidate_count"));
+                count.is_some_and(|count| !count.is_one())
+            };
+            config().is_some_and(count)
+                || ["cachedContent", "cached_content"].iter().any(|name| of(name).is_some_and(Canon::is_told))
+                || of("tools").is_some_and(|tools| !tools.all(Canon::is_declaration))
+        }
+    };
+    let text;
+    let (before_last, last) = match of(scope.turns.member())? {
+        Canon::Array(turns) => {
+            let (last, before) = turns.split_last()?;
+            (before, last)
+        }
+        Canon::Text(said) if scope.turns == Turns::Input => {
+            text = Canon::Text(said.clone());
+            (&[][..], &text)
+        }
         _ => return None,
     };
     let mut rest = Vec::with_capacity(body.len());
-    for (name, value) in members.iter().filter(|(name, _)| !APART.contains(&name.as_str()) && name != "messages") {
+    let is_turns = |name: &str| name == scope.turns.member();
+    for (name, value) in members.iter().filter(|(name, _)| !APART.contains(&name.as_str()) && !is_turns(name)) {
         write_text(name, &mut rest);
         value.write(&mut rest);
     }
     let mut before = Vec::with_capacity(body.len());
-    turns[..turns.len() - 1].iter().for_each(|turn| turn.write(&mut before));
+    before_last.iter().for_each(|turn| turn.write(&mut before));
     let mut turn = Vec::new();
     last.write(&mut turn);
     let mut parts = vec![b"fairlead cache 1".as_slice(), scope.principal.as_bytes(), scope.route.as_bytes()];
@@ -146,22 +204,63 @@ impl Canon {
         }
     }
 
+    fn is_one(&self) -> bool {
+        matches!(self, Self::Plain(text) if text == "1" || text == "null")
+    }
+
+    fn is_true(&self) -> bool {
+        matches!(self, Self::Plain(text) if text == "true")
+    }
+
+    fn is_told(&self) -> bool {
+        !matches!(self, Self::Plain(text) if text == "null")
+    }
+
+    /// Of a list, or of nothing: all are so.
+    fn all(&self, is_so: impl Fn(&Self) -> bool) -> bool {
+        match self {
+            Self::Array(values) => values.iter().all(is_so),
+            other => !other.is_told(),
+        }
+    }
+
+    /// A tool of Gemini's that the caller runs itself.
+    fn is_declaration(&self) -> bool {
+        let Self::Object(members) = self else { return false };
+        members.iter().all(|(name, _)| name == "functionDeclarations" || name == "function_declarations")
+    }
+
     /// The text of a user's turn that has nothing but a role and one text.
     fn question(&self) -> Option<&str> {
-        let Self::Object(members) = self else { return None };
-        let is_bare = members.len() == 2 && self.member("role")?.text()? == "user";
-        match self.member("content").filter(|_| is_bare)? {
+        let members = match self {
+            Self::Object(members) => members,
+            // The whole of an `input`.
+            Self::Text(text) => return Some(text),
+            _ => return None,
+        };
+        let is_message = self.member("type").is_none_or(|kind| kind.text() == Some("message"));
+        let more = usize::from(self.member("type").is_some());
+        let is_bare = is_message && members.len() == 2 + more && self.member("role")?.text()? == "user";
+        let content = self.member("content").or_else(|| self.member("parts"));
+        match content.filter(|_| is_bare)? {
             Self::Text(text) => Some(text),
             Self::Array(parts) => match parts.as_slice() {
-                [part @ Self::Object(members)] if members.len() == 2 => {
-                    part.member("type").and_then(Self::text).filter(|kind| *kind == "text")?;
-                    part.member("text")?.text()
+                [part @ Self::Object(members)] => {
+                    let kind = part.member("type").map(Self::text);
+                    let is_text = kind.is_none_or(|kind| matches!(kind, Some("text" | "input_text")));
+                    let is_alone = members.len() == 1 + usize::from(kind.is_some());
+                    part.member("text").filter(|_| is_text && is_alone)?.text()
                 }
                 _ => None,
             },
             _ => None,
         }
     }
+}
+
+/// A tool of a responses request that the caller runs itself.
+fn is_own_tool(kind: &str) -> bool {
+    matches!(kind, "function" | "custom")
 }
 
 /// Its length goes before it, so that no text can end early.

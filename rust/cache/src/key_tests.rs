@@ -2,7 +2,13 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
-const SCOPE: Scope<'_> = Scope { principal: "key:1", route: "/v1/chat/completions", model: "openai/m", headers: &[] };
+const SCOPE: Scope<'_> = Scope {
+    principal: "key:1",
+    route: "/v1/chat/completions",
+    model: "openai/m",
+    turns: Turns::Messages,
+    headers: &[],
+};
 
 fn ask(body: &Value) -> Asked {
     read(&SCOPE, body.to_string().as_bytes()).expect("has a meaning")
@@ -159,4 +165,83 @@ fn same(a: &Value, b: &Value) -> bool {
         }
         _ => a == b,
     }
+}
+
+fn of_turns(turns: Turns, body: &Value) -> Asked {
+    read(&Scope { turns, ..SCOPE }, body.to_string().as_bytes()).expect("has a meaning")
+}
+
+#[test]
+fn a_responses_request_is_read_as_others_are() {
+    let text = json!({"model": "m", "temperature": 0, "instructions": "Be brief.", "input": "Why?"});
+    let list = |content: Value| {
+        json!({"model": "m", "temperature": 0, "instructions": "Be brief.",
+            "input": [{"role": "user", "type": "message", "content": content}]})
+    };
+    let asked = of_turns(Turns::Input, &text);
+    assert!(asked.is_deterministic && !asked.is_unfit);
+    assert_eq!(asked.question.as_ref().map(|question| question.text.as_str()), Some("Why?"));
+    for content in [json!("Why?"), json!([{"type": "input_text", "text": "Why?"}])] {
+        let other = of_turns(Turns::Input, &list(content));
+        assert_eq!(other.question, asked.question, "the same question in the same partition");
+    }
+    let with = |name: &str, value: Value| {
+        let mut body = text.clone();
+        body[name] = value;
+        of_turns(Turns::Input, &body)
+    };
+    for (name, value) in [
+        ("background", json!(true)),
+        ("conversation", json!("conv_1")),
+        ("previous_response_id", json!("resp_1")),
+        ("prompt", json!({"id": "p"})),
+        ("tools", json!([{"type": "web_search"}])),
+        ("tools", json!([{"type": "function", "name": "f"}, {"type": "mcp"}])),
+    ] {
+        assert!(with(name, value.clone()).is_unfit, "{name} {value}");
+    }
+    for (name, value) in [
+        ("background", json!(false)),
+        ("store", json!(true)),
+        ("previous_response_id", json!(null)),
+        ("tools", json!([{"type": "function", "name": "f"}])),
+    ] {
+        let one = with(name, value.clone());
+        assert!(!one.is_unfit, "{name} {value}");
+        assert_ne!(one.key, asked.key, "{name}");
+    }
+    assert_ne!(with("instructions", json!("Be long.")).question, asked.question);
+    assert!(read(&Scope { turns: Turns::Input, ..SCOPE }, b"{\"input\":{}}").is_none());
+}
+
+#[test]
+fn a_gemini_request_is_read_as_others_are() {
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "Why?"}]}],
+        "generationConfig": {"temperature": 0.0, "topP": 0.5}});
+    let asked = of_turns(Turns::Contents, &body);
+    assert!(asked.is_deterministic && !asked.is_unfit);
+    assert_eq!(asked.question.as_ref().map(|question| question.text.as_str()), Some("Why?"));
+    let with = |path: &str, value: Value| {
+        let mut body = body.clone();
+        *body.pointer_mut(path).expect("is there") = value;
+        of_turns(Turns::Contents, &body)
+    };
+    assert!(!with("/generationConfig/temperature", json!(0.1)).is_deterministic);
+    assert_ne!(with("/generationConfig/topP", json!(0.6)).key, asked.key);
+    assert_ne!(with("/contents/0/parts", json!([{"text": "How?"}])).key, asked.key);
+    assert_eq!(with("/contents/0/parts", json!([{"text": "a"}, {"text": "b"}])).question, None);
+    assert_eq!(with("/contents/0/role", json!("model")).question, None);
+    for (name, value) in [
+        ("generationConfig", json!({"temperature": 0, "candidateCount": 2})),
+        ("cachedContent", json!("cachedContents/1")),
+        ("tools", json!([{"googleSearch": {}}])),
+        ("tools", json!([{"functionDeclarations": [], "codeExecution": {}}])),
+    ] {
+        let mut body = body.clone();
+        body[name] = value.clone();
+        assert!(of_turns(Turns::Contents, &body).is_unfit, "{name} {value}");
+    }
+    let mut tools = body.clone();
+    tools["tools"] = json!([{"functionDeclarations": [{"name": "f"}]}]);
+    assert!(!of_turns(Turns::Contents, &tools).is_unfit);
 }

@@ -14,6 +14,7 @@ pub mod entry;
 pub mod guard;
 pub mod key;
 pub mod near;
+pub mod reasoning;
 mod shelf;
 pub mod vectors;
 

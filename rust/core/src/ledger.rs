@@ -10,7 +10,7 @@
 //! ```
 
 use crate::error::{Error, Kind};
-use crate::limit::{Limit, Scope, Unit, Window};
+use crate::limit::{Limit, Scope, Served, Unit, Window};
 use crate::snapshot::Key;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -37,8 +37,10 @@ impl Amounts {
 /// What a request is about, as far as limits ask.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
+    /// As the caller named it.
     pub model: &'a str,
-    pub provider: &'a str,
+    /// What served it; nothing before that is known.
+    pub served: Served<'a>,
     /// When it was admitted, Unix milliseconds: it counts in the windows of that moment, whenever it ends.
     pub ts_ms: u64,
 }
@@ -55,8 +57,15 @@ pub struct Hold {
 #[derive(Debug, Default)]
 pub struct Ask {
     pub hold: Option<Hold>,
-    /// Providers under whose own limits there is no room.
-    pub without: Vec<String>,
+    /// Limits of a model or a provider under which there is no room: what they apply to is left out.
+    pub without: Vec<Limit>,
+}
+
+impl Ask {
+    /// Whether one of these limits leaves it out.
+    pub fn leaves_out(&self, model: &str, served: &Served<'_>) -> bool {
+        self.without.iter().any(|limit| limit.applies_to(model, served))
+    }
 }
 
 /// One limit whose past control is asked for: the sum over the records of the key since `from_ms`.
@@ -140,17 +149,17 @@ impl Account {
 impl Ledger {
     /// Reserves room under all limits of the key that apply, or under none.
     pub fn reserve(&self, key: &Arc<Key>, subject: Subject<'_>, most: Amounts) -> Result<Option<Hold>, Error> {
-        let Ask { hold, .. } = self.reserve_any(key, subject, &[subject.provider], Some(most))?;
+        let Ask { hold, .. } = self.reserve_any(key, subject, &[subject.served], Some(most))?;
         Ok(hold)
     }
 
-    /// The same for a request that any of these providers may serve. Those under whose own limits there is no room are left out;
-    /// an error when none is left. Without `most` it is a request that uses nothing, held to limits of requests alone.
+    /// The same for a request that any of these may serve. Those under whose own limits there is no room are left out; an
+    /// error when none is left, or where the limit is on the name that the caller used. Without `most` it is a request that uses nothing, held to limits of requests alone.
     pub fn reserve_any(
         &self,
         key: &Arc<Key>,
         subject: Subject<'_>,
-        providers: &[&str],
+        targets: &[Served<'_>],
         most: Option<Amounts>,
     ) -> Result<Ask, Error> {
         if key.limits.is_empty() {
@@ -172,30 +181,34 @@ impl Ledger {
                 account.room(limit, amount, subject.ts_ms)
             };
             match &limit.scope {
-                Scope::Provider(name) => {
-                    if !providers.contains(&name.as_str()) {
+                Scope::All => room()?,
+                Scope::Model(name) if name == subject.model => room()?,
+                Scope::Model(_) | Scope::Provider(_) => {
+                    if !targets.iter().any(|served| limit.applies_to(subject.model, served)) {
                         continue;
                     }
                     if let Err(reason) = room() {
-                        ask.without.push(name.clone());
+                        ask.without.push(limit.clone());
                         fault.get_or_insert(reason);
                         continue;
                     }
                 }
-                Scope::All => room()?,
-                Scope::Model(name) if name == subject.model => room()?,
-                Scope::Model(_) => continue,
             }
             parts.push((index, amount));
         }
-        if let Some(fault) = fault.filter(|_| providers.iter().all(|one| ask.without.iter().any(|out| out == one))) {
+        if let Some(fault) = fault.filter(|_| targets.iter().all(|served| ask.leaves_out(subject.model, served))) {
             return Err(fault);
         }
-        // A provider that one of its limits leaves out holds nothing under the others.
-        parts.retain(|(index, _)| match &key.limits[*index].scope {
-            Scope::Provider(name) => !ask.without.contains(name),
-            _ => true,
-        });
+        // What one limit leaves out holds nothing under the others that are for it alone.
+        if !ask.without.is_empty() {
+            let left = || targets.iter().filter(|served| !ask.leaves_out(subject.model, served));
+            parts.retain(|(index, _)| {
+                let limit = &key.limits[*index];
+                limit.scope == Scope::All
+                    || matches!(&limit.scope, Scope::Model(name) if name == subject.model)
+                    || left().any(|served| limit.applies_to(subject.model, served))
+            });
+        }
         for &(index, amount) in &parts {
             let limit = &key.limits[index];
             if let Some(account) = accounts.iter_mut().find(|account| account.is(limit)) {
@@ -231,7 +244,7 @@ impl Ledger {
                 Known::Since(first) => segment >= first,
             };
             let is_counted_already = at_once && held.is_some();
-            if is_counted && !is_counted_already && account.limit.applies_to(subject.model, subject.provider) {
+            if is_counted && !is_counted_already && account.limit.applies_to(subject.model, &subject.served) {
                 account.used = account.used.saturating_add(spent.of(unit));
             }
         }

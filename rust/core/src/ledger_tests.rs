@@ -25,8 +25,12 @@ fn known(key: &Arc<Key>) -> Ledger {
     ledger
 }
 
+fn served(provider: &'static str, prefixes: &'static [String], upstream_model: &'static str) -> Served<'static> {
+    Served { provider, prefixes, upstream_model }
+}
+
 fn subject(ts_ms: u64) -> Subject<'static> {
-    Subject { model: "p/m", provider: "p", ts_ms }
+    Subject { model: "p/m", served: served("p", &[], "m"), ts_ms }
 }
 
 fn tokens(tokens: u64) -> Amounts {
@@ -173,25 +177,56 @@ fn a_limit_of_one_provider_leaves_the_others_and_counts_who_served() {
     };
     let key = key(vec![of("p", 100), of("q", 100), limit(Unit::Tokens, 1_000, Period::Day(0))]);
     let ledger = known(&key);
-    let both = ["p", "q"];
+    let both = [served("p", &[], "m"), served("q", &[], "m")];
     let ask = |tokens_each| ledger.reserve_any(&key, subject(NOON_MS), &both, Some(tokens(tokens_each)));
     let first = ask(80).expect("room at both");
     assert!(first.without.is_empty());
     // Served by `q`, after `p` had failed: only `q` has spent.
-    let served = Subject { provider: "q", ..subject(NOON_MS) };
-    ledger.settle("k", served, first.hold, tokens(80), 0);
+    let by_q = Subject { served: both[1], ..subject(NOON_MS) };
+    ledger.settle("k", by_q, first.hold, tokens(80), 0);
     let second = ask(80).expect("room at one");
-    assert_eq!(second.without, ["q"]);
+    assert_eq!(second.without.iter().map(|limit| limit.id.as_str()).collect::<Vec<_>>(), ["q"]);
+    assert!(second.leaves_out("p/m", &both[1]) && !second.leaves_out("p/m", &both[0]));
     ledger.settle("k", subject(NOON_MS), second.hold, tokens(80), 0);
     assert_eq!(ask(80).map(drop).map_err(|fault| fault.kind), Err(Kind::TokenLimitExceeded));
     assert!(ask(20).is_ok(), "what was held came back");
 }
 
 #[test]
+fn a_limit_of_a_model_holds_whatever_name_leads_to_it() {
+    let prefixes: &'static [String] = Vec::leak(vec!["p".to_owned(), "p-2".to_owned()]);
+    let big = served("node", prefixes, "big");
+    let small = served("node", prefixes, "small");
+    for name in ["p/big", "p-2/big", "big"] {
+        let of_big = Limit { scope: Scope::Model(name.into()), ..limit(Unit::Tokens, 10, Period::Day(0)) };
+        let key = key(vec![of_big]);
+        let ledger = known(&key);
+        let alias = Subject { model: "quick", served: Served::default(), ts_ms: NOON_MS };
+        let ask = |targets: &[Served<'_>]| ledger.reserve_any(&key, alias, targets, Some(tokens(8)));
+        let first = ask(&[big]).expect("room");
+        ledger.settle("k", Subject { served: big, ..alias }, first.hold, tokens(8), 0);
+        assert_eq!(ask(&[big]).map(drop).map_err(|fault| fault.kind), Err(Kind::TokenLimitExceeded), "{name}");
+        let other = ask(&[big, small]).expect("the other model has room");
+        assert!(other.leaves_out("quick", &big) && !other.leaves_out("quick", &small));
+        ledger.settle("k", Subject { served: small, ..alias }, other.hold, tokens(8), 0);
+        let own = Subject { model: "p/small", served: Served::default(), ts_ms: NOON_MS };
+        assert!(ledger.reserve_any(&key, own, &[small], Some(tokens(8))).is_ok(), "nothing was counted for it");
+    }
+    // The name that the caller used counts too, wherever it leads.
+    let of_alias = Limit { scope: Scope::Model("quick".into()), ..limit(Unit::Tokens, 10, Period::Day(0)) };
+    let key = key(vec![of_alias]);
+    let ledger = known(&key);
+    let quick = Subject { model: "quick", served: big, ts_ms: NOON_MS };
+    ledger.settle("k", quick, None, tokens(10), 0);
+    assert!(ledger.reserve_any(&key, quick, &[small], Some(tokens(1))).is_err());
+    assert!(!served("node", prefixes, "").is_model("") && !big.is_model("pp/big") && !big.is_model("p/bi"));
+}
+
+#[test]
 fn what_uses_nothing_is_held_to_limits_of_requests_alone() {
     let key = key(vec![limit(Unit::Requests, 2, Period::Seconds(60)), limit(Unit::Tokens, 0, Period::Day(0))]);
     let ledger = known(&key);
-    let ask = || ledger.reserve_any(&key, subject(NOON_MS), &["p"], None);
+    let ask = || ledger.reserve_any(&key, subject(NOON_MS), &[served("p", &[], "m")], None);
     assert!(ask().is_ok() && ask().is_ok());
     assert_eq!(ask().map(drop).map_err(|fault| fault.kind), Err(Kind::RateLimited));
 }

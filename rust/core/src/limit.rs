@@ -65,6 +65,30 @@ const MINUTE_MS: u64 = 60_000;
 /// 1970-01-01 was a Thursday.
 const FIRST_MONDAY_MS: u64 = 4 * DAY_MS;
 
+/// What serves a request, or may: one model of one provider.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Served<'a> {
+    pub provider: &'a str,
+    /// The names before the slash under which the provider's models are called.
+    pub prefixes: &'a [String],
+    /// As the provider knows it.
+    pub upstream_model: &'a str,
+}
+
+impl Served<'_> {
+    /// Whether a limit's name means this model: with any of its prefixes, or without one. Whatever alias or combo led to it.
+    pub fn is_model(&self, name: &str) -> bool {
+        if self.upstream_model.is_empty() {
+            return false;
+        }
+        name == self.upstream_model
+            || name
+                .strip_suffix(self.upstream_model)
+                .and_then(|head| head.strip_suffix('/'))
+                .is_some_and(|prefix| self.prefixes.iter().any(|own| own == prefix))
+    }
+}
+
 impl Limit {
     /// Whether the limit counts the same thing, whatever its amount.
     pub fn counts_like(&self, other: &Limit) -> bool {
@@ -76,11 +100,12 @@ impl Limit {
         self.unit == Unit::Requests && !matches!(self.scope, Scope::Provider(_))
     }
 
-    pub fn applies_to(&self, model: &str, provider: &str) -> bool {
+    /// Whether a request for this model, as its caller named it, counts that was served so.
+    pub fn applies_to(&self, model: &str, served: &Served<'_>) -> bool {
         match &self.scope {
             Scope::All => true,
-            Scope::Model(name) => name == model,
-            Scope::Provider(name) => name == provider,
+            Scope::Model(name) => name == model || served.is_model(name),
+            Scope::Provider(name) => name == served.provider,
         }
     }
 }

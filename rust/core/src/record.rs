@@ -82,6 +82,8 @@ pub struct Record<'a> {
     pub cache: Option<Cache>,
     pub cache_kind: Option<CacheKind>,
     pub cost_saved_usd_micros: Option<u64>,
+    /// What guardrails found, either way: `name;found=kind;action=action`, separated by commas.
+    pub guardrails: Option<&'a str>,
     pub trace_id: Option<&'a str>,
     pub span_id: Option<&'a str>,
     pub parent_span_id: Option<&'a str>,

@@ -204,6 +204,9 @@ pub struct Connection {
     /// Tells one state of its record from the next: what workers say of it is said of this one.
     #[serde(default)]
     pub revision: u64,
+    /// It refuses calls of tools without what was thought before them.
+    #[serde(default)]
+    pub replays_reasoning: bool,
     /// What was seen of it that outlives a worker.
     #[serde(default)]
     pub held: Option<Held>,

@@ -13,7 +13,9 @@ use crate::model::{Answer, Content, Event, Part, Stop};
 use crate::sse::{data_of, Framer, Limits, Part as Framed, Verdict};
 use crate::text::Text;
 use crate::translate::Form;
-use crate::{anthropic, openai};
+use crate::{anthropic, gemini, openai, responses};
+
+pub use crate::gemini::replay::{events_of, list_of};
 
 const MAX_EVENT_BYTES: usize = 8 << 20;
 
@@ -27,16 +29,19 @@ pub fn is_fit(form: Form, body: &[u8]) -> bool {
         let [choice] = answer["choices"].as_array().map_or(&[][..], Vec::as_slice) else { return false };
         let message = &choice["message"];
         choice["finish_reason"] == "stop" && is_plain(message) && is_text(&message["content"])
-    } else if form == Form::Messages {
+    } else if form == Form::Responses {
+        responses::replay::is_fit(&answer)
+    } else if form == Form::Gemini {
+        let told = gemini::replay::read(&answer);
+        told.has_text && told.has_stopped && !told.is_unfit
+    } else {
         let blocks = answer["content"].as_array().map_or(&[][..], Vec::as_slice);
         let has_text = blocks.iter().any(|block| block["type"] == "text" && is_text(&block["text"]));
         has_text && blocks.iter().all(|block| is_said(&block["type"])) && is_natural_end(&answer["stop_reason"])
-    } else {
-        false
     }
 }
 
-/// The stream without comments, if it may be given again.
+/// The stream of events without comments, if it may be given again.
 pub fn fit_stream(form: Form, stream: &Bytes) -> Option<Bytes> {
     let mut seen = Seen::default();
     let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
@@ -70,11 +75,15 @@ impl Seen {
             self.is_ended = true;
             return;
         }
+        if form == Form::Responses && self.is_ended && data.trim_ascii() == b"[DONE]" {
+            return;
+        }
         let Ok(event) = serde_json::from_slice::<Value>(data) else {
             self.is_unfit = true;
             return;
         };
-        self.is_unfit |= self.is_ended || !event["error"].is_null();
+        // Gemini's stream has no last event: what its last chunk says may be followed by counts.
+        self.is_unfit |= (self.is_ended && form != Form::Gemini) || !event["error"].is_null();
         if form == Form::Chat {
             for choice in event["choices"].as_array().map_or(&[][..], Vec::as_slice) {
                 let delta = &choice["delta"];
@@ -85,7 +94,24 @@ impl Seen {
                     self.is_unfit |= reason != "stop";
                 }
             }
-        } else if form == Form::Messages {
+        } else if form == Form::Gemini {
+            let told = gemini::replay::read(&event);
+            self.has_text |= told.has_text;
+            self.has_stopped |= told.has_stopped;
+            self.is_ended |= told.has_stopped;
+            self.is_unfit |= told.is_unfit;
+        } else if form == Form::Responses {
+            match event["type"].as_str().unwrap_or_default() {
+                // What it holds decides; what was told on the way is in it.
+                "response.completed" => {
+                    self.is_ended = true;
+                    self.has_stopped = true;
+                    self.has_text = responses::replay::is_fit(&event["response"]);
+                }
+                "error" | "response.failed" | "response.incomplete" => self.is_unfit = true,
+                _ => {}
+            }
+        } else {
             match event["type"].as_str().unwrap_or_default() {
                 "message_start" | "content_block_stop" | "ping" => {}
                 "content_block_start" => self.is_unfit |= !is_said(&event["content_block"]["type"]),
@@ -97,8 +123,6 @@ impl Seen {
                 "message_stop" => self.is_ended = true,
                 _ => self.is_unfit = true,
             }
-        } else {
-            self.is_unfit = true;
         }
     }
 }
@@ -138,13 +162,15 @@ pub fn as_stream(form: Form, body: &[u8], asks_usage: bool, created_s: u64) -> O
         let mut encoder = openai::stream_out::Encoder::new(raw["created"].as_u64().unwrap_or(created_s), asks_usage);
         say(&answer, |event| encoder.write(event, &mut out))?;
         encoder.finish(answer.stop, Some(answer.usage), &mut out);
-    } else if form == Form::Messages {
+    } else if form == Form::Responses {
+        return responses::replay::as_stream(body);
+    } else if form == Form::Gemini {
+        return gemini::replay::as_stream(body);
+    } else {
         let answer = anthropic::whole::read(body).ok()?;
         let mut encoder = anthropic::stream_out::Encoder::default();
         say(&answer, |event| encoder.write(event, &mut out))?;
         encoder.finish(answer.stop, Some(answer.usage), &mut out);
-    } else {
-        return None;
     }
     Some(Bytes::from(out))
 }
@@ -173,22 +199,38 @@ pub fn as_whole(form: Form, stream: &Bytes, created_s: u64) -> Option<Bytes> {
     let mut told = Told::default();
     let mut chat = openai::stream_in::Reader::default();
     let mut messages = anthropic::stream_in::Reader::default();
+    let mut generated = gemini::stream_in::Reader::default();
+    let mut response = None;
     let mut is_unfit = false;
     let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
     Framer::new(limits).push(stream, |part| {
         let (Framed::Event(event) | Framed::Opening(event) | Framed::More(event)) = part;
         if let Some(data) = data_of(event) {
+            if form == Form::Responses {
+                response = responses::replay::completed(&data).or(response.take());
+                return Verdict::Drop;
+            }
             let mut emit = |event: Event<'_>| is_unfit |= told.take(event).is_none();
-            let read = if form == Form::Chat { chat.read(&data, &mut emit) } else { messages.read(&data, &mut emit) };
+            let read = match form {
+                Form::Chat => chat.read(&data, &mut emit),
+                Form::Gemini => generated.read(&data, &mut emit),
+                _ => messages.read(&data, &mut emit),
+            };
             is_unfit |= read.is_err() || tells_odds(&data);
         }
         Verdict::Drop
     });
+    if form == Form::Responses {
+        return response;
+    }
     if is_unfit {
         return None;
     }
-    let (stop, usage) =
-        if form == Form::Chat { (chat.stop(), chat.usage()) } else { (messages.stop(), messages.usage()) };
+    let (stop, usage) = match form {
+        Form::Chat => (chat.stop(), chat.usage()),
+        Form::Gemini => (generated.stop(), generated.usage()),
+        _ => (messages.stop(), messages.usage()),
+    };
     let answer = Answer {
         id: told.id,
         model: told.model,
@@ -197,12 +239,10 @@ pub fn as_whole(form: Form, stream: &Bytes, created_s: u64) -> Option<Bytes> {
         usage: usage.unwrap_or_default(),
         logprobs: None,
     };
-    let written = if form == Form::Chat {
-        openai::whole::write(&answer, created_s)
-    } else if form == Form::Messages {
-        anthropic::whole::write(&answer).ok()?
-    } else {
-        return None;
+    let written = match form {
+        Form::Chat => openai::whole::write(&answer, created_s),
+        Form::Gemini => gemini::whole::write(&answer).ok()?,
+        _ => anthropic::whole::write(&answer).ok()?,
     };
     Some(Bytes::from(written))
 }

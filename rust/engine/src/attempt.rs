@@ -82,7 +82,9 @@ impl Rejection {
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
-        Self { error, hint_ms: None, rejection: None, blames_connection: true }
+        // What a guardrail withholds was answered well.
+        let blames_connection = error.kind != Kind::GuardrailBlocked;
+        Self { error, hint_ms: None, rejection: None, blames_connection }
     }
 }
 

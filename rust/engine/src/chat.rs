@@ -15,17 +15,19 @@ use crate::exchange::{Exchange, Head};
 use crate::failover;
 use crate::guardrails;
 use crate::hedge;
+use crate::hedged_stream;
 use crate::limits;
 use crate::live::Live;
 use crate::load::Busy;
 use crate::plain;
+use crate::reasoning;
 use crate::relayed;
 use crate::responses;
 use crate::route;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
 use crate::stages::{self, Staged};
-use crate::stream::Relay;
+use crate::stream::{Finished, Relay};
 use crate::surfaces;
 use crate::target::Target;
 use crate::trace;
@@ -39,10 +41,11 @@ use fairlead_core::routes::Answer;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes;
 use http::{HeaderValue, StatusCode};
+use smallvec::SmallVec;
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Serves one chat completion. Dropping the future is cancelling it: the upstream call ends and the request settles.
 ///
@@ -193,8 +196,8 @@ async fn run(
     }
     let mut asked = cache::ask(shared, &live, &settlement.admission, &parsed, &body);
     if let Some(asked) = &mut asked {
-        match Box::pin(cache::look(shared, exchange, settlement, asked, &parsed)).await {
-            Looked::Given => return,
+        match Box::pin(cache::look(shared, exchange, settlement, asked, &parsed, said)).await {
+            Looked::Given | Looked::Left => return,
             Looked::Refused(refused, fault) => return refuse(shared, exchange, *refused, Outcome::Refused, &fault),
             Looked::Missed(missed) => settlement = *missed,
         }
@@ -210,7 +213,10 @@ async fn run(
         .and_then(|()| Wording::prepare(caller, &body, &parsed, &mut choice, &live.snapshot));
     drop(live);
     let wording = match wording {
-        Ok(wording) => wording.towards(settlement.admission.route),
+        Ok(mut wording) => {
+            reasoning::put_back(shared, &settlement.admission, &choice, &mut wording);
+            wording.towards(settlement.admission.route)
+        }
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
     let stream_slot = if parsed.stream {
@@ -322,19 +328,45 @@ async fn work(
         }
     };
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
-    if let Some(delay) = hedge::delay(choice, parsed) {
+    let mut over: SmallVec<[usize; 2]> = SmallVec::new();
+    if let Some(delay) = hedge::delay(choice).filter(|_| parsed.stream) {
+        match hedged_stream::race(shared, exchange, &mut settlement, choice, wording, delay).await {
+            Ok(mut begun) => {
+                failures = std::mem::take(&mut begun.failures);
+                let (at, began) = (begun.at, begun.began);
+                hedge::name(&mut settlement, choice, at);
+                let target = &choice.targets[at];
+                let mut relay = Relay::new(shared, exchange, wording, choice.upstream_model(at));
+                match relay.go_on(&mut settlement, target, begun, failures.len()).await {
+                    Ok(finished) => {
+                        let served = Served { choice, at, began: Some(began) };
+                        return end_stream(shared, exchange, settlement, served, finished, body, parsed).await;
+                    }
+                    Err(failed) => failures.push(hedge::lost(shared, &mut settlement, choice, at, failed)),
+                }
+                over.extend([at, 1 - at].into_iter().take(failures.len()));
+            }
+            Err(lost) => {
+                over.extend(0..lost.len());
+                failures = lost;
+            }
+        }
+    } else if let Some(delay) = hedge::delay(choice) {
         match hedge::race(shared, &mut settlement, choice, wording, delay).await {
             Ok(won) => {
                 let told = won.tell(shared, &mut settlement, choice);
                 return give(shared, exchange, settlement, told);
             }
-            Err(lost) => failures = lost,
-        }
-        if failures.last().is_some_and(|(_, failed)| !failover::may_go_on(choice, failed)) {
-            return fail(shared, exchange, settlement, choice, failures);
+            Err(lost) => {
+                over.extend(0..lost.len());
+                failures = lost;
+            }
         }
     }
-    for (at, target) in choice.targets.iter().enumerate().skip(failures.len()) {
+    if failures.last().is_some_and(|(_, failed)| !failover::may_go_on(choice, failed) || exchange.is_headed()) {
+        return fail(shared, exchange, settlement, choice, failures);
+    }
+    for (at, target) in choice.targets.iter().enumerate().filter(|(at, _)| !over.contains(at)) {
         settlement.attempts += 1;
         settlement.target = Some(Arc::clone(target));
         settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
@@ -343,16 +375,9 @@ async fn work(
         let failed = if parsed.stream {
             let mut relay = Relay::new(shared, exchange, wording, choice.upstream_model(at));
             match relay.run(&mut settlement, target, failures.len()).await {
-                Ok(mut finished) => {
-                    observe(target, finished.error.as_ref(), &settlement);
-                    failover::remember(shared, choice, at, &settlement, finished.error.is_none());
-                    if finished.error.is_none() {
-                        let response = finished.response.take();
-                        responses::keep(shared, &settlement.admission, body, parsed, response.as_ref()).await;
-                    }
-                    settlement.settle(finished.outcome, finished.error.as_ref());
-                    exchange.end(std::mem::take(&mut finished.last));
-                    return finished.keep_connection(shared).await;
+                Ok(finished) => {
+                    let served = Served { choice, at, began: None };
+                    return end_stream(shared, exchange, settlement, served, finished, body, parsed).await;
                 }
                 Err(failed) => failed,
             }
@@ -361,13 +386,12 @@ async fn work(
                 Ok(answer) => {
                     observe(target, None, &settlement);
                     failover::remember(shared, choice, at, &settlement, true);
-                    let told = Some(&answer.body);
-                    let is_kept = responses::keep(shared, &settlement.admission, body, parsed, told).await;
-                    let told = plain::answer(shared, &mut settlement, target, answer, failures.len());
-                    let told = told.map(|(mut head, body)| {
+                    let mut told = plain::answer(shared, &mut settlement, target, answer, failures.len());
+                    if let Ok((head, told)) = &mut told {
+                        // As the caller is told it: what a guardrail took out is kept nowhere.
+                        let is_kept = responses::keep(shared, &settlement.admission, body, parsed, Some(told)).await;
                         responses::tell(is_kept, &mut head.headers);
-                        (head, body)
-                    });
+                    }
                     return give(shared, exchange, settlement, told);
                 }
                 Err(failed) => failed,
@@ -384,6 +408,43 @@ async fn work(
         }
     }
     fail(shared, exchange, settlement, choice, failures);
+}
+
+/// Who served a stream, and when it was asked, where that is not when the request came.
+struct Served<'a> {
+    choice: &'a Choice,
+    at: usize,
+    began: Option<Instant>,
+}
+
+/// A stream has come to its end: what is learnt of its target, what is kept of it, its record, its last bytes.
+async fn end_stream(
+    shared: &Shared,
+    exchange: &Exchange,
+    mut settlement: Settlement,
+    Served { choice, at, began }: Served<'_>,
+    mut finished: Finished,
+    body: &Bytes,
+    parsed: &ChatRequest,
+) {
+    let target = &choice.targets[at];
+    match began.filter(|_| finished.error.is_none()) {
+        Some(began) => {
+            let first = settlement.first_byte.map_or(began.elapsed(), |first| first.saturating_duration_since(began));
+            served(target, began.elapsed(), first);
+        }
+        None => observe(target, finished.error.as_ref(), &settlement),
+    }
+    failover::remember(shared, choice, at, &settlement, finished.error.is_none());
+    if finished.error.is_none() {
+        // As the caller was told it.
+        let response = finished.response.take();
+        let response = response.and_then(|whole| guardrails::judge_answer(&mut settlement, &whole).ok());
+        responses::keep(shared, &settlement.admission, body, parsed, response.as_ref()).await;
+    }
+    settlement.settle(finished.outcome, finished.error.as_ref());
+    exchange.end(std::mem::take(&mut finished.last));
+    finished.keep_connection(shared).await;
 }
 
 /// Gives a plain answer, or says why it is withheld.
@@ -464,7 +525,7 @@ pub(crate) fn fail(
     let Some((target, mut last)) = failures.pop() else {
         return;
     };
-    let outcome = if last.error.kind == Kind::Draining { Outcome::Drained } else { Outcome::UpstreamFailed };
+    let outcome = failover::outcome(last.error.kind);
     let mut error = last.error;
     if let Some(told) = told {
         (error.message, last.rejection) = (told.into(), None);

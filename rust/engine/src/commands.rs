@@ -1,6 +1,7 @@
 //! What control asks of this worker over the link, and what came of it. A command comes with the answer to one poll; its report
 //! goes with the next, and again until a poll has been answered.
 
+use crate::reasoning;
 use crate::shared::Shared;
 use crate::twins;
 use fairlead_cache::cache::{Cache, Filter};
@@ -58,6 +59,15 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         let is_stats = command.kind == "cache.stats";
         if command.kind == "cache.clear" {
             shared.twins.forget();
+            shared.reasoning.forget(&fairlead_cache::reasoning::Filter::default());
+        }
+        if command.kind.starts_with("reasoning.") {
+            let (result, error) = match reasoning::command(shared, &command.kind, &args) {
+                Ok(result) => (Some(result), None),
+                Err(fault) => (None, Some(fault)),
+            };
+            shared.commands.0.lock().push(Report { id: command.id, result, error });
+            continue;
         }
         let done = tokio::task::spawn_blocking(move || of_cache(&cache, &command.kind, &args)).await;
         let (result, error) = match done {

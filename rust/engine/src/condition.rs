@@ -288,6 +288,9 @@ impl Target {
 
     /// An attempt has failed, and the connection is to blame. The gateway's own end blames nobody.
     pub fn blame(&self, kind: Kind, hint_ms: Option<u64>) {
+        if kind == Kind::GuardrailBlocked {
+            return self.give_up_probe();
+        }
         if kind == Kind::Draining {
             return;
         }

@@ -9,6 +9,7 @@ use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
 use fairlead_core::error::{Kind, Retry};
+use fairlead_core::record::Outcome;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ const OF_THE_MODEL: &[&str] = &[
 /// Between connections of one model only what is safe is repeated. A combo is the operator's word that another target may
 /// answer, so there every failure of a provider goes on, and so does a rejection that is about the model.
 pub fn may_go_on(choice: &Choice, failed: &Failed) -> bool {
-    if failed.error.kind == Kind::Draining {
+    if matches!(failed.error.kind, Kind::Draining | Kind::GuardrailBlocked) {
         return false;
     }
     if choice.combo.is_none() {
@@ -38,6 +39,15 @@ pub fn may_go_on(choice: &Choice, failed: &Failed) -> bool {
         matches!(rejection.status.as_u16(), 404 | 405 | 410 | 413)
             || rejection.code.as_deref().is_some_and(|code| OF_THE_MODEL.contains(&code))
     })
+}
+
+/// How a request ends that this failure ends.
+pub fn outcome(kind: Kind) -> Outcome {
+    match kind {
+        Kind::Draining => Outcome::Drained,
+        Kind::GuardrailBlocked => Outcome::Refused,
+        _ => Outcome::UpstreamFailed,
+    }
 }
 
 /// What an attempt says for later choices.
@@ -66,7 +76,9 @@ pub fn remember(shared: &Shared, choice: &Choice, at: usize, settlement: &Settle
 pub fn tell(choice: &Choice, failures: &[(Arc<Target>, Failed)]) -> Option<String> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
-    if last.error.kind == Kind::Draining || (last.rejection.is_some() && !may_go_on(choice, last)) {
+    if matches!(last.error.kind, Kind::Draining | Kind::GuardrailBlocked)
+        || (last.rejection.is_some() && !may_go_on(choice, last))
+    {
         return None;
     }
     let told: Vec<String> = failures

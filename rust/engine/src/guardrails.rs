@@ -35,32 +35,55 @@ fn disabled(admission: &Admission) -> Disabled {
     admission.disabled_guardrails.and(of_key.unwrap_or_default())
 }
 
-/// The body as it may go on, and what was found in it; an error where a guardrail blocks.
-pub fn judge(body: &Bytes, actions: Actions) -> Result<(Bytes, Findings), Error> {
+/// The body as it may go on, with what was found in it noted; an error where a guardrail blocks.
+fn judge(body: &Bytes, actions: Actions, findings: &mut Findings) -> Result<Bytes, Error> {
     let judged = judge_body(body, actions);
-    if let Some(finding) = blocking(&judged.findings) {
-        return Err(blocked(finding));
+    let stop = blocking(&judged.findings);
+    guardrail::merge(findings, judged.findings);
+    match stop {
+        Some(finding) => Err(blocked(finding)),
+        None => Ok(judged.body.map_or_else(|| body.clone(), Bytes::from)),
     }
-    Ok((judged.body.map_or_else(|| body.clone(), Bytes::from), judged.findings))
 }
 
 /// The request's body as it may go on, with what was found and what is done with the answer noted.
 pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
     settlement.answer_guardrails = of_answer(live, &settlement.admission);
-    let (body, findings) = judge(body, of_request(live, &settlement.admission))?;
-    settlement.guardrail_findings = findings;
-    Ok(body)
+    judge(body, of_request(live, &settlement.admission), &mut settlement.guardrail_findings)
+}
+
+/// A whole answer's body as it may go to the caller, with what was found noted.
+pub fn judge_answer(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
+    let mut findings = Findings::new();
+    let judged = judge(body, settlement.answer_guardrails, &mut findings);
+    settlement.note_answer_findings(&findings);
+    judged
+}
+
+/// The same for an answer that is text and nothing else, such as a transcript.
+pub fn judge_answer_text(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
+    if settlement.answer_guardrails.is_off() {
+        return Ok(body.clone());
+    }
+    let judged = judge_text(&String::from_utf8_lossy(body), settlement.answer_guardrails);
+    settlement.note_answer_findings(&judged.findings);
+    match blocking(&judged.findings) {
+        Some(finding) => Err(blocked(finding)),
+        None => Ok(judged.redacted.map_or_else(|| body.clone(), Bytes::from)),
+    }
 }
 
 /// What is found in the texts of a form, which goes on as it came: what would be redacted is refused.
-pub fn judge_form<'t>(texts: impl Iterator<Item = &'t str>, actions: Actions) -> Result<Findings, Error> {
-    let mut findings = Findings::new();
+pub fn judge_form<'t>(
+    texts: impl Iterator<Item = &'t str>,
+    actions: Actions,
+    findings: &mut Findings,
+) -> Result<(), Error> {
     for text in texts {
-        guardrail::merge(&mut findings, judge_text(text, actions).findings);
+        guardrail::merge(findings, judge_text(text, actions).findings);
     }
     let stops = |finding: &&Finding| matches!(finding.action, Action::Block | Action::Redact);
-    findings.iter().find(stops).map_or(Ok(()), |finding| Err(blocked(*finding)))?;
-    Ok(findings)
+    findings.iter().find(stops).map_or(Ok(()), |finding| Err(blocked(*finding)))
 }
 
 /// Names what was found, never the finding itself.
@@ -87,9 +110,9 @@ pub fn told(findings: &Findings) -> String {
     let mut out = String::new();
     for finding in findings {
         let separator = if out.is_empty() { "" } else { ", " };
-        let action = format!("{:?}", finding.action).to_lowercase();
+        let (name, action) = (finding.guardrail.name(), finding.action.name());
         // Writing to a string does not fail.
-        let _ = write!(out, "{separator}{};found={};action={action}", finding.guardrail.name(), finding.kind);
+        let _ = write!(out, "{separator}{name};found={};action={action}", finding.kind);
     }
     out
 }
@@ -107,6 +130,11 @@ impl StreamFilter {
     /// `None` where nothing is done, and the stream passes as it comes.
     pub fn new(actions: Actions, is_events: bool) -> Option<Self> {
         (!actions.is_off()).then(|| Self { guard: StreamGuard::new(actions), pending: BytesMut::new(), is_events })
+    }
+
+    /// What was found so far.
+    pub fn findings(&self) -> &Findings {
+        self.guard.findings()
     }
 
     /// What may go out of these bytes and those before.

@@ -1,7 +1,7 @@
 //! Hedging: a combo's first target that takes long is joined by the second, and the first to answer wins. The other call is dropped,
 //! which ends it at its provider as well.
 //!
-//! For answers in one piece. What the dropped call came to is not known and not counted; both count as attempts.
+//! For answers in one piece; streams have `hedged_stream`. What the dropped call came to is not known and not counted; both count as attempts.
 
 use crate::attempt::{self, Answered, Failed};
 use crate::chat::{drained, served};
@@ -17,7 +17,6 @@ use crate::wording::Wording;
 use bytes::Bytes;
 use fairlead_core::error::Error;
 use fairlead_core::usage::Usage;
-use fairlead_dialect::openai::request::ChatRequest;
 use http::HeaderValue;
 use std::pin::pin;
 use std::sync::Arc;
@@ -39,9 +38,9 @@ struct Said {
 }
 
 /// How long the first target is waited for alone; `None` where the combo does not hedge, or cannot.
-pub fn delay(choice: &Choice, parsed: &ChatRequest) -> Option<Duration> {
+pub fn delay(choice: &Choice) -> Option<Duration> {
     let params = &choice.combo.as_ref()?.params;
-    let can = params.hedging && !parsed.stream && choice.targets.len() > 1;
+    let can = params.hedging && choice.targets.len() > 1;
     can.then(|| Duration::from_millis(params.hedge_delay_ms))
 }
 
@@ -100,13 +99,13 @@ impl Won {
     }
 }
 
-fn name(settlement: &mut Settlement, choice: &Choice, at: usize) {
+pub(crate) fn name(settlement: &mut Settlement, choice: &Choice, at: usize) {
     settlement.target = choice.targets.get(at).cloned();
     settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
     settlement.priced_model = Some(choice.model(at).to_owned());
 }
 
-fn lost(
+pub(crate) fn lost(
     shared: &Shared,
     settlement: &mut Settlement,
     choice: &Choice,

@@ -6,6 +6,7 @@ use crate::settle::Settlement;
 use crate::shared::Shared;
 use fairlead_core::error::Error;
 use fairlead_core::ledger::{Amounts, Subject};
+use fairlead_core::limit::Served;
 use fairlead_core::snapshot::Snapshot;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::ChatRequest;
@@ -58,24 +59,23 @@ fn hold(
         return Ok(());
     }
     let ask = {
-        let mut providers: SmallVec<[&str; 4]> = SmallVec::new();
-        for target in &choice.targets {
-            let provider = target.connection.provider.as_str();
-            if !providers.contains(&provider) {
-                providers.push(provider);
-            }
-        }
-        let provider = providers.first().copied().unwrap_or_default();
-        let subject = Subject { model, provider, ts_ms: admission.ts_ms };
-        shared.ledger.reserve_any(key, subject, &providers, most)?
+        let targets: SmallVec<[Served<'_>; 4]> = (0..choice.targets.len()).map(|at| served(choice, at)).collect();
+        let subject = Subject { model, served: Served::default(), ts_ms: admission.ts_ms };
+        shared.ledger.reserve_any(key, subject, &targets, most)?
     };
-    settlement.hold = ask.hold;
     if !ask.without.is_empty() {
-        let is_in = |at: &usize| !ask.without.contains(&choice.targets[*at].connection.provider);
+        let is_in = |at: &usize| !ask.leaves_out(model, &served(choice, *at));
         let places: Vec<usize> = (0..choice.targets.len()).filter(is_in).collect();
         *choice = choice.narrowed(&places);
     }
+    settlement.hold = ask.hold;
     Ok(())
+}
+
+/// What one target is to a limit.
+fn served(choice: &Choice, at: usize) -> Served<'_> {
+    let connection = &choice.targets[at].connection;
+    Served { provider: &connection.provider, prefixes: &connection.prefixes, upstream_model: choice.upstream_model(at) }
 }
 
 /// For an answer that costs nothing: it takes a session and counts as a request, and no budget is asked.
@@ -85,7 +85,7 @@ pub fn reserve_request(shared: &Shared, settlement: &mut Settlement, model: &str
     if let Some(session_id) = admission.session_id.as_deref().filter(|_| key.max_sessions > 0) {
         shared.sessions.enter(&key.id, session_id, key.max_sessions, clock::monotonic_ms())?;
     }
-    let subject = Subject { model, provider: "", ts_ms: admission.ts_ms };
+    let subject = Subject { model, served: Served::default(), ts_ms: admission.ts_ms };
     settlement.hold = shared.ledger.reserve_any(key, subject, &[], None)?.hold;
     Ok(())
 }

@@ -84,11 +84,15 @@ struct Stats<'a> {
     cleared: u64,
     connections: Vec<ConnectionStats<'a>>,
     providers: Vec<ProviderStats<'a>>,
-    metrics: Vec<Sample>,
+    /// Those that have changed.
+    metrics: &'a [Sample],
 }
 
 #[derive(Deserialize)]
 struct Answer<'a> {
+    /// Which control process it is. An older one does not say, and is told everything each time.
+    #[serde(default)]
+    control: &'a str,
     #[serde(borrow, default)]
     snapshot: Option<&'a RawValue>,
     /// Sums in the order of the questions; absent while control does not have all records yet.
@@ -176,9 +180,11 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     // Until the answer is there no further segment is sealed, so that the sums are of what was sealed before.
     let _held = HeldSpool(shared);
     let done = shared.commands.told();
-    let json = exchange(shared, tell(shared, &questions, before_segment, &done)?).await?;
+    let news = shared.heard.news(shared.metrics.tell());
+    let json = exchange(shared, tell(shared, &questions, before_segment, &done, &news)?).await?;
     shared.commands.heard(&done);
     let answer = parse(&json)?;
+    shared.heard.note(answer.control, news);
     if let Some(sums) = answer.spent {
         shared.ledger.seed(&questions, &sums);
     }
@@ -260,6 +266,7 @@ fn tell(
     questions: &[Question],
     before_segment: u64,
     done: &[crate::commands::Report],
+    news: &[Sample],
 ) -> Result<Vec<u8>, Fault> {
     let live = shared.live.load();
     let (spool_unwritten_bytes, spool_lost_records) = shared.spool.troubles();
@@ -278,7 +285,7 @@ fn tell(
             buffered_body_bytes: shared.counts.buffered_body_bytes.load(Ordering::Relaxed),
             spool_unwritten_bytes,
             spool_lost_records,
-            metrics: shared.metrics.tell(),
+            metrics: news,
             cleared: live.snapshot.resilience.newest_clear(),
             connections,
             providers,

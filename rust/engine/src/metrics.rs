@@ -6,6 +6,7 @@
 
 use arc_swap::ArcSwap;
 use fairlead_core::error::Kind;
+use fairlead_core::guardrail::{Action, Finding, Guardrail};
 use fairlead_core::record::{Cache, CacheKind, Cached, Outcome};
 use fairlead_core::usage::Usage;
 use std::collections::HashMap;
@@ -61,6 +62,7 @@ pub struct Metrics {
     errors: Errors,
     caches: [Counter; CACHES.len()],
     cost_saved: Counter,
+    guardrails: [[Counter; Action::ALL.len()]; Guardrail::ALL.len()],
     attempts: Counter,
     providers: ArcSwap<HashMap<Box<str>, Arc<Provider>>>,
 }
@@ -139,6 +141,7 @@ pub struct Settled<'a> {
     pub usage: Usage,
     pub cost_usd_micros: u64,
     pub cached: Cached,
+    pub findings: &'a [Finding],
     pub attempts: u32,
     pub took: Duration,
     pub first_byte: Option<Duration>,
@@ -164,6 +167,9 @@ impl Metrics {
         }
         self.attempts.add(request.attempts.into());
         self.note_cache(request.cached);
+        for finding in request.findings {
+            self.guardrails[finding.guardrail as usize][finding.action as usize].add(1);
+        }
         let Some(provider) = request.provider else { return };
         self.with_provider(provider, |told| {
             told.outcomes[outcome].add(1);
@@ -238,6 +244,11 @@ impl Metrics {
             push("fairlead_cache_requests_total", &[("result", result)], counter.get(), &mut out);
         }
         push("fairlead_cost_saved_usd_micros_total", &[], self.cost_saved.get(), &mut out);
+        for (guardrail, actions) in Guardrail::ALL.iter().zip(&self.guardrails) {
+            let own = ("guardrail", guardrail.name());
+            let names = Action::ALL.map(Action::name);
+            counts("fairlead_guardrail_findings_total", own, "action", &names, actions, &mut out);
+        }
         push("fairlead_upstream_attempts_total", &[], self.attempts.get(), &mut out);
         for (name, provider) in self.providers.load().iter() {
             provider.tell(name, &mut out);
@@ -306,6 +317,7 @@ mod tests {
             usage: Usage { input: 7, ..Usage::default() },
             cost_usd_micros: 3,
             cached: Cached { cache: Some(Cache::Miss), ..Cached::default() },
+            findings: &[],
             attempts: 1,
             took: Duration::from_millis(6),
             first_byte: None,
@@ -338,6 +350,24 @@ mod tests {
         assert_eq!(value(&told, "fairlead_errors_total", &[("kind", "rate_limited")]), 1.0);
         assert_eq!(value(&told, "fairlead_tokens_total", &[("provider", "lab"), ("kind", "input")]), 14.0);
         assert_eq!(value(&told, "fairlead_cache_requests_total", &[("result", "miss")]), 2.0);
+    }
+
+    #[test]
+    fn what_guardrails_find_counts_by_guardrail_and_action() {
+        let metrics = Metrics::default();
+        let found = |guardrail, kind, action| Finding { guardrail, kind, action };
+        let findings = [
+            found(Guardrail::PiiMasker, "email", Action::Redact),
+            found(Guardrail::PiiMasker, "card", Action::Redact),
+            found(Guardrail::CredentialMasker, "aws-key", Action::Block),
+        ];
+        metrics.settled(&Settled { findings: &findings, ..settled("lab") });
+        let told = metrics.tell();
+        let count = |guardrail, action| {
+            value(&told, "fairlead_guardrail_findings_total", &[("guardrail", guardrail), ("action", action)])
+        };
+        assert_eq!((count("pii-masker", "redact"), count("credential-masker", "block")), (2.0, 1.0));
+        assert_eq!(value(&told, "fairlead_guardrail_findings_total", &[]), 3.0);
     }
 
     #[test]

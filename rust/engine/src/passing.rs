@@ -6,11 +6,13 @@
 use crate::attempt::Failed;
 use crate::chat::drained;
 use crate::exchange::{Exchange, Head, Room};
+use crate::failover;
+use crate::guardrails::StreamFilter;
 use crate::pool::Lease;
 use crate::relayed::head_headers;
 use crate::settle::Settlement;
 use crate::shared::Shared;
-use crate::stream::{CLIENT_IDLE, EVENT_STREAM, NO_BUFFERING};
+use crate::stream::{judged, CLIENT_IDLE, EVENT_STREAM, NO_BUFFERING};
 use crate::target::Target;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -94,13 +96,18 @@ pub async fn events(
 ) -> Result<Passed, Failed> {
     let timeouts = target.connection.timeouts;
     let mut meter = Meter::default();
+    let mut filter = StreamFilter::new(settlement.answer_guardrails, true);
     let broken = loop {
         let has_begun = exchange.is_headed();
         let patience = Duration::from_millis(if has_begun { timeouts.idle_ms } else { timeouts.first_token_ms });
         match next(shared, exchange, &mut body, patience, has_begun).await {
             Next::Bytes(chunk) => {
-                let passed = meter.push(&chunk);
+                let mut passed = meter.push(&chunk);
                 settlement.usage = meter.usage().unwrap_or_default();
+                passed.pieces = match judged(filter.as_mut(), settlement, passed.pieces, passed.done) {
+                    Ok(pieces) => pieces,
+                    Err(fault) => break Some(fault),
+                };
                 if passed.done {
                     let ending = meter.finish(None);
                     return end(shared, exchange, settlement, target, fallbacks, passed.pieces, ending);
@@ -114,9 +121,16 @@ pub async fn events(
             Next::Broken(error) => break Some(error),
         }
     };
+    let (broken, last) = match broken {
+        None => match judged(filter.as_mut(), settlement, Pieces::new(), true) {
+            Ok(last) => (None, last),
+            Err(fault) => (Some(fault), Pieces::new()),
+        },
+        broken => (broken, Pieces::new()),
+    };
     let is_whole = broken.is_none();
     let ending = meter.finish(broken);
-    let passed = end(shared, exchange, settlement, target, fallbacks, Pieces::new(), ending);
+    let passed = end(shared, exchange, settlement, target, fallbacks, last, ending);
     if is_whole && passed.is_ok() {
         shared.pool.give_back(lease);
     }
@@ -141,9 +155,9 @@ fn end(
         settlement.bytes_response += size(&last);
         return Ok(Passed { outcome: Outcome::Completed, error: None, last, is_cut: false });
     };
-    let outcome = if error.kind == Kind::Draining { Outcome::Drained } else { Outcome::UpstreamFailed };
+    let outcome = failover::outcome(error.kind);
     if !exchange.is_headed() {
-        let retry = if outcome == Outcome::Drained { Retry::Never } else { Retry::Elsewhere };
+        let retry = if outcome == Outcome::UpstreamFailed { Retry::Elsewhere } else { Retry::Never };
         return Err(Error { retry, ..error }.into());
     }
     if ending.is_told {

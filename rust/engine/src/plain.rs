@@ -5,14 +5,15 @@ use crate::attempt::Failed;
 use crate::exchange::Head;
 use crate::guardrails;
 use crate::pool::Lease;
+use crate::reasoning;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
 use crate::wording::Wording;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind, Retry};
-use fairlead_core::guardrail;
 use fairlead_core::usage::Usage;
+use fairlead_dialect::openai::reasoning::Thought;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -26,6 +27,14 @@ const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Answer {
     pub body: Bytes,
+    /// What was thought before calls of tools, where the provider wants it back.
+    pub thought: Option<Thought>,
+}
+
+impl From<Bytes> for Answer {
+    fn from(body: Bytes) -> Self {
+        Self { body, thought: None }
+    }
 }
 
 /// Reads the answer and gives the connection back. A 200 whose body tells an error or is no answer is a failure.
@@ -58,7 +67,8 @@ pub async fn take(
     let body = collect(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
     shared.pool.give_back(lease);
     let whole = wording.answer(target, &body)?;
-    Ok((Answer { body: whole.body }, whole.usage.unwrap_or_default()))
+    let thought = reasoning::heard(target, &body);
+    Ok((Answer { body: whole.body, thought }, whole.usage.unwrap_or_default()))
 }
 
 pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
@@ -106,9 +116,9 @@ pub fn answer(
     answer: Answer,
     fallbacks: usize,
 ) -> Result<(Head, Bytes), Error> {
-    let Answer { body } = answer;
-    let (body, findings) = guardrails::judge(&body, settlement.answer_guardrails)?;
-    guardrail::merge(&mut settlement.guardrail_findings, findings);
+    let Answer { body, thought } = answer;
+    let body = guardrails::judge_answer(settlement, &body)?;
+    reasoning::keep(shared, settlement, target, thought);
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;
     let mut headers = headers(shared, settlement, target, fallbacks);

@@ -7,7 +7,7 @@ use crate::attempt::{self, Answered, Contents, Failed};
 use crate::body::Chunk;
 use crate::chat::{admit, admit_aliases, drained, fail, give, observe, refuse};
 use crate::choose::Choice;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Head};
 use crate::failover;
 use crate::guardrails;
 use crate::limits;
@@ -30,6 +30,7 @@ use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::{rewrite, ChatRequest};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderValue};
+use http::StatusCode;
 use hyper::body::Incoming;
 use std::future::Future;
 use std::sync::atomic::Ordering;
@@ -87,12 +88,10 @@ async fn run_form(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement
     let live = shared.live.load_full();
     settlement.answer_guardrails = guardrails::of_answer(&live, &settlement.admission);
     let texts = stored.form.parts.iter().filter_map(|part| part.value.as_deref());
-    let judged = guardrails::judge_form(texts, guardrails::of_request(&live, &settlement.admission));
+    let actions = guardrails::of_request(&live, &settlement.admission);
+    let judged = guardrails::judge_form(texts, actions, &mut settlement.guardrail_findings);
     drop(live);
-    let sent = judged.and_then(|findings| {
-        settlement.guardrail_findings = findings;
-        letter_head(stored, surface)
-    });
+    let sent = judged.and_then(|()| letter_head(stored, surface));
     let sent = sent.map(|(parsed, content_type)| (parsed, Sent::Form { stored, content_type }));
     // Only what is text counts as input that a model reads by the token.
     settlement.bytes_request =
@@ -219,7 +218,13 @@ async fn work(
                 Ok(Done::Whole(body)) => {
                     observe(target, None, &settlement);
                     failover::remember(shared, choice, at, &settlement, true);
-                    let told = plain::answer(shared, &mut settlement, target, plain::Answer { body }, failures.len());
+                    let told = plain::answer(shared, &mut settlement, target, body.into(), failures.len());
+                    return give(shared, exchange, settlement, told);
+                }
+                Ok(Done::Text(body, content_type)) => {
+                    observe(target, None, &settlement);
+                    failover::remember(shared, choice, at, &settlement, true);
+                    let told = text_answer(shared, &mut settlement, target, &body, content_type, failures.len());
                     return give(shared, exchange, settlement, told);
                 }
                 Ok(Done::Passed(passed)) => {
@@ -267,6 +272,8 @@ fn letter(sent: &Sent<'_>, parsed: &ChatRequest, upstream_model: &str) -> Letter
 enum Done {
     /// A whole answer, not yet told.
     Whole(Bytes),
+    /// A whole text of this type, not yet told.
+    Text(Bytes, HeaderValue),
     /// Told as it came.
     Passed(Passed),
 }
@@ -304,6 +311,15 @@ async fn ask(
             shared.pool.give_back(lease);
             Ok(Done::Whole(body))
         }
+        Comes::JsonOrText(_)
+            if !settlement.answer_guardrails.is_off() && content_type.as_ref().is_some_and(is_plain_text) =>
+        {
+            // Guardrails judge it whole.
+            settlement.first_byte = Some(Instant::now());
+            let body = collect(shared, target, response.into_body()).await?;
+            shared.pool.give_back(lease);
+            Ok(Done::Text(body, content_type.unwrap_or(HeaderValue::from_static("text/plain"))))
+        }
         Comes::JsonOrText(_) if content_type.as_ref().is_some_and(is_plain_text) => {
             passing::bytes(shared, exchange, settlement, target, response, lease, fallbacks).await.map(Done::Passed)
         }
@@ -314,6 +330,32 @@ async fn ask(
     }
 }
 
+async fn collect(shared: &Shared, target: &Target, body: Incoming) -> Result<Bytes, Failed> {
+    let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
+    tokio::select! {
+        biased;
+        body = plain::collect(body, idle) => Ok(body?),
+        () = shared.drain.expired() => Err(drained().into()),
+    }
+}
+
+/// A text for the caller; an error where a guardrail withholds it.
+fn text_answer(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    target: &Target,
+    body: &Bytes,
+    content_type: HeaderValue,
+    fallbacks: usize,
+) -> Result<(Head, Bytes), Error> {
+    let body = guardrails::judge_answer_text(settlement, body)?;
+    settlement.status = StatusCode::OK.as_u16();
+    settlement.bytes_response = body.len() as u64;
+    let mut headers = head_headers(shared, settlement, target, fallbacks, content_type);
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    Ok((Head { status: StatusCode::OK, headers }, body))
+}
+
 async fn whole(
     shared: &Shared,
     target: &Target,
@@ -321,12 +363,7 @@ async fn whole(
     member: &str,
     settlement: &mut Settlement,
 ) -> Result<Bytes, Failed> {
-    let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
-    let body = tokio::select! {
-        biased;
-        body = plain::collect(body, idle) => body?,
-        () = shared.drain.expired() => return Err(drained().into()),
-    };
+    let body = collect(shared, target, body).await?;
     let seen =
         metered::inspect(&body, member).map_err(|_| plain::invalid("The provider's answer is not one JSON object."))?;
     if seen.error.is_some() {

@@ -3,12 +3,14 @@
 
 use crate::admission::Admission;
 use crate::exchange::Exchange;
+use crate::guardrails;
 use crate::metrics::Settled;
 use crate::shared::Shared;
 use crate::target::Target;
 use fairlead_core::error::{Error, Kind};
-use fairlead_core::guardrail::{Actions, Findings};
+use fairlead_core::guardrail::{self, Actions, Finding, Findings};
 use fairlead_core::ledger::{Amounts, Hold, Subject};
+use fairlead_core::limit::Served;
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Cached, Outcome, Record};
 use fairlead_core::usage::Usage;
@@ -135,6 +137,15 @@ impl Settlement {
         self.admission.started.elapsed()
     }
 
+    /// A guardrail found something in the answer: nobody else is given it, since a finding belongs to the call that made it,
+    /// and what is redacted or warned of today may be blocked tomorrow.
+    pub fn note_answer_findings(&mut self, findings: &[Finding]) {
+        if !findings.is_empty() {
+            self.kept = None;
+            guardrail::merge(&mut self.guardrail_findings, findings.iter().copied());
+        }
+    }
+
     /// From here on the work answers to another exchange.
     pub fn move_to(&mut self, exchange: &Arc<Exchange>) {
         self.exchange = Arc::clone(exchange);
@@ -169,6 +180,7 @@ impl Settlement {
         let key = self.admission.principal.key();
         let no_log = key.is_some_and(|key| key.no_log);
         let trace = self.admission.trace.as_deref();
+        let found = (!self.guardrail_findings.is_empty()).then(|| guardrails::told(&self.guardrail_findings));
         let ttft = self.first_byte.map(|at| at.duration_since(self.admission.started));
         let record = Record {
             request_id: &self.admission.request_id,
@@ -206,6 +218,7 @@ impl Settlement {
             cache: self.cached.cache,
             cache_kind: self.cached.kind,
             cost_saved_usd_micros: self.cached.cost_saved_usd_micros,
+            guardrails: found.as_deref(),
             trace_id: trace.map(|trace| trace.trace_id.as_str()),
             span_id: trace.and_then(|trace| trace.span_id.as_deref()),
             parent_span_id: trace.and_then(|trace| trace.parent_span_id.as_deref()),
@@ -221,6 +234,7 @@ impl Settlement {
             usage,
             cost_usd_micros,
             cached: self.cached,
+            findings: &self.guardrail_findings,
             attempts: self.attempts,
             took: self.elapsed(),
             first_byte: ttft,
@@ -238,7 +252,11 @@ impl Settlement {
         }
         let subject = Subject {
             model: self.model.as_deref().unwrap_or_default(),
-            provider: self.target.as_ref().map_or("", |target| &target.connection.provider),
+            served: self.target.as_ref().map_or_else(Served::default, |target| Served {
+                provider: &target.connection.provider,
+                prefixes: &target.connection.prefixes,
+                upstream_model: self.upstream_model.as_deref().unwrap_or_default(),
+            }),
             ts_ms: self.admission.ts_ms,
         };
         let total = self.total_usage();

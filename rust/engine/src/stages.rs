@@ -190,7 +190,7 @@ async fn panel(
             let id = random::<16>().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
             let about = Told { created_s: clock::unix_ms() / 1_000, id: hex(&id), ..Told::default() };
             let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
-            return Ok(Staged::Done { target, answer: plain::Answer { body: told.body } });
+            return Ok(Staged::Done { target, answer: told.body.into() });
         }
     }
     said.sort_by_key(|(at, _)| *at);

@@ -15,10 +15,13 @@ use crate::answer;
 use crate::attempt::{self, Answered, Failed, Rejection};
 use crate::chat::drained;
 use crate::exchange::{Exchange, Head, Room};
+use crate::failover;
 use crate::guardrails::StreamFilter;
+use crate::hedged_stream::Begun;
 use crate::plain;
 use crate::pool::Lease;
 use crate::progress::Progress;
+use crate::reasoning;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
@@ -27,6 +30,7 @@ use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::answer::UpstreamError;
+use fairlead_dialect::openai::reasoning::Listener;
 use fairlead_dialect::openai::stream::{self, Closing, End};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -100,14 +104,21 @@ impl<'a> Relay<'a> {
     ) -> Result<Finished, Failed> {
         let Answered { response, lease } = self.ask(settlement, target, fallbacks).await?;
         if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
-            return Err(Error::upstream(
-                Kind::UpstreamInvalid,
-                Retry::Elsewhere,
-                "The provider's answer is not an event stream.",
-            )
-            .into());
+            return Err(no_events().into());
         }
-        self.pass(settlement, target, response.into_body(), lease, fallbacks).await
+        self.pass(settlement, target, response.into_body(), lease, None, fallbacks).await
+    }
+
+    /// The same from a stream's first bytes on.
+    pub async fn go_on(
+        &mut self,
+        settlement: &mut Settlement,
+        target: &Arc<Target>,
+        begun: Begun,
+        fallbacks: usize,
+    ) -> Result<Finished, Failed> {
+        let (body, lease, first, _busy) = begun.into_parts();
+        self.pass(settlement, target, body, lease, Some(first), fallbacks).await
     }
 
     /// Waits for the provider's head, with comments for the caller once waiting is long.
@@ -142,12 +153,14 @@ impl<'a> Relay<'a> {
         target: &Arc<Target>,
         mut body: Incoming,
         lease: Lease,
+        first: Option<Bytes>,
         fallbacks: usize,
     ) -> Result<Finished, Failed> {
         let every = Duration::from_millis(self.shared.config.heartbeat_ms);
         let timeouts = target.connection.timeouts;
         let mut patience = Duration::from_millis(timeouts.first_token_ms);
         let mut scan = self.wording.follow(target);
+        let mut listener = reasoning::listen(target);
         let mut filter = StreamFilter::new(settlement.answer_guardrails, self.wording.is_events());
         let wants_progress = settlement.admission.wants_progress;
         let mut progress = wants_progress.then(|| Progress::new(self.wording.caller, settlement.admission.started));
@@ -155,7 +168,7 @@ impl<'a> Relay<'a> {
         let mut said = heard;
         let mut read = heard;
         let mut timer = pin!(tokio::time::sleep(every.min(patience)));
-        let mut held = None;
+        let mut held = first.map(|first| Step::Frames(SmallVec::from_iter([first])));
         let mut drained_signal = pin!(self.shared.drain.expired());
         let how = loop {
             let step = poll_fn(|cx| {
@@ -179,6 +192,9 @@ impl<'a> Relay<'a> {
                     let was_between = scan.between_events();
                     for frame in &frames {
                         settlement.count_delivered(frame);
+                        if let Some(listener) = &mut listener {
+                            listener.push(frame);
+                        }
                         let passed = scan.push(frame);
                         if passed.first_token {
                             settlement.first_byte = Some(now);
@@ -191,7 +207,7 @@ impl<'a> Relay<'a> {
                             break;
                         }
                     }
-                    out = match judged(filter.as_mut(), out, done) {
+                    out = match judged(filter.as_mut(), settlement, out, done) {
                         Ok(out) => out,
                         Err(fault) => break End::Broken(fault),
                     };
@@ -201,6 +217,7 @@ impl<'a> Relay<'a> {
                     // A caller that leaves in the middle is settled with what was told until then.
                     settlement.usage = scan.usage().unwrap_or_default();
                     if done {
+                        reasoning::keep(self.shared, settlement, target, listener.and_then(Listener::finish));
                         let tail = Some((body, lease));
                         return self.close(settlement, target, fallbacks, out, scan.finish(End::Clean), tail);
                     }
@@ -233,7 +250,7 @@ impl<'a> Relay<'a> {
                 Step::Drained => break End::Broken(drained()),
             }
         };
-        let (how, last) = last_words(filter.as_mut(), how);
+        let (how, last) = last_words(filter.as_mut(), settlement, how);
         let tail = matches!(how, End::Clean).then_some((body, lease));
         let closing = scan.finish(how);
         self.close(settlement, target, fallbacks, last, closing, tail)
@@ -252,9 +269,12 @@ impl<'a> Relay<'a> {
         settlement.usage = closing.usage.unwrap_or_default();
         let outcome = match (closing.outcome, &closing.error) {
             (stream::Outcome::Completed, _) => Outcome::Completed,
-            (_, Some(error)) if error.kind == Kind::Draining => Outcome::Drained,
+            (_, Some(error)) => failover::outcome(error.kind),
             _ => Outcome::UpstreamFailed,
         };
+        if let (Outcome::Refused, false, Some(error)) = (outcome, self.exchange.is_headed(), &closing.error) {
+            return Err(error.clone().into());
+        }
         if let (Outcome::UpstreamFailed, false, Some(error)) = (outcome, self.exchange.is_headed(), &closing.error) {
             if let Some(told) = closing.upstream_error.filter(is_the_callers) {
                 let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "The provider rejected the request.");
@@ -342,19 +362,28 @@ fn headers(
 }
 
 /// What guardrails let out of these bytes; at the end, of all.
-fn judged(filter: Option<&mut StreamFilter>, out: Pieces, is_end: bool) -> Result<Pieces, Error> {
+pub(crate) fn judged(
+    filter: Option<&mut StreamFilter>,
+    settlement: &mut Settlement,
+    out: Pieces,
+    is_end: bool,
+) -> Result<Pieces, Error> {
     let Some(filter) = filter else { return Ok(out) };
-    let mut passed = filter.push(&out)?;
-    if is_end {
-        passed.extend(filter.finish()?);
-    }
-    Ok(passed)
+    let passed = filter.push(&out).and_then(|mut passed| {
+        if is_end {
+            passed.extend(filter.finish()?);
+        }
+        Ok(passed)
+    });
+    settlement.note_answer_findings(filter.findings());
+    passed
 }
 
 /// What guardrails held back, before the stream's end. What they stopped says nothing more.
-fn last_words(filter: Option<&mut StreamFilter>, how: End) -> (End, Pieces) {
+fn last_words(filter: Option<&mut StreamFilter>, settlement: &mut Settlement, how: End) -> (End, Pieces) {
     let is_blocked = matches!(&how, End::Broken(fault) if fault.kind == Kind::GuardrailBlocked);
-    match filter.filter(|_| !is_blocked).map(StreamFilter::finish) {
+    let is_judged = filter.is_some() && !is_blocked;
+    match is_judged.then(|| judged(filter, settlement, Pieces::new(), true)) {
         None => (how, Pieces::new()),
         Some(Ok(rest)) => (how, rest),
         Some(Err(fault)) => (End::Broken(fault), Pieces::new()),
@@ -426,8 +455,13 @@ fn poll_step(
     Poll::Pending
 }
 
+pub(crate) fn no_events() -> Error {
+    let message = "The provider's answer is not an event stream.";
+    Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message)
+}
+
 /// Which of the two silences inside a stream it was.
-fn silent(patience: Duration, has_begun: bool) -> Error {
+pub(crate) fn silent(patience: Duration, has_begun: bool) -> Error {
     let waited_ms = patience.as_millis();
     let (kind, message) = if has_begun {
         (Kind::UpstreamIdleTimeout, format!("The provider was silent for {waited_ms} ms inside its stream."))

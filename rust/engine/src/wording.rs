@@ -27,9 +27,19 @@ pub struct Wording {
     /// The request itself, for callers who are told it again.
     asked: Bytes,
     bodies: Vec<Said>,
+    /// Bodies with what a provider thought before, for that provider alone.
+    put_back: Vec<PutBack>,
     nothing: Pieces,
     /// Where the request goes, when not to the chat endpoint.
     path: Option<&'static str>,
+}
+
+/// A body with what its provider thought before.
+#[derive(Debug)]
+struct PutBack {
+    provider: String,
+    upstream_model: String,
+    pieces: Pieces,
 }
 
 /// The request for providers of one dialect, with one model's name.
@@ -91,7 +101,8 @@ impl Wording {
         let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, hex(&id));
         let told = Told { asks_usage, is_list, id, keeps: parsed.stores, ..Told::default() };
         let asked = if caller == Form::Responses { body.clone() } else { Bytes::new() };
-        let mut wording = Self { caller, told, asked, bodies: Vec::new(), nothing: Pieces::new(), path: None };
+        let mut wording =
+            Self { caller, told, asked, bodies: Vec::new(), put_back: Vec::new(), nothing: Pieces::new(), path: None };
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
         for (at, target) in choice.targets.iter().enumerate() {
@@ -150,8 +161,25 @@ impl Wording {
 
     /// The body for this connection, which knows the model by this name.
     pub fn body(&self, target: &Target, upstream_model: &str) -> &Pieces {
+        let provider = target.connection.provider.as_str();
+        if let Some(own) = self.put_back.iter().find(|own| own.is_of(provider, upstream_model)) {
+            if target.connection.replays_reasoning {
+                return &own.pieces;
+            }
+        }
         // Every target that is left in the choice has a body.
         self.find(self.pair(target).provider, upstream_model).unwrap_or(&self.nothing)
+    }
+
+    /// Whether this provider has a body of its own.
+    pub fn is_put_back(&self, provider: &str, upstream_model: &str) -> bool {
+        self.put_back.iter().any(|own| own.is_of(provider, upstream_model))
+    }
+
+    /// Gives this provider a body of its own.
+    pub fn put_back(&mut self, provider: &str, upstream_model: &str, pieces: Pieces) {
+        let (provider, upstream_model) = (provider.to_owned(), upstream_model.to_owned());
+        self.put_back.push(PutBack { provider, upstream_model, pieces });
     }
 
     /// A plain answer of this connection, for the caller.
@@ -188,6 +216,12 @@ impl Wording {
     pub fn follow(&self, target: &Target) -> Follow {
         let pair = self.pair(target);
         Follow::new(pair, self.told(pair))
+    }
+}
+
+impl PutBack {
+    fn is_of(&self, provider: &str, upstream_model: &str) -> bool {
+        self.provider == provider && self.upstream_model == upstream_model
     }
 }
 

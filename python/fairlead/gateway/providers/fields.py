@@ -79,6 +79,11 @@ class ProviderSpecific(Wire):
     reasoning_control: Literal["chat-template", "openai"] | None = Field(
         None, description="How reasoning effort is asked for; null detects it."
     )
+    reasoning_replay: bool | None = Field(
+        None,
+        description="Whether it is sent again what it thought before it called tools, where the "
+        "caller leaves that out; null: as its provider is known to want.",
+    )
     region: AddressPart | None = None
     project: AddressPart | None = None
     resource: AddressPart | None = None

@@ -20,6 +20,9 @@ from fairlead.gateway.providers.models import known_models, said_of
 from fairlead.gateway.providers.table import Connection, active_connections
 from fairlead.store.file import Connection as Database
 
+# Providers that answer 400 to a call of a tool without the `reasoning_content` before it.
+WANT_REASONING = frozenset({"deepseek", "moonshot", "siliconflow"})
+
 log = structlog.get_logger("fairlead.gateway")
 
 
@@ -115,8 +118,18 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
         "credentials_sealed": None if sealed is None else base64.b64encode(sealed).decode(),
         "priority": connection.priority,
         "timeouts": endpoint.timeouts,
+        "replays_reasoning": _replays_reasoning(connection, endpoint),
         "revision": connection.updated_at_ms,
     }
+
+
+def _replays_reasoning(connection: Connection, endpoint: Endpoint) -> bool:
+    """Whether calls of tools go to it with what it thought before them."""
+    if endpoint.dialect != "openai":
+        # The others have words of their own for it, which their callers send.
+        return False
+    said = connection.provider_specific.get("reasoning_replay")
+    return connection.provider in WANT_REASONING if said is None else bool(said)
 
 
 def _templated(

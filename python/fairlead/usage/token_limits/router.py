@@ -13,7 +13,7 @@ from fairlead.errors import InvalidRequest, NotFound
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
-from fairlead.usage.spent import Question, sum_spent
+from fairlead.usage.spent import Question, spent_of
 from fairlead.usage.token_limits.table import (
     PERIODS,
     ResetInterval,
@@ -171,7 +171,7 @@ async def _views(services: ServicesDep, limits: list[TokenLimit]) -> list[TokenL
         )
         for limit, (starts_ms, _) in zip(limits, windows, strict=True)
     ]
-    used = await services.usage.read(lambda con: sum_spent(con, questions)) if questions else []
+    used = await spent_of(services.state, services.usage, questions) if questions else []
     return [
         TokenLimitView.model_construct(
             id=limit.id,

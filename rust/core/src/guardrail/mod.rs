@@ -70,6 +70,20 @@ pub enum Action {
     Block,
 }
 
+impl Action {
+    pub const ALL: [Self; 4] = [Self::Off, Self::Warn, Self::Redact, Self::Block];
+
+    /// As settings, headers, records and metrics say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Warn => "warn",
+            Self::Redact => "redact",
+            Self::Block => "block",
+        }
+    }
+}
+
 /// Which guardrails a call opted out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Disabled([bool; 3]);

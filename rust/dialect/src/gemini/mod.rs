@@ -2,6 +2,7 @@
 //! body.
 
 mod part;
+pub(crate) mod replay;
 pub(crate) mod request_in;
 pub(crate) mod request_out;
 mod schema;

@@ -4,6 +4,7 @@ pub mod answer;
 pub mod error;
 pub mod metered;
 pub mod named;
+pub mod reasoning;
 pub mod request;
 pub(crate) mod request_in;
 pub(crate) mod request_out;

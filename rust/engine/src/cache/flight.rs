@@ -8,6 +8,7 @@ use super::Asked;
 use crate::answer::{self, EndGuard};
 use crate::clock;
 use crate::exchange::{Exchange, Head};
+use crate::limits;
 use crate::settle::{Brought, Settlement};
 use crate::shared::Shared;
 use crate::twins::{self, Leader, Name, Recording, Role};
@@ -37,7 +38,7 @@ pub async fn fly<F, W>(
 {
     let name = Name {
         principal: settlement.admission.principal.to_header(),
-        key: format!("{} {delivery:?}", hex(&asked.key)),
+        key: format!("{} {delivery:?}{}", hex(&asked.key), if asked.reads_list { " list" } else { "" }),
     };
     let recording = match shared.cache.flights.enter(name, asked.key, clock::monotonic_ms()) {
         Ok(Role::Leader(recording)) => recording,
@@ -73,6 +74,11 @@ pub async fn fly<F, W>(
 async fn join(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, recording: Arc<Recording>) {
     shared.cache.store.counts().joined.fetch_add(1, Ordering::Relaxed);
     settlement.cached = Cached { cache: Some(record::Cache::Hit), kind: Some(CacheKind::Joined), ..Cached::default() };
+    tokio::select! {
+        biased;
+        () = exchange.gone() => return, // the settlement's drop says who left
+        () = limits::throttle(shared, &settlement) => {}
+    }
     let admission = &settlement.admission;
     let own = answer::base_headers(shared, &admission.request_id);
     let session = admission.session_tag.as_deref().or(admission.session_id.as_deref()).map(answer::encoded);
@@ -133,6 +139,9 @@ impl Keep {
         };
         let body = match self.delivery {
             Delivery::Plain => replay::is_fit(self.asked.form, &body).then_some(body),
+            Delivery::Stream { .. } if self.asked.reads_list => {
+                replay::events_of(&body).and_then(|events| replay::fit_stream(self.asked.form, &events))
+            }
             Delivery::Stream { .. } => replay::fit_stream(self.asked.form, &body),
         };
         let Some(body) = body else { return };

@@ -5,6 +5,7 @@ use crate::answer;
 use crate::clock;
 use crate::exchange::{Exchange, Head};
 use crate::limits;
+use crate::responses;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -33,6 +34,8 @@ const MAX_TRIES: usize = 3;
 pub enum Looked {
     /// The caller has the answer, and the record is written.
     Given,
+    /// The caller has gone meanwhile.
+    Left,
     /// There is an answer, and the key's limits refuse it.
     Refused(Box<Settlement>, Error),
     Missed(Box<Settlement>),
@@ -47,12 +50,13 @@ pub async fn look(
     mut settlement: Settlement,
     asked: &mut Asked,
     parsed: &ChatRequest,
+    said: &[u8],
 ) -> Looked {
     let mut found = fetch(shared, asked.key).await.map(|kept| (kept, "exact"));
     if found.is_none() {
         found = near(shared, asked).await.map(|kept| (kept, "vector"));
     }
-    let body = found.and_then(|(kept, tier)| Some((deliver(asked.form, &kept, parsed)?, kept, tier)));
+    let body = found.and_then(|(kept, tier)| Some((deliver(asked, &kept, parsed)?, kept, tier)));
     let counts = shared.cache.store.counts();
     let Some((body, kept, tier)) = body else {
         counts.misses.fetch_add(1, Ordering::Relaxed);
@@ -62,6 +66,13 @@ pub async fn look(
     if let Err(fault) = limits::reserve_request(shared, &mut settlement, &parsed.model) {
         return Looked::Refused(Box::new(settlement), fault);
     }
+    // A key that is held back is held back whoever answers.
+    tokio::select! {
+        biased;
+        () = exchange.gone() => return Looked::Left, // the settlement's drop says who left
+        () = limits::throttle(shared, &settlement) => {}
+    }
+    let is_stored = store(shared, &settlement, asked.form, &kept, parsed, said).await;
     let meta = &kept.meta;
     let hits = if tier == "exact" { &counts.exact_hits } else { &counts.vector_hits };
     hits.fetch_add(1, Ordering::Relaxed);
@@ -74,10 +85,31 @@ pub async fn look(
     settlement.status = StatusCode::OK.as_u16();
     settlement.upstream_model.clone_from(&meta.upstream_model);
     settlement.bytes_response = body.len() as u64;
-    let head = Head { status: StatusCode::OK, headers: headers(shared, &settlement, &kept, tier, parsed, body.len()) };
+    let mut headers = headers(shared, &settlement, &kept, tier, parsed, body.len());
+    responses::tell(is_stored, &mut headers);
+    let head = Head { status: StatusCode::OK, headers };
     settlement.settle(Outcome::Completed, None);
     exchange.answer(head, body);
     Looked::Given
+}
+
+/// A response whose caller wants it kept is kept by control again: it may have been deleted there.
+async fn store(
+    shared: &Shared,
+    settlement: &Settlement,
+    form: Form,
+    kept: &Kept,
+    parsed: &ChatRequest,
+    said: &[u8],
+) -> bool {
+    if form != Form::Responses || !parsed.stores {
+        return true;
+    }
+    let whole = match kept.meta.delivery {
+        Delivery::Plain => Some(kept.body.clone()),
+        Delivery::Stream { .. } => replay::as_whole(form, &kept.body, 0),
+    };
+    responses::keep(shared, &settlement.admission, said, parsed, whole.as_ref()).await
 }
 
 async fn near(shared: &Arc<Shared>, asked: &Asked) -> Option<Kept> {
@@ -105,7 +137,12 @@ async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<Kept> {
 }
 
 /// The body as this caller wants it. `None`: what is kept cannot be said that way.
-fn deliver(form: Form, kept: &Kept, parsed: &ChatRequest) -> Option<Bytes> {
+fn deliver(asked: &Asked, kept: &Kept, parsed: &ChatRequest) -> Option<Bytes> {
+    let told = as_events(asked.form, kept, parsed)?;
+    Some(if parsed.stream && asked.reads_list { replay::list_of(&told) } else { told })
+}
+
+fn as_events(form: Form, kept: &Kept, parsed: &ChatRequest) -> Option<Bytes> {
     let created_s = kept.meta.created_ms / 1_000;
     let stream = |body: &[u8]| replay::as_stream(form, body, parsed.asks_usage, created_s);
     match (kept.meta.delivery, parsed.stream) {
@@ -149,7 +186,8 @@ fn headers(
     headers.insert(answer::COST_SAVED, answer::value(Cost::from_picos(meta.cost_picos).usd_text()));
     headers.insert(answer::RESPONSE_COST, answer::value(Cost::default().usd_text()));
     if parsed.stream {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        let kind = if parsed.reads_list { "application/json" } else { "text/event-stream" };
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         return headers;
     }

@@ -22,7 +22,7 @@ use crate::twins::Twins;
 use crate::wording::caller_of;
 use fairlead_cache::cache::{Bounds, Cache};
 use fairlead_cache::entry::Delivery;
-use fairlead_cache::key::{self, Digest, Question, Scope};
+use fairlead_cache::key::{self, Digest, Question, Scope, Turns};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::json;
 use fairlead_core::secret::hex;
@@ -111,6 +111,8 @@ pub struct Asked {
     /// What is near enough; `None`: nothing but the same is.
     pub(crate) threshold: Option<f32>,
     pub(crate) form: Form,
+    /// A Gemini caller reads its stream as one JSON list. What is kept are events.
+    pub(crate) reads_list: bool,
     pub(crate) ttl_ms: u64,
     /// Everything that is forgotten after this moment takes the answer along.
     pub(crate) epoch: u64,
@@ -120,13 +122,14 @@ pub struct Asked {
 pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatRequest, body: &[u8]) -> Option<Asked> {
     let settings = &live.snapshot.cache;
     let wish = &admission.cache;
-    // What is kept for its caller, or goes on from what was, is nobody else's answer.
-    let is_whole = matches!(caller_of(admission.route), Form::Chat | Form::Messages);
-    if !settings.is_enabled || !is_whole || admission.bypasses_cache() || body.len() > MAX_REQUEST_BYTES {
+    let form = caller_of(admission.route);
+    // What goes on from an earlier response tells of it.
+    if !settings.is_enabled || parsed.previous.is_some() || admission.bypasses_cache() || body.len() > MAX_REQUEST_BYTES
+    {
         return None;
     }
     // Looked at first, because most requests have another temperature or none.
-    if wish.mode == Mode::Unsaid && !has_zero_temperature(body) {
+    if wish.mode == Mode::Unsaid && !has_zero_temperature(form, body) {
         return None;
     }
     let mut headers: Vec<&[u8]> = wish.shape.iter().map(Vec::as_slice).collect();
@@ -137,8 +140,14 @@ pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatReq
     headers.extend(admission.anthropic_beta.as_ref().map(http::HeaderValue::as_bytes));
     let scope = Scope {
         principal: &admission.principal.to_header(),
-        route: admission.route.path,
+        // Gemini's plain and streamed calls have addresses of their own, and the same answers.
+        route: if form == Form::Gemini { "generateContent" } else { admission.route.path },
         model: &identity(live, &parsed.model),
+        turns: match form {
+            Form::Chat | Form::Messages => Turns::Messages,
+            Form::Responses => Turns::Input,
+            Form::Gemini => Turns::Contents,
+        },
         headers: &headers,
     };
     let asked = key::read(&scope, body)?;
@@ -152,7 +161,8 @@ pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatReq
         question: asked.question,
         // A caller may be stricter than the operator, never less so.
         threshold: is_near_enough.then(|| wish.threshold.map_or(settings.threshold, |own| own.max(settings.threshold))),
-        form: caller_of(admission.route),
+        form,
+        reads_list: parsed.reads_list,
         ttl_ms: settings.ttl_ms,
         epoch: shared.cache.store.epoch(),
     })
@@ -167,7 +177,16 @@ pub fn delivery(parsed: &ChatRequest) -> Delivery {
     }
 }
 
-fn has_zero_temperature(body: &[u8]) -> bool {
+fn has_zero_temperature(form: Form, body: &[u8]) -> bool {
+    let body = if form == Form::Gemini {
+        let Ok(scan) = json::scan_object(body, &["generationConfig", "generation_config"], json::MAX_DEPTH) else {
+            return false;
+        };
+        let config = scan.get("generationConfig").or_else(|| scan.get("generation_config"));
+        config.and_then(|config| body.get(config.span())).unwrap_or_default()
+    } else {
+        body
+    };
     let Ok(scan) = json::scan_object(body, &["temperature"], json::MAX_DEPTH) else { return false };
     let text = scan.get("temperature").and_then(|value| std::str::from_utf8(body.get(value.span())?).ok());
     text.and_then(|text| text.parse::<f64>().ok()) == Some(0.0)
@@ -223,12 +242,16 @@ mod tests {
     #[test]
     fn temperatures() {
         for zero in ["0", "0.0", "-0", "0e3"] {
-            assert!(has_zero_temperature(format!("{{\"a\":1,\"temperature\":{zero}}}").as_bytes()), "{zero}");
+            let body = format!("{{\"a\":1,\"temperature\":{zero}}}");
+            assert!(has_zero_temperature(Form::Chat, body.as_bytes()), "{zero}");
+            assert!(!has_zero_temperature(Form::Gemini, body.as_bytes()), "{zero}");
+            let body = format!("{{\"contents\":[],\"generationConfig\":{body}}}");
+            assert!(has_zero_temperature(Form::Gemini, body.as_bytes()), "{zero}");
         }
         for other in ["0.1", "1", "null", "\"0\"", "false", "[0]"] {
-            assert!(!has_zero_temperature(format!("{{\"temperature\":{other}}}").as_bytes()), "{other}");
+            assert!(!has_zero_temperature(Form::Chat, format!("{{\"temperature\":{other}}}").as_bytes()), "{other}");
         }
-        assert!(!has_zero_temperature(b"{}"));
+        assert!(!has_zero_temperature(Form::Chat, b"{}") && !has_zero_temperature(Form::Gemini, b"{}"));
     }
 
     #[test]

@@ -63,6 +63,7 @@ async def test_a_connection_of_a_built_in_provider(management: Management) -> No
         "aws": None,
         "chat_template_all": False,
         "chat_template_models": [],
+        "replays_reasoning": False,
         "priority": 7,
         "timeouts": {
             "connect_ms": 5000,
@@ -138,6 +139,24 @@ async def test_a_connection_of_a_node(management: Management, up: Upstream) -> N
     assert snapshot["prices"] == [
         {"model": f"{prefix}/llama", "input": 100_000, "output": 250_000, "cached_input": 0, "cache_write": None}
         for prefix in sorted(["lab", node["id"]])
+    ]  # fmt: skip
+
+
+async def test_who_wants_back_what_it_thought(management: Management) -> None:
+    said = {"providerSpecificData": {"reasoningReplay": True}}
+    unsaid = {"providerSpecificData": {"reasoningReplay": False}}
+    for provider, fields in [
+        ("openai", {}), ("openai", said), ("deepseek", {}), ("deepseek", unsaid),
+        ("anthropic", said),
+    ]:  # fmt: skip
+        await make(management, provider, apiKey=KEY, **fields)
+    found = [
+        (each["provider"], each["replays_reasoning"])
+        for each in management.snapshot()["connections"]
+    ]
+    assert sorted(found) == [
+        ("anthropic", False), ("deepseek", False), ("deepseek", True), ("openai", False),
+        ("openai", True),
     ]  # fmt: skip
 
 

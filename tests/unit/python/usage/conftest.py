@@ -74,6 +74,7 @@ def record() -> Any:
             "trace_id": None,
             "span_id": None,
             "parent_span_id": None,
+            "guardrails": None,
         }
         assert fields.keys() <= known.keys()
         return {**known, **fields}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlead.store.database import Database
+from fairlead.store.prepare import MIGRATIONS
+from fairlead.store.sealer import Sealer
+from fairlead.store.state import State
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.segment import has_unread
 from fairlead.usage.spent import Question, Spending, Spent
@@ -16,12 +21,56 @@ from fairlead.usage.spent import Question, Spending, Spent
 pytestmark = pytest.mark.anyio
 
 
-async def test_sums_are_of_what_is_asked(usage: Database, spool: Path, lines: Any) -> None:
+@pytest.fixture
+async def state(tmp_path: Path) -> AsyncIterator[State]:
+    """With one node, whose prefix is `lab`."""
+    database = await asyncio.to_thread(
+        Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state"
+    )
+    await database.write(
+        lambda con: con.execute(
+            "INSERT INTO provider_nodes BY NAME SELECT 'node-1' AS id, 'openai-compatible' AS type, "
+            "'lab' AS name, 'lab' AS prefix, 'chat' AS api_type, 'http://h' AS base_url, "
+            "'[]' AS header_names, '{}' AS timeouts, 0 AS created_at_ms, 0 AS updated_at_ms"
+        )
+    )
+    yield State(database, Sealer(b"k" * 32))
+    await database.close()
+
+
+async def test_a_model_counts_under_every_name_that_led_to_it(
+    usage: Database, spool: Path, state: State, lines: Any
+) -> None:
+    node = {"provider": "node-1", "upstream_model": "m", "tokens_input": 10, "tokens_output": 0}
+    (spool / "w-00000000.ndjson").write_bytes(
+        lines("1", **node, model="lab/m")
+        + lines("2", **node | {"tokens_input": 100}, model="quick")
+        + lines("3", **node | {"tokens_input": 1000, "provider": "openai"}, model="quick")
+        + lines("4", **node | {"tokens_input": 10_000, "upstream_model": "n"}, model="lab/n")
+    )
+    await Ingest(usage, spool).ingest()
+    questions = [
+        Question(key_id="k", unit="tokens", from_ms=0, model=model)
+        for model in ("lab/m", "node-1/m", "openai/m", "m", "quick", "lab/n", "other/m")
+    ]
+    spending = Spending(usage, spool, state)
+    sums = await spending.sums("w", Spent(before_segment=1, questions=questions))
+    assert sums == [110, 110, 1000, 1110, 1100, 10_000, 0]
+
+
+async def test_sums_are_of_what_is_asked(
+    usage: Database, spool: Path, state: State, lines: Any
+) -> None:
     mine = {"model": "p/m", "provider": "p", "tokens_input": 10, "tokens_output": 1}
     (spool / "w-00000000.ndjson").write_bytes(
         lines("1", **mine, ts_ms=100, cost_usd_micros=5)
         + lines("2", **mine, ts_ms=200, cost_usd_micros=7)
-        + lines("3", **mine | {"model": "p/other"}, ts_ms=200, cost_usd_micros=0)
+        + lines(
+            "3",
+            **mine | {"model": "p/other", "upstream_model": "other"},
+            ts_ms=200,
+            cost_usd_micros=0,
+        )
         + lines(
             "4",
             **mine | {"tokens_input": 0, "tokens_output": 0},
@@ -41,7 +90,7 @@ async def test_sums_are_of_what_is_asked(usage: Database, spool: Path, lines: An
         Question(key_id="k", unit="requests", from_ms=0),
         Question(key_id="nobody", unit="requests", from_ms=0),
     ]
-    spending = Spending(usage, spool)
+    spending = Spending(usage, spool, state)
     sums = await spending.sums("w", Spent(before_segment=1, questions=questions))
     assert sums == [33, 22, 11, 0, 12, 3, 0]
 
@@ -61,9 +110,9 @@ def test_the_past_is_what_is_sealed_or_left_behind(tmp_path: Path) -> None:
 
 
 async def test_no_sum_without_all_records(
-    usage: Database, spool: Path, monkeypatch: pytest.MonkeyPatch
+    usage: Database, spool: Path, state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fairlead.usage.spent.WAIT_S", 0.1)
     (spool / "w-00000000.ndjson").touch()
     asked = Spent(before_segment=1, questions=[Question(key_id="k", unit="tokens", from_ms=0)])
-    assert await Spending(usage, spool).sums("w", asked) is None
+    assert await Spending(usage, spool, state).sums("w", asked) is None

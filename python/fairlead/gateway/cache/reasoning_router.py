@@ -1,0 +1,118 @@
+"""`/api/cache/reasoning`: what models thought before they called tools, kept by relay workers to be
+sent again to the providers that want it.
+
+Thoughts are never told: an entry is known by the id of the call that followed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from fairlead.gateway.cache.views import CacheRemoved
+from fairlead.gateway.wire import Limit, Offset, Wire
+from fairlead.moment import Time, moment_of
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api/cache/reasoning", tags=["cache"])
+
+LISTED_MAX = 20_000
+
+ToolCallId = Annotated[str | None, Query(alias="toolCallId", min_length=1, max_length=500)]
+Provider = Annotated[str | None, Query(min_length=1, max_length=300)]
+
+# What grows with what is kept; the rest is the same for every worker.
+_SUMMED = ("entries", "bytes", "hits", "misses", "evictions", "max_entries", "max_bytes")
+
+
+class ReasoningStats(Wire):
+    """Over all workers, since they started; bytes and milliseconds."""
+
+    entries: int
+    max_entries: int
+    bytes: int
+    max_bytes: int
+    ttl_ms: int
+    hits: int = Field(description="Messages that were sent on with what was kept.")
+    misses: int = Field(description="Messages that call tools of whose reasoning nothing was kept.")
+    evictions: int = Field(description="Entries that went before their time, for want of room.")
+
+
+class ReasoningEntry(Wire):
+    """What was thought before one call of a tool, but for the thought itself."""
+
+    tool_call_id: str
+    key_id: str | None
+    provider: str
+    model: str
+    bytes: int
+    hits: int
+    created_at: Time
+    expires_at: Time
+
+
+class ReasoningCache(Wire):
+    stats: ReasoningStats
+    entries: list[ReasoningEntry]
+    total: int
+    limit: int
+    offset: int
+
+
+@router.get("", summary="What is kept of models' reasoning, newest first")
+async def reasoning(
+    services: ServicesDep,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    tool_call_id: ToolCallId = None,
+    provider: Provider = None,
+) -> ReasoningCache:
+    """Counts, and a page of what is kept."""
+    told = await services.command(
+        "reasoning.list",
+        {
+            "filter": _filter(tool_call_id, provider),
+            "limit": min(offset + limit, LISTED_MAX),
+        },
+    )
+    stats: dict[str, Any] = dict(told[0]["stats"])
+    for each in told[1:]:
+        for name in _SUMMED:
+            stats[name] += each["stats"][name]
+    rows = sorted(
+        (row for each in told for row in each["entries"]),
+        key=lambda row: (row["created_ms"], row["tool_call_id"]),
+        reverse=True,
+    )
+    return ReasoningCache.model_construct(
+        stats=ReasoningStats.model_construct(**stats),
+        entries=[_entry(row) for row in rows[offset : offset + limit]],
+        total=sum(each["total"] for each in told),
+        limit=limit,
+        offset=offset,
+    )
+
+
+@router.delete("", summary="Forget kept reasoning")
+async def forget(
+    services: ServicesDep, tool_call_id: ToolCallId = None, provider: Provider = None
+) -> CacheRemoved:
+    """That before one call, that of one provider, or, without a parameter, all of it."""
+    told = await services.command("reasoning.delete", {"filter": _filter(tool_call_id, provider)})
+    return CacheRemoved.model_construct(removed=sum(each["removed"] for each in told))
+
+
+def _filter(tool_call_id: str | None, provider: str | None) -> dict[str, str]:
+    wanted = {"tool_call_id": tool_call_id, "provider": provider}
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _entry(row: dict[str, Any]) -> ReasoningEntry:
+    same = ("tool_call_id", "key_id", "provider", "model", "bytes", "hits")
+    return ReasoningEntry.model_construct(
+        **{name: row[name] for name in same},
+        created_at=moment_of(row["created_ms"]),
+        expires_at=moment_of(row["expires_ms"]),
+    )

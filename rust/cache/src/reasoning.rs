@@ -1,0 +1,333 @@
+//! What models thought before they called tools.
+//!
+//! Some providers refuse a conversation whose calls of tools come without the thoughts before them, and most clients do not
+//! send those back: their dialect has no member for them, or they leave it out. So thoughts are kept here, under the id of the
+//! call that followed, and put back on their way to a provider that wants them.
+//!
+//! In memory only. Bounded in number, bytes and time; the oldest go first. Each is its principal's alone, and goes back only to
+//! the provider that thought it.
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+pub const MAX_ENTRIES: usize = 2_000;
+pub const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Longer thoughts are not kept.
+pub const MAX_TEXT_BYTES: usize = 256 * 1024;
+/// A conversation that rests longer goes on without them.
+pub const TTL_MS: u64 = 2 * 60 * 60 * 1_000;
+/// Of ids, names and the maps, about.
+const OVERHEAD_BYTES: usize = 512;
+
+/// Who thought it, and for whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    /// Kind and id of the principal.
+    pub principal: &'a str,
+    pub provider: &'a str,
+    /// As the caller named it.
+    pub model: &'a str,
+}
+
+/// The moment on both clocks: one for ends, one to be told.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    pub monotonic_ms: u64,
+    pub unix_ms: u64,
+}
+
+/// Which entries; what is absent does not narrow.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Filter {
+    pub tool_call_id: Option<String>,
+    pub provider: Option<String>,
+}
+
+/// What is told of an entry: never what was thought.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Told {
+    pub tool_call_id: String,
+    pub key_id: Option<String>,
+    pub provider: String,
+    pub model: String,
+    pub bytes: usize,
+    pub hits: u64,
+    pub created_ms: u64,
+    pub expires_ms: u64,
+}
+
+/// Counts since the worker began, and what is kept now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    pub entries: usize,
+    pub max_entries: usize,
+    pub bytes: usize,
+    pub max_bytes: usize,
+    pub ttl_ms: u64,
+    /// Messages that went on with what was kept.
+    pub hits: u64,
+    /// Messages that call a tool and of which nothing was known.
+    pub misses: u64,
+    pub evictions: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Name {
+    principal: Box<str>,
+    tool_call_id: Box<str>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    text: Arc<str>,
+    provider: Box<str>,
+    model: Box<str>,
+    /// Its place in the order of age.
+    number: u64,
+    at: Now,
+    hits: u64,
+}
+
+impl Entry {
+    fn is_fresh(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.at.monotonic_ms) < TTL_MS
+    }
+
+    /// As if it alone held its text: calls made at once share it.
+    fn bytes(&self) -> usize {
+        self.text.len() + OVERHEAD_BYTES
+    }
+}
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub struct Reasoning(Mutex<Shelf>);
+
+#[derive(Debug, Default)]
+struct Shelf {
+    entries: HashMap<Name, Entry>,
+    by_age: BTreeMap<u64, Name>,
+    next: u64,
+    bytes: usize,
+    hits: u64,
+    misses: u64,
+    evictions: u64,
+}
+
+impl Shelf {
+    fn remove(&mut self, name: &Name) -> bool {
+        let Some(entry) = self.entries.remove(name) else { return false };
+        self.by_age.remove(&entry.number);
+        self.bytes -= entry.bytes();
+        true
+    }
+
+    /// Takes out what is over, then the oldest until there is room for so much more.
+    fn make_room(&mut self, bytes: usize, now_ms: u64) {
+        while let Some((_, name)) = self.by_age.first_key_value() {
+            let is_over = self.entries.get(name).is_none_or(|entry| !entry.is_fresh(now_ms));
+            let is_full = self.entries.len() >= MAX_ENTRIES || self.bytes + bytes > MAX_BYTES;
+            if !is_over && !is_full {
+                return;
+            }
+            let name = name.clone();
+            self.evictions += u64::from(!is_over);
+            if !self.remove(&name) {
+                return;
+            }
+        }
+    }
+}
+
+impl Reasoning {
+    /// Keeps what was thought before these calls, which were made at once.
+    pub fn keep(&self, origin: Origin<'_>, call_ids: &[String], text: &str, now: Now) {
+        if text.is_empty() || text.len() > MAX_TEXT_BYTES {
+            return;
+        }
+        let text: Arc<str> = text.into();
+        let mut shelf = self.0.lock();
+        for id in call_ids.iter().filter(|id| !id.is_empty()) {
+            let name = Name { principal: origin.principal.into(), tool_call_id: id.as_str().into() };
+            shelf.remove(&name);
+            shelf.make_room(text.len() + OVERHEAD_BYTES, now.monotonic_ms);
+            let number = shelf.next;
+            shelf.next += 1;
+            let (provider, model) = (origin.provider.into(), origin.model.into());
+            let entry = Entry { text: Arc::clone(&text), provider, model, number, at: now, hits: 0 };
+            shelf.bytes += entry.bytes();
+            shelf.by_age.insert(number, name.clone());
+            shelf.entries.insert(name, entry);
+        }
+    }
+
+    /// What this provider thought before one of these calls, for this principal.
+    pub fn find(&self, principal: &str, provider: &str, call_ids: &[&str], now: Now) -> Option<Arc<str>> {
+        let mut shelf = self.0.lock();
+        for id in call_ids {
+            let name = Name { principal: principal.into(), tool_call_id: (*id).into() };
+            let Some(entry) = shelf.entries.get_mut(&name) else { continue };
+            if &*entry.provider == provider && entry.is_fresh(now.monotonic_ms) {
+                entry.hits += 1;
+                let text = Arc::clone(&entry.text);
+                shelf.hits += 1;
+                return Some(text);
+            }
+        }
+        shelf.misses += 1;
+        None
+    }
+
+    /// Newest first.
+    pub fn list(&self, filter: &Filter, now: Now) -> Vec<Told> {
+        let shelf = self.0.lock();
+        let named = shelf.by_age.values().rev().filter_map(|name| Some((name, shelf.entries.get(name)?)));
+        named.filter(|(name, entry)| entry.is_fresh(now.monotonic_ms) && fits(filter, name, entry)).map(tell).collect()
+    }
+
+    /// Forgets what fits; how many those were.
+    pub fn forget(&self, filter: &Filter) -> usize {
+        let mut shelf = self.0.lock();
+        let gone: Vec<Name> = shelf
+            .entries
+            .iter()
+            .filter(|(name, entry)| fits(filter, name, entry))
+            .map(|(name, _)| name.clone())
+            .collect();
+        gone.iter().filter(|name| shelf.remove(name)).count()
+    }
+
+    pub fn stats(&self, now: Now) -> Stats {
+        let mut shelf = self.0.lock();
+        shelf.make_room(0, now.monotonic_ms);
+        Stats {
+            entries: shelf.entries.len(),
+            max_entries: MAX_ENTRIES,
+            bytes: shelf.bytes,
+            max_bytes: MAX_BYTES,
+            ttl_ms: TTL_MS,
+            hits: shelf.hits,
+            misses: shelf.misses,
+            evictions: shelf.evictions,
+        }
+    }
+}
+
+fn fits(filter: &Filter, name: &Name, entry: &Entry) -> bool {
+    filter.tool_call_id.as_deref().is_none_or(|id| id == &*name.tool_call_id)
+        && filter.provider.as_deref().is_none_or(|provider| provider == &*entry.provider)
+}
+
+fn tell((name, entry): (&Name, &Entry)) -> Told {
+    Told {
+        tool_call_id: name.tool_call_id.to_string(),
+        key_id: name.principal.strip_prefix("key:").map(str::to_owned),
+        provider: entry.provider.to_string(),
+        model: entry.model.to_string(),
+        bytes: entry.text.len(),
+        hits: entry.hits,
+        created_ms: entry.at.unix_ms,
+        expires_ms: entry.at.unix_ms.saturating_add(TTL_MS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORIGIN: Origin<'_> = Origin { principal: "key:1", provider: "deepseek", model: "deepseek/m" };
+
+    fn at(monotonic_ms: u64) -> Now {
+        Now { monotonic_ms, unix_ms: 1_000_000 + monotonic_ms }
+    }
+
+    fn ids(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn thoughts_go_back_to_who_thought_them_and_for_whom() {
+        let kept = Reasoning::default();
+        kept.keep(ORIGIN, &ids(&["a", "b"]), "hm", at(0));
+        let find = |principal, provider, id| kept.find(principal, provider, &[id], at(1)).as_deref().map(str::to_owned);
+        assert_eq!(find("key:1", "deepseek", "a").as_deref(), Some("hm"));
+        assert_eq!(find("key:1", "deepseek", "b").as_deref(), Some("hm"));
+        assert_eq!(find("key:2", "deepseek", "a"), None);
+        assert_eq!(find("key:1", "moonshot", "a"), None);
+        assert_eq!(find("key:1", "deepseek", "c"), None);
+        let stats = kept.stats(at(1));
+        assert_eq!((stats.entries, stats.hits, stats.misses), (2, 2, 3));
+        assert!(kept.find("key:1", "deepseek", &["x", "b"], at(1)).is_some(), "any of a message's calls will do");
+    }
+
+    #[test]
+    fn nothing_is_kept_of_nothing_or_of_too_much() {
+        let kept = Reasoning::default();
+        kept.keep(ORIGIN, &ids(&["a"]), "", at(0));
+        kept.keep(ORIGIN, &ids(&[""]), "hm", at(0));
+        kept.keep(ORIGIN, &ids(&["b"]), &"x".repeat(MAX_TEXT_BYTES + 1), at(0));
+        assert_eq!(kept.stats(at(0)).entries, 0);
+    }
+
+    #[test]
+    fn the_oldest_go_first_and_all_go_in_time() {
+        let kept = Reasoning::default();
+        for number in 0..=MAX_ENTRIES {
+            kept.keep(ORIGIN, &[format!("call_{number}")], "hm", at(number as u64));
+        }
+        let now = at(MAX_ENTRIES as u64);
+        assert_eq!((kept.stats(now).entries, kept.stats(now).evictions), (MAX_ENTRIES, 1));
+        assert!(kept.find("key:1", "deepseek", &["call_0"], now).is_none());
+        assert!(kept.find("key:1", "deepseek", &["call_1"], now).is_some());
+        let late = at(TTL_MS + 10);
+        assert!(kept.find("key:1", "deepseek", &["call_10"], late).is_none());
+        assert_eq!(kept.list(&Filter::default(), late).len(), MAX_ENTRIES - 10);
+        assert_eq!(
+            kept.stats(at(2 * TTL_MS)),
+            Stats {
+                max_entries: MAX_ENTRIES,
+                max_bytes: MAX_BYTES,
+                ttl_ms: TTL_MS,
+                hits: 1,
+                misses: 2,
+                evictions: 1,
+                ..Stats::default()
+            }
+        );
+    }
+
+    #[test]
+    fn bytes_are_bounded() {
+        let kept = Reasoning::default();
+        let long = "x".repeat(MAX_TEXT_BYTES);
+        for number in 0..100 {
+            kept.keep(ORIGIN, &[format!("call_{number}")], &long, at(number));
+        }
+        let stats = kept.stats(at(100));
+        assert!(
+            stats.bytes <= MAX_BYTES && stats.entries == MAX_BYTES / (MAX_TEXT_BYTES + OVERHEAD_BYTES),
+            "{stats:?}"
+        );
+        kept.keep(ORIGIN, &ids(&["call_99"]), "hm", at(101));
+        assert_eq!(kept.stats(at(101)).entries, stats.entries, "an id that comes again takes the place of the first");
+    }
+
+    #[test]
+    fn entries_are_told_and_forgotten_by_call_or_provider() {
+        let kept = Reasoning::default();
+        kept.keep(ORIGIN, &ids(&["a", "b"]), "hm", at(0));
+        kept.keep(Origin { provider: "moonshot", ..ORIGIN }, &ids(&["c"]), "hmm", at(5));
+        let told = kept.list(&Filter::default(), at(6));
+        assert_eq!(told.iter().map(|one| one.tool_call_id.as_str()).collect::<Vec<_>>(), ["c", "b", "a"]);
+        assert_eq!((told[0].key_id.as_deref(), told[0].bytes, told[0].created_ms), (Some("1"), 3, 1_000_005));
+        let call = |id: &str| Filter { tool_call_id: Some(id.to_owned()), ..Filter::default() };
+        assert_eq!(kept.forget(&call("b")), 1);
+        assert_eq!(kept.forget(&call("b")), 0);
+        assert_eq!(kept.forget(&Filter { provider: Some("moonshot".to_owned()), ..Filter::default() }), 1);
+        assert_eq!(kept.forget(&Filter::default()), 1);
+        assert_eq!(kept.stats(at(6)).bytes, 0);
+    }
+}

@@ -1,0 +1,269 @@
+//! What a model thought before it called tools: heard in a provider's answer, and put back into a request that calls those
+//! tools again. For providers who refuse such a request without it.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use fairlead_core::json;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::sse::{data_of, Framer, Limits, Part, Verdict};
+use crate::Pieces;
+
+/// Longer thoughts are not heard to their end.
+const MAX_TEXT_BYTES: usize = 256 * 1024;
+
+/// Thoughts, and the ids of the calls that they led to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Thought {
+    pub text: String,
+    pub call_ids: Vec<String>,
+}
+
+impl Thought {
+    /// `None` where no tool was called, or nothing was thought.
+    fn told(self) -> Option<Self> {
+        (!self.text.is_empty() && !self.call_ids.is_empty() && self.text.len() <= MAX_TEXT_BYTES).then_some(self)
+    }
+
+    fn hear(&mut self, message: MessageIn<'_>) {
+        if let Some(text) = message.reasoning_content.filter(|_| self.text.len() <= MAX_TEXT_BYTES) {
+            self.text.push_str(&text);
+        }
+        self.call_ids.extend(message.tool_calls.into_iter().flatten().filter_map(|call| call.id).map(Cow::into_owned));
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MessageIn<'a> {
+    #[serde(borrow)]
+    reasoning_content: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<CallIn<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct CallIn<'a> {
+    #[serde(borrow, default)]
+    id: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct AnswerIn<'a> {
+    #[serde(borrow, default)]
+    choices: Vec<ChoiceIn<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ChoiceIn<'a> {
+    #[serde(borrow, default)]
+    message: MessageIn<'a>,
+    #[serde(borrow, default)]
+    delta: MessageIn<'a>,
+    #[serde(default)]
+    index: u64,
+}
+
+/// Of a whole chat completion.
+pub fn of_answer(body: &[u8]) -> Option<Thought> {
+    let answer: AnswerIn<'_> = serde_json::from_slice(body).ok()?;
+    let mut thought = Thought::default();
+    for choice in answer.choices.into_iter().filter(|choice| choice.index == 0) {
+        thought.hear(choice.message);
+    }
+    thought.told()
+}
+
+/// Hears a stream of chat completion chunks, as the provider sends it.
+pub struct Listener {
+    framer: Framer,
+    thought: Thought,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listener").finish_non_exhaustive()
+    }
+}
+
+impl Default for Listener {
+    fn default() -> Self {
+        Self { framer: Framer::new(Limits::default()), thought: Thought::default() }
+    }
+}
+
+impl Listener {
+    pub fn push(&mut self, chunk: &Bytes) {
+        let Self { framer, thought } = self;
+        framer.push(chunk, |part| {
+            if let Part::Event(event) = part {
+                let data = data_of(event);
+                let chunk = data.as_deref().and_then(|data| serde_json::from_slice::<AnswerIn<'_>>(data).ok());
+                for choice in chunk.into_iter().flat_map(|chunk| chunk.choices) {
+                    if choice.index == 0 {
+                        thought.hear(choice.delta);
+                    }
+                }
+            }
+            Verdict::Drop
+        });
+    }
+
+    pub fn finish(self) -> Option<Thought> {
+        self.thought.told()
+    }
+}
+
+/// The request with what `find` knows of each message that calls tools and says nothing of its thoughts; `None` where it goes
+/// as it is. `find` is given the ids of a message's calls.
+pub fn attach(body: &Pieces, mut find: impl FnMut(&[&str]) -> Option<std::sync::Arc<str>>) -> Option<Bytes> {
+    if !body.iter().any(|piece| memchr::memmem::find(piece, b"tool_calls").is_some()) {
+        return None;
+    }
+    let body = body.concat();
+    let scan = json::scan_object(&body, &["messages"], json::MAX_DEPTH).ok()?;
+    let messages: Vec<&RawValue> = serde_json::from_slice(body.get(scan.get("messages")?.span())?).ok()?;
+    let mut cuts = Vec::new();
+    for raw in messages {
+        let Some((start, end, text)) = missing(&body, raw, &mut find) else { continue };
+        cuts.push((start, end, text));
+    }
+    if cuts.is_empty() {
+        return None;
+    }
+    let mut out = Vec::with_capacity(body.len() + cuts.iter().map(|(_, _, text)| text.len()).sum::<usize>());
+    let mut at = 0;
+    for (start, end, text) in cuts {
+        out.extend_from_slice(body.get(at..start)?);
+        out.extend_from_slice(text.as_bytes());
+        at = end;
+    }
+    out.extend_from_slice(body.get(at..)?);
+    Some(Bytes::from(out))
+}
+
+#[derive(Deserialize)]
+struct SaidIn<'a> {
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<CallIn<'a>>>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<&'a RawValue>,
+}
+
+/// What takes which place in the body.
+fn missing(
+    body: &[u8],
+    raw: &RawValue,
+    find: &mut impl FnMut(&[&str]) -> Option<std::sync::Arc<str>>,
+) -> Option<(usize, usize, String)> {
+    let place = |part: &str| (part.as_ptr() as usize).checked_sub(body.as_ptr() as usize);
+    let said: SaidIn<'_> = serde_json::from_str(raw.get()).ok()?;
+    let calls = said.tool_calls.filter(|_| said.role == "assistant")?;
+    let told = said.reasoning_content.map(RawValue::get);
+    if told.is_some_and(|told| !matches!(told, "null" | "\"\"")) {
+        return None;
+    }
+    let ids: Vec<&str> = calls.iter().filter_map(|call| call.id.as_deref()).collect();
+    let text = if ids.is_empty() { None } else { find(&ids) }?;
+    let text = serde_json::to_string(&*text).ok()?;
+    if let Some(told) = told {
+        let start = place(told)?;
+        return Some((start, start + told.len(), text));
+    }
+    // After the brace; a message that calls tools has members.
+    let start = place(raw.get())? + 1;
+    Some((start, start, format!("\"reasoning_content\":{text},")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{json, Value};
+
+    fn pieces(body: &Value) -> Pieces {
+        let text = serde_json::to_string_pretty(body).expect("JSON");
+        let (one, two) = text.split_at(text.len() / 2);
+        Pieces::from_iter([Bytes::from(one.to_owned()), Bytes::from(two.to_owned())])
+    }
+
+    fn known(ids: &[&str]) -> Option<std::sync::Arc<str>> {
+        ids.contains(&"call_1").then(|| "so \"it\" is\n\u{e9}".into())
+    }
+
+    #[test]
+    fn what_was_thought_before_a_call_is_heard() {
+        let message = json!({"content": null, "reasoning_content": "hm", "tool_calls": [{"id": "a"}, {"id": "b"}]});
+        let body = json!({"choices": [{"index": 0, "message": message}]}).to_string();
+        let thought = of_answer(body.as_bytes()).expect("was thought");
+        assert_eq!((thought.text.as_str(), thought.call_ids.as_slice()), ("hm", &["a".to_owned(), "b".to_owned()][..]));
+        for message in [
+            json!({"content": "Hi", "reasoning_content": "hm"}),
+            json!({"content": null, "tool_calls": [{"id": "a"}]}),
+            json!({"content": null, "reasoning_content": "", "tool_calls": [{"id": "a"}]}),
+        ] {
+            assert_eq!(of_answer(json!({"choices": [{"message": message}]}).to_string().as_bytes()), None, "{message}");
+        }
+        assert_eq!(of_answer(b"<html>"), None);
+    }
+
+    #[test]
+    fn a_stream_is_heard_however_it_is_cut() {
+        let delta = |delta: Value| format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]}));
+        let stream = [
+            delta(json!({"role": "assistant", "reasoning_content": "so "})),
+            ": beat\n\n".to_owned(),
+            delta(json!({"reasoning_content": "it \u{e9}"})),
+            delta(json!({"tool_calls": [{"index": 0, "id": "call_1", "function": {"name": "f"}}]})),
+            delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]})),
+            "data: [DONE]\n\n".to_owned(),
+        ]
+        .concat();
+        for step in 1..stream.len() {
+            let mut listener = Listener::default();
+            stream.as_bytes().chunks(step).for_each(|chunk| listener.push(&Bytes::copy_from_slice(chunk)));
+            let thought = listener.finish().expect("was thought");
+            assert_eq!(
+                (thought.text.as_str(), thought.call_ids.as_slice()),
+                ("so it \u{e9}", &["call_1".to_owned()][..])
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_thought_is_put_back_where_it_is_missing() {
+        let call = |id: &str| json!([{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}]);
+        let body = json!({"model": "m", "messages": [
+            {"role": "user", "content": "\"tool_calls\""},
+            {"role": "assistant", "content": null, "tool_calls": call("call_1")},
+            {"role": "tool", "tool_call_id": "call_1", "content": "1"},
+            {"role": "assistant", "content": "x", "reasoning_content": null, "tool_calls": call("call_1")},
+            {"role": "assistant", "content": "x", "reasoning_content": "own", "tool_calls": call("call_1")},
+            {"role": "assistant", "content": null, "tool_calls": call("call_2")},
+            {"role": "assistant", "content": "done"},
+        ]});
+        let told = attach(&pieces(&body), known).expect("changed");
+        let told: Value = serde_json::from_slice(&told).expect("JSON");
+        let mut wanted = body.clone();
+        for at in [1, 3] {
+            wanted["messages"][at]["reasoning_content"] = json!("so \"it\" is\n\u{e9}");
+        }
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn a_request_of_which_nothing_is_missing_goes_as_it_is() {
+        for body in [
+            json!({"messages": [{"role": "user", "content": "hi"}]}),
+            json!({"messages": [{"role": "assistant", "tool_calls": [{"id": "call_2"}]}]}),
+            json!({"messages": [{"role": "assistant", "tool_calls": []}]}),
+            json!({"messages": [{"role": "user", "tool_calls": [{"id": "call_1"}]}]}),
+            json!({"messages": "tool_calls"}),
+        ] {
+            assert_eq!(attach(&pieces(&body), known), None, "{body}");
+        }
+    }
+}
