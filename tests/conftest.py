@@ -8,8 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import Gateway, Lane, start_gateway
+from tests.support.processes import DEFAULTS, Gateway, Lane, start_gateway
 from tests.support.upstream import Upstream
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--front",
+        choices=("granian", "native"),
+        default="granian",
+        help="who has the socket of the gateways that tests start",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    DEFAULTS["FAIRLEAD_FRONT"] = config.getoption("--front")
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from typing import Any, final
 
 __all__ = [
+    "Door",
     "Engine",
     "Exchange",
     "Socket",
@@ -24,6 +25,27 @@ __all__ = [
     "verify_webhook",
     "version",
 ]
+
+@final
+class Door:
+    """The engine with a listener of its own: nothing of Python on a request's way. Make it after any fork.
+
+    ``config``: the relay configuration as JSON, ``door``: the door's own (``docs/explanation/contracts.md``).
+    ``ValueError`` says why it cannot be opened.
+    """
+
+    def __new__(cls, config: bytes, door: bytes) -> Door: ...
+    def drain(self) -> None:
+        """No connection and no request more; what is open has until the configured deadline."""
+
+    def is_drained(self) -> bool:
+        """Whether nothing is open any more, or what is has had its time; to be asked a few times a second."""
+
+    def reload(self) -> None:
+        """Reads the certificate and its key again."""
+
+    def stop(self) -> None:
+        """Ends every connection, seals the spool and ends the threads."""
 
 @final
 class Engine:

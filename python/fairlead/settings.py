@@ -86,6 +86,8 @@ FLAGS = frozenset(
         "host",
         "port",
         "workers",
+        "front",
+        "threads",
         "data_dir",
         "demo",
         "allow_unauthenticated_bind",
@@ -109,6 +111,13 @@ class ServeFields(BaseModel):
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(20128, ge=1, le=65535, description="Port to listen on.")
     workers: int = Field(1, ge=1, le=64, description="Relay worker processes.")
+    front: Literal["granian", "native"] = Field(
+        "granian",
+        description="Who has the relay's socket: `granian`, or the engine itself (`native`).",
+    )
+    threads: int = Field(
+        1, ge=1, le=63, description="Threads of the relay; more than one with `native` only."
+    )
     data_dir: Path = Field(
         Path("~/.fairlead"), description="Where everything is kept that outlives a start."
     )
@@ -146,6 +155,19 @@ class ServeFields(BaseModel):
     )
     body_idle_ms: int = Field(
         30_000, ge=100, le=600_000, description="How long a caller may pause in a body."
+    )
+    max_connections: int = Field(
+        12_000,
+        ge=1,
+        le=1_000_000,
+        description="Connections at once; more are answered 503. With `native` only; never more than "
+        "half of the descriptors that the process may have.",
+    )
+    max_connections_per_address: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="The same of one address (one /64 network in IPv6); 0 for no limit.",
     )
     allow_private_fetch: str = Field(
         "",
@@ -403,6 +425,11 @@ class ServeSettings(ServeFields, BaseSettings):
                 "shared state (FAIRLEAD_SHARED_URL), which this version does not have yet: "
                 "leave it at 1."
             )
+        if self.threads > 1 and self.front != "native":
+            raise Refusal(
+                f"{flag_and_variable('threads')} is {self.threads}, and granian relays on one "
+                f"thread: set {flag_and_variable('front')} to native, or leave it at 1."
+            )
         self._check_tls()
         self._check_oidc()
         self._check_issuer()
@@ -499,6 +526,19 @@ class ServeSettings(ServeFields, BaseSettings):
             "version": version,
             "tracing": sampling.document() if sampling else None,
             **({"vectors": vectors} if vectors else {}),
+        }
+
+    def door_config(self, host: str) -> dict[str, Any]:
+        """The document that `_core.Door` takes beside the relay's; `host` is a numeric address."""
+        tls = (self.tls_certificate, self.tls_key)
+        return {
+            "host": host,
+            "port": self.port,
+            "threads": self.threads,
+            "max_connections": self.max_connections,
+            "max_connections_per_address": self.max_connections_per_address,
+            "tls_certificate": str(tls[0]) if tls[0] else None,
+            "tls_key": str(tls[1]) if tls[1] else None,
         }
 
     def control_config(self, *, link_token: str, control_socket: Path) -> dict[str, Any]:

@@ -192,12 +192,18 @@ class Gateway:
 
     @property
     def relay(self) -> Process:
-        """granian's main process of the relay plane."""
+        """The relay plane's process, with granian its main process."""
         return self._plane("relay")
 
     @property
+    def front(self) -> str:
+        """Who has the relay's socket: `granian` or `native`."""
+        return self._environment.get("FAIRLEAD_FRONT", "granian")
+
+    @property
     def relay_worker(self) -> Process:
-        return self._worker("relay")
+        """The process that relays: granian's worker, or, where there is none, the plane itself."""
+        return self.relay if self.front == "native" else self._worker("relay")
 
     @property
     def control(self) -> Process:
@@ -374,6 +380,7 @@ def expect(answer: httpx.Response, status: int) -> Any:
     return answer.json() if answer.content else None
 
 
+# `FAIRLEAD_FRONT` is what `pytest --front` says (`tests/conftest.py`).
 DEFAULTS = {"FAIRLEAD_DRAIN_MS": "1500", "REQUIRE_API_KEY": "true"}
 
 

@@ -21,6 +21,17 @@ def serve(
     workers: Annotated[
         int | None, typer.Option(help="Relay worker processes.", show_default="1")
     ] = None,
+    front: Annotated[
+        str | None,
+        typer.Option(
+            help="Who has the relay's socket: granian, or the engine itself (native).",
+            show_default="granian",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(help="Threads of the relay, with --front native.", show_default="1"),
+    ] = None,
     data_dir: Annotated[
         Path | None, typer.Option(help="Where everything is kept.", show_default="~/.fairlead")
     ] = None,
@@ -55,6 +66,8 @@ def serve(
         host=host,
         port=port,
         workers=workers,
+        front=front,
+        threads=threads,
         data_dir=data_dir,
         demo=demo,
         allow_unauthenticated_bind=allow_unauthenticated_bind,

@@ -17,10 +17,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m fairlead.serve", allow_abbrev=False)
     planes = parser.add_subparsers(dest="plane", required=True)
     relay = planes.add_parser("relay")
-    relay.add_argument("--host", required=True)
-    relay.add_argument("--port", type=int, required=True)
-    relay.add_argument("--max-open-streams", type=int, required=True)
-    relay.add_argument("--kill-timeout-s", type=int, required=True)
+    relay.add_argument("--front", choices=("granian", "native"), default="granian")
+    relay.add_argument("--host")
+    relay.add_argument("--port", type=int)
+    relay.add_argument("--max-open-streams", type=int)
+    relay.add_argument("--kill-timeout-s", type=int)
     relay.add_argument("--tls-certificate", type=Path)
     relay.add_argument("--tls-key", type=Path)
     control = planes.add_parser("control")
@@ -34,12 +35,16 @@ def main() -> None:
 
     given = vars(parser.parse_args())
     tether_to(given.pop("parent"))
-    match given.pop("plane"):
-        case "relay":
+    match given.pop("plane"), given.pop("front", None):
+        case "relay", "native":
+            from fairlead.serve.door import serve_door
+
+            serve_door()
+        case "relay", _:
             from fairlead.serve.plane import serve_relay
 
             serve_relay(**given)
-        case "control":
+        case "control", _:
             from fairlead.serve.plane import serve_control
 
             serve_control(**given)

@@ -57,6 +57,12 @@ class Planes:
             version=__version__,
             vectors=vector_files(),
         )
+        if self._settings.front == "native":
+            door = self._settings.door_config(address.host)
+            environment = child_environment(
+                FAIRLEAD_RELAY_CONFIG=json.dumps(config), FAIRLEAD_DOOR_CONFIG=json.dumps(door)
+            )
+            return self._child("relay", ["--front", "native"], environment)
         arguments = ["--host", address.host, "--port", str(address.port)]
         arguments += ["--max-open-streams", str(self._settings.max_open_streams)]
         # Granian kills its worker just before the supervisor would kill granian.

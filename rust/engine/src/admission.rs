@@ -30,6 +30,8 @@ use std::time::Instant;
 
 /// What is set aside for a body on the word of its announced length.
 const MAX_RESERVED_BYTES: u64 = 256 * 1024;
+/// Up to this a piece of a body is copied out of the buffer that it came in.
+const MAX_COPIED_BYTES: usize = 16 * 1024;
 /// Bodies that are buffered at once, over all requests; beyond it new ones are refused.
 const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
 
@@ -415,6 +417,22 @@ impl Pending {
     /// Takes a piece of the body; `more` is false for the last. A body is whole as well once it has its announced length:
     /// a front that tells the end apart from the last byte need not be asked again, which costs it two thread changes.
     pub fn feed(&mut self, piece: &[u8], more: bool) -> Fed {
+        self.feed_as(piece, more, Bytes::copy_from_slice)
+    }
+
+    /// The same for a piece that may be kept as it is. A small one is copied: kept, it would keep the buffer that it was read
+    /// into, for as long as its answer streams.
+    pub fn feed_bytes(&mut self, piece: &Bytes, more: bool) -> Fed {
+        self.feed_as(piece, more, |small| {
+            if small.len() < MAX_COPIED_BYTES {
+                Bytes::copy_from_slice(small)
+            } else {
+                piece.clone()
+            }
+        })
+    }
+
+    fn feed_as(&mut self, piece: &[u8], more: bool, keep: impl FnOnce(&[u8]) -> Bytes) -> Fed {
         if self.upload.is_some() {
             return self.feed_upload(piece, more);
         }
@@ -443,7 +461,7 @@ impl Pending {
         }
         let Some(mut whole) = self.whole.take() else { return Fed::Refused };
         whole.body = if self.body.is_empty() {
-            Bytes::copy_from_slice(piece)
+            keep(piece)
         } else {
             self.body.extend_from_slice(piece);
             std::mem::take(&mut self.body).freeze()

@@ -150,18 +150,26 @@ pub fn health(shared: &Shared, exchange: &Exchange) {
     json(shared, exchange, StatusCode::OK, "", r#"{"status":"ok"}"#.to_owned());
 }
 
-/// `GET /readyz`: 200 once a snapshot is loaded and nothing drains; control's state is told, not judged.
+/// `GET /readyz`: 200 once a snapshot is loaded, while nothing drains and no thread is stuck; control's state is told, not
+/// judged.
 pub fn ready(shared: &Shared, exchange: &Exchange) {
     let version = shared.live.load().snapshot.version;
+    let stuck = shared.threads.stuck();
     let (status, word) = if shared.drain.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    } else if !stuck.is_empty() {
+        (StatusCode::SERVICE_UNAVAILABLE, "stuck")
     } else if version == 0 {
         (StatusCode::SERVICE_UNAVAILABLE, "starting")
     } else {
         (StatusCode::OK, "ready")
     };
     let control = if shared.control_is_connected() { "connected" } else { "absent" };
-    let body = format!(r#"{{"status":"{word}","snapshot":{{"version":{version}}},"control":{{"state":"{control}"}}}}"#);
+    // Names are ours: letters, digits and hyphens.
+    let stuck = stuck.iter().map(|name| format!(r#""{name}""#)).collect::<Vec<_>>().join(",");
+    let body = format!(
+        r#"{{"status":"{word}","snapshot":{{"version":{version}}},"control":{{"state":"{control}"}},"threads":{{"stuck":[{stuck}]}}}}"#
+    );
     json(shared, exchange, status, "", body);
 }
 

@@ -10,12 +10,16 @@ use crate::realtime::Realtime;
 use crate::shared::Shared;
 use crate::socket::{self, Conversation, Socket};
 use crate::spool::Spool;
+use crate::threads::Beat;
 use crate::{answer, chat, control, count, link, log, relayed, task, trace};
+use bytes::Bytes;
 use fairlead_cache::cache::{Cache, Opening};
 use fairlead_core::routes::Answer;
 use fairlead_core::secret::{hex, random, NoRandomness};
 use parking_lot::Mutex;
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,6 +28,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
+const BEAT: Duration = Duration::from_millis(250);
 
 /// Why an engine did not start.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +39,53 @@ pub enum StartError {
     NoRandomness(#[from] NoRandomness),
     #[error("the spool folder or the runtime cannot be made: {0}")]
     Io(#[from] io::Error),
+}
+
+/// A request's work, to be polled by the front that has its connection.
+pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What came of a piece of a body for a front that polls the work itself.
+pub enum FedHere {
+    More,
+    Work(Work),
+    /// The exchange has its answer.
+    Answered,
+}
+
+impl std::fmt::Debug for FedHere {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::More => "More",
+            Self::Work(_) => "Work",
+            Self::Answered => "Answered",
+        })
+    }
+}
+
+/// Where work runs.
+trait Start {
+    type Started;
+
+    fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Started;
+}
+
+impl Start for Handle {
+    type Started = ();
+
+    fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
+        drop(self.spawn(work));
+    }
+}
+
+/// Wherever the caller is.
+struct Here;
+
+impl Start for Here {
+    type Started = Work;
+
+    fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Work {
+        Box::pin(work)
+    }
 }
 
 /// One relay worker's engine: a thread with a runtime, and what requests share.
@@ -68,6 +120,7 @@ impl Engine {
         let sealing = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("fairlead-engine".into()).spawn(move || {
             runtime.block_on(async move {
+                let _beating = task::spawn(beat(own.threads.enlist("engine")));
                 let _link = task::spawn(link::run(Arc::clone(&own)));
                 let _keeping = task::spawn(keep_house(Arc::clone(&own)));
                 // Either a request to stop or the engine's own end.
@@ -112,31 +165,55 @@ impl Engine {
         })
     }
 
-    /// Feeds a piece of a body; when it is whole the work begins. `true`: more is wanted.
+    /// Feeds a piece of a body; when it is whole the work begins on the engine's own thread. `true`: more is wanted.
     pub fn feed(&self, pending: &mut Pending, piece: &[u8], more: bool) -> bool {
         match pending.feed(piece, more) {
             Fed::More => true,
             Fed::Refused => false,
             Fed::Whole(whole) => {
-                self.dispatch(whole);
+                self.dispatch(whole, &self.handle);
                 false
             }
         }
     }
 
-    fn dispatch(&self, whole: Box<Whole>) {
+    /// The same for a front that is a task on a runtime of its own: it polls the work itself, so that a request stays on the
+    /// thread of its connection. A large piece is kept rather than copied.
+    pub fn feed_here(&self, pending: &mut Pending, piece: &Bytes, more: bool) -> FedHere {
+        match pending.feed_bytes(piece, more) {
+            Fed::More => FedHere::More,
+            Fed::Refused => FedHere::Answered,
+            Fed::Whole(whole) => self.dispatch(whole, &Here).map_or(FedHere::Answered, FedHere::Work),
+        }
+    }
+
+    /// The one place that knows which work a route is. The work ends by itself when its exchange is cancelled, and its guards
+    /// tell how it ended.
+    fn dispatch<S: Start>(&self, whole: Box<Whole>, start: &S) -> Option<S::Started> {
         let shared = Arc::clone(&self.shared);
-        // The task ends by itself when its exchange is cancelled, and its guards tell how it ended.
         let trace = whole.admission.trace.clone();
-        drop(match whole.admission.route.answer {
-            Answer::Control | Answer::Upload => self.handle.spawn(control::serve(shared, whole)),
+        Some(match whole.admission.route.answer {
+            Answer::Control | Answer::Upload => start.start(control::serve(shared, whole)),
             Answer::Relayed(kind) if kind.is_form() => {
-                self.handle.spawn(trace::within(trace, relayed::serve_form(shared, whole)))
+                start.start(trace::within(trace, relayed::serve_form(shared, whole)))
             }
-            Answer::Socket | Answer::Realtime => return socket::describe(&shared, &whole),
-            Answer::CountTokens => self.handle.spawn(trace::within(trace, count::serve(shared, whole))),
-            _ => self.handle.spawn(trace::within(trace, chat::serve(shared, whole))),
-        });
+            Answer::Socket | Answer::Realtime => {
+                socket::describe(&shared, &whole);
+                return None;
+            }
+            Answer::CountTokens => start.start(trace::within(trace, count::serve(shared, whole))),
+            _ => start.start(trace::within(trace, chat::serve(shared, whole))),
+        })
+    }
+
+    /// What every request of this worker shares.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The runtime of the engine's own thread.
+    pub fn runtime(&self) -> &Handle {
+        &self.handle
     }
 
     /// Nothing new from here on; what is open has until the deadline.
@@ -178,6 +255,16 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Says that the engine's thread moves on.
+async fn beat(beat: Arc<Beat>) {
+    let mut every = tokio::time::interval(BEAT);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        beat.tell();
     }
 }
 

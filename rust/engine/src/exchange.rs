@@ -1,8 +1,9 @@
 //! One request and its answer, between the front that serves a client and the task that works for it.
 //!
 //! The front asks for what is ready and, when nothing is, is told once when something is. The task pushes a head, then
-//! body bytes, then the end; it waits when the client reads slower than the provider writes. The front may be Python
-//! under granian or anything else: all it needs is [`Wake`].
+//! body bytes, then the end; it waits when the client reads slower than the provider writes. A front that has threads of its
+//! own asks with [`Exchange::take_head`] and [`Exchange::take`] and is told through [`Wake`]; one that is a task of ours polls
+//! ([`Exchange::poll_head`], [`Exchange::poll_piece`]).
 //!
 //! ```text
 //! open -> headed -> (bytes)* -> ended|aborted  the task's side, in this order, each at most once
@@ -17,7 +18,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 /// Above this many unread bytes the task stops reading from the provider.
 pub const HIGH_WATER_BYTES: usize = 256 * 1024;
@@ -48,6 +49,16 @@ pub struct Taken {
     pub aborted: bool,
 }
 
+/// What a front that polls got.
+#[derive(Debug)]
+pub enum Piece {
+    Bytes(Bytes),
+    /// Nothing comes any more.
+    End,
+    /// The answer stops short: the front must break the connection, so that nobody takes it for whole.
+    Abort,
+}
+
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts, each set by one side")]
 struct State {
@@ -62,6 +73,8 @@ struct State {
     failed: bool,
     /// The front looked, found nothing and wants to be woken.
     front_waits: bool,
+    /// The same, of a front that is a task itself.
+    front: Option<Waker>,
     /// The task waits for room or is watching for the client's going away.
     task: Option<Waker>,
     /// What the answer says of pages of other origins, whoever makes it.
@@ -145,6 +158,64 @@ impl Exchange {
     /// The front gave so much.
     pub fn give(&self, bytes: usize) {
         self.state.lock().given_bytes += bytes;
+    }
+
+    /// The answer's head for a front that is a task. `None`: there is no head, because the answer stops short before it.
+    pub fn poll_head(&self, cx: &Context<'_>) -> Poll<Option<Head>> {
+        let mut state = self.state.lock();
+        if state.head.is_some() || state.aborted {
+            return Poll::Ready(state.head.take());
+        }
+        wait(&mut state.front, cx);
+        Poll::Pending
+    }
+
+    /// The next piece of the answer's body for a front that is a task.
+    pub fn poll_piece(&self, cx: &Context<'_>) -> Poll<Piece> {
+        let mut state = self.state.lock();
+        if state.aborted {
+            return Poll::Ready(Piece::Abort);
+        }
+        let Some(chunk) = state.chunks.pop_front() else {
+            if state.ended {
+                return Poll::Ready(Piece::End);
+            }
+            wait(&mut state.front, cx);
+            return Poll::Pending;
+        };
+        let was_full = state.buffered_bytes > LOW_WATER_BYTES;
+        state.buffered_bytes -= chunk.len();
+        if was_full && state.buffered_bytes <= LOW_WATER_BYTES {
+            if let Some(task) = state.task.take() {
+                task.wake();
+            }
+        }
+        Poll::Ready(Piece::Bytes(chunk))
+    }
+
+    /// The whole body of an answer that has ended in at most one piece. `None`: it is to be taken piece by piece.
+    pub fn take_whole(&self) -> Option<Bytes> {
+        let mut state = self.state.lock();
+        if !state.ended || state.aborted || state.chunks.len() > 1 {
+            return None;
+        }
+        state.buffered_bytes = 0;
+        Some(state.chunks.pop_front().unwrap_or_default())
+    }
+
+    /// Ready when the front may give more of a body that goes to disk.
+    pub fn poll_room_to_give(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.state.lock();
+        if state.given_bytes <= HIGH_WATER_BYTES || state.ended || state.cancelled {
+            return Poll::Ready(());
+        }
+        wait(&mut state.front, cx);
+        Poll::Pending
+    }
+
+    /// A front that is about to look by itself need not be told.
+    pub fn look(&self) {
+        self.state.lock().front = None;
     }
 
     /// The client is gone: the task stops and settles.
@@ -265,14 +336,12 @@ impl Exchange {
 
     /// Ready when the client is gone, or when there is room again. Registers the caller for both, so the caller may poll
     /// other things beside it.
-    pub fn poll_room(&self, cx: &std::task::Context<'_>) -> Poll<Room> {
+    pub fn poll_room(&self, cx: &Context<'_>) -> Poll<Room> {
         let mut state = self.state.lock();
         if state.cancelled {
             return Poll::Ready(Room::ClientGone);
         }
-        if state.task.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
-            state.task = Some(cx.waker().clone());
-        }
+        wait(&mut state.task, cx);
         if state.buffered_bytes > HIGH_WATER_BYTES {
             Poll::Pending
         } else {
@@ -291,10 +360,20 @@ impl Exchange {
 
     fn tell(&self, mut state: parking_lot::MutexGuard<'_, State>) {
         let wake = std::mem::take(&mut state.front_waits);
+        let front = state.front.take();
         drop(state);
         if wake {
             self.wake.wake(self.id);
         }
+        if let Some(front) = front {
+            front.wake();
+        }
+    }
+}
+
+fn wait(place: &mut Option<Waker>, cx: &Context<'_>) {
+    if place.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+        *place = Some(cx.waker().clone());
     }
 }
 
@@ -321,7 +400,6 @@ fn append(state: &mut State, chunks: impl IntoIterator<Item = Bytes>) {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Context;
 
     #[derive(Debug, Default)]
     struct Count(AtomicUsize);
@@ -385,5 +463,21 @@ mod tests {
         whole.answer(head(), Bytes::new());
         whole.abort();
         assert!(whole.take().is_some_and(|taken| taken.ended && !taken.aborted));
+    }
+
+    #[test]
+    fn a_front_that_polls_gets_pieces_and_makes_room() {
+        let exchange = Exchange::new(1, Arc::new(Count::default()));
+        let cx = &Context::from_waker(Waker::noop());
+        assert!(exchange.poll_head(cx).is_pending());
+        exchange.start(head(), [Bytes::from(vec![0; HIGH_WATER_BYTES]), Bytes::from_static(b"b")]);
+        assert!(matches!(exchange.poll_head(cx), Poll::Ready(Some(_))));
+        assert!(exchange.poll_room(cx).is_pending());
+        assert!(exchange.take_whole().is_none());
+        assert!(matches!(exchange.poll_piece(cx), Poll::Ready(Piece::Bytes(piece)) if piece.len() == HIGH_WATER_BYTES));
+        assert_eq!(exchange.poll_room(cx), Poll::Ready(Room::Free));
+        exchange.end([]);
+        assert_eq!(exchange.take_whole().as_deref(), Some(&b"b"[..]));
+        assert!(matches!(exchange.poll_piece(cx), Poll::Ready(Piece::End)));
     }
 }

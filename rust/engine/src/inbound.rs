@@ -24,6 +24,8 @@ pub struct Inbound<'a> {
     pub path: &'a str,
     pub query: &'a [u8],
     pub headers: &'a HeaderList<'a>,
+    /// The host that the request target itself names (absolute form, `:authority`), where the front can tell.
+    pub authority: Option<&'a str>,
     /// The other end of the socket; `None` on a Unix socket.
     pub peer: Option<IpAddr>,
     pub is_tls: bool,
@@ -192,7 +194,15 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
         )
         .about("Content-Length"));
     }
+    if inbound.is_http2 {
+        // HTTP/2 names the host in `:authority`, and `Host` may be left out (RFC 9113, 8.3.1).
+        host = host.or(inbound.authority.map(str::as_bytes));
+    }
     let host = check_host(host)?;
+    if inbound.authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(host)) {
+        // Which of the two a proxy before us believed is unknown.
+        return Err(bad_host("The Host header and the request target name different hosts."));
+    }
     sheet.credentials.is_local_peer =
         !is_forwarded && inbound.peer.is_none_or(|peer| peer.to_canonical().is_loopback());
     let is_unsafe = !matches!(inbound.method, "GET" | "HEAD" | "OPTIONS");
@@ -329,6 +339,7 @@ mod tests {
             path: "/v1/models",
             query: b"",
             headers,
+            authority: None,
             peer: "127.0.0.1".parse().ok(),
             is_tls: false,
             is_http2: false,

@@ -8,10 +8,10 @@
 //! [`outbox`] (connections of frames), [`settle`] and [`spool`] (its record), [`metrics`] and [`trace`] (what is told of
 //! it), [`progress`] (to its caller), [`commands`] (what control asks of a worker), [`control`] and [`link`] (the other
 //! plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
-//! [`live`], [`models`], [`log`] (what they stand on).
+//! [`live`], [`models`], [`threads`], [`log`] (what they stand on).
 //!
-//! One thread runs everything here; fronts call in from their own threads and never wait for a lock that is held across
-//! an await.
+//! A front calls in from threads of its own, and never waits for a lock that is held across an await. The work of its
+//! requests runs on the engine's one thread, or, for a front that polls it ([`engine::Engine::feed_here`]), where the front is.
 
 #![forbid(unsafe_code)]
 
@@ -73,6 +73,7 @@ pub mod stream;
 pub mod surfaces;
 pub mod target;
 pub mod task;
+pub mod threads;
 pub mod trace;
 pub mod twins;
 pub mod upload;

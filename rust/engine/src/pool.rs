@@ -10,6 +10,7 @@ use fairlead_core::error::Error;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,10 +27,25 @@ struct Idle {
     since: Instant,
 }
 
+/// Threads that have connections of their own; more share.
+const MAX_SHELVES: usize = 64;
+
+thread_local! {
+    static SHELF: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Gives the calling thread connections of its own, by its number from 1: a kept connection is driven by the runtime that
+/// dialled it, and a request that borrows it from elsewhere pays for each byte with a wake-up between threads.
+pub fn take_shelf(number: usize) {
+    SHELF.set(number % MAX_SHELVES);
+}
+
+type Shelf = Mutex<HashMap<Arc<Origin>, Vec<Idle>>>;
+
 /// See the module's page.
 pub struct Pool {
     connector: Connector,
-    idle: Mutex<HashMap<Arc<Origin>, Vec<Idle>>>,
+    idle: [Shelf; MAX_SHELVES],
 }
 
 /// A connection checked out for one request. Given back by [`Pool::give_back`]; dropped, it is closed.
@@ -43,18 +59,22 @@ pub struct Lease {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Pool({} origins)", self.idle.lock().len())
+        write!(f, "Pool({} origins)", self.shelf().lock().len())
     }
 }
 
 impl Pool {
     pub fn new(connector: Connector) -> Self {
-        Self { connector, idle: Mutex::new(HashMap::new()) }
+        Self { connector, idle: std::array::from_fn(|_| Mutex::default()) }
+    }
+
+    fn shelf(&self) -> &Shelf {
+        &self.idle[SHELF.get()]
     }
 
     /// A kept connection, if one is open.
     pub fn kept(&self, origin: &Arc<Origin>) -> Option<Lease> {
-        let mut idle = self.idle.lock();
+        let mut idle = self.shelf().lock();
         let stack = idle.get_mut(origin)?;
         while let Some(entry) = stack.pop() {
             if entry.since.elapsed() > MAX_IDLE_AGE {
@@ -102,7 +122,7 @@ impl Pool {
         if lease.sender.is_closed() {
             return;
         }
-        let mut idle = self.idle.lock();
+        let mut idle = self.shelf().lock();
         let stack = idle.entry(lease.origin).or_default();
         if stack.len() < MAX_IDLE {
             stack.push(Idle { sender: lease.sender, since: Instant::now() });
@@ -111,9 +131,11 @@ impl Pool {
 
     /// Closes what has been idle too long. Called about once a second.
     pub fn sweep(&self) {
-        self.idle.lock().retain(|_, stack| {
-            stack.retain(|entry| entry.since.elapsed() <= MAX_IDLE_AGE && !entry.sender.is_closed());
-            !stack.is_empty()
-        });
+        for shelf in &self.idle {
+            shelf.lock().retain(|_, stack| {
+                stack.retain(|entry| entry.since.elapsed() <= MAX_IDLE_AGE && !entry.sender.is_closed());
+                !stack.is_empty()
+            });
+        }
     }
 }

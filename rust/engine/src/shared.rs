@@ -40,6 +40,7 @@ pub struct Shared {
     pub commands: crate::commands::Done,
     pub drain: Drain,
     pub places: crate::places::Places,
+    pub threads: crate::threads::Threads,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
     pub link_seen_ms: AtomicU64,
     next_id: AtomicU64,
@@ -114,6 +115,7 @@ impl Shared {
             commands: crate::commands::Done::default(),
             drain: Drain::default(),
             places: crate::places::Places::default(),
+            threads: crate::threads::Threads::default(),
             link_seen_ms: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
             runtime: OnceLock::new(),
@@ -125,9 +127,9 @@ impl Shared {
         let _set = self.runtime.set(handle);
     }
 
-    /// The engine's runtime; `None` before it runs.
-    pub fn runtime(&self) -> Option<&Handle> {
-        self.runtime.get()
+    /// The runtime of the calling thread, else the engine's own; `None` before it runs.
+    pub fn runtime(&self) -> Option<Handle> {
+        Handle::try_current().ok().or_else(|| self.runtime.get().cloned())
     }
 
     pub fn next_id(&self) -> u64 {

@@ -106,6 +106,8 @@ fn with_head<T>(scope: &Bound<'_, PyDict>, method: &str, work: impl FnOnce(&Inbo
         path: std::str::from_utf8(path).unwrap_or("\u{fffd}"),
         query: query.as_bytes(),
         headers: &headers,
+        // ASGI does not tell what stood in the request target.
+        authority: None,
         peer: peer(scope)?,
         is_tls: matches!(scheme.to_str()?, "https" | "wss"),
         is_http2: version.to_str()?.starts_with('2'),

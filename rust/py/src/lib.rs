@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod door;
 mod engine;
 mod exchange;
 mod functions;
@@ -17,6 +18,8 @@ use pyo3::prelude::*;
 /// The boundary, whole.
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use crate::door::PyDoor;
     #[pymodule_export]
     use crate::engine::PyEngine;
     #[pymodule_export]

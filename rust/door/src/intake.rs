@@ -1,0 +1,101 @@
+//! A request's body: fed to the engine as it comes, and given up when it comes too slowly.
+
+use crate::config::MIN_BODY_BYTES_PER_S;
+use crate::flight::Flight;
+use bytes::Bytes;
+use fairlead_engine::admission::Pending;
+use fairlead_engine::engine::{Engine, FedHere};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use std::future::{poll_fn, Future as _};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tokio::time::{sleep_until, Sleep};
+
+/// The caller left inside its body.
+#[derive(Debug, Clone, Copy)]
+pub struct Left;
+
+enum Came {
+    Piece(Bytes),
+    End,
+    Left,
+    Late,
+}
+
+/// How long the next piece may take. Armed only for a body that does not come with its head.
+struct Patience {
+    idle: Duration,
+    since: Instant,
+    fed_bytes: u64,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patience {
+    /// A piece has come.
+    fn rearm(&mut self) {
+        let slowest = self.since + self.idle + Duration::from_secs(self.fed_bytes / MIN_BODY_BYTES_PER_S);
+        if let Some(timer) = &mut self.timer {
+            timer.as_mut().reset(slowest.min(Instant::now() + self.idle).into());
+        }
+    }
+
+    fn poll_late(&mut self, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        let (since, idle) = (self.since, self.idle);
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until((since + idle).into())));
+        timer.as_mut().poll(cx)
+    }
+}
+
+/// Reads the body and begins the work. Where it returns without work the exchange has its answer.
+pub async fn read(
+    engine: &Engine,
+    pending: &mut Pending,
+    flight: &mut Flight,
+    body: &mut Incoming,
+) -> Result<(), Left> {
+    let idle = Duration::from_millis(engine.body_idle_ms());
+    let mut patience = Patience { idle, since: Instant::now(), fed_bytes: 0, timer: None };
+    loop {
+        let (piece, more) = match next(body, &mut patience).await {
+            Came::Piece(piece) => (piece, true),
+            Came::End => (Bytes::new(), false),
+            Came::Left => return Err(Left),
+            Came::Late => {
+                pending.time_out();
+                return Ok(());
+            }
+        };
+        patience.fed_bytes += piece.len() as u64;
+        match engine.feed_here(pending, &piece, more) {
+            FedHere::More => {}
+            FedHere::Work(work) => {
+                flight.begin(work);
+                return Ok(());
+            }
+            FedHere::Answered => return Ok(()),
+        }
+        if pending.is_upload() {
+            let exchange = flight.exchange();
+            poll_fn(|cx| exchange.poll_room_to_give(cx)).await;
+        }
+        patience.rearm();
+    }
+}
+
+async fn next(body: &mut Incoming, patience: &mut Patience) -> Came {
+    poll_fn(|cx| loop {
+        match Pin::new(&mut *body).poll_frame(cx) {
+            Poll::Ready(None) => return Poll::Ready(Came::End),
+            // Trailers are no part of a body.
+            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                Ok(piece) => return Poll::Ready(Came::Piece(piece)),
+                Err(_) => {}
+            },
+            Poll::Ready(Some(Err(_))) => return Poll::Ready(Came::Left),
+            Poll::Pending => return patience.poll_late(cx).map(|()| Came::Late),
+        }
+    })
+    .await
+}

@@ -1,0 +1,64 @@
+//! The body of an answer, for hyper to send.
+
+use crate::flight::Flight;
+use bytes::Bytes;
+use fairlead_engine::exchange::Piece;
+use http_body::{Body, Frame, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// The answer stops short: hyper breaks the connection, or resets the stream.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer stops short")]
+pub struct StopsShort;
+
+/// See the module's page.
+#[derive(Debug)]
+pub enum Reply {
+    /// All of it, known before its head goes out.
+    Whole(Option<Bytes>),
+    Pieces(Box<Flight>),
+    Ended,
+}
+
+impl Reply {
+    pub fn whole(body: Bytes) -> Self {
+        Self::Whole((!body.is_empty()).then_some(body))
+    }
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = StopsShort;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let piece = match &mut *self {
+            Self::Whole(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
+            Self::Ended => return Poll::Ready(None),
+            Self::Pieces(flight) => std::task::ready!(flight.poll_piece(cx)),
+        };
+        Poll::Ready(match piece {
+            Piece::Bytes(bytes) => Some(Ok(Frame::data(bytes))),
+            Piece::End => {
+                *self = Self::Ended;
+                None
+            }
+            Piece::Abort => {
+                *self = Self::Ended;
+                Some(Err(StopsShort))
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None) | Self::Ended)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => SizeHint::with_exact(body.as_ref().map_or(0, Bytes::len) as u64),
+            Self::Ended => SizeHint::with_exact(0),
+            Self::Pieces(_) => SizeHint::new(),
+        }
+    }
+}

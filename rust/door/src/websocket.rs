@@ -1,0 +1,202 @@
+//! WebSockets (RFC 6455): the handshake, then texts between the caller and a conversation of the engine's.
+
+use crate::pulse::{Order, Pulse, Serving};
+use crate::reply::Reply;
+use crate::request::{response, with_inbound, Caller, Room};
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine as _;
+use fairlead_engine::admission::Admitted;
+use fairlead_engine::exchange::{Exchange, Wake};
+use fairlead_engine::socket::Conversation;
+use fairlead_engine::task;
+use futures_util::{SinkExt as _, StreamExt as _};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use ring::digest::{digest, SHA1_FOR_LEGACY_USE_ONLY};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{timeout, Instant};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::WebSocketStream;
+
+/// A caller that says nothing for this long, with nothing under way, has left.
+const IDLE: Duration = Duration::from_secs(600);
+/// How long the caller may take to answer a close.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+/// A caller that takes nothing of one frame for this long has left.
+const SEND_WITHIN: Duration = Duration::from_secs(300);
+/// A message of the caller's.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
+const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
+/// RFC 6455, 1.3.
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+type Frames = WebSocketStream<TokioIo<Upgraded>>;
+
+/// Whether a head asks for a WebSocket (RFC 6455, 4.2.1).
+pub fn is_asked(request: &Request<Incoming>) -> bool {
+    let headers = request.headers();
+    request.method() == Method::GET
+        && request.version() == Version::HTTP_11
+        && names(headers, header::UPGRADE, "websocket")
+        && names(headers, header::CONNECTION, "upgrade")
+}
+
+fn names(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|part| part.trim().eq_ignore_ascii_case(token))
+}
+
+/// Opens the conversation and answers 101, or says why not.
+pub fn accept(room: &Room, caller: &Arc<Caller>, mut request: Request<Incoming>, serving: Serving) -> Response<Reply> {
+    let key = request.headers().get(header::SEC_WEBSOCKET_KEY).map(accept_key);
+    let is_known_version = request.headers().get(header::SEC_WEBSOCKET_VERSION).is_some_and(|value| value == "13");
+    let (Some(key), true) = (key, is_known_version) else { return refuse_handshake() };
+    let upgrade = hyper::upgrade::on(&mut request);
+    let (parts, _) = request.into_parts();
+    let bell = Arc::new(Bell::default());
+    let wake: Arc<dyn Wake> = Arc::clone(&bell) as _;
+    match with_inbound(&parts, caller, |inbound| room.engine.admit_socket(inbound, &wake)) {
+        Ok(conversation) => {
+            caller.pulse.upgrade();
+            // It ends when either side closes, with the drain, or with the thread.
+            drop(task::spawn(converse(upgrade, conversation, bell, Arc::clone(caller), serving)));
+            let mut answer = Response::new(Reply::Ended);
+            *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            let headers = answer.headers_mut();
+            headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+            headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
+            answer
+        }
+        Err(admitted) => refusal(&admitted),
+    }
+}
+
+fn accept_key(key: &HeaderValue) -> HeaderValue {
+    let accepted = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), GUID].concat());
+    HeaderValue::try_from(STANDARD.encode(accepted)).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// RFC 6455, 4.4: a version that we do not speak.
+fn refuse_handshake() -> Response<Reply> {
+    let mut answer = Response::new(Reply::Ended);
+    *answer.status_mut() = StatusCode::BAD_REQUEST;
+    answer.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+    answer
+}
+
+/// What was refused at the gate has its whole answer.
+fn refusal(admitted: &Admitted) -> Response<Reply> {
+    let exchange: &Exchange = match admitted {
+        Admitted::Answered(exchange) => exchange,
+        Admitted::Pending(pending) => &pending.exchange,
+    };
+    match (exchange.take_head(), exchange.take_whole()) {
+        (Some(head), Some(body)) => response(head, Reply::whole(body)),
+        _ => {
+            // A route that is no socket, and would work: it is to be asked without an upgrade.
+            exchange.cancel();
+            let mut answer = Response::new(Reply::Ended);
+            *answer.status_mut() = StatusCode::FORBIDDEN;
+            answer
+        }
+    }
+}
+
+/// Rung by the conversation.
+#[derive(Debug, Default)]
+struct Bell(Notify);
+
+impl Wake for Bell {
+    fn wake(&self, _: u64) {
+        self.0.notify_one();
+    }
+}
+
+/// Until either side closes.
+async fn converse(
+    upgrade: OnUpgrade,
+    conversation: Box<dyn Conversation>,
+    bell: Arc<Bell>,
+    caller: Arc<Caller>,
+    serving: Serving,
+) {
+    // Without the connection's bytes there is nobody to talk to: the conversation ends as it is dropped.
+    let Ok(upgraded) = upgrade.await else { return };
+    let mut config = WebSocketConfig::default();
+    config.max_message_size = Some(MAX_MESSAGE_BYTES);
+    config.max_frame_size = Some(MAX_FRAME_BYTES);
+    let mut frames = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+    let code = talk(&mut frames, &*conversation, &bell, &caller.pulse).await;
+    conversation.close();
+    if let Some(code) = code {
+        // A caller that does not take its close, or does not answer it, is left.
+        drop(timeout(CLOSE_WITHIN, close(&mut frames, code)).await);
+    }
+    drop((serving, caller));
+}
+
+/// `Some`: the code to close with.
+async fn talk(frames: &mut Frames, conversation: &dyn Conversation, bell: &Bell, pulse: &Pulse) -> Option<u16> {
+    let mut heard_at = Instant::now();
+    loop {
+        while let Some(drawn) = conversation.take() {
+            for text in drawn.frames {
+                match timeout(SEND_WITHIN, frames.feed(Message::text(text))).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) | Err(_) => return None,
+                }
+            }
+            match timeout(SEND_WITHIN, frames.flush()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => return None,
+            }
+            if drawn.close.is_some() {
+                return drawn.close;
+            }
+        }
+        tokio::select! {
+            () = bell.0.notified() => {}
+            () = pulse.ordered(Order::End) => return Some(1001),
+            () = tokio::time::sleep_until(heard_at + IDLE) => {
+                if conversation.is_idle() {
+                    return Some(1001);
+                }
+                heard_at = Instant::now();
+            }
+            message = frames.next() => {
+                heard_at = Instant::now();
+                match message {
+                    Some(Ok(Message::Text(text))) => conversation.receive(Some(text.as_str())),
+                    Some(Ok(Message::Binary(_))) => conversation.receive(None),
+                    // The library answers pings by itself.
+                    Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                    // The library has answered it; the rest is the end of the stream.
+                    Some(Ok(Message::Close(_))) => drop(frames.flush().await),
+                    Some(Err(Error::Capacity(_))) => return Some(1009),
+                    Some(Err(Error::Utf8(_))) => return Some(1007),
+                    Some(Err(Error::Protocol(_))) => return Some(1002),
+                    Some(Err(_)) | None => return None,
+                }
+            }
+        }
+    }
+}
+
+async fn close(frames: &mut Frames, code: u16) {
+    let frame = CloseFrame { code: CloseCode::from(code), reason: "".into() };
+    if frames.send(Message::Close(Some(frame))).await.is_ok() {
+        while let Some(Ok(_)) = frames.next().await {}
+    }
+}
