@@ -15,7 +15,6 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AliasChoices,
@@ -30,71 +29,23 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead import _core
 from fairlead.errors import Refusal
+from fairlead.placeholder import PLACEHOLDERS, is_placeholder
+from fairlead.start_check import check_issuer, check_public, check_sign_on, check_tls
 from fairlead.tracing import Batching, read_batching, read_sampling
+from fairlead.variable import flag_and_variable, flag_of, variable_of
+from fairlead.web_address import service_address, web_address
+
+__all__ = [
+    "CONTROL_THREADS", "PASSWORD_MAX_CHARS", "PLACEHOLDERS", "ControlConfig", "ServeFields",
+    "ServeSettings", "flag_and_variable", "flag_of", "is_placeholder", "variable_of", "web_address",
+]  # fmt: skip
 
 # What control computes with at once. Half of the cores, because the relay needs the others; measured on two, a second
 # thread made taking in usage dearer by half and no faster.
 CONTROL_THREADS = max(1, min(4, (os.cpu_count() or 1) // 2))
 
-# Passwords that stand in examples of this and other products: knowing them is no proof of anything.
-PLACEHOLDERS = frozenset(
-    [
-        "admin",
-        "administrator",
-        "change-me",
-        "change_me",
-        "changeit",
-        "changeme",
-        "changethis",
-        "default",
-        "demo",
-        "example",
-        "fairlead",
-        "hunter2",
-        "initial",
-        "initialpassword",
-        "initial_password",
-        "letmein",
-        "pass",
-        "passw0rd",
-        "password",
-        "password1",
-        "placeholder",
-        "please-change",
-        "replaceme",
-        "root",
-        "secret",
-        "test",
-        "todo",
-        "welcome",
-        "xxx",
-        "your-password",
-        "your_password",
-        "yourpassword",
-        "123456",
-        "12345678",
-        "123456789",
-    ]
-)
-
 # What signing in takes.
 PASSWORD_MAX_CHARS = 200
-
-# Fields that are flags too. Secrets are not: a command line is in every process list.
-FLAGS = frozenset(
-    (
-        "host",
-        "port",
-        "workers",
-        "front",
-        "threads",
-        "data_dir",
-        "demo",
-        "allow_unauthenticated_bind",
-        "tls_certificate",
-        "tls_key",
-    )
-)
 
 
 class ServeFields(BaseModel):
@@ -301,23 +252,7 @@ class ServeFields(BaseModel):
     @field_validator("issuer_admin_url", "issuer_public_url")
     @classmethod
     def _is_issuer_address(cls, text: str | None) -> str | None:
-        if not text:
-            return None
-        try:
-            parts = urlsplit(text)
-            is_right = parts.scheme in ("http", "https") and bool(parts.hostname)
-            is_right = is_right and (parts.port is None or parts.port > 0)
-        except ValueError:
-            is_right = False
-        if (
-            not is_right
-            or "@" in text
-            or any(each in text for each in "?#\\")
-            or not text.isprintable()
-            or " " in text
-        ):
-            raise ValueError("must be an http or https address without user, query and fragment")
-        return text.rstrip("/")
+        return service_address(text) if text else None
 
     @field_validator("service_oidc_issuer", "service_public_base_url")
     @classmethod
@@ -430,73 +365,18 @@ class ServeSettings(ServeFields, BaseSettings):
                 f"{flag_and_variable('threads')} is {self.threads}, and granian relays on one "
                 f"thread: set {flag_and_variable('front')} to native, or leave it at 1."
             )
-        self._check_tls()
-        self._check_oidc()
-        self._check_issuer()
+        check_tls(self.tls_certificate, self.tls_key)
+        check_sign_on(
+            self.service_oidc_issuer,
+            self.service_oidc_client_id,
+            local_auth_disabled=self.service_oidc_local_auth_disabled,
+        )
+        if self.auth_enabled and not self.issuer_enabled:
+            check_issuer(self.issuer_admin_url, self.issuer_public_url)
         read_sampling(os.environ)
         if not self.is_loopback and not self.allow_unauthenticated_bind:
-            self._check_public(password_stored)
-
-    def _check_tls(self) -> None:
-        if (self.tls_certificate is None) != (self.tls_key is None):
-            given, missing = (
-                ("tls_certificate", "tls_key")
-                if self.tls_certificate
-                else ("tls_key", "tls_certificate")
-            )
-            raise Refusal(
-                f"{flag_and_variable(given)} needs {flag_and_variable(missing)} beside it: "
-                "give both or neither."
-            )
-        for name, path in (("tls_certificate", self.tls_certificate), ("tls_key", self.tls_key)):
-            if path is None:
-                continue
-            try:
-                with path.open("rb") as file:
-                    file.read(1)
-            except OSError as error:
-                raise Refusal(
-                    f"{flag_and_variable(name)}: {path} cannot be read ({error.strerror}): "
-                    "name a readable PEM file."
-                ) from None
-
-    def _check_oidc(self) -> None:
-        if (self.service_oidc_issuer is None) != (self.service_oidc_client_id is None):
-            raise Refusal(
-                "SERVICE_OIDC_ISSUER and SERVICE_OIDC_CLIENT_ID need each other: "
-                "give both or neither."
-            )
-        if self.service_oidc_local_auth_disabled and self.service_oidc_issuer is None:
-            raise Refusal(
-                "SERVICE_OIDC_LOCAL_AUTH_DISABLED without SERVICE_OIDC_ISSUER leaves no way to "
-                "sign in: name the identity provider, or leave passwords on."
-            )
-
-    def _check_issuer(self) -> None:
-        if self.auth_enabled and not self.issuer_enabled:
-            for name in ("issuer_admin_url", "issuer_public_url"):
-                if getattr(self, name) is None:
-                    raise Refusal(
-                        f"AUTH__ENABLED needs {variable_of(name)}: name the issuer's address, or "
-                        "run one here with ISSUER__ENABLED=true."
-                    )
-
-    def _check_public(self, password_stored: bool) -> None:
-        way_out = "or bind 127.0.0.1, or allow it with --allow-unauthenticated-bind"
-        if not self.require_api_key:
-            raise Refusal(
-                f"{flag_and_variable('host')} is {self.host}, which others can reach, "
-                f"and no key is asked of them: set REQUIRE_API_KEY=true, {way_out}."
-            )
-        if password_stored:
-            return
-        password = self.initial_password.get_secret_value() if self.initial_password else ""
-        if not password or is_placeholder(password):
-            state = "is a well-known placeholder" if password else "is not set"
-            raise Refusal(
-                f"{flag_and_variable('host')} is {self.host}, which others can reach, "
-                f"and INITIAL_PASSWORD {state}: set it to a password of your own, {way_out}."
-            )
+            initial = self.initial_password.get_secret_value() if self.initial_password else None
+            check_public(self.host, initial, password_stored, keys_required=self.require_api_key)
 
     def relay_config(
         self,
@@ -562,54 +442,3 @@ class ControlConfig(ServeFields):
     link_token: SecretStr = Field(min_length=16)
     control_socket: Path
     tracing: Batching | None = None
-
-
-def web_address(text: str) -> str:
-    """The text, if it is an address that people's browsers may be sent to and secrets with them."""
-    try:
-        parts = urlsplit(text)
-        is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-        is_right = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_right = is_local = False
-    if (
-        not is_right
-        or not (parts.scheme == "https" or (parts.scheme == "http" and is_local))
-        or parts.username is not None
-        or any(each in text for each in "?#\\")
-        or not text.isprintable()
-        or " " in text
-    ):
-        raise ValueError(
-            "must be an https address without query and fragment (http on this machine only)"
-        )
-    return text
-
-
-def is_placeholder(password: str) -> bool:
-    """Whether the password is one that everybody knows."""
-    return password.strip().lower() in PLACEHOLDERS
-
-
-def variable_of(name: str) -> str:
-    """The environment variable of a field."""
-    bare = name.upper()
-    if bare in ("REQUIRE_API_KEY", "INITIAL_PASSWORD") or bare.startswith("SERVICE_"):
-        return bare
-    for group in ("AUTH", "ISSUER"):
-        if bare.startswith(f"{group}__"):
-            return bare
-        if bare.startswith(f"{group}_"):
-            return f"{group}__{bare.removeprefix(f'{group}_')}"
-    return f"FAIRLEAD_{bare}"
-
-
-def flag_of(name: str) -> str | None:
-    """The flag of a field, where `fairlead serve` has one."""
-    return f"--{name.lower().replace('_', '-')}" if name.lower() in FLAGS else None
-
-
-def flag_and_variable(name: str) -> str:
-    """How an operator may set a field: `--data-dir (FAIRLEAD_DATA_DIR)`."""
-    flag = flag_of(name)
-    return f"{flag} ({variable_of(name)})" if flag else variable_of(name)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
+from tests.support.callback import Callback
 from tests.support.processes import Gateway, expect, start_gateway
 
 PASSWORD = "the owner's own words"
@@ -93,3 +96,51 @@ def test_no_door_that_a_cookie_opens_is_opened_by_an_origin(gateway: Gateway) ->
         ):
             assert not [name for name in answer.headers if name.startswith("access-control")], path
     name_origins(gateway)
+
+
+CHROMIUM = shutil.which("chromium")
+ASK_IN_PAGE = """
+async ([url, key, body, credentials]) => {
+  const headers = {"authorization": `Bearer ${key}`, "content-type": "application/json", "x-stainless-lang": "js"};
+  try {
+    const answer = await fetch(url, {method: "POST", headers, body: JSON.stringify(body), credentials});
+    return [answer.status, answer.headers.get("x-gateway-provider"), (await answer.text()).length > 20];
+  } catch (error) {
+    return error.name;
+  }
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium")
+def test_a_browser_agrees(gateway: Gateway) -> None:
+    """Chromium asks, from a page of another origin: it is the browser that lets the page read, or not."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with Callback() as elsewhere, playwright.sync_playwright() as running:
+        origin = elsewhere.url.removesuffix("/callback")
+        # In a container there is no other user than root, whom Chromium's sandbox refuses.
+        browser = running.chromium.launch(
+            executable_path=CHROMIUM, chromium_sandbox=os.geteuid() != 0
+        )
+        page = browser.new_page()
+        page.goto(elsewhere.url)
+
+        def ask(path: str, credentials: str, **more: bool) -> object:
+            body = ASK | more
+            return page.evaluate(
+                ASK_IN_PAGE, [f"{gateway.url}{path}", gateway.key, body, credentials]
+            )
+
+        chat = "/v1/chat/completions"
+        assert ask(chat, "omit") == "TypeError"
+        name_origins(gateway, origin)
+        for stream in (False, True):
+            assert ask(chat, "omit", stream=stream) == [200, "demo", True]
+        # With cookies nothing may be read, whatever is named; nor may management.
+        assert ask(chat, "include") == "TypeError"
+        assert ask("/api/keys", "omit") == "TypeError"
+        name_origins(gateway, "https://app.example")
+        assert ask(chat, "omit") == "TypeError"
+        name_origins(gateway)
+        browser.close()

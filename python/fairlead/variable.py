@@ -1,0 +1,43 @@
+"""How an operator sets a field of the settings: by its environment variable, or by its flag."""
+
+from __future__ import annotations
+
+# Fields that are flags too. Secrets are not: a command line is in every process list.
+FLAGS = frozenset(
+    (
+        "host",
+        "port",
+        "workers",
+        "front",
+        "threads",
+        "data_dir",
+        "demo",
+        "allow_unauthenticated_bind",
+        "tls_certificate",
+        "tls_key",
+    )
+)
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a field."""
+    bare = name.upper()
+    if bare in ("REQUIRE_API_KEY", "INITIAL_PASSWORD") or bare.startswith("SERVICE_"):
+        return bare
+    for group in ("AUTH", "ISSUER"):
+        if bare.startswith(f"{group}__"):
+            return bare
+        if bare.startswith(f"{group}_"):
+            return f"{group}__{bare.removeprefix(f'{group}_')}"
+    return f"FAIRLEAD_{bare}"
+
+
+def flag_of(name: str) -> str | None:
+    """The flag of a field, where `fairlead serve` has one."""
+    return f"--{name.lower().replace('_', '-')}" if name.lower() in FLAGS else None
+
+
+def flag_and_variable(name: str) -> str:
+    """How an operator may set a field: `--data-dir (FAIRLEAD_DATA_DIR)`."""
+    flag = flag_of(name)
+    return f"{flag} ({variable_of(name)})" if flag else variable_of(name)

@@ -1,0 +1,46 @@
+"""Addresses that an operator names. `ValueError` says the rule, without a subject."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+
+def web_address(text: str) -> str:
+    """The text, if it is an address that people's browsers may be sent to and secrets with them."""
+    try:
+        parts = urlsplit(text)
+        is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        is_right = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_right = is_local = False
+    if (
+        not is_right
+        or not (parts.scheme == "https" or (parts.scheme == "http" and is_local))
+        or parts.username is not None
+        or any(each in text for each in "?#\\")
+        or not text.isprintable()
+        or " " in text
+    ):
+        raise ValueError(
+            "must be an https address without query and fragment (http on this machine only)"
+        )
+    return text
+
+
+def service_address(text: str) -> str:
+    """The text without a last slash, if it is the address of a server that programs talk to."""
+    try:
+        parts = urlsplit(text)
+        is_right = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_right = is_right and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_right = False
+    if (
+        not is_right
+        or "@" in text
+        or any(each in text for each in "?#\\")
+        or not text.isprintable()
+        or " " in text
+    ):
+        raise ValueError("must be an http or https address without user, query and fragment")
+    return text.rstrip("/")
