@@ -13,7 +13,7 @@ import pytest
 from fairlead import _core
 from fairlead.egress import Egress
 from fairlead.moment import now_ms
-from fairlead.webhooks.attempt import Answer, Parcel, attempt
+from fairlead.webhooks.attempt import DEADLINE_S, Answer, Parcel, attempt
 from fairlead.webhooks.connection import Kept
 
 pytestmark = pytest.mark.anyio
@@ -172,3 +172,14 @@ async def test_a_connection_is_for_the_listener_that_it_was_made_for(egress) -> 
         assert len(kept.connections) == 1
         kept.close_idle(float("inf"))
         assert kept.connections == []
+
+
+async def test_silence_for_fifteen_seconds_is_a_failure(egress, monkeypatch) -> None:
+    assert DEADLINE_S == 15
+    monkeypatch.setattr("fairlead.webhooks.attempt.DEADLINE_S", 0.2)
+    async with peer(lambda _connection, _request: b"") as here, keeping() as kept:
+        answer = await send(egress, here.url, kept)
+        assert (answer.status, answer.error, kept.connections) == (None, "timeout", [])
+        # Not even words that are no answer yet change that.
+    async with peer(lambda _connection, _request: b"HTTP/1.1 200 OK\r\n") as here:
+        assert (await send(egress, here.url, None)).error == "timeout"
