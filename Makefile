@@ -83,6 +83,7 @@ bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways 
 	PEERS_DIR=$(PEERS_DIR) $(BIN)/python benches/load/run.py $(BENCH_FLAGS)
 	$(BIN)/python benches/load/issuer.py
 	$(BIN)/python benches/load/oauth.py
+	$(BIN)/python benches/load/webhooks.py --keep
 
 .PHONY: reference
 reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes, settings and tools.

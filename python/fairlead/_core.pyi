@@ -21,6 +21,7 @@ __all__ = [
     "seal",
     "sign_aws",
     "sign_webhook",
+    "sign_webhook_token",
     "unseal",
     "verify_webhook",
     "version",

@@ -32,7 +32,7 @@ async def _person(services: ServicesDep, caller: CallerDep) -> Person:
     elif who.kind == "local":
         found = await services.state.read(find_owner_person)
     if found is None:
-        raise Unauthenticated("Sign in first: reverse tasks belong to people.")
+        raise Unauthenticated("Reverse tasks belong to people: sign in, or set up the owner first.")
     return found
 
 

@@ -18,14 +18,10 @@ from fairlead import __version__, _core
 from fairlead.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.host import AddressRefused
 from fairlead.store.signing_keys import SigningKey
+from fairlead.webhooks.connection import Broken, Kept
 from fairlead.webhooks.schedule import parse_retry_after
 
 DEADLINE_S: Final = 15.0
-# So much of an answer is taken, that a listener may finish saying it; it is thrown away.
-ANSWER_MAX_BYTES: Final = 16 * 1024
-ANSWER_DEADLINE_S: Final = 1.0
-ANSWER_HEAD_MAX_BYTES: Final = 64 * 1024
-READ_BYTES: Final = 16 * 1024
 
 ErrorKind = Literal[
     "timeout", "name_unknown", "address_refused", "connection_failed", "tls_failed",
@@ -69,8 +65,10 @@ class Answer:
     retry_after_s: int | None = None
 
 
-async def attempt(parcel: Parcel, egress: Egress, at_ms: int) -> Answer:
-    """Sends once, within the deadline. Never raises for what the listener or the network does."""
+async def attempt(parcel: Parcel, egress: Egress, at_ms: int, kept: Kept | None = None) -> Answer:
+    """Sends once, within the deadline, over a connection that is kept for this listener if there is
+    one. Never raises for what the listener or the network does.
+    """
     started = time.monotonic()
 
     def answer(
@@ -83,7 +81,7 @@ async def attempt(parcel: Parcel, egress: Egress, at_ms: int) -> Answer:
         return answer(None, "secret_unreadable")
     try:
         async with asyncio.timeout(DEADLINE_S):
-            status, retry_after = await _send(parcel, egress, at_ms // 1000)
+            status, retry_after = await _send(parcel, egress, at_ms // 1000, kept)
     except TimeoutError:
         return answer(None, "timeout")
     except (AddressRefused, AddressForbidden):
@@ -92,21 +90,18 @@ async def attempt(parcel: Parcel, egress: Egress, at_ms: int) -> Answer:
         return answer(None, "name_unknown")
     except ssl.SSLError:
         return answer(None, "tls_failed")
-    except (Broken, h11.RemoteProtocolError):
+    except Broken:
         return answer(None, "connection_broken")
     except OSError:
         return answer(None, "connection_failed")
     return answer(status, _error_of(status), parse_retry_after(retry_after, at_ms))
 
 
-class Broken(Exception):
-    """The connection ended before there was an answer."""
-
-
-async def _send(parcel: Parcel, egress: Egress, at_s: int) -> tuple[int, str | None]:
+async def _send(
+    parcel: Parcel, egress: Egress, at_s: int, kept: Kept | None
+) -> tuple[int, str | None]:
     # Judged again, whatever got into the database.
     url = egress.normalise_target(parcel.url)
-    signature = _signature(parcel, at_s)
     # In the normal spelling there is always a path.
     host, _, path = url.partition("//")[2].partition("/")
     request = h11.Request(
@@ -119,24 +114,31 @@ async def _send(parcel: Parcel, egress: Egress, at_s: int) -> tuple[int, str | N
             ("user-agent", f"fairlead-webhooks/{__version__}"),
             ("webhook-id", parcel.message_id),
             ("webhook-timestamp", str(at_s)),
-            ("webhook-signature", signature),
-            ("connection", "close"),
+            ("webhook-signature", _signature(parcel, at_s)),
+            *([] if kept is not None else [("connection", "close")]),
         ],
     )
-    # A connection for each attempt: what is dialled is what was judged just now.
-    reader, writer = await egress.connect(url)
+    pool = Kept() if kept is None else kept
     try:
-        return await _exchange(reader, writer, request, parcel.body)
-    except ssl.SSLError:
-        # The handshake was well: this is a stream that was cut.
-        raise Broken from None
-    except OSError as error:
-        # `TimeoutError` is one too, and it is the deadline's.
-        if isinstance(error, TimeoutError):
+        return await _exchange(pool, egress, url, request, parcel.body)
+    except Broken as broken:
+        if not broken.is_stale:
             raise
-        raise Broken from None
-    finally:
-        writer.transport.abort()
+    # The listener had ended it while nobody looked: that says nothing of the listener.
+    return await _exchange(pool, egress, url, request, parcel.body, fresh=True)
+
+
+async def _exchange(
+    pool: Kept, egress: Egress, url: str, request: h11.Request, body: bytes, *, fresh: bool = False
+) -> tuple[int, str | None]:
+    connection = await pool.take(egress, url, fresh=fresh)
+    try:
+        answer = await connection.exchange(request, body)
+    except BaseException:
+        connection.close()
+        raise
+    pool.give_back(connection)
+    return answer
 
 
 def _signature(parcel: Parcel, at_s: int) -> str:
@@ -148,46 +150,6 @@ def _signature(parcel: Parcel, at_s: int) -> str:
         signer.key.pem, signer.key.id, signer.issuer, parcel.url, parcel.message_id, at_s,
         parcel.body,
     )  # fmt: skip
-
-
-async def _exchange(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: h11.Request, body: bytes
-) -> tuple[int, str | None]:
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=ANSWER_HEAD_MAX_BYTES)
-    head = http.send(request) or b""
-    writer.write(head + (http.send(h11.Data(data=body)) or b""))
-    http.send(h11.EndOfMessage())
-    await writer.drain()
-    while True:
-        event = await _next_event(http, reader)
-        if isinstance(event, h11.Response):
-            break
-        if not isinstance(event, h11.InformationalResponse):
-            raise Broken
-    retry_after = next((value for name, value in event.headers if name == b"retry-after"), None)
-    await _let_finish(http, reader)
-    return event.status_code, None if retry_after is None else retry_after.decode("latin-1")
-
-
-async def _next_event(http: h11.Connection, reader: asyncio.StreamReader) -> h11.Event:
-    while (event := http.next_event()) is h11.NEED_DATA:
-        http.receive_data(await reader.read(READ_BYTES))
-    if not isinstance(event, h11.Event):
-        raise Broken
-    return event
-
-
-async def _let_finish(http: h11.Connection, reader: asyncio.StreamReader) -> None:
-    taken = 0
-    try:
-        async with asyncio.timeout(ANSWER_DEADLINE_S):
-            while isinstance(event := await _next_event(http, reader), h11.Data):
-                taken += len(event.data)
-                if taken > ANSWER_MAX_BYTES:
-                    return
-    except (Broken, h11.RemoteProtocolError, OSError):
-        # The status is known, and that is all that counts. `TimeoutError` is an `OSError`.
-        return
 
 
 def _error_of(status: int) -> ErrorKind | None:

@@ -19,6 +19,10 @@ from fairlead.webhooks.attempt import Parcel, Signer
 log = structlog.get_logger("fairlead.webhooks")
 
 IN_FLIGHT_MAX: Final = 256
+# What is taken up of one endpoint at a time beyond what is in flight, so that the next goes out as
+# soon as one is answered; and of all together, with the bodies that are then in memory.
+QUEUE_MAX: Final = 64
+TAKEN_UP_MAX: Final = 512
 PER_ENDPOINT_MAX: Final = 8
 # Above this, an endpoint that has something in flight gets no more: many that begin to stall at once
 # must not fill the room before they are known to fail.
@@ -36,13 +40,15 @@ WITH due AS (
     FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
     WHERE d.state = 'pending' AND d.next_attempt_at_ms <= $now
         AND e.state = 'enabled' AND e.not_before_ms <= $now
-        AND d.id NOT IN (SELECT unnest($in_flight::VARCHAR[]))
+        AND d.id NOT IN (SELECT unnest($taken::VARCHAR[]))
+        -- These get no second one at a time: they must not fill the page.
+        AND NOT (e.failing_since_ms IS NOT NULL AND e.id IN (SELECT unnest($busy::VARCHAR[])))
 )
 SELECT due.id, due.endpoint_id, due.message_id, due.tries, due.expires_at_ms, due.url,
     due.surface, due.failing, m.body
 FROM due JOIN webhook_messages m ON m.id = due.message_id
 WHERE due.place <= $per_endpoint
-ORDER BY due.place, due.next_attempt_at_ms
+ORDER BY due.place, due.next_attempt_at_ms LIMIT $most
 """
 
 _NEXT = """
@@ -66,28 +72,29 @@ class Due:
 
 
 def find_due(
-    con: Connection, sealer: Sealer, now_ms: int, in_flight: Mapping[str, Due], issuer: str = ""
+    con: Connection, sealer: Sealer, now_ms: int, taken: Mapping[str, Due], issuer: str = ""
 ) -> tuple[list[Due], int | None]:
-    """Deliveries for which there is room beside those in flight, and when the next one after now
-    is due. `issuer` is who we are to listeners that have no secret.
+    """Deliveries for which there is room beside those that are taken up already, and when the next
+    one after now is due. `issuer` is who we are to listeners that have no secret.
     """
+    busy = Counter(each.endpoint_id for each in taken.values())
+    room = TAKEN_UP_MAX - len(taken)
     rows = con.execute(
-        _DUE, {"now": now_ms, "in_flight": list(in_flight), "per_endpoint": PER_ENDPOINT_MAX}
-    ).fetchall()
+        _DUE,
+        {
+            "now": now_ms, "taken": list(taken), "busy": list(busy), "per_endpoint": QUEUE_MAX,
+            "most": max(room, 0),
+        },
+    ).fetchall()  # fmt: skip
     secrets = live_secrets(con, sealer, list({row[1] for row in rows}), now_ms)
     signer = _signer(con, sealer, issuer) if any(row[6] == "job" for row in rows) else None
-    busy = Counter(each.endpoint_id for each in in_flight.values())
-    failing_busy = sum(each.failing for each in in_flight.values())
-    room = IN_FLIGHT_MAX - len(in_flight)
+    failing_busy = sum(each.failing for each in taken.values())
     chosen: list[Due] = []
     for row in rows:
         delivery_id, endpoint_id, message_id, tries, expires_at_ms, url, surface, failing, body = (
             row
         )
-        if len(chosen) >= room:
-            break
-        is_crowded = len(in_flight) + len(chosen) >= CROWDED
-        if busy[endpoint_id] >= (1 if failing or is_crowded else PER_ENDPOINT_MAX):
+        if busy[endpoint_id] >= (1 if failing else QUEUE_MAX):
             continue
         if failing and failing_busy >= FAILING_MAX:
             continue

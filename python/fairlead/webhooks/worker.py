@@ -20,7 +20,8 @@ from fairlead.egress import Egress
 from fairlead.moment import now_ms
 from fairlead.store.state import State
 from fairlead.webhooks.attempt import attempt
-from fairlead.webhooks.due import Due, find_due
+from fairlead.webhooks.due import CROWDED, IN_FLIGHT_MAX, Due, find_due
+from fairlead.webhooks.lane import Lane
 from fairlead.webhooks.settle import Ended, settle
 
 # What ends within this is written down together.
@@ -51,7 +52,10 @@ class Worker:
         self._clock = clock
         self._spread = spread
         self._issuer = issuer
-        self._in_flight: dict[str, Due] = {}
+        self._taken: dict[str, Due] = {}
+        self._lanes: dict[str, Lane] = {}
+        self._in_flight = 0
+        self._read_at = -1
         self._ended: list[Ended] = []
         self._woken = asyncio.Event()
 
@@ -72,25 +76,68 @@ class Worker:
             raise group.exceptions[0] from group
         finally:
             self._state.unwatch(self._woken)
-            self._in_flight.clear()
+            self._taken.clear()
+            for lane in self._lanes.values():
+                lane.queue.clear()
+                lane.kept.close()
+            self._lanes.clear()
             await self._take_leave()
 
     async def _take_up(self, attempts: asyncio.TaskGroup) -> float:
-        now = self._clock()
+        if self._state.changes != self._read_at:
+            # What was taken up may be of an endpoint that was changed or deleted meanwhile.
+            for lane in self._lanes.values():
+                self._release(lane)
+        now, issuer = self._clock(), self._issuer
         sealer = self._state.sealer
-        in_flight = dict(self._in_flight)
-        due, next_ms = await self._state.read(
-            lambda con: find_due(con, sealer, now, in_flight, self._issuer)
-        )
+        taken, read_at = dict(self._taken), self._state.changes
+        due, next_ms = await self._state.read(lambda con: find_due(con, sealer, now, taken, issuer))
+        self._read_at = read_at
+        # What failed while the rows were read is not in them yet.
+        failed = {each.due.endpoint_id for each in self._ended if each.answer.error is not None}
         for each in due:
-            self._in_flight[each.id] = each
-            attempts.create_task(self._deliver(each))
+            self._taken[each.id] = each
+            lane = self._lanes.setdefault(each.endpoint_id, Lane())
+            lane.is_failing = each.failing or each.endpoint_id in failed
+            lane.queue.append(each)
+        for endpoint_id, lane in list(self._lanes.items()):
+            self._send_out(lane, attempts)
+            if lane.is_idle():
+                del self._lanes[endpoint_id]
         return LOOK_AGAIN_S if next_ms is None else (next_ms - now) / 1000
 
-    async def _deliver(self, due: Due) -> None:
-        answer = await attempt(due.parcel, self._egress, self._clock())
+    def _send_out(self, lane: Lane, attempts: asyncio.TaskGroup) -> None:
+        """As much of a lane as may go out now. Nothing that was read before the last change: then
+        the loop was woken, and reads again.
+        """
+        while (
+            self._state.changes == self._read_at
+            and self._in_flight < IN_FLIGHT_MAX
+            and lane.takes_more(is_crowded=self._in_flight >= CROWDED)
+        ):
+            lane.in_flight += 1
+            self._in_flight += 1
+            attempts.create_task(self._deliver(lane, lane.queue.popleft(), attempts))
+
+    async def _deliver(self, lane: Lane, due: Due, attempts: asyncio.TaskGroup) -> None:
+        try:
+            answer = await attempt(due.parcel, self._egress, self._clock(), lane.kept)
+        finally:
+            lane.in_flight -= 1
+            self._in_flight -= 1
         self._ended.append(Ended(due, answer, self._clock()))
+        if answer.error is not None:
+            # Until it is known what that means for the endpoint, nothing more goes there.
+            lane.is_failing = True
+            self._release(lane)
         self._woken.set()
+        self._send_out(lane, attempts)
+
+    def _release(self, lane: Lane) -> None:
+        """Lets go of what did not go out yet; it is as pending as before."""
+        for each in lane.queue:
+            self._taken.pop(each.id, None)
+        lane.queue.clear()
 
     async def _settle(self) -> None:
         if not self._ended:
@@ -99,7 +146,11 @@ class Worker:
         disabled = await self._state.database.write(lambda con: settle(con, ended, self._spread))
         del self._ended[: len(ended)]
         for each in ended:
-            self._in_flight.pop(each.due.id, None)
+            self._taken.pop(each.due.id, None)
+            lane = self._lanes.get(each.due.endpoint_id)
+            if lane is not None and each.answer.error is not None:
+                # The endpoint may have asked for a pause, or be disabled.
+                self._release(lane)
         for endpoint in disabled:
             log.warning("a webhook was disabled", id=endpoint.id, reason=endpoint.reason)
 

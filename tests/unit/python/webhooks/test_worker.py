@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 import standardwebhooks
@@ -16,6 +17,7 @@ from fairlead.store.webhook_endpoints import (
     rotate_secret,
     update_endpoint,
 )
+from fairlead.webhooks.due import PER_ENDPOINT_MAX
 from fairlead.webhooks.history import requeue
 from fairlead.webhooks.schedule import BACKOFF_S
 from fairlead.webhooks.settle import DISABLE_AFTER_MS
@@ -249,6 +251,36 @@ async def test_an_endpoint_that_is_deleted_gets_nothing_more(engine, listener) -
     for table in ("webhook_deliveries", "webhook_attempts", "webhook_secrets"):
         rows = await engine.state.read(lambda con, t=table: con.execute(f"FROM {t}").fetchall())
         assert rows == []
+
+
+async def test_what_was_taken_up_is_let_go_when_its_endpoint_is_deleted(engine, listener) -> None:
+    """Some are in flight and many behind them in memory: once the deletion returned, none of those goes out."""
+    heard, may_answer = [], asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+                heard.append(await reader.readexactly(length))
+                await may_answer.wait()
+                writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    endpoint = await engine.add(f"http://127.0.0.1:{port}/")
+    other = await engine.add(f"{listener.url}/ok")
+    await engine.raise_events(30)
+    await engine.until(other, state="delivered")
+    while len(heard) < PER_ENDPOINT_MAX:
+        await asyncio.sleep(0.01)
+    await engine.state.record(lambda con: delete_endpoint(con, endpoint.id))
+    may_answer.set()
+    await engine.raise_events(1)
+    while any(one.state == "pending" for one in await engine.deliveries(other)):
+        await asyncio.sleep(0.01)
+    assert len(heard) == PER_ENDPOINT_MAX
+    server.close()
 
 
 async def test_switched_off_it_waits_and_switched_on_it_goes(engine, listener) -> None:

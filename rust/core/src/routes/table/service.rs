@@ -3,9 +3,10 @@
 use crate::routes::doors::{inference, of_tier, public, NO_BODY, RECORD};
 use crate::routes::{Answer, Route, Surface, Tier};
 
-/// Webhooks belong to a key: without one there is no owner.
+/// Webhooks belong to a key: without one there is no owner. They are of the category of what they tell of: a key that
+/// may run batches may be told of them.
 const fn owned(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
-    let route = inference(method, path, Answer::Control, "webhooks", body_limit_bytes, summary);
+    let route = inference(method, path, Answer::Control, "batches", body_limit_bytes, summary);
     Route { surface: Surface::Gemini, ..of_tier(Tier::Key, route) }
 }
 

@@ -1,0 +1,162 @@
+"""A connection to a listener, for one request after another.
+
+Its address was judged when it was dialled, and it leads nowhere else. It is kept for the listener
+that it was made for, a few seconds after the last answer; a listener that ends it meanwhile costs a
+fresh one, not a failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+import h11
+
+from fairlead.egress import Egress
+
+# So much of an answer is taken, that a listener may finish saying it; it is thrown away.
+ANSWER_MAX_BYTES: Final = 16 * 1024
+ANSWER_DEADLINE_S: Final = 1.0
+ANSWER_HEAD_MAX_BYTES: Final = 64 * 1024
+READ_BYTES: Final = 16 * 1024
+IDLE_S: Final = 10.0
+
+
+class Broken(Exception):
+    """The connection ended before there was an answer. `is_stale`: it was kept from before, and
+    nothing of an answer came, as when the listener had ended it.
+    """
+
+    def __init__(self, *, is_stale: bool = False) -> None:
+        super().__init__("the connection ended before there was an answer")
+        self.is_stale = is_stale
+
+
+@dataclass(slots=True)
+class Connection:
+    """One stream to the listener that a URL names."""
+
+    origin: str
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    http: h11.Connection
+    is_kept: bool = False
+    idle_since_s: float = 0.0
+
+    async def exchange(self, request: h11.Request, body: bytes) -> tuple[int, str | None]:
+        """Sends a request; status and `Retry-After` of the answer. `Broken`, or what TLS says."""
+        try:
+            return await self._exchange(request, body)
+        except ssl.SSLError:
+            # The handshake was well: this is a stream that was cut.
+            raise Broken(is_stale=self.is_kept) from None
+        except h11.RemoteProtocolError:
+            # Nothing but an end where an answer should begin is what a stale one looks like.
+            raise Broken(is_stale=self.is_kept and self.reader.at_eof()) from None
+        except OSError as error:
+            # `TimeoutError` is one too, and it is the deadline's.
+            if isinstance(error, TimeoutError):
+                raise
+            raise Broken(is_stale=self.is_kept) from None
+
+    async def _exchange(self, request: h11.Request, body: bytes) -> tuple[int, str | None]:
+        http = self.http
+        head = http.send(request) or b""
+        self.writer.write(head + (http.send(h11.Data(data=body)) or b""))
+        http.send(h11.EndOfMessage())
+        await self.writer.drain()
+        while True:
+            event = await self._next_event()
+            if isinstance(event, h11.Response):
+                break
+            if not isinstance(event, h11.InformationalResponse):
+                raise Broken(is_stale=self.is_kept)
+            # It had begun to answer: what comes now is no stale connection's end.
+            self.is_kept = False
+        self.is_kept = False
+        retry_after = next((value for name, value in event.headers if name == b"retry-after"), None)
+        await self._let_finish()
+        return event.status_code, None if retry_after is None else retry_after.decode("latin-1")
+
+    def is_reusable(self) -> bool:
+        """Whether both sides are done and neither wants an end."""
+        if self.http.our_state is not h11.DONE or self.http.their_state is not h11.DONE:
+            return False
+        self.http.start_next_cycle()
+        return self.is_open()
+
+    def is_open(self) -> bool:
+        """Whether the listener has not ended it, as far as is known."""
+        return not self.reader.at_eof() and not self.writer.transport.is_closing()
+
+    def close(self) -> None:
+        """At once: nothing that is owed is lost by it."""
+        self.writer.transport.abort()
+
+    async def _next_event(self) -> h11.Event:
+        while (event := self.http.next_event()) is h11.NEED_DATA:
+            self.http.receive_data(await self.reader.read(READ_BYTES))
+        if not isinstance(event, h11.Event):
+            raise Broken(is_stale=self.is_kept)
+        return event
+
+    async def _let_finish(self) -> None:
+        taken = 0
+        try:
+            async with asyncio.timeout(ANSWER_DEADLINE_S):
+                while isinstance(event := await self._next_event(), h11.Data):
+                    taken += len(event.data)
+                    if taken > ANSWER_MAX_BYTES:
+                        return
+        except (Broken, h11.RemoteProtocolError, OSError):
+            # The status is known, and that is all that counts. `TimeoutError` is an `OSError`.
+            return
+
+
+@dataclass(slots=True)
+class Kept:
+    """Connections that are kept for one listener, the one used last taken first."""
+
+    connections: list[Connection] = field(default_factory=list)
+
+    async def take(self, egress: Egress, url: str, *, fresh: bool = False) -> Connection:
+        """A connection for this URL's host; raises as `Egress.connect` does."""
+        origin = origin_of(url)
+        while self.connections and not fresh:
+            connection = self.connections.pop()
+            if connection.origin == origin and connection.is_open():
+                connection.is_kept = True
+                return connection
+            connection.close()
+        reader, writer = await egress.connect(url)
+        http = h11.Connection(h11.CLIENT, max_incomplete_event_size=ANSWER_HEAD_MAX_BYTES)
+        return Connection(origin, reader, writer, http)
+
+    def give_back(self, connection: Connection) -> None:
+        """Keeps it, if it is good for another request."""
+        if connection.is_reusable():
+            connection.idle_since_s = time.monotonic()
+            self.connections.append(connection)
+        else:
+            connection.close()
+
+    def close_idle(self, before_s: float) -> None:
+        """Ends those that have waited since before a moment of the monotonic clock."""
+        for connection in [c for c in self.connections if c.idle_since_s < before_s]:
+            connection.close()
+            self.connections.remove(connection)
+
+    def close(self) -> None:
+        """Ends all."""
+        for connection in self.connections:
+            connection.close()
+        self.connections.clear()
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a URL in its normal spelling."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
