@@ -84,6 +84,8 @@ bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways 
 	$(BIN)/python benches/load/issuer.py
 	$(BIN)/python benches/load/oauth.py
 	$(BIN)/python benches/load/webhooks.py --keep
+	$(BIN)/python benches/extract.py
+	$(BIN)/python benches/load/crawl.py
 
 .PHONY: reference
 reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes, settings and tools.
