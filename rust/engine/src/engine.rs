@@ -129,7 +129,7 @@ impl Engine {
         // The task ends by itself when its exchange is cancelled, and its guards tell how it ended.
         let trace = whole.admission.trace.clone();
         drop(match whole.admission.route.answer {
-            Answer::Control | Answer::Upload => self.handle.spawn(control::serve(shared, whole)),
+            Answer::Control | Answer::Upload | Answer::Search => self.handle.spawn(control::serve(shared, whole)),
             Answer::Relayed(kind) if kind.is_form() => {
                 self.handle.spawn(trace::within(trace, relayed::serve_form(shared, whole)))
             }

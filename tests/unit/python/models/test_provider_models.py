@@ -46,6 +46,8 @@ async def test_an_override_survives_what_the_provider_says_next(
 
     await management.ask("POST", f"/api/providers/{connection}/test")
     assert listed(management)["lab/large"]["max_output_tokens"] == 4096
+    (connection,) = management.snapshot()["connections"]
+    assert connection["output_caps"] == {"large": 4096}
     seen = await management.ask("GET", PATH, provider="lab")
     assert seen["models"] == []
     assert seen["modelOutputOverrides"] == {"large": 4096}
@@ -54,6 +56,7 @@ async def test_an_override_survives_what_the_provider_says_next(
     await management.ask("PUT", PATH, cleared)
     assert (await management.ask("GET", PATH, provider="lab"))["modelOutputOverrides"] == {}
     assert listed(management)["lab/large"]["max_output_tokens"] is None
+    assert management.snapshot()["connections"][0]["output_caps"] == {}
 
 
 async def test_a_custom_model_is_listed_hidden_shown_and_deleted(

@@ -63,6 +63,7 @@ async def test_a_connection_of_a_built_in_provider(management: Management) -> No
         "aws": None,
         "chat_template_all": False,
         "chat_template_models": [],
+        "output_caps": {},
         "priority": 7,
         "timeouts": {
             "connect_ms": 5000,
