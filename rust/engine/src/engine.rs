@@ -10,7 +10,7 @@ use crate::realtime::Realtime;
 use crate::shared::Shared;
 use crate::socket::{self, Conversation, Socket};
 use crate::spool::Spool;
-use crate::{answer, chat, control, count, link, log, relayed, task, trace};
+use crate::{answer, background, chat, control, count, link, log, relayed, task, trace};
 use fairlead_cache::cache::{Cache, Opening};
 use fairlead_core::routes::Answer;
 use fairlead_core::secret::{hex, random, NoRandomness};
@@ -130,6 +130,9 @@ impl Engine {
         let trace = whole.admission.trace.clone();
         drop(match whole.admission.route.answer {
             Answer::Control | Answer::Upload | Answer::Search => self.handle.spawn(control::serve(shared, whole)),
+            answer if background::is_asked(answer, &whole.body) => {
+                self.handle.spawn(control::serve(shared, background::forwarded(whole)))
+            }
             Answer::Relayed(kind) if kind.is_form() => {
                 self.handle.spawn(trace::within(trace, relayed::serve_form(shared, whole)))
             }

@@ -18,7 +18,8 @@
 pub mod admission;
 pub mod answer;
 pub mod attempt;
-pub mod body;
+pub mod background;
+mod body;
 pub mod cache;
 pub mod chat;
 pub mod choose;
