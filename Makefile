@@ -82,6 +82,7 @@ bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways 
 	$(BIN)/pytest benches/micro --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 	PEERS_DIR=$(PEERS_DIR) $(BIN)/python benches/load/run.py $(BENCH_FLAGS)
 	$(BIN)/python benches/load/issuer.py
+	$(BIN)/python benches/translate.py
 
 .PHONY: reference
 reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes, settings and tools.
