@@ -86,6 +86,7 @@ bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways 
 	$(BIN)/python benches/load/webhooks.py --keep
 	$(BIN)/python benches/extract.py
 	$(BIN)/python benches/load/crawl.py
+	$(BIN)/python benches/translate.py
 
 .PHONY: reference
 reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes, settings and tools.

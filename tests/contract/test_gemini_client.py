@@ -54,6 +54,25 @@ def test_an_answer(client: genai.Client, model: str) -> None:
     assert answer.response_id
 
 
+def test_embeddings(client: genai.Client, gateway: Gateway, standin: dict[str, str]) -> None:
+    """One text and several, the same numbers from a provider of either dialect; where there are none, it is said."""
+    asked = types.EmbedContentConfig(output_dimensionality=8, task_type="RETRIEVAL_QUERY")
+    numbers = {}
+    for dialect in ("openai", "openai-responses", "gemini"):
+        model = f"models/{standin[dialect]}/standin"
+        answer = client.models.embed_content(model=model, contents=["a b", "c"], config=asked)
+        assert answer.embeddings is not None
+        assert [len(one.values or []) for one in answer.embeddings] == [8, 8]
+        numbers[dialect] = [value for one in answer.embeddings for value in one.values or []]
+        one = client.models.embed_content(model=model, contents="a b", config=asked)
+        assert one.embeddings is not None
+        assert one.embeddings[0].values == pytest.approx(numbers[dialect][:8], abs=1e-6)
+    assert numbers["openai"] == pytest.approx(numbers["gemini"], abs=1e-6)
+    assert numbers["openai-responses"] == numbers["openai"]
+    with pytest.raises(errors.ClientError, match="embeddings"):
+        client.models.embed_content(model=f"models/{standin['anthropic']}/standin", contents="a")
+
+
 def test_a_cut_answer(client: genai.Client, model: str) -> None:
     config = types.GenerateContentConfig(max_output_tokens=2)
     answer = client.models.generate_content(model=model, contents="Say hello.", config=config)

@@ -122,3 +122,67 @@ def test_when_all_callers_leave_the_call_is_stopped(gateway: Gateway, lane: Lane
     eventually(lambda: lane.upstream.last.aborted, "the provider is let go", within_s=3)
     records = eventually(lambda: gateway.records_of(lane), "it is settled", within_s=8)
     assert [one["outcome"] for one in records] == ["client_gone"]
+
+
+FORMS: dict[str, tuple[str, str, Any]] = {
+    "/v1/audio/transcriptions": ("file", "rec.mp3", {"text": "words"}),
+    "/v1/audio/translations": ("file", "rec.mp3", {"text": "words"}),
+    "/v1/images/edits": ("image", "a.png", {"created": 1, "data": [{"url": "u"}]}),
+}
+
+
+@pytest.mark.parametrize("path", FORMS)
+@pytest.mark.parametrize("size", [100, 200_000], ids=["in memory", "on disk"])
+def test_a_form_that_is_sent_twice_is_done_once(
+    gateway: Gateway, lane: Lane, path: str, size: int
+) -> None:
+    """The same parts, whatever the boundary between them; another content, name or field is another request."""
+    part, name, answer = FORMS[path]
+    lane.upstream.script(reply(answer), reply({"error": {"message": "asked twice"}}, 500))
+    key = f"form-{path}-{size}"
+
+    def send(content: bytes, name: str = name, boundary: str | None = None, **more: str) -> Any:
+        headers = {"Idempotency-Key": key}
+        if boundary:
+            headers["Content-Type"] = f"multipart/form-data; boundary={boundary}"
+        fields = {"model": lane.model, "prompt": "p", **more}
+        return gateway.caller.post(
+            path, data=fields, files={part: (name, content)}, headers=headers
+        )
+
+    first, again = send(b"x" * size, boundary="one"), send(b"x" * size, boundary="two")
+    assert first.status_code == 200, first.text
+    assert first.json() == again.json() == answer
+    assert again.headers["x-gateway-idempotent"] == "true"
+    assert len(lane.upstream.requests) == 1
+    record = gateway.record(again.headers["x-gateway-request-id"])
+    assert (record["outcome"], record["attempts"], record["model"]) == ("completed", 0, lane.model)
+    for other in (
+        send(b"y" * size),
+        send(b"x" * size, name=f"b{name}"),
+        send(b"x" * size, language="de"),
+    ):
+        assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
+    assert len(lane.upstream.requests) == 1
+
+
+def test_forms_that_come_at_once_are_done_once(gateway: Gateway, lane: Lane) -> None:
+    gate = Gate()
+    lane.upstream.script([gate, *reply({"text": "words"})])
+
+    def send(_: int) -> httpx.Response:
+        return gateway.caller.post(
+            "/v1/audio/transcriptions",
+            data={"model": lane.model},
+            files={"file": ("a.mp3", b"sound")},
+            headers={"Idempotency-Key": "forms-at-once"},
+        )
+
+    with ThreadPoolExecutor(6) as pool:
+        calls = [pool.submit(send, at) for at in range(6)]
+        eventually(gate.reached.is_set, "the provider is asked")
+        gate.open()
+        answers = [one.result(30) for one in calls]
+    assert [one.status_code for one in answers] == [200] * 6
+    assert len(lane.upstream.requests) == 1
+    assert sum(one.headers.get("x-gateway-idempotent") == "true" for one in answers) == 5

@@ -59,6 +59,15 @@ def _gemini_examples(folder: str) -> dict[str, Example]:
         f"POST /{folder}/models/{{*id}}:streamGenerateContent": Example(
             _gemini, path=f"{path}:streamGenerateContent", passes=(502, 404)
         ),
+        f"POST /{folder}/models/{{*id}}:embedContent": Example(
+            lambda _: {"content": {"parts": [{"text": "hi"}]}},
+            path=f"{path}:embedContent",
+            passes=(502, 404),
+        ),
+        f"POST /{folder}/models/{{*id}}:batchEmbedContents": Example(
+            lambda _: {"requests": [{"content": {"parts": [{"text": "hi"}]}}]},
+            path=f"{path}:batchEmbedContents",
+        ),
         f"POST /{folder}/models/{{*id}}:countTokens": Example(
             _gemini, path=f"{path}:countTokens", is_free=True
         ),

@@ -30,6 +30,7 @@ from fairlead.control.snapshot import compile_snapshot
 from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
+from fairlead.gateway.responses.begin import BEGIN_PATH, begin
 from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH, Responses
 from fairlead.identity.introspection.middleware import bearer_middleware
 from fairlead.identity.issuer.issuer import Issuer, open_issuer
@@ -133,6 +134,7 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         kept = Responses(services.state)
         app.add_route(KEEP_PATH, kept.keep, methods=["POST"], include_in_schema=False)
         app.add_route(CONTEXT_PATH, kept.context, methods=["POST"], include_in_schema=False)
+        app.add_route(BEGIN_PATH, begin, methods=["POST"], include_in_schema=False)
         background.start("publisher", publisher.run)
         for task in TASKS:
             background.start(task.name, partial(task.run, services))

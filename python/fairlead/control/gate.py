@@ -24,6 +24,8 @@ from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailable
+from fairlead.gateway.responses.begin import BEGIN_PATH
+from fairlead.gateway.responses.begin import BODY_MAX_BYTES as PROMPT_MAX_BYTES
 from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH
 
 REQUEST_DEADLINE_S = 60.0
@@ -107,6 +109,8 @@ class Gate:
                     deadline.reschedule(asyncio.get_running_loop().time() + UPLOAD_DEADLINE_S)
                 elif scope["method"] in WITH_BODY:
                     limit_bytes = FILES.get((scope["method"], scope["path"]), BODY_MAX_BYTES)
+                    if scope["path"] == BEGIN_PATH:
+                        limit_bytes = PROMPT_MAX_BYTES
                     body = await read_body(receive, limit_bytes)
                     if body and not is_unread(scope["method"], scope["path"], headers):
                         check_json(body, headers.get("content-type", b"").decode("latin-1"))

@@ -29,6 +29,7 @@ from fairlead.gateway.providers.many import router as many_providers
 from fairlead.gateway.providers.router import router as providers
 from fairlead.gateway.resilience.router import router as resilience
 from fairlead.gateway.resilience.watch import TASKS as RESILIENCE_TASKS
+from fairlead.gateway.responses.background import TASKS as RESPONSE_TASKS
 from fairlead.gateway.responses.router import router as responses
 from fairlead.gateway.settings.document_router import router as settings_document
 from fairlead.gateway.settings.router import router as settings
@@ -98,4 +99,5 @@ TASKS: tuple[BackgroundTask, ...] = (
     *SCRAPE_TASKS,
     *AGENT_TASKS,
     *BATCH_TASKS,
+    *RESPONSE_TASKS,
 )

@@ -17,6 +17,7 @@ from fairlead.gateway.resilience.table import add_held, compile_resilience
 from fairlead.identity.sessions import compile_sessions
 from fairlead.identity.tokens import compile_tokens
 from fairlead.moment import now_ms
+from fairlead.search.table import dearest_search
 from fairlead.store.file import Connection
 from fairlead.store.meta import read_meta, write_meta
 from fairlead.store.operator_settings import read_operator_settings
@@ -46,6 +47,7 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
         "resilience": compile_resilience(con),
         **compile_connections(con),
         **compile_combos(con),
+        "search_usd_micros": dearest_search(con),
     }
     add_held(con, document["connections"])
     return version, orjson.dumps(document)

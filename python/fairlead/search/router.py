@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from fairlead import _core
 from fairlead.errors import InvalidRequest
 from fairlead.host import AddressRefused, spell_origin, split_address
 from fairlead.moment import iso, moment_of, now_ms
+from fairlead.money import micros_of, usd_of
 from fairlead.operator_egress import POLICY
 from fairlead.search.ask import SearchQuery
 from fairlead.search.engines import ENGINES, Kind
@@ -34,6 +36,9 @@ router = APIRouter(tags=["search"])
 
 Name = Annotated[StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 Url = Annotated[StrictStr, Field(min_length=8, max_length=2000)]
+# Read by the relay, which settles the search, and told to nobody else.
+BILL = "x-fairlead-bill"
+Usd = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 Priority = Annotated[StrictInt, Field(ge=1, le=1000)]
 Secret = Annotated[SecretStr, Field(min_length=1, max_length=1000)]
 
@@ -51,6 +56,7 @@ class NewProvider(_Wire):
     api_key: Secret | None = None
     priority: Priority = 50
     is_active: StrictBool = True
+    per_query: Usd | None = Field(None, description="What a search costs, in USD.")
 
 
 class ProviderChange(_Wire):
@@ -61,13 +67,16 @@ class ProviderChange(_Wire):
     api_key: Secret | None = None
     priority: Priority | None = None
     is_active: StrictBool | None = None
+    per_query: Usd | None = None
 
 
 @router.post("/v1/search", summary="Search the web")
-async def run_search(ask: SearchQuery, services: ServicesDep) -> dict[str, Any]:
+async def run_search(ask: SearchQuery, services: ServicesDep, told: Response) -> dict[str, Any]:
     """By the first search provider that answers, or by the one that `provider` names."""
     started = time.monotonic()
     answer = await search(services, ask)
+    bill = {"provider": answer.provider, "usd_micros": answer.usd_micros}
+    told.headers[BILL] = json.dumps(bill)
     retrieved_at = iso(moment_of(now_ms()))
     return {
         "object": "list", "query": ask.query, "provider": answer.provider,
@@ -116,8 +125,9 @@ async def add(ask: NewProvider, services: ServicesDep) -> dict[str, Any]:
     provider = SearchProvider(
         provider_id, ask.name, ask.kind, _address(base_url),
         _sealed(services, provider_id, ask.api_key), ask.priority, ask.is_active, now_ms(),
+        None if ask.per_query is None else micros_of(ask.per_query),
     )  # fmt: skip
-    await services.state.record(lambda con: insert_provider(con, provider))
+    await services.state.commit(lambda con: insert_provider(con, provider))
     return {"provider": _view(provider)}
 
 
@@ -131,19 +141,23 @@ async def one(provider_id: str, services: ServicesDep) -> dict[str, Any]:
 
 @router.patch("/api/search-providers/{provider_id}", summary="Change a search provider")
 async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -> dict[str, Any]:
-    """Only what is sent changes; `apiKey` null takes the key away."""
+    """Only what is sent changes; `apiKey` null takes the key away, `perQuery` null
+    the price.
+    """
     changes: dict[str, Any] = {}
     for name in ask.model_fields_set:
         value = getattr(ask, name)
         if name == "api_key":
             changes["key_sealed"] = _sealed(services, provider_id, value)
+        elif name == "per_query":
+            changes[name] = None if value is None else micros_of(value)
         elif value is None:
             raise InvalidRequest(f"{to_camel(name)} must not be null.", param=to_camel(name))
         else:
             changes[name] = _address(value) if name == "base_url" else value
     if not changes:
         raise InvalidRequest("No valid fields to update: send at least one field.")
-    changed = await services.state.record(lambda con: change_provider(con, provider_id, changes))
+    changed = await services.state.commit(lambda con: change_provider(con, provider_id, changes))
     return {"provider": _view(changed)}
 
 
@@ -152,7 +166,7 @@ async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -
 )
 async def delete(provider_id: str, services: ServicesDep) -> Response:
     """With its key."""
-    await services.state.record(lambda con: delete_provider(con, provider_id))
+    await services.state.commit(lambda con: delete_provider(con, provider_id))
     return Response(status_code=204)
 
 
@@ -160,6 +174,7 @@ def _view(provider: SearchProvider) -> dict[str, Any]:
     return {
         "id": provider.id, "name": provider.name, "kind": provider.kind,
         "baseUrl": provider.base_url, "hasKey": provider.key_sealed is not None,
+        "perQuery": None if provider.per_query is None else usd_of(provider.per_query),
         "priority": provider.priority, "isActive": provider.is_active,
         "createdAt": iso(moment_of(provider.created_at_ms)),
     }  # fmt: skip

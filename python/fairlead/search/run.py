@@ -20,6 +20,7 @@ class Searched:
     """What was found, by whom."""
 
     provider: str
+    usd_micros: int
     results: list[Found]
 
 
@@ -52,7 +53,7 @@ async def search(services: Services, query: SearchQuery) -> Searched:
             log.info("search provider failed", provider=provider.name, error=failure.kind)
             failures.append((provider.name, failure))
         else:
-            return Searched(provider.name, found)
+            return Searched(provider.name, provider.per_query or 0, found)
     if len(failures) == 1:
         raise failures[0][1]
     told = "; ".join(f"{name}: {failure.kind}" for name, failure in failures)

@@ -13,7 +13,7 @@ PROVIDERS_MAX: Final = 50
 # The instance of the setting `scrapeSearchUrl`, unless a provider has this name.
 FROM_SETTING: Final = "searxng"
 
-_PROVIDER = "id, name, kind, base_url, key_sealed, priority, is_active, created_at_ms"
+_PROVIDER = "id, name, kind, base_url, key_sealed, priority, is_active, created_at_ms, per_query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class SearchProvider:
     priority: int
     is_active: bool
     created_at_ms: int
+    per_query: int | None = None
+    """What a search costs, micro-dollars; None: nothing."""
 
 
 def list_providers(con: Connection) -> list[SearchProvider]:
@@ -49,6 +51,11 @@ def usable_providers(con: Connection) -> list[SearchProvider]:
     return found
 
 
+def dearest_search(con: Connection) -> int:
+    """What a search costs at most, micro-dollars."""
+    return max((one.per_query or 0 for one in usable_providers(con)), default=0)
+
+
 def find_provider(con: Connection, provider_id: str) -> SearchProvider:
     """`NotFound` where there is none."""
     for one in list_providers(con):
@@ -64,10 +71,10 @@ def insert_provider(con: Connection, provider: SearchProvider) -> None:
     if len(others) >= PROVIDERS_MAX:
         raise Conflict(f"There are at most {PROVIDERS_MAX} search providers.")
     con.execute(
-        f"INSERT INTO search_providers ({_PROVIDER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO search_providers ({_PROVIDER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             provider.id, provider.name, provider.kind, provider.base_url, provider.key_sealed,
-            provider.priority, provider.is_active, provider.created_at_ms,
+            provider.priority, provider.is_active, provider.created_at_ms, provider.per_query,
         ],
     )  # fmt: skip
 
@@ -77,7 +84,7 @@ def change_provider(con: Connection, provider_id: str, changes: dict[str, Any]) 
     find_provider(con, provider_id)
     if "name" in changes:
         _check_name(list_providers(con), provider_id, changes["name"])
-    for column in ("name", "base_url", "key_sealed", "priority", "is_active"):
+    for column in ("name", "base_url", "key_sealed", "priority", "is_active", "per_query"):
         if column in changes:
             con.execute(
                 f"UPDATE search_providers SET {column} = ? WHERE id = ?",

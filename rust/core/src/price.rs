@@ -1,7 +1,7 @@
 //! What a call cost. Prices are integer micro-dollars per million tokens, so that one token at one such price is one
-//! pico-dollar and no rounding happens before the end.
+//! pico-dollar and no rounding happens before the end. What is no token has a price for each: a picture, a second, a page.
 
-use crate::usage::Usage;
+use crate::usage::{Units, Usage};
 use serde::Deserialize;
 
 /// A model's prices, micro-dollars per million tokens.
@@ -17,6 +17,21 @@ pub struct Price {
     /// Absent: writing to the provider's cache costs what input costs.
     #[serde(default)]
     pub cache_write: Option<u64>,
+    /// Micro-dollars for one picture.
+    #[serde(default)]
+    pub per_image: u64,
+    /// Micro-dollars for a second of a recording.
+    #[serde(default)]
+    pub per_second: u64,
+    /// Micro-dollars for one page.
+    #[serde(default)]
+    pub per_page: u64,
+    /// Micro-dollars for one search.
+    #[serde(default)]
+    pub per_query: u64,
+    /// Micro-dollars for a million characters that are read aloud.
+    #[serde(default)]
+    pub per_million_characters: u64,
 }
 
 /// A cost in pico-dollars (1e-12 USD).
@@ -40,6 +55,34 @@ impl Price {
 }
 
 impl Price {
+    /// What things cost that are no tokens.
+    pub fn units(&self, units: &Units) -> Cost {
+        let each = |count: u64, price: u64| u128::from(count) * u128::from(price) * 1_000_000;
+        Cost(
+            each(units.images, self.per_image)
+                + each(units.pages, self.per_page)
+                + each(units.queries, self.per_query)
+                + u128::from(units.audio_ms) * u128::from(self.per_second) * 1_000
+                + u128::from(units.characters) * u128::from(self.per_million_characters),
+        )
+    }
+
+    /// A model has its price in tokens or in things. One with both names them for the same: what was told in tokens is paid
+    /// in tokens.
+    pub fn charge(&self, usage: &Usage, units: &Units) -> Cost {
+        let tokens = self.cost(usage);
+        if tokens == Cost::default() {
+            self.units(units)
+        } else {
+            tokens
+        }
+    }
+
+    /// The most that a call can come to.
+    pub fn most_of(&self, usage: &Usage, units: &Units) -> Cost {
+        self.most(usage).max(self.units(units))
+    }
+
     /// The most that the usage can cost, whatever part of its input turns out cached or written to a cache.
     pub fn most(&self, usage: &Usage) -> Cost {
         let dearest = self.input.max(self.cached_input.unwrap_or(0)).max(self.cache_write.unwrap_or(0));
@@ -59,6 +102,10 @@ impl Cost {
     /// Pico-dollars; as many as fit.
     pub fn picos(self) -> u64 {
         u64::try_from(self.0).unwrap_or(u64::MAX)
+    }
+
+    pub fn from_usd_micros(micros: u64) -> Self {
+        Self(u128::from(micros) * 1_000_000)
     }
 
     pub fn from_picos(picos: u64) -> Self {
@@ -81,8 +128,17 @@ impl Cost {
 mod tests {
     use super::*;
 
-    const PRICE: Price =
-        Price { input: 2_500_000, output: 10_000_000, cached_input: Some(1_250_000), cache_write: None };
+    const PRICE: Price = Price {
+        input: 2_500_000,
+        output: 10_000_000,
+        cached_input: Some(1_250_000),
+        cache_write: None,
+        per_image: 0,
+        per_second: 0,
+        per_page: 0,
+        per_query: 0,
+        per_million_characters: 0,
+    };
 
     #[test]
     fn parts_of_the_input_are_charged_once_each() {
@@ -97,6 +153,35 @@ mod tests {
         assert_eq!(price.cost(&usage).usd_text(), "0.0000085500");
         assert_eq!(price.cost(&usage).usd_micros(), 9);
         assert_eq!(Cost::default().usd_text(), "0.0000000000");
+    }
+
+    #[test]
+    fn things_have_a_price_each() {
+        let price = Price {
+            per_image: 40_000,
+            per_second: 31,
+            per_page: 1_000,
+            per_query: 2_000,
+            per_million_characters: 15_000_000,
+            ..Price::default()
+        };
+        for (units, usd_micros) in [
+            (Units { images: 3, ..Units::default() }, 120_000),
+            (Units { audio_ms: 1_500, ..Units::default() }, 47), // 46.5, rounded half up
+            (Units { pages: 7, ..Units::default() }, 7_000),
+            (Units { queries: 1, ..Units::default() }, 2_000),
+            (Units { characters: 100, ..Units::default() }, 1_500),
+            (Units::default(), 0),
+        ] {
+            assert_eq!(price.units(&units).usd_micros(), usd_micros, "{units:?}");
+            assert_eq!(price.charge(&Usage::default(), &units).usd_micros(), usd_micros);
+        }
+        let both = Price { per_image: 134_000, ..PRICE };
+        let units = Units { images: 1, ..Units::default() };
+        let usage = Usage { output: 1_000, ..Usage::default() };
+        assert_eq!(both.charge(&usage, &units).usd_micros(), 10_000, "tokens were told");
+        assert_eq!(both.charge(&Usage::default(), &units).usd_micros(), 134_000);
+        assert_eq!(both.most_of(&usage, &units).usd_micros(), 134_000);
     }
 
     #[test]

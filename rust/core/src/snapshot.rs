@@ -210,6 +210,25 @@ pub struct Connection {
     /// What was seen of it that outlives a worker.
     #[serde(default)]
     pub held: Option<Held>,
+    /// Its server switches thinking in the chat template, for every model.
+    #[serde(default)]
+    pub chat_template_all: bool,
+    /// For these models it does.
+    #[serde(default)]
+    pub chat_template_models: Vec<String>,
+    /// The operator's caps on what models may answer, tokens, by the names that the provider knows.
+    #[serde(default)]
+    pub output_caps: HashMap<String, u64>,
+}
+
+impl Connection {
+    pub fn is_templated(&self, upstream_model: &str) -> bool {
+        self.chat_template_all || self.chat_template_models.iter().any(|model| model == upstream_model)
+    }
+
+    pub fn output_cap(&self, upstream_model: &str) -> Option<u64> {
+        self.output_caps.get(upstream_model).copied()
+    }
 }
 
 /// A state that only an operator, a new credential or its own end lifts.
@@ -364,6 +383,8 @@ struct Document {
     combos: Vec<Combo>,
     #[serde(default)]
     aliases: HashMap<String, String>,
+    #[serde(default)]
+    search_usd_micros: u64,
 }
 
 /// The configuration, indexed for the questions that a request asks.
@@ -378,6 +399,8 @@ pub struct Snapshot {
     pub connections: Vec<Arc<Connection>>,
     pub models: Vec<Model>,
     pub combos: Vec<Combo>,
+    /// What a search costs at the dearest of the providers that may be asked, micro-dollars.
+    pub search_usd_micros: u64,
     aliases: HashMap<String, String>,
     keys: HashMap<SecretHash, Arc<Key>>,
     sessions: HashMap<SecretHash, (Arc<str>, bool, u64)>,
@@ -424,6 +447,7 @@ impl Snapshot {
             connections,
             models: document.models,
             combos: document.combos,
+            search_usd_micros: document.search_usd_micros,
             aliases: document.aliases,
             keys: document.keys.into_iter().map(|key| (key.hash, Arc::new(key))).collect(),
             sessions: document

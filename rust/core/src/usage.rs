@@ -11,6 +11,35 @@ pub struct Usage {
     pub cache_write: u64,
 }
 
+/// What a call came to beside tokens; zero for what it does not deal in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Units {
+    /// Pictures that were made, or looked at where those are what is paid for.
+    pub images: u64,
+    /// Of a recording, milliseconds.
+    pub audio_ms: u64,
+    pub pages: u64,
+    /// Of a text that was read aloud.
+    pub characters: u64,
+    /// Searches.
+    pub queries: u64,
+}
+
+impl Units {
+    /// These, where the provider told nothing else.
+    #[must_use]
+    pub fn told(self, told: Self) -> Self {
+        let pick = |own: u64, told: u64| if told == 0 { own } else { told };
+        Self {
+            images: pick(self.images, told.images),
+            audio_ms: pick(self.audio_ms, told.audio_ms),
+            pages: pick(self.pages, told.pages),
+            characters: pick(self.characters, told.characters),
+            queries: pick(self.queries, told.queries),
+        }
+    }
+}
+
 impl std::ops::Add for Usage {
     type Output = Self;
 

@@ -12,6 +12,8 @@
 
 pub mod anthropic;
 pub mod count;
+pub mod embeddings;
+pub mod fit;
 pub(crate) mod gemini;
 mod model;
 pub mod openai;

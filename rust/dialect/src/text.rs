@@ -135,6 +135,14 @@ impl Writer {
         self
     }
 
+    /// A name of the caller's.
+    pub(crate) fn name(&mut self, name: &str) -> &mut Self {
+        self.str(name);
+        self.out.push(b':');
+        self.comma = false;
+        self
+    }
+
     /// Any whole JSON value.
     pub(crate) fn raw(&mut self, json: &str) -> &mut Self {
         self.lead().extend_from_slice(json.as_bytes());

@@ -5,6 +5,7 @@ use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
 use fairlead_core::json::{self, Kind};
 use fairlead_core::usage::Usage;
 
+use crate::fit::{self, Fit};
 use crate::model::{Answer, Request};
 use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
@@ -125,26 +126,23 @@ pub fn echo(pair: Pair, body: &[u8]) -> Bytes {
 
 /// The body for the provider, which knows the model as `model`. An error names the member that cannot be expressed.
 pub fn request(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str) -> Result<Pieces, Error> {
-    request_for(pair, body, read, model, None)
+    request_for(pair, body, read, model, &Fit::default())
 }
 
-/// The same; `most` is how many tokens an answer of the model may have, for a form that must say it.
-pub fn request_for(
-    pair: Pair,
-    body: &Bytes,
-    read: &ChatRequest,
-    model: &str,
-    most: Option<u64>,
-) -> Result<Pieces, Error> {
+/// The same, for a model and a server that it must fit.
+pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fit: &Fit) -> Result<Pieces, Error> {
     if pair.caller == pair.provider {
-        return Ok(request::rewrite(body, read, model));
+        let edits = fit::edits(pair.provider, read.is_completion, body, fit);
+        return Ok(request::rewrite_with(body, read, model, edits));
     }
-    let neutral = read_request(pair.caller, body, read.stream)?;
+    let cap = fit.cap.map(|cap| cap.to_string());
+    let mut neutral = read_request(pair.caller, body, read.stream)?;
+    fit::adapt(&mut neutral, body, cap.as_deref());
     let size = body.len();
     let written = match pair.provider {
-        Form::Chat => openai::request_out::write(&neutral, model, size),
+        Form::Chat => openai::request_out::write_for(&neutral, model, size, fit.is_templated),
         Form::Responses => responses::request_out::write(&neutral, model, size),
-        Form::Messages => anthropic::request_out::write(&neutral, model, most, size),
+        Form::Messages => anthropic::request_out::write(&neutral, model, fit.most, size),
         Form::Gemini => gemini::request_out::write(&neutral, model, size),
     }?;
     Ok(Pieces::from_iter([Bytes::from(written)]))

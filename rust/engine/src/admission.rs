@@ -36,7 +36,7 @@ const MAX_COPIED_BYTES: usize = 16 * 1024;
 const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
 
 /// Who asked for what, settled once at the gate.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Admission {
     pub route: &'static Route,
     /// What the route's braces matched.

@@ -81,7 +81,7 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 type Counted = Arc<(Held, Option<Held>)>;
 
 /// What a request is to others of its idempotency key.
-enum Part {
+pub(crate) enum Part {
     Alone,
     Leader(Leader),
     Twin(Arc<Recording>),
@@ -89,7 +89,8 @@ enum Part {
 }
 
 impl Part {
-    fn of(shared: &Shared, exchange: &Exchange, admission: &Admission, body: &[u8]) -> Self {
+    /// `body`: what tells the request from others under its key.
+    pub(crate) fn of(shared: &Shared, exchange: &Exchange, admission: &Admission, body: &[u8]) -> Self {
         let Some(key) = &admission.idempotency_key else { return Self::Alone };
         let name = Name { principal: admission.principal.to_header(), key: key.clone() };
         let model = admission.route_model.as_deref().unwrap_or_default();
@@ -108,7 +109,7 @@ impl Part {
 }
 
 /// Gives the answer of the request that this one repeats.
-async fn repeat(
+pub(crate) async fn repeat(
     shared: &Shared,
     exchange: &Exchange,
     mut settlement: Settlement,

@@ -5,14 +5,19 @@ use crate::admission::{Admission, Forward, Whole};
 use crate::answer;
 use crate::answer::EndGuard;
 use crate::body::{Chunk, Sliced};
+use crate::chat;
 use crate::exchange::{Exchange, Head, Room};
 use crate::pool::Lease;
+use crate::searches;
+use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::upload::Stored;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::json;
+use fairlead_core::record::Outcome;
+use fairlead_core::routes::Answer;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
@@ -52,15 +57,21 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
     }
 }
 
-async fn run(shared: &Shared, whole: Box<Whole>) {
+async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
     let Whole { exchange, admission, forward, body, in_flight, buffered, upload } = *whole;
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
     let refuse =
         |fault: &Error| answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, fault);
+    let is_search = admission.route.answer == Answer::Search;
+    let mut settlement = is_search.then(|| Settlement::open(shared, &exchange, admission.clone(), body.len() as u64));
     // A form has no second reading.
     let checked = if forward.is_unread || upload.is_some() { Ok(()) } else { check_body(&body) };
+    let checked = checked.and_then(|()| settlement.as_mut().map_or(Ok(()), |one| searches::reserve(shared, one)));
     if let Err(fault) = checked {
+        if let Some(settlement) = settlement {
+            return chat::refuse(shared, &exchange, settlement, Outcome::Refused, &fault);
+        }
         return refuse(&fault);
     }
     let is_upload = upload.is_some();
@@ -101,11 +112,18 @@ async fn run(shared: &Shared, whole: Box<Whole>) {
         biased;
         () = exchange.gone() => {}
         () = shared.drain.expired() => {
-            let fault = crate::chat::drained();
+            let fault = chat::drained();
+            if let Some(mut settlement) = settlement.take() {
+                settlement.status = fault.kind.status();
+                settlement.settle(Outcome::Drained, Some(&fault));
+            }
             answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
             exchange.abort();
         }
-        result = relay(shared, &exchange, forward, contents, head_deadline, &admission, is_head) => if let Err(fault) = result {
+        result = relay(shared, &exchange, forward, contents, head_deadline, &admission, is_head, &mut settlement) => if let Err(fault) = result {
+            if let Some(settlement) = settlement.take() {
+                return chat::refuse(shared, &exchange, settlement, Outcome::UpstreamFailed, &fault);
+            }
             shared.metrics.answered(admission.route.endpoint, fault.kind.status());
             answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
         },
@@ -152,6 +170,7 @@ fn the_file(stored: &Stored, headers: &mut HeaderMap) -> Result<Chunk, Error> {
     Ok(stored.part(file))
 }
 
+#[allow(clippy::too_many_arguments, reason = "one request in its parts")]
 async fn relay(
     shared: &Shared,
     exchange: &Exchange,
@@ -160,6 +179,7 @@ async fn relay(
     head_deadline: Duration,
     admission: &Admission,
     is_head: bool,
+    settlement: &mut Option<Settlement>,
 ) -> Result<(), Error> {
     let mut request = Request::new(contents);
     *request.method_mut() = forward.method;
@@ -174,7 +194,17 @@ async fn relay(
     let mut headers = answer::base_headers(shared, &admission.request_id);
     pass_headers(&parts.headers, &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
-    if is_head {
+    if let Some(settlement) = settlement.take() {
+        // Written before the caller has the last byte: who looks at once, finds it.
+        let is_whole = copy(exchange, &mut body).await;
+        searches::settle(settlement, parts.status, &parts.headers, is_whole);
+        if !is_whole {
+            exchange.abort();
+            return Ok(());
+        }
+        exchange.end([]);
+        shared.pool.give_back(lease);
+    } else if is_head {
         exchange.end([]);
     } else if copy(exchange, &mut body).await {
         exchange.end([]);

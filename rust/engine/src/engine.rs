@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::socket::{self, Conversation, Socket};
 use crate::spool::Spool;
 use crate::threads::Beat;
-use crate::{answer, chat, control, count, link, log, relayed, task, trace};
+use crate::{answer, background, chat, control, count, link, log, relayed, task, trace};
 use bytes::Bytes;
 use fairlead_cache::cache::{Cache, Opening};
 use fairlead_core::routes::Answer;
@@ -193,7 +193,10 @@ impl Engine {
         let shared = Arc::clone(&self.shared);
         let trace = whole.admission.trace.clone();
         Some(match whole.admission.route.answer {
-            Answer::Control | Answer::Upload => start.start(control::serve(shared, whole)),
+            Answer::Control | Answer::Upload | Answer::Search => start.start(control::serve(shared, whole)),
+            answer if background::is_asked(answer, &whole.body) => {
+                start.start(control::serve(shared, background::forwarded(whole)))
+            }
             Answer::Relayed(kind) if kind.is_form() => {
                 start.start(trace::within(trace, relayed::serve_form(shared, whole)))
             }

@@ -80,13 +80,28 @@ fn served(choice: &Choice, at: usize) -> Served<'_> {
 
 /// For an answer that costs nothing: it takes a session and counts as a request, and no budget is asked.
 pub fn reserve_request(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<(), Error> {
+    reserve_known(shared, settlement, model, None)
+}
+
+/// For a call that names no model: a session, and room for what it costs at most.
+pub fn reserve_sum(shared: &Shared, settlement: &mut Settlement, usd_micros: u64) -> Result<(), Error> {
+    reserve_known(shared, settlement, "", Some(Amounts { tokens: 0, usd_micros }))
+}
+
+/// What is asked for does not depend on who serves it.
+fn reserve_known(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    model: &str,
+    most: Option<Amounts>,
+) -> Result<(), Error> {
     let admission = &settlement.admission;
     let Some(key) = admission.principal.key() else { return Ok(()) };
     if let Some(session_id) = admission.session_id.as_deref().filter(|_| key.max_sessions > 0) {
         shared.sessions.enter(&key.id, session_id, key.max_sessions, clock::monotonic_ms())?;
     }
     let subject = Subject { model, served: Served::default(), ts_ms: admission.ts_ms };
-    settlement.hold = shared.ledger.reserve_any(key, subject, &[], None)?.hold;
+    settlement.hold = shared.ledger.reserve_any(key, subject, &[], most)?.hold;
     Ok(())
 }
 
@@ -98,7 +113,7 @@ fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, body_bytes: u64)
     let listed = model.and_then(|model| model.max_output_tokens);
     let output = request.max_output_tokens.or(listed).unwrap_or(ASSUMED_OUTPUT_TOKENS).saturating_mul(request.choices);
     let usage = Usage { input, output, ..Usage::default() };
-    let usd_micros = snapshot.price(name).map_or(0, |price| price.most(&usage).usd_micros());
+    let usd_micros = snapshot.price(name).map_or(0, |price| price.most_of(&usage, &request.units).usd_micros());
     Amounts { tokens: input.saturating_add(output), usd_micros }
 }
 

@@ -5,8 +5,10 @@ use crate::admission::Whole;
 use crate::answer::{self, EndGuard};
 use crate::attempt::{self, Answered, Contents, Failed};
 use crate::body::Chunk;
+use crate::chat::{self, Part};
 use crate::chat::{admit, admit_aliases, drained, fail, give, observe, refuse};
 use crate::choose::Choice;
+use crate::counting::{self, Expected};
 use crate::exchange::{Exchange, Head};
 use crate::failover;
 use crate::guardrails;
@@ -20,11 +22,15 @@ use crate::shared::{Gauge, Held, Shared};
 use crate::stream::is_event_stream;
 use crate::surfaces::{self, Comes, Surface};
 use crate::target::Target;
+use crate::trace;
 use crate::upload::Stored;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::record::Outcome;
 use fairlead_core::routes::Relayed;
+use fairlead_core::snapshot::Dialect;
+use fairlead_core::usage::Units;
+use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::metered;
 use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::{rewrite, ChatRequest};
@@ -40,19 +46,30 @@ use std::time::{Duration, Instant};
 /// What the caller sent.
 enum Sent<'a> {
     Json(Bytes),
-    Form { stored: &'a Stored, content_type: HeaderValue },
+    /// Asked for in these words, which the provider may not speak.
+    Embedding {
+        form: embeddings::Form,
+        body: Bytes,
+    },
+    Form {
+        stored: &'a Stored,
+        content_type: HeaderValue,
+    },
 }
 
 /// What goes to one provider.
 enum Letter {
     Json(Pieces),
+    Embedding { caller: embeddings::Form, letter: embeddings::Letter, asked: Bytes },
     Form { content_type: HeaderValue, chunks: Vec<Chunk> },
 }
 
 impl Letter {
     fn contents(&self) -> Contents<'_> {
         match self {
-            Self::Json(pieces) => Contents::Json(pieces),
+            Self::Json(pieces) | Self::Embedding { letter: embeddings::Letter { body: pieces, .. }, .. } => {
+                Contents::Json(pieces)
+            }
             Self::Form { content_type, chunks } => Contents::Form { content_type, chunks },
         }
     }
@@ -64,7 +81,7 @@ pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output 
     let end = EndGuard::new(&shared, &exchange, &admission);
     let mut settlement = Settlement::open(&shared, &exchange, admission, 0);
     async move {
-        let _counted = in_flight;
+        let counted = Arc::new(in_flight);
         let Some(upload) = upload else { return };
         let stored = tokio::select! {
             biased;
@@ -72,13 +89,46 @@ pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output 
             stored = upload.stored() => stored,
         };
         match stored {
-            Ok(stored) => run_form(&shared, &exchange, settlement, &stored).await,
+            Ok(stored) => {
+                let part = part_of(&shared, &exchange, &settlement, &stored).await;
+                match part {
+                    Part::Alone => run_form(&shared, &exchange, settlement, &stored).await,
+                    Part::Refused(fault) => refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
+                    Part::Twin(recording) => {
+                        settlement.model = stored.form.field("model").map(str::to_owned);
+                        chat::repeat(&shared, &exchange, settlement, recording, &Bytes::new()).await;
+                    }
+                    Part::Leader(leader) => {
+                        let source = Arc::clone(&leader.source);
+                        settlement.move_to(&source);
+                        let end = EndGuard::new(&shared, &source, &settlement.admission);
+                        let counted = Arc::clone(&counted);
+                        let work = trace::within(trace::current(), async move {
+                            run_form(&shared, &source, settlement, &stored).await;
+                            drop((end, counted));
+                        });
+                        leader.lead(&exchange, Box::pin(work)).await;
+                    }
+                }
+            }
             Err((outcome, fault)) => {
                 settlement.status = fault.kind.status();
                 refuse(&shared, &exchange, settlement, outcome, &fault);
             }
         }
-        drop(end);
+        drop((end, counted));
+    }
+}
+
+/// What the form is to others of its idempotency key: it is the same as another with the same parts, whatever stands between
+/// them.
+async fn part_of(shared: &Shared, exchange: &Exchange, settlement: &Settlement, stored: &Stored) -> Part {
+    if settlement.admission.idempotency_key.is_none() {
+        return Part::Alone;
+    }
+    match stored.digest().await {
+        Ok(digest) => Part::of(shared, exchange, &settlement.admission, &digest),
+        Err(fault) => Part::Refused(fault),
     }
 }
 
@@ -97,7 +147,10 @@ async fn run_form(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement
     settlement.bytes_request =
         stored.form.parts.iter().filter_map(|part| part.value.as_ref()).map(|text| text.len() as u64).sum();
     match sent {
-        Ok((parsed, sent)) => go(shared, exchange, settlement, surface, parsed, &sent, b"", stored.bytes).await,
+        Ok((parsed, sent)) => {
+            let expected = counting::of_form(surface, stored, parsed.choices).await;
+            go(shared, exchange, settlement, surface, parsed, expected, &sent, b"", stored.bytes).await;
+        }
         Err(fault) => refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     }
 }
@@ -132,11 +185,23 @@ pub(crate) async fn run(
         Ok(body) => body,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     };
-    match named::read(&body, &surface.needs) {
+    let form = surfaces::embedding(settlement.admission.route);
+    let read = match form {
+        Some(embeddings::Form::One | embeddings::Form::Many) => {
+            embeddings::read_gemini(&body, &settlement.admission.tail).map(|parsed| (parsed, body))
+        }
+        _ => named::read(&body, &surface.needs),
+    };
+    match read {
         Ok((mut parsed, body)) => {
             parsed.stream &= surface.may_stream;
             let bytes = body.len() as u64;
-            go(shared, exchange, settlement, surface, parsed, &Sent::Json(body.clone()), &body, bytes).await;
+            let expected = counting::of_json(surface, &body, parsed.choices);
+            let sent = match form {
+                Some(form) => Sent::Embedding { form, body: body.clone() },
+                None => Sent::Json(body.clone()),
+            };
+            go(shared, exchange, settlement, surface, parsed, expected, &sent, &body, bytes).await;
         }
         Err(fault) => refuse(shared, exchange, settlement, Outcome::Refused, &fault),
     }
@@ -148,12 +213,14 @@ async fn go(
     exchange: &Arc<Exchange>,
     mut settlement: Settlement,
     surface: &'static Surface,
-    parsed: ChatRequest,
+    mut parsed: ChatRequest,
+    expected: Expected,
     sent: &Sent<'_>,
     body: &[u8],
     bytes_request: u64,
 ) {
     let live = shared.live.load_full();
+    parsed.units = expected.most;
     let parsed = match admit(&live, &settlement, parsed) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
@@ -189,11 +256,12 @@ async fn go(
     tokio::select! {
         biased;
         () = exchange.gone() => {} // the settlement's drop says who left
-        () = work(shared, exchange, settlement, surface, &choice, &parsed, sent) => {}
+        () = work(shared, exchange, settlement, surface, &choice, &parsed, expected.likely, sent) => {}
     }
     drop(stream_slot);
 }
 
+#[allow(clippy::too_many_arguments, reason = "one request in its parts")]
 async fn work(
     shared: &Arc<Shared>,
     exchange: &Arc<Exchange>,
@@ -201,6 +269,7 @@ async fn work(
     surface: &'static Surface,
     choice: &Choice,
     parsed: &ChatRequest,
+    likely: Units,
     sent: &Sent<'_>,
 ) {
     limits::throttle(shared, &settlement).await;
@@ -211,31 +280,38 @@ async fn work(
         settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
         settlement.priced_model = Some(choice.model(at).to_owned());
         let _busy = Busy::count(&target.hot);
-        let letter = letter(sent, parsed, choice.upstream_model(at));
-        let failed =
-            match ask(shared, exchange, &mut settlement, surface, target, &letter, parsed.stream, failures.len()).await
-            {
-                Ok(Done::Whole(body)) => {
-                    observe(target, None, &settlement);
-                    failover::remember(shared, choice, at, &settlement, true);
-                    let told = plain::answer(shared, &mut settlement, target, body.into(), failures.len());
-                    return give(shared, exchange, settlement, told);
-                }
-                Ok(Done::Text(body, content_type)) => {
-                    observe(target, None, &settlement);
-                    failover::remember(shared, choice, at, &settlement, true);
-                    let told = text_answer(shared, &mut settlement, target, &body, content_type, failures.len());
-                    return give(shared, exchange, settlement, told);
-                }
-                Ok(Done::Passed(passed)) => {
-                    let Passed { outcome, error, last, is_cut } = passed;
-                    observe(target, error.as_ref(), &settlement);
-                    failover::remember(shared, choice, at, &settlement, error.is_none());
-                    settlement.settle(outcome, error.as_ref());
-                    return if is_cut { exchange.abort() } else { exchange.end(last) };
-                }
-                Err(failed) => failed,
-            };
+        let letter = match letter(sent, parsed, target, choice.upstream_model(at)) {
+            Ok(letter) => letter,
+            // The caller's to mend, unless another connection can be told.
+            Err(fault) => {
+                failures.push((Arc::clone(target), Failed { blames_connection: false, ..fault.into() }));
+                continue;
+            }
+        };
+        let call = Call { surface, letter: &letter, wants_stream: parsed.stream, likely };
+        let failed = match ask(shared, exchange, &mut settlement, target, call, failures.len()).await {
+            Ok(Done::Whole(body)) => {
+                observe(target, None, &settlement);
+                failover::remember(shared, choice, at, &settlement, true);
+                let told = plain::answer(shared, &mut settlement, target, body.into(), failures.len());
+                return give(shared, exchange, settlement, told);
+            }
+            Ok(Done::Text(body, content_type)) => {
+                observe(target, None, &settlement);
+                failover::remember(shared, choice, at, &settlement, true);
+                let told = text_answer(shared, &mut settlement, target, &body, content_type, failures.len());
+                return give(shared, exchange, settlement, told);
+            }
+            Ok(Done::Passed(passed)) => {
+                let Passed { outcome, error, last, is_cut } = passed;
+                observe(target, error.as_ref(), &settlement);
+                failover::remember(shared, choice, at, &settlement, error.is_none());
+                settlement.settle(outcome, error.as_ref());
+                return if is_cut { exchange.abort() } else { exchange.end(last) };
+            }
+            Err(failed) => failed,
+        };
+        settlement.units = Units::default();
         target.hold_against(choice.upstream_model(at), &failed);
         if failed.blames_connection {
             failover::remember(shared, choice, at, &settlement, false);
@@ -250,9 +326,14 @@ async fn work(
 }
 
 /// What this provider gets: the caller's bytes around its own name of the model.
-fn letter(sent: &Sent<'_>, parsed: &ChatRequest, upstream_model: &str) -> Letter {
-    match sent {
+fn letter(sent: &Sent<'_>, parsed: &ChatRequest, target: &Target, upstream_model: &str) -> Result<Letter, Error> {
+    Ok(match sent {
         Sent::Json(body) => Letter::Json(rewrite(body, parsed, upstream_model)),
+        Sent::Embedding { form, body } => {
+            let to_google = target.connection.dialect == Dialect::Gemini;
+            let letter = embeddings::letter(*form, to_google, body, parsed, upstream_model)?;
+            Letter::Embedding { caller: *form, letter, asked: body.clone() }
+        }
         Sent::Form { stored, content_type } => {
             let mut chunks = Vec::with_capacity(3);
             match stored.form.part("model") {
@@ -265,7 +346,7 @@ fn letter(sent: &Sent<'_>, parsed: &ChatRequest, upstream_model: &str) -> Letter
             }
             Letter::Form { content_type: content_type.clone(), chunks }
         }
-    }
+    })
 }
 
 /// What came of one attempt.
@@ -278,23 +359,37 @@ enum Done {
     Passed(Passed),
 }
 
-#[allow(clippy::too_many_arguments, reason = "one attempt in its parts")]
+/// One attempt.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    surface: &'static Surface,
+    letter: &'a Letter,
+    wants_stream: bool,
+    /// What the answer is taken for beside tokens, where its provider does not say.
+    likely: Units,
+}
+
 async fn ask(
     shared: &Arc<Shared>,
     exchange: &Arc<Exchange>,
     settlement: &mut Settlement,
-    surface: &Surface,
     target: &Arc<Target>,
-    letter: &Letter,
-    wants_stream: bool,
+    call: Call<'_>,
     fallbacks: usize,
 ) -> Result<Done, Failed> {
-    let uri = target.uri_of(surface.path)?;
+    let Call { surface, letter, wants_stream, likely } = call;
+    let uri = match letter {
+        Letter::Embedding { letter, .. } => {
+            target.embedding_uri(letter.form, settlement.upstream_model.as_deref().unwrap_or_default())?
+        }
+        _ => target.uri_of(surface.path)?,
+    };
     let Answered { response, lease } = tokio::select! {
         biased;
         answered = attempt::send_contents(&shared.pool, target, &uri, None, letter.contents(), wants_stream) => answered?,
         () = shared.drain.expired() => return Err(drained().into()),
     };
+    settlement.units = likely;
     let content_type = response.headers().get(header::CONTENT_TYPE).cloned();
     let is_json = content_type.as_ref().is_some_and(plain::is_json);
     // Speech is asked for as events by another member, `stream_format`.
@@ -307,7 +402,7 @@ async fn ask(
     match surface.comes {
         Comes::Json(member) | Comes::JsonOrText(member) if is_json => {
             settlement.first_byte = Some(Instant::now());
-            let body = whole(shared, target, response.into_body(), member, settlement).await?;
+            let body = whole(shared, target, response.into_body(), (surface, member), letter, settlement).await?;
             shared.pool.give_back(lease);
             Ok(Done::Whole(body))
         }
@@ -360,10 +455,18 @@ async fn whole(
     shared: &Shared,
     target: &Target,
     body: Incoming,
-    member: &str,
+    (surface, member): (&Surface, &str),
+    letter: &Letter,
     settlement: &mut Settlement,
 ) -> Result<Bytes, Failed> {
     let body = collect(shared, target, body).await?;
+    if let Letter::Embedding { caller, letter, asked } = letter {
+        let model = settlement.model.as_deref().unwrap_or_default();
+        let told = embeddings::answer(*caller, letter.form, &body, asked, model)
+            .ok_or_else(|| plain::invalid("The provider's answer has no embeddings."))?;
+        (settlement.usage, settlement.units) = (told.usage, told.units);
+        return Ok(told.body);
+    }
     let seen =
         metered::inspect(&body, member).map_err(|_| plain::invalid("The provider's answer is not one JSON object."))?;
     if seen.error.is_some() {
@@ -372,6 +475,7 @@ async fn whole(
     if !seen.is_answer {
         return Err(plain::invalid("The provider's answer lacks what such an answer must have.").into());
     }
+    settlement.units = counting::came_to(surface, &seen, settlement.units);
     settlement.usage = seen.usage.unwrap_or_default();
     Ok(body)
 }

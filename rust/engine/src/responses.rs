@@ -44,6 +44,10 @@ pub async fn recall(
             format!("There is no response `{}` to go on from.", previous.chars().take(100).collect::<String>()),
         )
         .about("previous_response_id")),
+        StatusCode::CONFLICT => {
+            let message = "The response of `previous_response_id` is still worked on: wait for its end.";
+            Err(Error::client(Kind::InvalidRequest, message).about("previous_response_id"))
+        }
         StatusCode::PAYLOAD_TOO_LARGE => {
             let message = "The conversation behind `previous_response_id` is too long to go on.";
             Err(Error::client(Kind::TooLarge, message).about("previous_response_id"))

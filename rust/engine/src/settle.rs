@@ -13,7 +13,7 @@ use fairlead_core::ledger::{Amounts, Hold, Subject};
 use fairlead_core::limit::Served;
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Cached, Outcome, Record};
-use fairlead_core::usage::Usage;
+use fairlead_core::usage::{Units, Usage};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,8 @@ pub struct Settlement {
     pub model: Option<String>,
     pub stream: bool,
     pub target: Option<Arc<Target>>,
+    /// Who served it where that was no connection.
+    pub served_by: Option<String>,
     pub upstream_model: Option<String>,
     /// The model by its full name, as prices know it; where it is not what the caller named.
     pub priced_model: Option<String>,
@@ -52,6 +54,8 @@ pub struct Settlement {
     /// Status that the caller was given; 0 while it was given none.
     pub status: u16,
     pub usage: Usage,
+    /// What it came to beside tokens.
+    pub units: Units,
     /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
     side: (Usage, Cost),
     pub bytes_request: u64,
@@ -87,6 +91,7 @@ impl Settlement {
             model: None,
             stream: false,
             target: None,
+            served_by: None,
             upstream_model: None,
             priced_model: None,
             strategy: "single",
@@ -96,6 +101,7 @@ impl Settlement {
             first_byte: None,
             status: 0,
             usage: Usage::default(),
+            units: Units::default(),
             side: (Usage::default(), Cost::default()),
             bytes_request,
             bytes_response: 0,
@@ -113,11 +119,11 @@ impl Settlement {
     /// said first holds, so that the header and the record agree.
     pub fn cost(&mut self) -> Cost {
         let model = self.priced_model.as_deref().or(self.model.as_deref());
-        let (shared, usage) = (&self.shared, &self.usage);
+        let (shared, usage, units) = (&self.shared, &self.usage, &self.units);
         let side = self.side.1;
         *self.cost.get_or_insert_with(|| {
             let live = shared.live.load();
-            let own = model.and_then(|model| live.snapshot.price(model)).map(|price| price.cost(usage));
+            let own = model.and_then(|model| live.snapshot.price(model)).map(|price| price.charge(usage, units));
             own.unwrap_or_default() + side
         })
     }
@@ -126,6 +132,16 @@ impl Settlement {
     pub fn add_side(&mut self, model: &str, usage: &Usage) {
         let cost = self.shared.live.load().snapshot.price(model).map(|price| price.cost(usage)).unwrap_or_default();
         self.side = (self.side.0 + *usage, self.side.1 + cost);
+    }
+
+    /// What was told of the cost by who served it.
+    pub fn set_cost(&mut self, cost: Cost) {
+        self.cost = Some(cost);
+    }
+
+    fn provider(&self) -> Option<&str> {
+        let target = self.target.as_ref().map(|target| target.connection.provider.as_str());
+        target.or(self.served_by.as_deref())
     }
 
     /// The usage of every call that was made.
@@ -194,7 +210,7 @@ impl Settlement {
             method: self.admission.route.method,
             path: self.admission.route.path,
             model: self.model.as_deref(),
-            provider: self.target.as_ref().map(|target| target.connection.provider.as_str()),
+            provider: self.provider(),
             connection_id: self.target.as_ref().map(|target| target.connection.id.as_str()),
             upstream_model: self.upstream_model.as_deref(),
             combo: self.combo.as_deref(),
@@ -230,7 +246,7 @@ impl Settlement {
             status: self.status,
             outcome,
             error,
-            provider: self.target.as_ref().map(|target| target.connection.provider.as_str()),
+            provider: self.provider(),
             usage,
             cost_usd_micros,
             cached: self.cached,

@@ -5,6 +5,7 @@ use crate::choose::Choice;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Relayed, Route};
 use fairlead_core::snapshot::Dialect;
+use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::named::Needs;
 
 /// What comes back when all is well.
@@ -18,6 +19,20 @@ pub enum Comes {
     Bytes,
 }
 
+/// What such a call is paid for where that is not tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deals {
+    Tokens,
+    /// Pictures that are made.
+    Images,
+    /// The length of a recording.
+    Audio,
+    Pages,
+    /// Characters that are read aloud.
+    Characters,
+    Searches,
+}
+
 /// One of the calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Surface {
@@ -25,6 +40,7 @@ pub struct Surface {
     pub path: &'static str,
     pub needs: Needs,
     pub comes: Comes,
+    pub deals: Deals,
     /// It may also be asked for as a stream of events.
     pub may_stream: bool,
     /// As an error names it.
@@ -33,7 +49,11 @@ pub struct Surface {
 
 const fn plain(path: &'static str, member: &'static str, comes: Comes, name: &'static str) -> Surface {
     let needs = Needs { member, usual_model: None, has_stream_options: false, makes_tokens: false };
-    Surface { path, needs, comes, may_stream: false, name }
+    Surface { path, needs, comes, deals: Deals::Tokens, may_stream: false, name }
+}
+
+const fn dealing(deals: Deals, surface: Surface) -> Surface {
+    Surface { deals, ..surface }
 }
 
 const fn usually(model: &'static str, surface: Surface) -> Surface {
@@ -48,21 +68,34 @@ static COMPLETIONS: Surface = Surface {
     path: "/completions",
     needs: Needs { member: "prompt", usual_model: None, has_stream_options: true, makes_tokens: true },
     comes: Comes::Json("choices"),
+    deals: Deals::Tokens,
     may_stream: true,
     name: "text completions",
 };
 static EMBEDDINGS: Surface = plain("/embeddings", "input", Comes::Json("data"), "embeddings");
-static IMAGES: Surface = streamed(plain("/images/generations", "prompt", Comes::Json("data"), "images"));
-static IMAGE_EDITS: Surface = streamed(plain("/images/edits", "prompt", Comes::Json("data"), "images"));
+/// Google's names for it stand in the address.
+static EMBED_CONTENT: Surface = plain("/embeddings", "content", Comes::Json("data"), "embeddings");
+static BATCH_EMBED: Surface = plain("/embeddings", "requests", Comes::Json("data"), "embeddings");
+static IMAGES: Surface =
+    dealing(Deals::Images, streamed(plain("/images/generations", "prompt", Comes::Json("data"), "images")));
+static IMAGE_EDITS: Surface =
+    dealing(Deals::Images, streamed(plain("/images/edits", "prompt", Comes::Json("data"), "images")));
 static MODERATIONS: Surface =
     usually("openai/omni-moderation-latest", plain("/moderations", "input", Comes::Json("results"), "moderations"));
-static RERANK: Surface = plain("/rerank", "query", Comes::Json("results"), "reranking");
-static OCR: Surface = usually("mistral/mistral-ocr-latest", plain("/ocr", "document", Comes::Json("pages"), "OCR"));
-static SPEECH: Surface = streamed(plain("/audio/speech", "input", Comes::Bytes, "speech"));
-static TRANSCRIPTIONS: Surface =
-    streamed(plain("/audio/transcriptions", "file", Comes::JsonOrText("text"), "transcriptions"));
-static TRANSLATIONS: Surface =
-    plain("/audio/translations", "file", Comes::JsonOrText("text"), "translations of recordings");
+static RERANK: Surface = dealing(Deals::Searches, plain("/rerank", "query", Comes::Json("results"), "reranking"));
+static OCR: Surface = dealing(
+    Deals::Pages,
+    usually("mistral/mistral-ocr-latest", plain("/ocr", "document", Comes::Json("pages"), "OCR")),
+);
+static SPEECH: Surface = dealing(Deals::Characters, streamed(plain("/audio/speech", "input", Comes::Bytes, "speech")));
+static TRANSCRIPTIONS: Surface = dealing(
+    Deals::Audio,
+    streamed(plain("/audio/transcriptions", "file", Comes::JsonOrText("text"), "transcriptions")),
+);
+static TRANSLATIONS: Surface = dealing(
+    Deals::Audio,
+    plain("/audio/translations", "file", Comes::JsonOrText("text"), "translations of recordings"),
+);
 
 static REALTIME: Surface = streamed(plain("/realtime", "model", Comes::Bytes, "realtime conversations"));
 
@@ -70,6 +103,8 @@ static REALTIME: Surface = streamed(plain("/realtime", "model", Comes::Bytes, "r
 pub fn of(kind: Relayed) -> &'static Surface {
     match kind {
         Relayed::Embeddings => &EMBEDDINGS,
+        Relayed::EmbedContent => &EMBED_CONTENT,
+        Relayed::BatchEmbedContents => &BATCH_EMBED,
         Relayed::Images => &IMAGES,
         Relayed::ImageEdits => &IMAGE_EDITS,
         Relayed::Moderations => &MODERATIONS,
@@ -95,6 +130,16 @@ pub fn needs(route: &Route) -> Option<&'static Needs> {
     at(route).map(|surface| &surface.needs)
 }
 
+/// In which words a route's callers ask for embeddings.
+pub fn embedding(route: &Route) -> Option<embeddings::Form> {
+    match route.answer {
+        Answer::Relayed(Relayed::Embeddings) => Some(embeddings::Form::OpenAi),
+        Answer::Relayed(Relayed::EmbedContent) => Some(embeddings::Form::One),
+        Answer::Relayed(Relayed::BatchEmbedContents) => Some(embeddings::Form::Many),
+        _ => None,
+    }
+}
+
 /// Where a text completion goes: it lives as a conversation does, at another endpoint.
 pub fn completions_path(route: &Route) -> Option<&'static str> {
     (route.answer == Answer::Completions).then_some(COMPLETIONS.path)
@@ -103,11 +148,18 @@ pub fn completions_path(route: &Route) -> Option<&'static str> {
 /// Leaves the targets that have the route's call; an error when none does. A conversation has them all.
 pub fn narrow(route: &Route, choice: &mut Choice) -> Result<(), Error> {
     let Some(surface) = at(route) else { return Ok(()) };
-    let has_it = |at: &usize| choice.targets[*at].connection.dialect == Dialect::Openai;
+    let is_embedding = embedding(route).is_some();
+    let has_it = |at: &usize| match choice.targets[*at].connection.dialect {
+        Dialect::Openai => true,
+        // Beside responses a provider has OpenAI's other calls, of which embeddings go without them as well.
+        Dialect::OpenaiResponses | Dialect::Gemini => is_embedding,
+        Dialect::Anthropic => false,
+    };
     let places: Vec<usize> = (0..choice.targets.len()).filter(has_it).collect();
     if places.is_empty() {
+        let spoken = if is_embedding { "OpenAI's dialect and Google's" } else { "OpenAI's dialect" };
         let message = format!(
-            "No connection of this model's provider has {}: they are asked for in OpenAI's dialect only.",
+            "No connection of this model's provider has {}: they are asked for in {spoken} only.",
             surface.name
         );
         return Err(Error::client(Kind::InvalidRequest, message).about("model"));

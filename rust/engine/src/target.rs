@@ -12,6 +12,7 @@ use fairlead_core::resilience::Resilience;
 use fairlead_core::secret::{Sealer, Secret};
 use fairlead_core::service_account::ServiceAccount;
 use fairlead_core::snapshot::{Auth, Connection, Dialect};
+use fairlead_dialect::embeddings;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Uri;
 use parking_lot::Mutex;
@@ -207,6 +208,15 @@ impl Target {
         match self.connection.dialect {
             Dialect::Gemini => Some(self.model_uri(model, ":countTokens")),
             _ => self.count_uri.clone(),
+        }
+    }
+
+    /// Where embeddings are asked for in this form.
+    pub fn embedding_uri(&self, form: embeddings::Form, model: &str) -> Result<Uri, Error> {
+        match form {
+            embeddings::Form::OpenAi => self.uri_of("/embeddings"),
+            embeddings::Form::One => Ok(self.model_uri(model, ":embedContent")),
+            embeddings::Form::Many => Ok(self.model_uri(model, ":batchEmbedContents")),
         }
     }
 

@@ -18,9 +18,10 @@ use fairlead_core::multipart::{Form, Part, Reader};
 use fairlead_core::record::Outcome;
 use fairlead_core::secret::{hex, random};
 use parking_lot::Mutex;
+use ring::digest::{Context, SHA256};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -79,6 +80,29 @@ impl Stored {
 
     pub fn part(&self, part: &Part) -> Chunk {
         self.chunk(part.start, part.end)
+    }
+
+    /// A digest of its parts, in their order: names and contents, and not of what stands between them.
+    pub async fn digest(&self) -> Result<[u8; 32], Error> {
+        let unreadable = || Error::gateway(Kind::StorageUnavailable, "The upload cannot be read again.").after_s(1);
+        let mut context = Context::new(&SHA256);
+        for part in &self.form.parts {
+            for told in [Some(part.name.as_str()), part.file_name.as_deref(), part.content_type.as_deref()] {
+                add(&mut context, told.unwrap_or_default().as_bytes());
+            }
+            context.update(&(part.end - part.start).to_le_bytes());
+            context = match self.part(part) {
+                Chunk::Bytes(bytes) => {
+                    context.update(&bytes);
+                    context
+                }
+                Chunk::File { file, start, end } => {
+                    let work = move || read_into(context, &file, start, end);
+                    tokio::task::spawn_blocking(work).await.ok().and_then(Result::ok).ok_or_else(unreadable)?
+                }
+            };
+        }
+        context.finish().as_ref().try_into().map_err(|_| unreadable())
     }
 }
 
@@ -205,6 +229,24 @@ impl Task {
         };
         Ok(Stored { form, bytes: self.bytes, boundary: self.boundary, content, _spooled: self.spooled })
     }
+}
+
+/// With its length, so that no two lists of texts are the same bytes.
+fn add(context: &mut Context, text: &[u8]) {
+    context.update(&(text.len() as u64).to_le_bytes());
+    context.update(text);
+}
+
+fn read_into(mut context: Context, file: &File, start: u64, end: u64) -> io::Result<Context> {
+    let mut buffer = vec![0; WRITE_BYTES];
+    let mut at = start;
+    while at < end {
+        let room = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut buffer[..room], at)?;
+        context.update(&buffer[..room]);
+        at += room as u64;
+    }
+    Ok(context)
 }
 
 fn refused(error: Error) -> (Outcome, Error) {

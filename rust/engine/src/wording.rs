@@ -11,6 +11,7 @@ use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Route, Surface};
 use fairlead_core::secret::{hex, random};
 use fairlead_core::snapshot::{Dialect, Snapshot};
+use fairlead_dialect::fit::Fit;
 use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes::ErrorText;
@@ -47,6 +48,7 @@ struct PutBack {
 struct Said {
     form: Form,
     upstream_model: String,
+    fit: Fit,
     pieces: Pieces,
 }
 
@@ -67,6 +69,16 @@ pub fn form_of(dialect: Dialect) -> Form {
         Dialect::OpenaiResponses => Form::Responses,
         Dialect::Anthropic => Form::Messages,
         Dialect::Gemini => Form::Gemini,
+    }
+}
+
+/// What a model's requests to this connection must fit, but for what the list says of the model.
+fn fit_of(target: &Target, upstream_model: &str) -> Fit {
+    let connection = &target.connection;
+    Fit {
+        most: None,
+        cap: connection.output_cap(upstream_model),
+        is_templated: connection.is_templated(upstream_model),
     }
 }
 
@@ -108,11 +120,14 @@ impl Wording {
         for (at, target) in choice.targets.iter().enumerate() {
             let form = form_of(target.connection.dialect);
             let upstream_model = choice.upstream_model(at);
-            if wording.find(form, upstream_model).is_none() {
+            let fit = fit_of(target, upstream_model);
+            if wording.find(form, upstream_model, fit).is_none() {
                 let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
-                match translate::request_for(Pair { caller, provider: form }, body, parsed, upstream_model, most) {
+                let said = Fit { most: fit.cap.or(most), ..fit };
+                match translate::request_for(Pair { caller, provider: form }, body, parsed, upstream_model, &said) {
                     Ok(pieces) => {
-                        wording.bodies.push(Said { form, upstream_model: upstream_model.to_owned(), pieces });
+                        let upstream_model = upstream_model.to_owned();
+                        wording.bodies.push(Said { form, upstream_model, fit, pieces });
                     }
                     Err(error) => {
                         fault = Some(error);
@@ -148,10 +163,10 @@ impl Wording {
         }
     }
 
-    fn find(&self, form: Form, upstream_model: &str) -> Option<&Pieces> {
+    fn find(&self, form: Form, upstream_model: &str, fit: Fit) -> Option<&Pieces> {
         self.bodies
             .iter()
-            .find(|said| said.form == form && said.upstream_model == upstream_model)
+            .find(|said| said.form == form && said.fit == fit && said.upstream_model == upstream_model)
             .map(|said| &said.pieces)
     }
 
@@ -168,7 +183,8 @@ impl Wording {
             }
         }
         // Every target that is left in the choice has a body.
-        self.find(self.pair(target).provider, upstream_model).unwrap_or(&self.nothing)
+        let fit = fit_of(target, upstream_model);
+        self.find(self.pair(target).provider, upstream_model, fit).unwrap_or(&self.nothing)
     }
 
     /// Whether this provider has a body of its own.
@@ -280,6 +296,31 @@ mod tests {
             let wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice, &snapshot).expect("can be said");
             let sent = String::from_utf8(wording.body(&choice.targets[0], "m").concat()).expect("text");
             assert!(sent.contains(&format!(r#""max_tokens":{limit},"#)), "{sent}");
+        }
+    }
+
+    #[test]
+    fn connections_of_one_dialect_differ_in_what_they_are_asked() {
+        let connection = |id: &str, extra: &str| {
+            format!(
+                r#"{{"id":"{id}","provider":"n","prefixes":["n"],"dialect":"openai","base_url":"http://{id}","auth":"none"{extra}}}"#
+            )
+        };
+        let connections = [
+            connection("a", r#","chat_template_models":["m"]"#),
+            connection("b", r#","output_caps":{"m":7},"chat_template_models":["other"]"#),
+        ];
+        let json = format!(r#"{{"version":1,"connections":[{}]}}"#, connections.join(","));
+        let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+        let live = Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
+        let mut choice = choose::choose(&live, "n/m", None, choose::Wish::default()).expect("a choice");
+        let body = r#"{"model":"n/m","messages":[{"role":"user","content":"hi"}],"reasoning_effort":"none"}"#;
+        let wording = prepare(body, &mut choice).expect("can be said");
+        for target in &choice.targets {
+            let sent = String::from_utf8(wording.body(target, "m").concat()).expect("text");
+            let is_first = target.connection.id == "a";
+            assert_eq!(sent.contains("enable_thinking"), is_first, "{sent}");
+            assert_eq!(sent.contains(r#""max_completion_tokens":7"#), !is_first, "{sent}");
         }
     }
 

@@ -20,12 +20,17 @@ router = APIRouter(prefix="/api/models/catalog", tags=["models"])
 
 
 class ModelPriceView(Wire):
-    """USD per million tokens."""
+    """USD per million tokens, and for each thing that is no token."""
 
     input: float
     output: float
     cached_input: float | None
     cache_write: float | None
+    per_image: float | None
+    per_second: float | None
+    per_page: float | None
+    per_query: float | None
+    per_million_characters: float | None
 
 
 class ModelEntry(Wire):

@@ -1,4 +1,6 @@
-"""`/api/pricing`: what models cost, in USD per million tokens, and the operator's word on it."""
+"""`/api/pricing`: what models cost, in USD per million tokens or for each picture and the like,
+and the operator's word on it.
+"""
 
 from __future__ import annotations
 
@@ -160,6 +162,7 @@ def _micros(price: ModelPrice) -> Price:
 
 def _view(price: Price, source: Source) -> PriceView:
     told: dict[str, Any] = {
-        name: None if micros is None else usd_of(micros) for name, micros in price.items()
+        name: None if price.get(name) is None else usd_of(price[name] or 0)
+        for name in ModelPrice.model_fields
     }
     return PriceView.model_construct(source=source, **told)

@@ -5,7 +5,7 @@ A file holds `id` (as the file is called), `name`, `dialect`, `base_url`, `auth`
 `source` of its figures, and `models`: `id`, `mode` where it is not chat, `context_length`,
 `max_output_tokens` in tokens, `capabilities`, and `input`, `output`, `cached_input`, `cache_write`
 as integer micro-dollars per million tokens (`per_image`, `per_second`, `per_page`, `per_query`:
-micro-dollars each).
+micro-dollars each; `per_million_characters` that are read aloud).
 
 `variables` names what an address has in braces, each with its usual value or null where there is
 none; a connection gives them in `providerSpecificData`. `models_url` says where models are listed,
@@ -48,13 +48,18 @@ class _Entry(BaseModel):
 
 class Price(_Entry):
     """Micro-dollars per million tokens; an absent price of cached or cache-writing input is that of
-    input.
+    input. Micro-dollars for each thing that is no token, absent where it costs nothing.
     """
 
-    input: UsdMicros
-    output: UsdMicros
+    input: UsdMicros = 0
+    output: UsdMicros = 0
     cached_input: UsdMicros | None = None
     cache_write: UsdMicros | None = None
+    per_image: UsdMicros | None = None
+    per_second: UsdMicros | None = None
+    per_page: UsdMicros | None = None
+    per_query: UsdMicros | None = None
+    per_million_characters: UsdMicros | None = None
 
 
 class CatalogueModel(_Entry):
@@ -70,14 +75,18 @@ class CatalogueModel(_Entry):
     per_second: UsdMicros | None = None
     per_page: UsdMicros | None = None
     per_query: UsdMicros | None = None
+    per_million_characters: UsdMicros | None = None
     capabilities: tuple[Capability, ...] = ()
 
     @property
     def price(self) -> Price | None:
-        """The prices of tokens alone; None where they are not known."""
-        if self.input is None or self.output is None:
-            return None
-        return Price(**{name: getattr(self, name) for name in Price.model_fields})
+        """None where it is not known: there must be those of both kinds of token, or that of a thing."""
+        known = {name: getattr(self, name) for name in Price.model_fields}
+        known = {name: value for name, value in known.items() if value is not None}
+        is_known = {"input", "output"} <= known.keys() or any(
+            name.startswith("per_") for name in known
+        )
+        return Price(**known) if is_known else None
 
 
 class CatalogueProvider(_Entry):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import orjson
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, field_validator, model_validator
@@ -62,12 +62,28 @@ ServiceAccount = Annotated[dict[str, Any], Field(max_length=50), AfterValidator(
 
 
 class ModelPrice(Wire):
-    """USD per million tokens; an absent price of cached or cache-writing input is that of input."""
+    """USD per million tokens; an absent price of cached or cache-writing input is that of input. USD
+    for each thing that is no token. Where a model has both, what a provider tells in tokens is paid
+    in tokens.
+    """
 
-    input: UsdPerMillion
-    output: UsdPerMillion
+    input: UsdPerMillion = 0.0
+    output: UsdPerMillion = 0.0
     cached_input: UsdPerMillion | None = None
     cache_write: UsdPerMillion | None = None
+    per_image: UsdPerMillion | None = Field(None, description="A picture that is made.")
+    per_second: UsdPerMillion | None = Field(None, description="A second of a recording.")
+    per_page: UsdPerMillion | None = Field(None, description="A page of a document.")
+    per_query: UsdPerMillion | None = Field(None, description="A search, a reranking.")
+    per_million_characters: UsdPerMillion | None = Field(
+        None, description="A million characters that are read aloud."
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.model_fields_set:
+            raise PydanticCustomError("price", "must name at least one price")
+        return self
 
 
 class ProviderSpecific(Wire):

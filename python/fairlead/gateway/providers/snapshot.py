@@ -87,7 +87,9 @@ def _compile(
     endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
     known = known_models(provider, connection)
     templated = _templated(provider, connection, known)
-    compiled = _Compiled({**_connection(connection, endpoint), **templated}, {}, {})
+    caps = {name: row.settings.get("max_output_token_override") for name, row in said.items()}
+    capped = {"output_caps": {name: cap for name, cap in caps.items() if cap is not None}}
+    compiled = _Compiled({**_connection(connection, endpoint), **templated, **capped}, {}, {})
     names = {model["id"] for model in known}
     custom = [{"id": name} for name, row in said.items() if row.is_custom and name not in names]
     for model in [*known, *custom]:
@@ -99,7 +101,7 @@ def _compile(
         compiled.models.setdefault(listed, _model(listed, connection.provider, endpoint, model))
     for model_id, price in (*overrides.items(), *known_prices(provider, connection)):
         for prefix in endpoint.prefixes:
-            compiled.prices.setdefault(f"{prefix}/{model_id}", price)
+            compiled.prices.setdefault(f"{prefix}/{model_id}", _written(price))
     return compiled
 
 
@@ -161,6 +163,15 @@ def _model(listed: str, provider: str, endpoint: Endpoint, model: dict[str, Any]
         "owned_by": model.get("owned_by") or endpoint.prefixes[0],
         "context_length": model.get("context_length"),
         "max_output_tokens": model.get("max_output_tokens"),
+    }
+
+
+def _written(price: dict[str, Any]) -> dict[str, Any]:
+    """Most models deal in tokens alone: what else has no price is left out."""
+    return {
+        name: value
+        for name, value in price.items()
+        if value is not None or not name.startswith("per_")
     }
 
 

@@ -10,9 +10,13 @@ from starlette.responses import Response
 
 from fairlead.caller import CallerDep
 from fairlead.errors import InvalidRequest
+from fairlead.gateway.responses.background import works_of
+from fairlead.gateway.responses.begin import told_as_events
+from fairlead.gateway.responses.events import events_of_whole, frame
 from fairlead.gateway.responses.items import input_items
-from fairlead.gateway.responses.table import find, forget
+from fairlead.gateway.responses.table import Kept, events_of, find, forget
 from fairlead.moment import now_ms
+from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 
 router = APIRouter(prefix="/v1/responses", tags=["responses"])
@@ -25,11 +29,36 @@ def _owner(caller: CallerDep) -> str:
 
 
 @router.get("/{response_id}", summary="One response that was kept")
-async def read(response_id: ResponseId, caller: CallerDep, services: ServicesDep) -> Response:
-    """The response as it was told; 404 for one that is another's, deleted, expired or was never kept."""
+async def read(
+    response_id: ResponseId,
+    caller: CallerDep,
+    services: ServicesDep,
+    stream: bool = False,
+    starting_after: Annotated[int | None, Query(ge=0)] = None,
+) -> Response:
+    """The response as it was told, or as it is while it is worked on; 404 for one that is another's,
+    deleted, expired or was never kept. With `stream` its events, as they come, after the one of the
+    number `starting_after`.
+    """
     owner = _owner(caller)
-    kept = await services.state.read(lambda con: find(con, response_id, owner, now_ms()))
-    return Response(kept.response, media_type="application/json")
+    if starting_after is not None and not stream:
+        raise InvalidRequest("starting_after needs stream=true.", param="starting_after")
+    after = -1 if starting_after is None else starting_after
+    if (work := works_of(services).find(response_id, owner)) is not None:
+        if stream:
+            return told_as_events(work.frames(after))
+        return Response(orjson.dumps(work.response), media_type="application/json")
+
+    def look(con: Connection) -> tuple[Kept, str | None]:
+        kept = find(con, response_id, owner, now_ms())
+        return kept, events_of(con, response_id) if stream else None
+
+    kept, events = await services.state.read(look)
+    if not stream:
+        return Response(kept.response, media_type="application/json")
+    told = orjson.loads(events) if events else events_of_whole(orjson.loads(kept.response))
+    frames = [frame(event) for event in told if event["sequence_number"] > after]
+    return Response(b"".join(frames), media_type="text/event-stream")
 
 
 @router.delete("/{response_id}", summary="Delete a response that was kept")
@@ -38,16 +67,27 @@ async def delete(
 ) -> dict[str, Any]:
     """The response is gone, and so is what went on from it for whoever would go on further."""
     owner = _owner(caller)
+    if (work := works_of(services).find(response_id, owner)) is not None:
+        await works_of(services).cancel(work)
     await services.state.record(lambda con: forget(con, response_id, owner, now_ms()))
     return {"id": response_id, "object": "response", "deleted": True}
 
 
 @router.post("/{response_id}/cancel", summary="Cancel a response that works in the background")
 async def cancel(response_id: ResponseId, caller: CallerDep, services: ServicesDep) -> Response:
-    """Always refused: a response is kept once it has ended, for none works in the background."""
+    """The response as it is then. One that has ended stays as it is; one that was not asked for in
+    the background is refused.
+    """
     owner = _owner(caller)
+    works = works_of(services)
+    if (work := works.find(response_id, owner)) is not None:
+        response = await works.cancel(work)
+        return Response(orjson.dumps(response), media_type="application/json")
     kept = await services.state.read(lambda con: find(con, response_id, owner, now_ms()))
-    status = orjson.loads(kept.response).get("status", "completed")
+    told = orjson.loads(kept.response)
+    if told.get("background"):
+        return Response(kept.response, media_type="application/json")
+    status = told.get("status", "completed")
     raise InvalidRequest(
         f"The response is {status}: only one that works in the background can be cancelled."
     )

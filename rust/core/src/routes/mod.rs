@@ -88,11 +88,13 @@ pub enum Answer {
     Control,
     /// The control plane, which gets the one file of a form.
     Upload,
+    /// A search, which control makes and tells the cost of.
+    Search,
 }
 
 impl Answer {
     pub fn is_control(self) -> bool {
-        matches!(self, Self::Control | Self::Upload)
+        matches!(self, Self::Control | Self::Upload | Self::Search)
     }
 
     /// Whether each request is settled: it calls a model, or would have.
@@ -106,6 +108,7 @@ impl Answer {
                 | Self::CountTokens
                 | Self::Completions
                 | Self::Relayed(_)
+                | Self::Search
         )
     }
 

@@ -4,6 +4,9 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relayed {
     Embeddings,
+    /// Google's words for them: one text, and many.
+    EmbedContent,
+    BatchEmbedContents,
     Images,
     ImageEdits,
     Moderations,

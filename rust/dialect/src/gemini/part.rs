@@ -7,7 +7,7 @@ use fairlead_core::error::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::{typed, unsupported, wrong, Call, Content, Part, Source};
+use crate::model::{typed_at, unsupported, wrong, Call, Content, Part, Source};
 use crate::signature::from_gemini;
 use crate::text::Text;
 
@@ -126,46 +126,72 @@ pub(super) fn read<'a>(
     parts: &mut Vec<Part<'a>>,
 ) -> Result<(), Error> {
     for (at, raw) in list.into_iter().enumerate() {
-        let path = format!("{path}[{at}]");
-        let mut part: PartIn<'a> = typed(raw, &path)?;
-        if let Some(signature) = part.thought_signature.take().filter(|text| !text.is_empty()) {
-            let signature = from_gemini(&signature);
-            sign(parts, &part, &path, signature);
-        }
-        if let Some(content) = content(part, &path, ids)? {
-            parts.push(Part::new(path, content));
-        }
+        let path = || format!("{path}[{at}]");
+        one(typed_at(raw, path)?, &path, ids, parts)?;
+    }
+    Ok(())
+}
+
+/// The same for a list that was read in one go; `path` is where it stands.
+pub(super) fn take<'a>(
+    list: Vec<PartIn<'a>>,
+    path: &dyn Fn() -> String,
+    ids: &mut Ids,
+    parts: &mut Vec<Part<'a>>,
+) -> Result<(), Error> {
+    for (at, part) in list.into_iter().enumerate() {
+        one(part, &|| format!("{}[{at}]", path()), ids, parts)?;
+    }
+    Ok(())
+}
+
+/// Most parts are texts, which need no path: it is made for others and for faults.
+fn one<'a>(
+    mut part: PartIn<'a>,
+    path: &dyn Fn() -> String,
+    ids: &mut Ids,
+    parts: &mut Vec<Part<'a>>,
+) -> Result<(), Error> {
+    if let Some(signature) = part.thought_signature.take().filter(|text| !text.is_empty()) {
+        let signature = from_gemini(&signature);
+        sign(parts, &part, path, signature);
+    }
+    match content(part, path, ids)? {
+        Some(Content::Text(text)) => parts.push(Part::text(text)),
+        Some(content) => parts.push(Part::new(path(), content)),
+        None => {}
     }
     Ok(())
 }
 
 /// A signature closes the thoughts before its part.
-fn sign<'a>(parts: &mut Vec<Part<'a>>, part: &PartIn<'a>, path: &str, signature: Text<'static>) {
+fn sign<'a>(parts: &mut Vec<Part<'a>>, part: &PartIn<'a>, path: &dyn Fn() -> String, signature: Text<'static>) {
     if part.thought == Some(true) {
         return;
     }
     match parts.last_mut().map(|last| &mut last.content) {
         Some(Content::Thinking { signature: place @ None, .. }) => *place = Some(signature),
         _ => match crate::signature::redacted_in(&signature.decode()) {
-            Some(data) => parts.push(Part::new(path, Content::Redacted(data.to_owned().into()))),
+            Some(data) => parts.push(Part::new(path(), Content::Redacted(data.to_owned().into()))),
             None => {
-                parts.push(Part::new(path, Content::Thinking { text: "".into(), signature: Some(signature.clone()) }));
+                parts
+                    .push(Part::new(path(), Content::Thinking { text: "".into(), signature: Some(signature.clone()) }));
             }
         },
     }
 }
 
-fn content<'a>(part: PartIn<'a>, path: &str, ids: &mut Ids) -> Result<Option<Content<'a>>, Error> {
+fn content<'a>(part: PartIn<'a>, path: &dyn Fn() -> String, ids: &mut Ids) -> Result<Option<Content<'a>>, Error> {
     if let Some(call) = part.function_call {
         let id = ids.of_call(call.id, &call.name);
         let arguments = call.args.map_or("{}", RawValue::get);
         if !arguments.starts_with('{') {
-            return Err(wrong(&format!("{path}.functionCall.args"), "must be an object"));
+            return Err(wrong(&format!("{}.functionCall.args", path()), "must be an object"));
         }
         return Ok(Some(Content::Call(Call { id, name: call.name, arguments: arguments.into() })));
     }
     if let Some(response) = part.function_response {
-        return result(response, path, ids).map(Some);
+        return result(response, &path(), ids).map(Some);
     }
     if let Some(blob) = part.inline_data {
         return Ok(Some(media(blob)));
@@ -175,7 +201,7 @@ fn content<'a>(part: PartIn<'a>, path: &str, ids: &mut Ids) -> Result<Option<Con
         return match file.mime_type.as_ref().map(Text::decode).as_deref() {
             Some(kind) if kind.starts_with("image/") => Ok(Some(Content::Image(source))),
             Some("application/pdf") => Ok(Some(Content::Document { source, title: file.display_name })),
-            _ => Err(unsupported(&format!("{path}.fileData.mimeType"))),
+            _ => Err(unsupported(&format!("{}.fileData.mimeType", path()))),
         };
     }
     match part.text {
@@ -183,7 +209,7 @@ fn content<'a>(part: PartIn<'a>, path: &str, ids: &mut Ids) -> Result<Option<Con
         // A part that holds a signature alone.
         Some(text) if text.is_empty() => Ok(None),
         Some(text) => Ok(Some(Content::Text(text))),
-        None => Err(wrong(path, "must have text, data, a call or a result")),
+        None => Err(wrong(&path(), "must have text, data, a call or a result")),
     }
 }
 
@@ -230,9 +256,9 @@ fn result<'a>(response: ResponseIn<'a>, path: &str, ids: &mut Ids) -> Result<Con
     };
     let mut parts = vec![Part::new(path.clone(), Content::Text(text))];
     for (at, part) in response.parts.into_iter().enumerate() {
-        let path = format!("{path}.parts[{at}]");
+        let path = || format!("{path}.parts[{at}]");
         if let Some(content) = content(part, &path, ids)? {
-            parts.push(Part::new(path, content));
+            parts.push(Part::new(path(), content));
         }
     }
     Ok(Content::Result { id, parts, is_error })

@@ -6,7 +6,7 @@ use fairlead_core::error::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::part::{self, Ids};
+use super::part::{self, Ids, PartIn};
 use super::schema::to_json_schema;
 use crate::model::{
     is_neutral, owned, typed, typed_at, unsupported, wrong, Choice, Effort, Format, Members, Request, Role, Tool, Turn,
@@ -15,6 +15,17 @@ use crate::openai::request_in::{count, number};
 use crate::text::Text;
 use crate::translate::Form;
 
+/// A content as it should be, read in one go.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GoodContentIn<'a> {
+    #[serde(borrow, default)]
+    role: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    parts: Vec<PartIn<'a>>,
+}
+
+/// The same, read step by step, so that a fault names its place.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ContentIn<'a> {
@@ -48,21 +59,35 @@ pub(crate) fn read(body: &[u8], stream: bool) -> Result<Request<'_>, Error> {
 }
 
 fn contents<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error> {
-    let list: Vec<&'a RawValue> = typed(value, "contents")?;
     let mut ids = Ids::default();
+    if let Ok(list) = serde_json::from_str::<Vec<GoodContentIn<'a>>>(value.get()) {
+        request.turns.reserve(list.len());
+        for (at, content) in list.into_iter().enumerate() {
+            let role = role(content.role.as_ref().map(Text::decode).as_deref(), at)?;
+            let mut parts = Vec::with_capacity(content.parts.len());
+            part::take(content.parts, &|| format!("contents[{at}].parts"), &mut ids, &mut parts)?;
+            request.turns.push(Turn { role, parts });
+        }
+        return Ok(());
+    }
+    let list: Vec<&'a RawValue> = typed(value, "contents")?;
     request.turns.reserve(list.len());
     for (at, raw) in list.into_iter().enumerate() {
         let content: ContentIn<'a> = typed_at(raw, || format!("contents[{at}]"))?;
-        let role = match content.role.as_deref() {
-            None | Some("user" | "function") => Role::User,
-            Some("model") => Role::Assistant,
-            Some(_) => return Err(unsupported(&format!("contents[{at}].role"))),
-        };
+        let role = role(content.role.as_deref(), at)?;
         let mut parts = Vec::with_capacity(content.parts.len());
         part::read(content.parts, &format!("contents[{at}].parts"), &mut ids, &mut parts)?;
         request.turns.push(Turn { role, parts });
     }
     Ok(())
+}
+
+fn role(said: Option<&str>, at: usize) -> Result<Role, Error> {
+    match said {
+        None | Some("user" | "function") => Ok(Role::User),
+        Some("model") => Ok(Role::Assistant),
+        Some(_) => Err(unsupported(&format!("contents[{at}].role"))),
+    }
 }
 
 fn system<'a>(value: &'a RawValue, name: &str, request: &mut Request<'a>) -> Result<(), Error> {

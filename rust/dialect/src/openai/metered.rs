@@ -6,8 +6,8 @@
 
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
-use fairlead_core::json::{self, JsonFault, Kind, Scan};
-use fairlead_core::usage::Usage;
+use fairlead_core::json::{self, JsonFault, Kind, Scan, Value};
+use fairlead_core::usage::{Units, Usage};
 
 use super::error::{self, UpstreamError};
 use super::usage;
@@ -15,6 +15,8 @@ use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
 use crate::Pieces;
 
 const MAX_DEPTH: usize = 16;
+/// What is looked for in an event.
+const EVENT_MEMBERS: [&str; 6] = ["type", "usage", "error", "meta", "duration", "usage_info"];
 /// An event may hold a picture.
 const LIMITS: Limits = Limits { held_bytes: 1 << 20, event_bytes: 64 << 20 };
 
@@ -22,18 +24,29 @@ const LIMITS: Limits = Limits { held_bytes: 1 << 20, event_bytes: 64 << 20 };
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metered {
     pub usage: Option<Usage>,
+    /// What the provider told of other things than tokens.
+    pub units: Units,
     pub error: Option<UpstreamError>,
     /// The member that such an answer must have is there.
     pub is_answer: bool,
+    /// How many elements it has.
+    pub listed: u64,
 }
 
 /// Looks into a body; a fault when it is not one JSON object.
 pub fn inspect(body: &[u8], member: &str) -> Result<Metered, JsonFault> {
-    let wanted = ["usage", "error", "meta", member];
+    let wanted = ["usage", "error", "meta", "duration", "usage_info", member];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH)?;
+    let listed = scan.get(member).filter(|value| value.kind == Kind::Array).map_or(0, |value| value.elements as u64);
+    let mut units = read_units(body, &scan);
+    if member == "pages" {
+        units = Units { pages: listed, ..Units::default() }.told(units);
+    }
     let told = scan.get("error").filter(|told| error::is_error(*told));
     Ok(Metered {
         usage: read_usage(body, &scan),
+        units,
+        listed,
         error: told.map(|told| error::read(body, told)),
         is_answer: scan.get(member).is_some_and(|value| !value.is_null()),
     })
@@ -46,6 +59,42 @@ fn read_usage<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Option<Usage> 
     let meta = object(body, scan, "meta")?;
     let inner = json::scan_object(meta, &["tokens", "billed_units"], MAX_DEPTH).ok()?;
     object(meta, &inner, "tokens").or_else(|| object(meta, &inner, "billed_units")).and_then(read_object)
+}
+
+/// What is told of other things than tokens: the length of a recording, pages, searches.
+fn read_units<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Units {
+    let mut units = Units::default();
+    let count = |object: &[u8], name: &'static str| {
+        let wanted = [name];
+        let scan = json::scan_object(object, &wanted, MAX_DEPTH).ok()?;
+        json::as_u64(object, scan.get(name)?)
+    };
+    let seconds = |object: &[u8], scan: Option<Value>| milliseconds(object.get(scan?.span())?);
+    if let Some(used) = object(body, scan, "usage") {
+        let told = json::scan_object(used, &["seconds"], MAX_DEPTH).ok().and_then(|scan| scan.get("seconds"));
+        units.audio_ms = seconds(used, told).unwrap_or(0);
+    }
+    if units.audio_ms == 0 {
+        units.audio_ms = seconds(body, scan.get("duration")).unwrap_or(0);
+    }
+    if let Some(info) = object(body, scan, "usage_info") {
+        units.pages = count(info, "pages_processed").unwrap_or(0);
+    }
+    let meta = object(body, scan, "meta").unwrap_or(b"{}");
+    let billed = json::scan_object(meta, &["billed_units"], MAX_DEPTH).ok();
+    if let Some(billed) = billed.and_then(|scan| object(meta, &scan, "billed_units")) {
+        units.queries = count(billed, "search_units").unwrap_or(0);
+        units.images = count(billed, "images").unwrap_or(0);
+    }
+    units
+}
+
+/// Seconds as a number or a text of one, as some providers write it.
+fn milliseconds(token: &[u8]) -> Option<u64> {
+    let seconds: f64 = std::str::from_utf8(token).ok()?.trim_matches('"').parse().ok()?;
+    let ms = (seconds * 1_000.0).ceil();
+    // Longer than any recording is no length.
+    (ms > 0.0 && ms < 1e12).then_some(ms as u64)
 }
 
 /// What an event of a realtime conversation tells of usage: only `response.done` does.
@@ -97,6 +146,7 @@ fn read_object(used: &[u8]) -> Option<Usage> {
 pub struct Meter {
     framer: Framer,
     usage: Option<Usage>,
+    units: Units,
     is_finished: bool,
     failure: Option<UpstreamError>,
     has_answered: bool,
@@ -123,6 +173,7 @@ pub struct Passed {
 #[derive(Debug)]
 pub struct Ending {
     pub usage: Option<Usage>,
+    pub units: Units,
     /// Why it failed; `None` when it did not.
     pub error: Option<Error>,
     /// What was held back and may be passed.
@@ -133,13 +184,20 @@ pub struct Ending {
 
 impl Default for Meter {
     fn default() -> Self {
-        Self { framer: Framer::new(LIMITS), usage: None, is_finished: false, failure: None, has_answered: false }
+        Self {
+            framer: Framer::new(LIMITS),
+            usage: None,
+            units: Units::default(),
+            is_finished: false,
+            failure: None,
+            has_answered: false,
+        }
     }
 }
 
 impl Meter {
     pub fn push(&mut self, chunk: &Bytes) -> Passed {
-        let Self { framer, usage, is_finished, failure, has_answered } = self;
+        let Self { framer, usage, units, is_finished, failure, has_answered } = self;
         let (pieces, flow) = framer.push(chunk, |part| {
             let (Part::Event(bytes) | Part::Opening(bytes)) = part else { return Verdict::Pass };
             let Some(data) = data_of(bytes) else { return Verdict::Pass };
@@ -148,7 +206,7 @@ impl Meter {
                 *is_finished = true;
                 return Verdict::Last;
             }
-            let Ok(scan) = json::scan_object(&data, &["type", "usage", "error", "meta"], json::MAX_DEPTH) else {
+            let Ok(scan) = json::scan_object(&data, &EVENT_MEMBERS, json::MAX_DEPTH) else {
                 // The beginning of an event that is too long to be held is no JSON yet.
                 return if matches!(part, Part::Opening(_)) { Verdict::Pass } else { Verdict::Stop };
             };
@@ -158,6 +216,9 @@ impl Meter {
             }
             *usage = read_usage(&data, &scan).or(*usage);
             let kind = scan.get("type").and_then(|kind| json::as_str(&data, kind));
+            let is_picture =
+                kind.as_ref().is_some_and(|kind| kind.starts_with("image_") && kind.ends_with(".completed"));
+            *units = Units { images: units.images + u64::from(is_picture), ..units.told(read_units(&data, &scan)) };
             if kind.is_some_and(|kind| kind.ends_with(".completed") || kind.ends_with(".done")) {
                 *is_finished = true;
             }
@@ -170,6 +231,11 @@ impl Meter {
         self.usage
     }
 
+    /// What was told beside tokens so far.
+    pub fn units(&self) -> Units {
+        self.units
+    }
+
     /// Whether an event of the answer has been seen.
     pub fn has_answered(&self) -> bool {
         self.has_answered
@@ -177,11 +243,11 @@ impl Meter {
 
     /// Ends it: `broken` when the provider's body did not end by itself.
     pub fn finish(self, broken: Option<Error>) -> Ending {
-        let usage = self.usage;
+        let (usage, units) = (self.usage, self.units);
         if self.failure.is_some() {
             let message = "The provider reported an error in its stream.";
             let error = Some(Error::upstream(ErrorKind::UpstreamStatus, Retry::Never, message));
-            return Ending { usage, error, rest: Bytes::new(), is_told: true };
+            return Ending { usage, units, error, rest: Bytes::new(), is_told: true };
         }
         let rest = self.framer.close();
         let error = broken.or_else(|| {
@@ -190,7 +256,7 @@ impl Meter {
                 .then(|| Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message))
         });
         let rest = if error.is_none() && rest.whole { rest.bytes } else { Bytes::new() };
-        Ending { usage, error, rest, is_told: false }
+        Ending { usage, units, error, rest, is_told: false }
     }
 }
 
@@ -222,6 +288,34 @@ mod tests {
         {
             assert_eq!(inspect(body.as_bytes(), "data").expect("an object").usage, None, "{body}");
         }
+    }
+
+    #[test]
+    fn things_beside_tokens_are_counted() {
+        let none = Units::default();
+        for (member, body, expected) in [
+            ("data", r#"{"data":[{"url":"a"},{"url":"b"}]}"#, none),
+            ("data", r#"{"data":[{}],"meta":{"billed_units":{"images":2}}}"#, Units { images: 2, ..none }),
+            ("text", r#"{"text":"a","duration":3.25}"#, Units { audio_ms: 3_250, ..none }),
+            ("text", r#"{"text":"a","duration":"12.5"}"#, Units { audio_ms: 12_500, ..none }),
+            ("text", r#"{"text":"a","usage":{"type":"duration","seconds":9}}"#, Units { audio_ms: 9_000, ..none }),
+            ("text", r#"{"text":"a","duration":-1}"#, none),
+            ("text", r#"{"text":"a","duration":1e300}"#, none),
+            ("pages", r#"{"pages":[{},{},{}]}"#, Units { pages: 3, ..none }),
+            ("pages", r#"{"pages":[{}],"usage_info":{"pages_processed":4}}"#, Units { pages: 4, ..none }),
+            ("results", r#"{"results":[],"meta":{"billed_units":{"search_units":2}}}"#, Units { queries: 2, ..none }),
+            ("results", r#"{"results":[{},{}]}"#, none),
+        ] {
+            assert_eq!(inspect(body.as_bytes(), member).expect("an object").units, expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn pictures_of_a_stream_are_counted() {
+        let stream = "data: {\"type\":\"image_generation.partial_image\"}\n\n\
+            data: {\"type\":\"image_generation.completed\"}\n\ndata: {\"type\":\"image_edit.completed\"}\n\n";
+        let (_, ending) = followed(stream, 9);
+        assert_eq!(ending.units, Units { images: 2, ..Units::default() });
     }
 
     #[test]

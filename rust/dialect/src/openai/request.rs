@@ -9,7 +9,9 @@ use std::ops::Range;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind as ErrorKind};
 use fairlead_core::json::{self, FaultKind, JsonFault, Kind, Value};
+use fairlead_core::usage::Units;
 
+use crate::fit::Edits;
 use crate::translate::Place;
 use crate::Pieces;
 
@@ -31,6 +33,8 @@ pub struct ChatRequest {
     pub messages: usize,
     /// The most output that the caller asks for, per choice.
     pub max_output_tokens: Option<u64>,
+    /// What it may come to beside tokens, as far as can be told before.
+    pub units: Units,
     /// `n`: how many answers.
     pub choices: u64,
     /// The response that this one goes on from; a responses request alone has one.
@@ -39,6 +43,8 @@ pub struct ChatRequest {
     pub stores: bool,
     /// The stream is read as one JSON list; a generateContent request alone has that.
     pub reads_list: bool,
+    /// A text completion, which has other names for what a conversation asks.
+    pub(crate) is_completion: bool,
     /// Empty where the address names the model.
     pub(super) model_span: Range<usize>,
     /// How the body is made to ask for usage; `None` when it does already or is no stream.
@@ -92,6 +98,8 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
         previous: None,
         stores: false,
         reads_list: false,
+        units: Units::default(),
+        is_completion: false,
         model_span,
         ask_usage: splice.filter(|_| stream),
     })
@@ -138,6 +146,8 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
         previous,
         stores: flag("store", true)?,
         reads_list: false,
+        units: Units::default(),
+        is_completion: false,
         model_span,
         ask_usage: None,
     })
@@ -179,6 +189,8 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
         previous: None,
         stores: false,
         reads_list: place.is_list,
+        units: Units::default(),
+        is_completion: false,
         model_span: 0..0,
         ask_usage: None,
     })
@@ -186,19 +198,26 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
 
 /// The body for upstream: slices of `body` around the few bytes that change.
 pub fn rewrite(body: &Bytes, request: &ChatRequest, upstream_model: &str) -> Pieces {
-    if request.model_span.is_empty() {
+    rewrite_with(body, request, upstream_model, Edits::new())
+}
+
+/// The same with more that changes; no two spans overlap.
+pub(crate) fn rewrite_with(body: &Bytes, request: &ChatRequest, upstream_model: &str, mut edits: Edits) -> Pieces {
+    if !request.model_span.is_empty() {
+        let model = Bytes::from(serde_json::Value::from(upstream_model).to_string());
+        edits.push((request.model_span.clone(), model));
+    }
+    if let Some(splice) = &request.ask_usage {
+        edits.push((splice.span.clone(), Bytes::from_static(splice.text.as_bytes())));
+    }
+    if edits.is_empty() {
         return Pieces::from_iter([body.clone()]);
     }
-    let model = Bytes::from(serde_json::Value::from(upstream_model).to_string());
-    let model = Some((request.model_span.clone(), model));
-    let usage = request.ask_usage.as_ref();
-    let usage = usage.map(|splice| (splice.span.clone(), Bytes::from_static(splice.text.as_bytes())));
-    let model_first = usage.as_ref().is_none_or(|(span, _)| request.model_span.start < span.start);
-    let edits = if model_first { [model, usage] } else { [usage, model] };
-
+    // Insertions at one place stay in their order.
+    edits.sort_by_key(|(span, _)| span.start);
     let mut pieces = Pieces::new();
     let mut kept = 0;
-    for (span, text) in edits.into_iter().flatten() {
+    for (span, text) in edits {
         pieces.push(body.slice(kept..span.start));
         pieces.push(text);
         kept = span.end;
@@ -218,7 +237,7 @@ pub(super) fn model(body: &[u8], value: Option<Value>) -> Result<(String, Range<
 }
 
 /// Holds a model's name to what a name may be.
-pub(super) fn check_model(model: &str) -> Result<(), Error> {
+pub(crate) fn check_model(model: &str) -> Result<(), Error> {
     if model.is_empty() {
         return Err(wrong("model", "must not be empty"));
     }
@@ -275,7 +294,7 @@ pub(super) fn usage_option(body: &[u8], options: Option<Value>, close: usize) ->
     }
 }
 
-pub(super) fn broken(fault: &JsonFault) -> Error {
+pub(crate) fn broken(fault: &JsonFault) -> Error {
     let error = invalid(match fault.kind {
         FaultKind::NotAnObject => "The body must be a JSON object.".to_owned(),
         _ => format!("The body is not valid JSON: {fault}."),
@@ -287,7 +306,7 @@ pub(super) fn broken(fault: &JsonFault) -> Error {
     }
 }
 
-pub(super) fn missing(field: &'static str) -> Error {
+pub(crate) fn missing(field: &'static str) -> Error {
     wrong(field, "is required")
 }
 

@@ -2,6 +2,7 @@
 
 use fairlead_core::error::Error;
 
+use crate::fit::template_words;
 use crate::model::{unsupported, Call, Choice, Content, Effort, Format, Member, Part, Request, Role, Source, Turn};
 use crate::text::{Text, Writer};
 
@@ -9,8 +10,14 @@ use crate::text::{Text, Writer};
 const DROPPED: &[&str] =
     &["cache_control", "service_tier", "context_management", "diagnostics", "safetySettings", "labels"];
 
-/// The body for a provider that knows the model as `model`.
-pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Result<Vec<u8>, Error> {
+/// The body for a provider that knows the model as `model`. `is_templated`: its server switches thinking in the chat
+/// template.
+pub(crate) fn write_for(
+    request: &Request<'_>,
+    model: &str,
+    size_hint: usize,
+    is_templated: bool,
+) -> Result<Vec<u8>, Error> {
     let mut out = Writer::with_capacity(size_hint + 512);
     out.open(b'{').key("model").str(model).key("messages").open(b'[');
     if !request.system.is_empty() {
@@ -57,6 +64,9 @@ pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Res
     if let Some(effort) = request.reasoning.and_then(effort) {
         out.key("reasoning_effort").str(effort);
     }
+    if let Some(words) = template_words(request).filter(|_| is_templated) {
+        out.key("chat_template_kwargs").raw(words);
+    }
     if let Some(user) = &request.user {
         out.member("user", user);
     }
@@ -64,7 +74,8 @@ pub(crate) fn write(request: &Request<'_>, model: &str, size_hint: usize) -> Res
         out.key(name).raw(value);
     }
     request.refuse(&[(Member::TopK, request.top_k.is_some())])?;
-    if let Some((name, _)) = request.extras.iter().find(|(name, _)| !DROPPED.contains(&&**name)) {
+    let is_said = |name: &str| DROPPED.contains(&name) || (is_templated && name == "chat_template_kwargs");
+    if let Some((name, _)) = request.extras.iter().find(|(name, _)| !is_said(name)) {
         return Err(unsupported(name));
     }
     Ok(out.close(b'}').take())

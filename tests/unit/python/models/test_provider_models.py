@@ -46,6 +46,8 @@ async def test_an_override_survives_what_the_provider_says_next(
 
     await management.ask("POST", f"/api/providers/{connection}/test")
     assert listed(management)["lab/large"]["max_output_tokens"] == 4096
+    (connection,) = management.snapshot()["connections"]
+    assert connection["output_caps"] == {"large": 4096}
     seen = await management.ask("GET", PATH, provider="lab")
     assert seen["models"] == []
     assert seen["modelOutputOverrides"] == {"large": 4096}
@@ -54,6 +56,7 @@ async def test_an_override_survives_what_the_provider_says_next(
     await management.ask("PUT", PATH, cleared)
     assert (await management.ask("GET", PATH, provider="lab"))["modelOutputOverrides"] == {}
     assert listed(management)["lab/large"]["max_output_tokens"] is None
+    assert management.snapshot()["connections"][0]["output_caps"] == {}
 
 
 async def test_a_custom_model_is_listed_hidden_shown_and_deleted(
@@ -158,7 +161,10 @@ async def test_the_catalogue_has_all_that_is_built_in(management: Management) ->
     whole = await management.ask("GET", "/api/models/catalog")
     openai = next(each for each in whole["providers"] if each["id"] == "openai")
     model = next(each for each in openai["models"]["chat"] if each["id"] == "openai/gpt-4o")
-    assert model["price"] == {"input": 2.5, "output": 10, "cachedInput": 1.25, "cacheWrite": None}
+    told = {name: price for name, price in model["price"].items() if price is not None}
+    assert told == {"input": 2.5, "output": 10, "cachedInput": 1.25}
+    (cohere,) = [each for each in whole["providers"] if each["id"] == "cohere"]
+    assert {each["price"]["perQuery"] for each in cohere["models"]["rerank"]} == {0.002}
     assert (model["contextLength"], "vision" in model["capabilities"]) == (128_000, True)
     assert openai["models"]["embedding"]
     assert (openai["connected"], len(whole["providers"]) >= 40) == (False, True)

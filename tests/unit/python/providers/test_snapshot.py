@@ -64,6 +64,7 @@ async def test_a_connection_of_a_built_in_provider(management: Management) -> No
         "chat_template_all": False,
         "chat_template_models": [],
         "replays_reasoning": False,
+        "output_caps": {},
         "priority": 7,
         "timeouts": {
             "connect_ms": 5000,

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from fairlead.errors import NotFound, TooLarge
+from fairlead.errors import Conflict, NotFound, TooLarge
 from fairlead.gateway.responses import table
 from fairlead.gateway.responses.items import context, input_items
 from fairlead.gateway.responses.table import KEPT_MS, Kept, conversation, find, forget, keep
@@ -116,3 +116,21 @@ def test_input_items_have_ids_and_parts() -> None:
         "role": "user",
         "content": [{"type": "input_text", "text": "one"}],
     }
+
+
+def test_an_open_response_is_closed_once_and_gone_on_from_then(con: Connection) -> None:
+    keep(con, kept("resp_1"), NOW_MS, is_open=True)
+    assert [found for found, _ in table.open_ones(con)] == ["resp_1"]
+    with pytest.raises(Conflict):
+        conversation(con, "resp_1", "key:a", NOW_MS)
+    table.close(con, "resp_1", '{"id": "resp_1", "status": "completed", "output": []}', "[1]")
+    assert table.open_ones(con) == []
+    assert table.events_of(con, "resp_1") == "[1]"
+    assert len(conversation(con, "resp_1", "key:a", NOW_MS)) == 1
+    # A second end changes nothing.
+    table.close(con, "resp_1", '{"status": "failed"}', "[2]")
+    assert "completed" in find(con, "resp_1", "key:a", NOW_MS).response
+    forget(con, "resp_1", "key:a", NOW_MS)
+    assert table.events_of(con, "resp_1") is None
+    table.close(con, "resp_1", "{}", "[]")
+    assert table.events_of(con, "resp_1") is None, "nothing is kept of what was deleted"

@@ -1,7 +1,7 @@
 //! Model calls in the words of OpenAI's responses and of Gemini. The address of a Gemini call names the model.
 
 use crate::routes::doors::{inference, NO_BODY, PROMPT, RECORD};
-use crate::routes::{Answer, Route, Surface};
+use crate::routes::{Answer, Relayed, Route, Surface};
 
 pub(super) static ROUTES: &[Route] = &[
     inference("POST", "/v1/responses", Answer::Responses, "chat", PROMPT, "Response, plain or streamed."),
@@ -67,10 +67,18 @@ pub(super) static ROUTES: &[Route] = &[
         PROMPT,
         "How many tokens a generateContent request has, version 1.",
     ),
+    embed("/v1beta/models/{*id}:embedContent", Relayed::EmbedContent, "The embedding of a text, as Gemini has it."),
+    embed("/v1beta/models/{*id}:batchEmbedContents", Relayed::BatchEmbedContents, "Embeddings of texts."),
+    embed("/v1/models/{*id}:embedContent", Relayed::EmbedContent, "The embedding of a text, version 1."),
+    embed("/v1/models/{*id}:batchEmbedContents", Relayed::BatchEmbedContents, "Embeddings of texts, version 1."),
 ];
 
 const fn kept(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
     inference(method, path, Answer::Control, "chat", body_limit_bytes, summary)
+}
+
+const fn embed(path: &'static str, kind: Relayed, summary: &'static str) -> Route {
+    gemini("POST", path, Answer::Relayed(kind), "embeddings", PROMPT, summary)
 }
 
 const fn gemini(

@@ -37,7 +37,7 @@ pub(super) static ROUTES: &[Route] = &[
     inference("GET", "/v1/ws", Answer::Socket, "chat", NO_BODY, "Chat completions as frames over a WebSocket."),
     inference("GET", "/v1/realtime", Answer::Realtime, "audio", NO_BODY, "A realtime conversation over a WebSocket."),
     inference("GET", "/v1/search", Answer::Control, "search", NO_BODY, "The search providers."),
-    inference("POST", "/v1/search", Answer::Control, "search", RECORD, "Search the web."),
+    inference("POST", "/v1/search", Answer::Search, "search", RECORD, "Search the web."),
     management("GET", "/api/search-providers", NO_BODY, "List search providers."),
     management("POST", "/api/search-providers", RECORD, "Add a search provider."),
     management("GET", "/api/search-providers/{id}", NO_BODY, "One search provider."),

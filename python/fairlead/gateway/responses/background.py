@@ -1,0 +1,362 @@
+"""Responses that are worked on in the background: asked for at once, answered later, read whenever the caller likes.
+
+Each is a row before it is begun, so that its owner finds it whatever happens; the work goes through
+this instance's own relay as its owner's key, which pays for it. What is told meanwhile stays in
+memory, numbered, for any number of readers, and is kept with the answer. What a restart interrupts
+has failed when control is back.
+
+    queued -> in_progress -> completed | incomplete | failed | cancelled
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+import httpx
+import orjson
+import structlog
+
+from fairlead.errors import FairleadError, RateLimited
+from fairlead.gateway.files.contents import new_id
+from fairlead.gateway.responses.events import Event, frame
+from fairlead.gateway.responses.table import Kept, close, keep, open_ones
+from fairlead.moment import now_ms
+from fairlead.own_relay import on_behalf_of, relay_client
+from fairlead.store.services import BackgroundTask, Services
+
+AT_ONCE: Final = 32
+WAITING_MAX: Final = 1_000
+WAITING_OF_OWNER_MAX: Final = 100
+DEADLINE_S: Final = 3_600.0
+"""Of one answer, from its beginning."""
+EVENTS_MAX_BYTES: Final = 24 * 1024 * 1024
+HEARTBEAT_S: Final = 15.0
+ENDS: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
+
+log = structlog.get_logger("fairlead.gateway")
+
+
+class Work:
+    """One response on its way. `response` is what it is now, `events` what was told of it."""
+
+    def __init__(self, kept: Kept, body: dict[str, Any], headers: dict[str, str]) -> None:
+        self.id = kept.id
+        self.owner = kept.owner
+        self.response: Event = orjson.loads(kept.response)
+        self.events: list[Event] = []
+        self.body = body
+        self.headers = headers
+        self.has_ended = False
+        self.is_cancelled = False
+        self.is_ending = False
+        self.task: asyncio.Task[None] | None = None
+        self._size = 0
+        self._grew = asyncio.Event()
+        for kind in ("created", "queued"):
+            self.tell({"type": f"response.{kind}", "response": self.response})
+
+    def tell(self, event: Event) -> None:
+        """One event more, under the next number. `OverflowError` when it is too much to be kept."""
+        numbered = {**event, "sequence_number": len(self.events)}
+        self._size += len(orjson.dumps(numbered))
+        if self._size > EVENTS_MAX_BYTES:
+            raise OverflowError("the answer is too long to be kept")
+        self.events.append(numbered)
+        self._wake()
+
+    def end(self, response: Event) -> None:
+        """The last word."""
+        self.response = response
+        last = {"type": f"response.{response['status']}", "response": response}
+        self.events.append({**last, "sequence_number": len(self.events)})
+
+    def finish(self) -> None:
+        """It is kept: readers may leave."""
+        self.has_ended = True
+        self._wake()
+
+    def now(self, **changes: Any) -> Event:
+        """The response with changes."""
+        return {**self.response, **changes}
+
+    async def frames(self, after: int) -> AsyncIterator[bytes]:
+        """Every event above this number, as they come, with a comment where nothing does."""
+        place = after + 1
+        while True:
+            grew = self._grew
+            while place < len(self.events):
+                yield frame(self.events[place])
+                place += 1
+            if self.has_ended:
+                return
+            try:
+                async with asyncio.timeout(HEARTBEAT_S):
+                    await grew.wait()
+            except TimeoutError:
+                yield b": keep-alive\n\n"
+
+    def _wake(self) -> None:
+        self._grew.set()
+        self._grew = asyncio.Event()
+
+
+class Works:
+    """`run` is a background task; routes call `begin`, `find` and `cancel`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._works: dict[str, Work] = {}
+        self._waiting: asyncio.Queue[Work] = asyncio.Queue()
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    def find(self, response_id: str, owner: str) -> Work | None:
+        """One of this owner that has not ended."""
+        work = self._works.get(response_id)
+        return work if work is not None and work.owner == owner else None
+
+    async def begin(self, owner: str, body: dict[str, Any], headers: dict[str, str]) -> Work:
+        """Keeps the request and queues it. `RateLimited` when too many wait."""
+        mine = sum(work.owner == owner for work in self._works.values())
+        if mine >= WAITING_OF_OWNER_MAX or len(self._works) >= WAITING_MAX:
+            raise RateLimited(
+                "Too many responses are worked on in the background.", retry_after_s=5
+            )
+        response = _envelope(body)
+        said = orjson.dumps(_items(body["input"])).decode()
+        previous = body.get("previous_response_id")
+        kept = Kept(
+            response["id"], owner, previous, body["model"], said, orjson.dumps(response).decode()
+        )
+        work = Work(kept, body, headers)
+        self._works[work.id] = work
+        try:
+            await self._services.state.record(lambda con: keep(con, kept, now_ms(), is_open=True))
+        except BaseException:
+            self._works.pop(work.id, None)
+            raise
+        self._waiting.put_nowait(work)
+        return work
+
+    async def cancel(self, work: Work) -> Event:
+        """Ends it; the response as it is then."""
+        if not work.is_ending and not work.is_cancelled:
+            work.is_cancelled = True
+            if work.task is None:
+                await self._end(work, _ended(work, "cancelled"))
+            else:
+                work.task.cancel()
+        if work.task is not None:
+            # Its last word is being kept.
+            await asyncio.wait({work.task})
+        return work.response
+
+    async def run(self) -> None:
+        """Lasts until it is cancelled."""
+        await self._give_up()
+        tasks: set[asyncio.Task[None]] = set()
+        async with relay_client(self._services.config, connections=AT_ONCE) as client:
+            try:
+                while True:
+                    await self._room.acquire()
+                    work = await self._waiting.get()
+                    if work.is_cancelled:
+                        self._room.release()
+                        continue
+                    name = f"response {work.id}"
+                    work.task = asyncio.create_task(self._do(work, client), name=name)
+                    tasks.add(work.task)
+                    work.task.add_done_callback(_both(tasks.discard, self._leave))
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                for work in self._works.values():
+                    # Nothing more will be told; the rows are closed at the next start.
+                    work.finish()
+
+    def _leave(self, _: object) -> None:
+        self._room.release()
+
+    async def _give_up(self) -> None:
+        """What another run of control began and did not end."""
+        state = self._services.state
+        for response_id, told in await state.read(open_ones):
+            if response_id in self._works:
+                continue
+            response = {
+                **orjson.loads(told),
+                "status": "failed",
+                "error": {
+                    "code": "server_error",
+                    "message": "The gateway was restarted before the response was complete.",
+                },
+            }
+            whole = orjson.dumps(response).decode()
+            events = orjson.dumps(
+                [{"type": "response.failed", "sequence_number": 0, "response": response}]
+            ).decode()
+            await state.record(
+                partial(close, response_id=response_id, response=whole, events=events)
+            )
+
+    async def _do(self, work: Work, client: httpx.AsyncClient) -> None:
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                ended = await self._ask(work, client)
+        except asyncio.CancelledError:
+            if not work.is_cancelled:
+                # Control goes down: the row stays open, and is closed when control is back.
+                raise
+            ended = _ended(work, "cancelled")
+        except TimeoutError:
+            ended = _failed(work, "timeout", f"There was no answer within {DEADLINE_S:g} s.")
+        except OverflowError as error:
+            ended = _failed(work, "server_error", f"The response was given up: {error}.")
+        except httpx.HTTPError:
+            ended = _failed(work, "server_error", "The relay did not answer.")
+        except Exception as error:  # noqa: BLE001 - a defect ends this response, not the others
+            log.error("background response failed", id=work.id, error=type(error).__name__)
+            ended = _failed(work, "server_error", "This is a defect of fairlead; see its log.")
+        await self._end(work, ended)
+
+    async def _end(self, work: Work, response: Event) -> None:
+        work.is_ending = True
+        work.end(response)
+        whole = orjson.dumps(response).decode()
+        events = orjson.dumps(work.events).decode()
+        try:
+            await self._services.state.record(lambda con: close(con, work.id, whole, events))
+        except FairleadError as error:
+            log.error("a response is not kept", id=work.id, error=error.kind)
+        work.finish()
+        self._works.pop(work.id, None)
+
+    async def _ask(self, work: Work, client: httpx.AsyncClient) -> Event:
+        body = {**work.body, "stream": True, "store": False}
+        body.pop("background", None)
+        work.response = work.now(status="in_progress")
+        async with client.stream(
+            "POST", "/v1/responses", content=orjson.dumps(body), headers=work.headers
+        ) as answer:
+            if answer.status_code != 200:
+                return _failed(work, *_error_of(await answer.aread()))
+            async for event in _events(answer):
+                kind = event.get("type")
+                if kind == "response.created":
+                    continue
+                if kind == "error":
+                    said = str(event.get("message") or "The stream told an error.")
+                    return _failed(work, str(event.get("code") or "server_error"), said)
+                if isinstance(event.get("response"), dict):
+                    event["response"] = self._own(work, event["response"])
+                    work.response = event["response"]
+                    if work.response.get("status") in ENDS:
+                        return work.response
+                work.tell(event)
+        return _failed(work, "server_error", "The stream ended before the response was complete.")
+
+    def _own(self, work: Work, told: Event) -> Event:
+        """The relay's word on it, under our name."""
+        names = ("id", "created_at", "background", "store", "previous_response_id")
+        return {**told, **{name: work.response.get(name) for name in names}}
+
+
+def works_of(services: Services) -> Works:
+    """The process's works, made when they are first needed."""
+    works = services.rooms.get(Works)
+    if not isinstance(works, Works):
+        works = services.rooms[Works] = Works(services)
+    return works
+
+
+async def _run(services: Services) -> None:
+    try:
+        await works_of(services).run()
+    finally:
+        # Another start makes everything anew.
+        services.rooms.pop(Works, None)
+
+
+TASKS = (BackgroundTask("gateway.responses", _run),)
+
+
+def headers_for(services: Services, key_id: str | None, sent: dict[str, str]) -> dict[str, str]:
+    """What the relay is told: whose call it is, and what the caller said of it in the head."""
+    own = {} if key_id is None else on_behalf_of(services.config, key_id)
+    return {**sent, **own, "content-type": "application/json"}
+
+
+def _both(
+    *callbacks: Callable[[asyncio.Task[None]], object],
+) -> Callable[[asyncio.Task[None]], None]:
+    def call(task: asyncio.Task[None]) -> None:
+        for callback in callbacks:
+            callback(task)
+
+    return call
+
+
+def _ended(work: Work, status: str) -> Event:
+    return work.now(status=status)
+
+
+def _failed(work: Work, code: str, message: str) -> Event:
+    return work.now(status="failed", error={"code": code, "message": message})
+
+
+def _envelope(body: dict[str, Any]) -> Event:
+    return {
+        "id": new_id("resp_"),
+        "object": "response",
+        "created_at": now_ms() // 1000,
+        "status": "queued",
+        "background": True,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": body.get("instructions"),
+        "max_output_tokens": body.get("max_output_tokens"),
+        "metadata": body.get("metadata") or {},
+        "model": body["model"],
+        "output": [],
+        "parallel_tool_calls": body.get("parallel_tool_calls", True),
+        "previous_response_id": body.get("previous_response_id"),
+        "store": True,
+        "temperature": body.get("temperature"),
+        "tool_choice": body.get("tool_choice", "auto"),
+        "tools": body.get("tools") or [],
+        "top_p": body.get("top_p"),
+        "usage": None,
+    }
+
+
+def _items(said: Any) -> list[Any]:
+    return said if isinstance(said, list) else [{"role": "user", "content": said}]
+
+
+def _error_of(body: bytes) -> tuple[str, str]:
+    with contextlib.suppress(orjson.JSONDecodeError, AttributeError, TypeError):
+        error = orjson.loads(body)["error"]
+        return str(error.get("code") or "server_error"), str(error.get("message") or "")
+    return "server_error", "The request failed."
+
+
+async def _events(answer: httpx.Response) -> AsyncIterator[Event]:
+    data: list[str] = []
+    async for line in answer.aiter_lines():
+        if line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+        elif not line and data:
+            for event in _parsed("\n".join(data)):
+                yield event
+            data = []
+
+
+def _parsed(text: str) -> Iterator[Event]:
+    with contextlib.suppress(orjson.JSONDecodeError):
+        event = orjson.loads(text)
+        if isinstance(event, dict):
+            yield event

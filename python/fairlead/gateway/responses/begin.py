@@ -1,0 +1,65 @@
+"""The beginning of a response in the background: a request that the relay hands over as its caller sent it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from fairlead.caller import caller_of
+from fairlead.errors import InvalidRequest
+from fairlead.gateway.responses.background import headers_for, works_of
+from fairlead.store.services import Services
+
+BEGIN_PATH: Final = "/internal/responses/background"
+BODY_MAX_BYTES: Final = 24 * 1024 * 1024
+# What the caller may say of a call in its head; the relay hands it on.
+_HEADERS: Final = ("x-gateway-connection", "x-gateway-session-id", "x-session-id", "x-route-model")
+
+
+async def begin(request: Request) -> Response:
+    """The response as it is queued, or its events."""
+    services: Services = request.app.state.services
+    principal = caller_of(request).principal
+    if principal.kind not in ("key", "anonymous"):
+        raise InvalidRequest("`background` needs an API key.", param="background")
+    body = _read(await request.body())
+    sent = {name: value for name in _HEADERS if (value := request.headers.get(name))}
+    key_id = principal.id if principal.kind == "key" else None
+    owner = f"{principal.kind}:{principal.id or ''}"
+    work = await works_of(services).begin(owner, body, headers_for(services, key_id, sent))
+    if body.get("stream"):
+        return told_as_events(work.frames(-1))
+    return Response(orjson.dumps(work.response), media_type="application/json")
+
+
+def told_as_events(frames: AsyncIterator[bytes]) -> StreamingResponse:
+    """A stream of server-sent events."""
+    headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+    return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
+
+
+def _read(raw: bytes) -> dict[str, Any]:
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise InvalidRequest("The body is not JSON.") from None
+    if not isinstance(body, dict):
+        raise InvalidRequest("The body must be a JSON object.")
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        raise InvalidRequest("`model` must be a string.", param="model")
+    if not isinstance(body.get("input"), str | list):
+        raise InvalidRequest("`input` must be a string or an array.", param="input")
+    if body.get("store") is False:
+        raise InvalidRequest("`background` needs `store`: leave it out or true.", param="store")
+    if not isinstance(body.get("stream") or False, bool):
+        raise InvalidRequest("`stream` must be a boolean.", param="stream")
+    previous = body.get("previous_response_id")
+    if previous is not None and not isinstance(previous, str):
+        raise InvalidRequest(
+            "`previous_response_id` must be a string.", param="previous_response_id"
+        )
+    return body

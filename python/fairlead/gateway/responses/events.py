@@ -1,0 +1,84 @@
+"""What a stream tells of a response: server-sent events, numbered from 0, and those of one that has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+Event = dict[str, Any]
+
+# What is told of each kind of part: in pieces, which here is one, and when it is over.
+_PARTS = {
+    "output_text": ("response.output_text", "text"),
+    "refusal": ("response.refusal", "refusal"),
+}
+_ENDS = frozenset({"completed", "incomplete", "failed", "cancelled"})
+
+
+def frame(event: Event) -> bytes:
+    """The event as it goes out."""
+    return b"event: %s\ndata: %s\n\n" % (str(event["type"]).encode(), orjson.dumps(event))
+
+
+def events_of_whole(response: Event) -> list[Event]:
+    """The events that would have told a response which has ended, for one that was not streamed."""
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    told: list[Event] = [
+        {"type": "response.created", "response": begun},
+        {"type": "response.in_progress", "response": begun},
+    ]
+    for at, item in enumerate(response.get("output") or []):
+        told += _item(at, item)
+    status = response.get("status")
+    end = status if status in _ENDS else "completed"
+    told.append({"type": f"response.{end}", "response": response})
+    return [{**event, "sequence_number": number} for number, event in enumerate(told)]
+
+
+def _item(at: int, item: Event) -> Iterator[Event]:
+    place = {"output_index": at, "item_id": item.get("id", "")}
+    empty = {
+        **item,
+        **{name: [] for name in ("content", "summary") if isinstance(item.get(name), list)},
+        **({"arguments": ""} if "arguments" in item else {}),
+    }
+    if "status" in item:
+        empty["status"] = "in_progress"
+    yield {"type": "response.output_item.added", "output_index": at, "item": empty}
+    content = item.get("content") if isinstance(item.get("content"), list) else []
+    for number, part in enumerate(content or []):
+        inside = {**place, "content_index": number}
+        yield {"type": "response.content_part.added", **inside, "part": _emptied(part)}
+        yield from _part(inside, part)
+        yield {"type": "response.content_part.done", **inside, "part": part}
+    summary = item.get("summary") if isinstance(item.get("summary"), list) else []
+    for number, part in enumerate(summary or []):
+        inside = {**place, "summary_index": number}
+        text = part.get("text", "")
+        kind = "response.reasoning_summary"
+        yield {"type": f"{kind}_part.added", **inside, "part": {**part, "text": ""}}
+        yield {"type": f"{kind}_text.delta", **inside, "delta": text}
+        yield {"type": f"{kind}_text.done", **inside, "text": text}
+        yield {"type": f"{kind}_part.done", **inside, "part": part}
+    if "arguments" in item:
+        said = item["arguments"]
+        kind = "response.function_call_arguments"
+        yield {"type": f"{kind}.delta", **place, "delta": said}
+        yield {"type": f"{kind}.done", **place, "name": item.get("name"), "arguments": said}
+    yield {"type": "response.output_item.done", "output_index": at, "item": item}
+
+
+def _emptied(part: Event) -> Event:
+    _, member = _PARTS.get(part.get("type", ""), ("", ""))
+    return {**part, member: ""} if member else part
+
+
+def _part(inside: Event, part: Event) -> Iterator[Event]:
+    kind, member = _PARTS.get(part.get("type", ""), ("", ""))
+    if not kind:
+        return
+    logs: Event = {"logprobs": []} if member == "text" else {}
+    yield {"type": f"{kind}.delta", **inside, "delta": part.get(member, ""), **logs}
+    yield {"type": f"{kind}.done", **inside, member: part.get(member, ""), **logs}

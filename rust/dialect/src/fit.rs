@@ -1,0 +1,243 @@
+//! What a request must be made to fit beside its dialect: the operator's cap on a model's output, and thinking that is
+//! switched in a server's chat template.
+//!
+//! A request that is translated is fitted in the model, one that passes in its bytes: nothing but the members that these
+//! rules are about is written anew, and a request that they do not touch passes as it came.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use fairlead_core::json::{self, Kind, Value, MAX_DEPTH};
+use smallvec::SmallVec;
+
+use crate::model::{Effort, Request};
+use crate::text::Text;
+use crate::translate::Form;
+
+/// See the module's page. The default changes nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fit {
+    /// What the model's answers may have at most, tokens, for a form that must say it.
+    pub most: Option<u64>,
+    /// The operator's own cap, tokens: nobody asks for more, and who asks for nothing gets this.
+    pub cap: Option<u64>,
+    /// Thinking is switched in the server's chat template; of chat completions alone.
+    pub is_templated: bool,
+}
+
+/// Bytes that take the place of a span.
+pub(crate) type Edit = (Range<usize>, Bytes);
+pub(crate) type Edits = SmallVec<[Edit; 4]>;
+
+/// How a coding tool that decides by itself what it may do begins the instructions of the model that it asks.
+const CLASSIFIER: &str = "You are a security monitor for autonomous AI coding agents";
+/// By any of these a messages request says itself how to think.
+const CONTROLS: [&str; 6] =
+    ["thinking", "reasoning", "reasoning_effort", "chat_template_kwargs", "enable_thinking", "output_config"];
+const SWITCHES: [&str; 2] = ["thinking", "enable_thinking"];
+const SWITCHED_OFF: &str = r#""thinking":false,"enable_thinking":false"#;
+/// The least that a budget of thinking may be, tokens.
+const LEAST_BUDGET: u64 = 1_024;
+
+/// What a body that passes has to change. A member that is not of the kind that its form says is its provider's to refuse.
+pub(crate) fn edits(form: Form, is_completion: bool, body: &[u8], fit: &Fit) -> Edits {
+    let mut edits = Edits::new();
+    if let Some(cap) = fit.cap {
+        match form {
+            Form::Chat if is_completion => lower(body, &["max_tokens"], cap, &mut edits),
+            Form::Chat => lower(body, &["max_completion_tokens", "max_tokens"], cap, &mut edits),
+            Form::Responses => lower(body, &["max_output_tokens"], cap, &mut edits),
+            Form::Messages => {
+                lower(body, &["max_tokens"], cap, &mut edits);
+                lower_budget(body, cap, &mut edits);
+            }
+            Form::Gemini => lower_gemini(body, cap, &mut edits),
+        }
+    }
+    if form == Form::Chat && fit.is_templated && !is_completion {
+        switch_off(body, &mut edits);
+    }
+    if form == Form::Messages && is_classifier(body) {
+        insert(body, r#""thinking":{"type":"disabled"}"#, &mut edits);
+    }
+    edits.sort_by_key(|(span, _)| span.start);
+    edits
+}
+
+/// The same for a request that is translated. `cap` is the text of the cap.
+pub(crate) fn adapt<'a>(request: &mut Request<'a>, body: &[u8], cap: Option<&'a str>) {
+    if let Some(cap) = cap {
+        let is_less = |asked: &str| asked.parse::<u64>().is_ok_and(|asked| cap.parse().is_ok_and(|cap| asked <= cap));
+        request.max_tokens = Some(request.max_tokens.filter(|asked| is_less(asked)).unwrap_or(cap));
+    }
+    if request.form == Form::Messages && request.reasoning.is_none() && is_classifier(body) {
+        request.reasoning = Some(Effort::Off);
+    }
+}
+
+/// What a chat body says to the template, from a request in another dialect: the caller's own words, or that thinking is
+/// off.
+pub(crate) fn template_words<'a>(request: &Request<'a>) -> Option<&'a str> {
+    let said = request.extras.iter().find(|(name, _)| name == "chat_template_kwargs").map(|(_, value)| *value);
+    said.or((request.reasoning == Some(Effort::Off)).then_some(r#"{"thinking":false,"enable_thinking":false}"#))
+}
+
+/// A messages request of a coding tool's classifier that says nothing of thinking. Most bodies are told apart by one search.
+fn is_classifier(body: &[u8]) -> bool {
+    if memchr::memmem::find(body, CLASSIFIER.as_bytes()).is_none() {
+        return false;
+    }
+    let wanted = ["system", CONTROLS[0], CONTROLS[1], CONTROLS[2], CONTROLS[3], CONTROLS[4], CONTROLS[5]];
+    let Ok(scan) = json::scan_object(body, &wanted, MAX_DEPTH) else { return false };
+    let says = |name: &&str| {
+        let Some(value) = scan.get(name).filter(|value| !value.is_null()) else { return false };
+        // Only an effort of it is about thinking; the form of the answer stands beside it.
+        *name != "output_config" || has_effort(body, value)
+    };
+    if CONTROLS.iter().any(|name| says(name)) {
+        return false;
+    }
+    scan.get("system").and_then(|value| body.get(value.span())).is_some_and(is_marked)
+}
+
+fn has_effort(body: &[u8], config: Value) -> bool {
+    let inner = body.get(config.span()).unwrap_or_default();
+    json::scan_object(inner, &["effort"], MAX_DEPTH)
+        .is_ok_and(|scan| scan.get("effort").is_some_and(|effort| !effort.is_null()))
+}
+
+/// The instructions are a text or blocks of text; the mark begins one of them.
+fn is_marked(system: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow, default)]
+        text: Option<Text<'a>>,
+    }
+    let begins = |text: &Text<'_>| text.decode().trim_start().starts_with(CLASSIFIER);
+    if let Ok(blocks) = serde_json::from_slice::<Vec<Block<'_>>>(system) {
+        return blocks.iter().filter_map(|block| block.text.as_ref()).any(begins);
+    }
+    serde_json::from_slice::<Text<'_>>(system).is_ok_and(|text| begins(&text))
+}
+
+/// Lowers what is asked for above the cap; where none of the members says anything, the first one says the cap.
+fn lower<const N: usize>(body: &[u8], names: &[&str; N], cap: u64, edits: &mut Edits) {
+    let Ok(scan) = json::scan_object(body, names, MAX_DEPTH) else { return };
+    let mut is_said = false;
+    for value in names.iter().filter_map(|name| scan.get(name)) {
+        if value.is_null() {
+            continue;
+        }
+        is_said = true;
+        if json::as_u64(body, value).is_some_and(|asked| asked > cap) {
+            edits.push((value.span(), number(cap)));
+        }
+    }
+    if is_said {
+        return;
+    }
+    match names.iter().find_map(|name| scan.get(name)) {
+        Some(null) => edits.push((null.span(), number(cap))),
+        None => insert(body, &format!(r#""{}":{cap}"#, names[0]), edits),
+    }
+}
+
+/// A budget of thinking is part of the answer and must be below its limit.
+fn lower_budget(body: &[u8], cap: u64, edits: &mut Edits) {
+    let Ok(scan) = json::scan_object(body, &["thinking"], MAX_DEPTH) else { return };
+    let Some(thinking) = scan.get("thinking").filter(|value| value.kind == Kind::Object) else { return };
+    let inner = body.get(thinking.span()).unwrap_or_default();
+    let Ok(scan) = json::scan_object(inner, &["budget_tokens"], MAX_DEPTH) else { return };
+    let Some(budget) = scan.get("budget_tokens") else { return };
+    if cap > LEAST_BUDGET && json::as_u64(inner, budget).is_some_and(|budget| budget >= cap) {
+        edits.push((thinking.start + budget.start..thinking.start + budget.end, number(cap - 1)));
+    }
+}
+
+fn lower_gemini(body: &[u8], cap: u64, edits: &mut Edits) {
+    let wanted = ["generationConfig", "generation_config"];
+    let Ok(scan) = json::scan_object(body, &wanted, MAX_DEPTH) else { return };
+    let said = wanted.iter().find_map(|name| scan.get(name));
+    match said {
+        None => insert(body, &format!(r#""generationConfig":{{"maxOutputTokens":{cap}}}"#), edits),
+        Some(null) if null.is_null() => {
+            edits.push((null.span(), Bytes::from(format!(r#"{{"maxOutputTokens":{cap}}}"#))));
+        }
+        Some(config) if config.kind == Kind::Object => {
+            let mut inner = Edits::new();
+            let names = ["maxOutputTokens", "max_output_tokens"];
+            lower(body.get(config.span()).unwrap_or_default(), &names, cap, &mut inner);
+            edits.extend(inner.into_iter().map(|(span, text)| {
+                let place = config.start + span.start..config.start + span.end;
+                (place, text)
+            }));
+        }
+        Some(_) => {}
+    }
+}
+
+/// An effort of `none` leaves, and the template is told to be without thinking, unless the caller tells it something itself.
+fn switch_off(body: &[u8], edits: &mut Edits) {
+    let wanted = ["reasoning_effort", "chat_template_kwargs"];
+    let Ok(scan) = json::scan_object(body, &wanted, MAX_DEPTH) else { return };
+    let Some(effort) = scan.get("reasoning_effort") else { return };
+    if json::as_str(body, effort).is_none_or(|effort| effort != "none") {
+        return;
+    }
+    let Some(member) = member_at(body, effort) else { return };
+    let words = scan.get("chat_template_kwargs");
+    let Some(words) = words else {
+        let text = format!(r#""chat_template_kwargs":{{{SWITCHED_OFF}}}"#);
+        return edits.push((member, Bytes::from(text)));
+    };
+    let inner = body.get(words.span()).unwrap_or_default();
+    if words.is_null() {
+        edits.push((words.span(), Bytes::from(format!("{{{SWITCHED_OFF}}}"))));
+    } else if let Ok(said) = json::scan_object(inner, &SWITCHES, MAX_DEPTH) {
+        if SWITCHES.iter().all(|name| said.get(name).is_none()) {
+            let text = if said.is_empty() { SWITCHED_OFF.to_owned() } else { format!(",{SWITCHED_OFF}") };
+            let place = words.start + said.close();
+            edits.push((place..place, Bytes::from(text)));
+        }
+    }
+    edits.push((with_comma(body, member), Bytes::new()));
+}
+
+/// Where a member with this value lies, its name with it. The name is one that has no escape.
+fn member_at(body: &[u8], value: Value) -> Option<Range<usize>> {
+    let before = body.get(..value.start)?;
+    let colon = memchr::memrchr(b':', before)?;
+    let close = memchr::memrchr(b'"', before.get(..colon)?)?;
+    let open = memchr::memrchr(b'"', before.get(..close)?)?;
+    Some(open..value.end)
+}
+
+/// The same with one of the commas beside it.
+fn with_comma(body: &[u8], member: Range<usize>) -> Range<usize> {
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+    let after = body.get(member.end..).unwrap_or_default();
+    let next = after.iter().position(|byte| !is_blank(byte)).unwrap_or(0);
+    if after.get(next) == Some(&b',') {
+        return member.start..member.end + next + 1;
+    }
+    let before = body.get(..member.start).unwrap_or_default();
+    match before.iter().rposition(|byte| !is_blank(byte)) {
+        Some(comma) if before.get(comma) == Some(&b',') => comma..member.end,
+        _ => member,
+    }
+}
+
+/// A member at the end of the object that the body is.
+fn insert(body: &[u8], member: &str, edits: &mut Edits) {
+    let Ok(scan) = json::scan_object(body, &[""; 0], MAX_DEPTH) else { return };
+    let comma = if scan.is_empty() { "" } else { "," };
+    edits.push((scan.close()..scan.close(), Bytes::from(format!("{comma}{member}"))));
+}
+
+fn number(value: u64) -> Bytes {
+    Bytes::from(value.to_string())
+}
+
+#[cfg(test)]
+#[path = "fit_tests.rs"]
+mod tests;

@@ -1,0 +1,222 @@
+"""Responses in the background, as the official `openai` client asks for them: queued, polled, streamed, taken up again,
+cancelled; each is its owner's, and a restart leaves none without an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from tests.support.polling import eventually
+from tests.support.processes import Gateway, Lane, expect
+from tests.support.upstream import (
+    DONE,
+    SSE_HEAD,
+    STALL,
+    Gate,
+    Upstream,
+    chunk,
+    completion,
+    delta,
+    finish,
+    reply,
+    stream,
+    usage_event,
+)
+
+SAID = [delta("one "), delta("two"), finish(), usage_event(), DONE]
+
+
+@pytest.fixture
+def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(
+        base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0, timeout=30
+    ) as made:
+        yield made
+
+
+def ended(client: openai.OpenAI, response_id: str) -> Any:
+    """The response once it has ended."""
+
+    def look() -> Any:
+        told = client.responses.retrieve(response_id)
+        return told if told.status not in ("queued", "in_progress") else None
+
+    return eventually(look, "the response ends", within_s=30, every_s=0.1)
+
+
+def test_a_response_is_queued_polled_and_complete(
+    client: openai.OpenAI, gateway: Gateway, lane: Lane
+) -> None:
+    gate = Gate()
+    lane.upstream.script([SSE_HEAD, gate, *stream(*SAID)[1:]])
+    made = client.responses.create(model=lane.model, input="hi", background=True)
+    assert (made.status, made.background, made.output) == ("queued", True, [])
+    assert gate.reached.wait(20)
+    assert client.responses.retrieve(made.id).status == "in_progress"
+    gate.open()
+    told = ended(client, made.id)
+    assert (told.id, told.status, told.output_text) == (made.id, "completed", "one two")
+    assert told.background is True
+    assert told.created_at == made.created_at
+    assert told.usage is not None
+    items = client.responses.input_items.list(made.id).data
+    assert [item.type for item in items] == ["message"]
+    # It is paid for by its owner, once.
+    mine = [one for one in gateway.records() if one["model"] == lane.model]
+    assert [(one["outcome"], one["tokensOutput"]) for one in mine] == [("completed", 3)]
+    # And may be gone on from.
+    lane.upstream.script(reply(completion("three")))
+    more = client.responses.create(model=lane.model, input="more", previous_response_id=made.id)
+    assert more.output_text == "three"
+    assert [one["content"] for one in lane.upstream.last.json()["messages"]] == [
+        "hi",
+        "one two",
+        "more",
+    ]
+
+
+def test_a_stream_is_left_and_taken_up_again(client: openai.OpenAI, lane: Lane) -> None:
+    """Numbers go on without a gap, for who reads on while it lasts and for who comes when it is over."""
+    gate = Gate()
+    lane.upstream.script(
+        [SSE_HEAD, chunk(SAID[0]), gate, *(chunk(one) for one in SAID[1:]), b"0\r\n\r\n"]
+    )
+    response_id, seen = "", []
+    with client.responses.create(
+        model=lane.model, input="hi", background=True, stream=True
+    ) as events:
+        for event in events:
+            seen.append(event)
+            if event.type == "response.created":
+                response_id = event.response.id
+            if event.type == "response.output_text.delta":
+                break
+    assert [event.type for event in seen[:3]] == [
+        "response.created",
+        "response.queued",
+        "response.in_progress",
+    ]
+    assert [event.sequence_number for event in seen] == list(range(len(seen)))
+    gate.open()
+    last = seen[-1].sequence_number
+    with client.responses.retrieve(response_id, stream=True, starting_after=last) as events:
+        rest = list(events)
+    assert [event.sequence_number for event in rest] == list(range(last + 1, last + 1 + len(rest)))
+    assert rest[-1].type == "response.completed"
+    assert rest[-1].response.output_text == "one two"
+    assert rest[-1].response.id == response_id
+    ended(client, response_id)
+    with client.responses.retrieve(response_id, stream=True) as events:
+        whole = list(events)
+    assert [(event.type, event.sequence_number) for event in whole] == [
+        (event.type, event.sequence_number) for event in [*seen, *rest]
+    ]
+
+
+def test_one_that_was_not_streamed_is_told_as_events(client: openai.OpenAI, lane: Lane) -> None:
+    lane.upstream.script(reply(completion("hello")))
+    made = client.responses.create(model=lane.model, input="hi")
+    with client.responses.retrieve(made.id, stream=True) as events:
+        told = list(events)
+    kinds = [event.type for event in told]
+    assert kinds[:2] == ["response.created", "response.in_progress"]
+    assert kinds[-1] == "response.completed"
+    text = "".join(event.delta for event in told if event.type == "response.output_text.delta")
+    assert text == told[-1].response.output_text == "hello"  # type: ignore[union-attr]
+    with client.responses.retrieve(made.id, stream=True, starting_after=len(told) - 2) as events:
+        assert [event.type for event in events] == ["response.completed"]
+
+
+def test_a_cancelled_response_ends_its_call(client: openai.OpenAI, lane: Lane) -> None:
+    gate = Gate()
+    lane.upstream.script([SSE_HEAD, chunk(SAID[0]), gate, STALL])
+    made = client.responses.create(model=lane.model, input="hi", background=True)
+    assert gate.reached.wait(20)
+    cancelled = client.responses.cancel(made.id)
+    assert cancelled.status == "cancelled"
+    assert client.responses.retrieve(made.id).status == "cancelled"
+    assert client.responses.cancel(made.id).status == "cancelled", "twice is once"
+    gate.open()
+    eventually(lambda: lane.upstream.last.gone_at, "the provider's call ends")
+    lane.upstream.script(reply(completion()))
+    plain = client.responses.create(model=lane.model, input="hi")
+    with pytest.raises(openai.BadRequestError, match="background"):
+        client.responses.cancel(plain.id)
+
+
+def test_a_failure_is_the_responses_end(client: openai.OpenAI, lane: Lane) -> None:
+    lane.upstream.script(reply({"error": {"message": "no such thing", "code": "bad"}}, 400))
+    told = ended(client, client.responses.create(model=lane.model, input="hi", background=True).id)
+    assert told.status == "failed"
+    assert told.error is not None
+    assert "no such thing" in told.error.message
+
+
+def test_it_is_its_owners_alone(gateway: Gateway, client: openai.OpenAI, lane: Lane) -> None:
+    gate = Gate()
+    lane.upstream.script([SSE_HEAD, gate, *stream(*SAID)[1:]])
+    made = client.responses.create(model=lane.model, input="hi", background=True)
+    other = gateway.create_key()["key"]
+    path = f"/v1/responses/{made.id}"
+    with gateway.client(headers={"Authorization": f"Bearer {other}"}) as stranger:
+        asked: dict[str, Callable[[], httpx.Response]] = {
+            "read": lambda: stranger.get(path),
+            "stream": lambda: stranger.get(path, params={"stream": "true"}),
+            "cancel": lambda: stranger.post(f"{path}/cancel"),
+            "delete": lambda: stranger.delete(path),
+        }
+        for name, ask in asked.items():
+            assert ask().status_code == 404, name
+    gate.open()
+    assert ended(client, made.id).status == "completed"
+    client.responses.delete(made.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(made.id)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"store": False}, "store"),
+        ({"input": 7}, "input"),
+        ({"model": None}, "model"),
+        ({"stream": 1}, "stream"),
+    ],
+)
+def test_what_cannot_be_is_named(
+    gateway: Gateway, lane: Lane, fields: dict[str, Any], param: str
+) -> None:
+    body = {"model": lane.model, "input": "hi", "background": True, **fields}
+    answer = gateway.caller.post("/v1/responses", json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param), answer.text
+    assert lane.upstream.requests == []
+
+
+def test_a_restart_leaves_none_without_an_end(gateways: Callable[..., Gateway]) -> None:
+    gateway = gateways()
+    with Upstream() as upstream:
+        lane = gateway.add_lane(upstream)
+        upstream.script([SSE_HEAD, chunk(SAID[0]), STALL])
+        body = {"model": lane.model, "input": "hi", "background": True}
+        made = expect(gateway.caller.post("/v1/responses", json=body), 200)
+        path = f"/v1/responses/{made['id']}"
+        eventually(lambda: upstream.requests, "the provider is asked")
+        gateway.control.kill()
+
+        def look() -> Any:
+            answer = gateway.caller.get(path)
+            if answer.status_code != 200:
+                return None
+            told = answer.json()
+            return told if told["status"] not in ("queued", "in_progress") else None
+
+        told = eventually(look, "the response has ended", within_s=30, every_s=0.1)
+        assert told["status"] == "failed"
+        assert "restarted" in told["error"]["message"]
+        events = gateway.caller.get(path, params={"stream": "true"}).text
+        assert "event: response.failed" in events
