@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.support.processes import DEFAULTS, Gateway, Lane, start_gateway
+from tests.support.processes import DEFAULTS, FRONTS, Gateway, Lane, start_gateway
 from tests.support.upstream import Upstream
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--front",
-        choices=("granian", "native"),
-        default="granian",
-        help="who has the socket of the gateways that tests start",
+        choices=FRONTS,
+        default=os.environ.get("FAIRLEAD_TEST_FRONT") or "granian",
+        help="who has the socket of the gateways that tests start (also FAIRLEAD_TEST_FRONT)",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    DEFAULTS["FAIRLEAD_FRONT"] = config.getoption("--front")
+    front = config.getoption("--front")
+    if front not in FRONTS:
+        raise pytest.UsageError(f"FAIRLEAD_TEST_FRONT is {front!r}: set it to granian or native")
+    DEFAULTS["FAIRLEAD_FRONT"] = front
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test about one door is left out, with its reason, where the gateways have the other."""
+    front = config.getoption("--front")
+    for item in items:
+        for mark in item.iter_markers("front_only"):
+            only, reason = mark.args[0], mark.kwargs["reason"]
+            if only != front:
+                item.add_marker(pytest.mark.skip(reason=f"{only} only: {reason}"))
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,8 @@ from tests.support.records import spooled_records
 from tests.support.upstream import Upstream
 
 READY_WITHIN_S = 30.0
+FRONTS = ("granian", "native")
+"""Who may have the relay's socket: `fairlead serve --front`."""
 PROMPT = "a prompt-canary that is for the provider alone"
 
 
@@ -199,6 +201,11 @@ class Gateway:
     def front(self) -> str:
         """Who has the relay's socket: `granian` or `native`."""
         return self._environment.get("FAIRLEAD_FRONT", "granian")
+
+    @front.setter
+    def front(self, name: str) -> None:
+        """From the next start on."""
+        self._environment["FAIRLEAD_FRONT"] = name
 
     @property
     def relay_worker(self) -> Process:

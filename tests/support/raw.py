@@ -152,6 +152,10 @@ class RawClient:
             except Closed as closed:
                 return closed
 
+    def block(self) -> bytes:
+        """The next head as it came, up to its empty line; a 1xx too."""
+        return self._until(b"\r\n\r\n")
+
     def body_until(self, mark: bytes) -> bytes:
         """Chunked body bytes up to and with the chunk in which `mark` is complete."""
         got = b""

@@ -5,13 +5,18 @@ use crate::flight::Flight;
 use bytes::Bytes;
 use fairlead_engine::admission::Pending;
 use fairlead_engine::engine::{Engine, FedHere};
+use fairlead_engine::task;
 use http_body::Body as _;
 use hyper::body::Incoming;
 use std::future::{poll_fn, Future as _};
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use tokio::time::{sleep_until, Sleep};
+use tokio::time::{sleep_until, timeout, Sleep};
+
+/// How long, and how far, what a caller still sends of a body is read that has had its answer.
+const LINGER: Duration = Duration::from_secs(3);
+const LINGER_BYTES: usize = 8 * 1024 * 1024;
 
 /// The caller left inside its body.
 #[derive(Debug, Clone, Copy)]
@@ -82,6 +87,22 @@ pub async fn read(
         }
         patience.rearm();
     }
+}
+
+/// Reads on for a little while and forgets it: a stream of HTTP/2 that is reset right behind its answer takes the answer away
+/// from callers that are still writing (RFC 9113, 8.1 allows the reset, and clients stumble over it).
+pub fn linger(mut body: Incoming) {
+    let forget = async move {
+        let mut left = LINGER_BYTES;
+        while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            left = match frame.data_ref().map_or(Some(left), |piece| left.checked_sub(piece.len())) {
+                Some(left) => left,
+                None => return,
+            };
+        }
+    };
+    // It ends with its body, with its connection, or soon.
+    drop(task::spawn(timeout(LINGER, forget)));
 }
 
 async fn next(body: &mut Incoming, patience: &mut Patience) -> Came {

@@ -78,8 +78,16 @@ pub async fn serve(
                 flight.begin(work);
             }
         }
-        if !is_http2 && !body.is_end_stream() {
-            caller.pulse.leave_unread();
+        if !body.is_end_stream() {
+            if is_http2 {
+                intake::linger(body);
+            } else {
+                caller.pulse.leave_unread();
+                drop(body);
+                // hyper looks once whether the rest of the body is there already. If it is not, the connection ends with this
+                // answer, which must say so; for that it must see that the body is given up before it sees the answer.
+                tokio::task::yield_now().await;
+            }
         }
         respond(flight, is_head).await?
     };
