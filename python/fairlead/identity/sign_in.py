@@ -121,9 +121,9 @@ class Attempt:
         self, email: str | None, password: SecretStr, response: Response
     ) -> Pending | None:
         """Checks a password (the owner's for no address). None: signed in, the cookie is set."""
+        self.spend()
         if (await self.sign_on()).local_auth_disabled:
             raise NotFound("Signing in with a password is switched off: use single sign-on.")
-        self.spend()
         text = password.get_secret_value()
         user = await self._user_of(email)
 
