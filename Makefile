@@ -94,6 +94,7 @@ reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the refere
 	$(BIN)/python -m fairlead.control.settings_reference docs/reference/settings.md
 	$(BIN)/python -m fairlead.gateway.providers.reference docs/reference/providers.md
 	$(BIN)/python -m fairlead.control.tools_reference docs/reference/tools.md
+	$(BIN)/python -m fairlead.tasks.envelope docs/reference/agent-envelope.schema.json
 
 .PHONY: lock
 lock: | $(BIN)/uv ## Pin every Python dependency by hash, nothing younger than a week.

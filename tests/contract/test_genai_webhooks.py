@@ -378,6 +378,7 @@ def test_metadata_alone_goes_to_the_owners_webhooks(
         ({"uris": ["ftp://203.0.113.7/"]}, "webhook_config.uris[0]"),
         ({"uris": ["https://203.0.113.7/"] * 6}, "webhook_config.uris"),
         ({"user_metadata": {"a": "x" * 5000}}, "user_metadata"),
+        ({"user_metadata": {"a": 2**70}}, "user_metadata"),
         ({"url": "https://203.0.113.7/"}, "url"),
     ],
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fairlead.control.tools import STATIC
 from fairlead.control.tools_reference import tools_reference
+from fairlead.tasks.tools import SERVER
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "tools.md"
 
@@ -17,4 +18,5 @@ def test_the_committed_page_is_fresh() -> None:
 
 def test_every_tool_has_its_heading_once() -> None:
     headings = [line[4:] for line in tools_reference().splitlines() if line.startswith("### ")]
-    assert headings == [tool.name for tool in STATIC.toolbox.tools]
+    tools = (*STATIC.toolbox.tools, *SERVER.toolbox.tools)
+    assert headings == [tool.name for tool in tools]

@@ -9,6 +9,7 @@ from typing import Any
 
 from fairlead.control.tools import RPC, STATIC
 from fairlead.mcp.tool import Tool
+from fairlead.tasks.tools import TOOLS as REVERSE_TASKS
 
 HEAD = """# Tools
 
@@ -20,13 +21,20 @@ how, is told in [use the board](../how-to/use-the-board.md). Each tool has the s
 when it is called again with the same input.
 """
 
+ABOUT_TASKS = """At `/mcp/tasks` only (with a session or a static token), and each as `POST /api/tasks/<tool>`: see
+[work on reverse tasks](../how-to/work-on-reverse-tasks.md). All answer with one envelope
+([its schema](agent-envelope.schema.json)).
+"""
+
 
 def tools_reference() -> str:
     """The page, the same for the same code."""
     gateway = [tool for tool in STATIC.toolbox.tools if tool.name not in RPC.toolbox.by_name]
     parts = [HEAD, "## Board\n", "At both endpoints.\n", *map(_tool, RPC.toolbox.tools)]
     parts += ["## Gateway\n", "At `/mcp` only, for people who manage the gateway.\n"]
-    return "\n".join([*parts, *map(_tool, gateway)])
+    parts += map(_tool, gateway)
+    parts += ["## Reverse tasks\n", ABOUT_TASKS, *map(_tool, REVERSE_TASKS)]
+    return "\n".join(parts)
 
 
 def _tool(tool: Tool[Any]) -> str:

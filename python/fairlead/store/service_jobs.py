@@ -60,7 +60,13 @@ class WebhookConfig(BaseModel):
     @field_validator("user_metadata")
     @classmethod
     def _bounded(cls, metadata: dict[str, Any] | None) -> dict[str, Any] | None:
-        if metadata is not None and len(orjson.dumps(metadata)) > USER_METADATA_MAX_BYTES:
+        try:
+            size = len(orjson.dumps(metadata))
+        except TypeError:
+            raise PydanticCustomError(
+                "metadata", "must be JSON whose integers have 64 bits at most"
+            ) from None
+        if size > USER_METADATA_MAX_BYTES:
             raise PydanticCustomError(
                 "metadata",
                 "must be at most {most} bytes as JSON",

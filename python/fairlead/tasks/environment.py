@@ -50,18 +50,19 @@ _PATCHES: Final = {
     "Buffer": "nothing: a page has none; find why the script believes it is in Node",
 }  # fmt: skip
 
-_NAME = r"[A-Za-z_$][\w$]*"
-_PATH = rf"{_NAME}(?:\.{_NAME})*"
+# Bounded, and never begun in the middle of one: the words are a stranger's, and are read in one pass.
+_NAME = r"[A-Za-z_$][\w$]{0,63}"
+_PATH = rf"(?<![\w$.]){_NAME}(?:\.{_NAME}){{0,7}}"
 _SAID: Final = (
-    re.compile(rf"\b(?P<path>{_PATH}) is not defined"),
+    re.compile(rf"(?P<path>{_PATH}) is not defined"),
     re.compile(rf"Can't find variable: (?P<path>{_PATH})"),
-    re.compile(rf"\b(?P<path>{_PATH}) is not a (?:function|constructor)"),
+    re.compile(rf"(?P<path>{_PATH}) is not a (?:function|constructor)"),
     re.compile(rf"undefined is not an object \(evaluating '(?P<path>{_PATH})"),
     re.compile(
         rf"Cannot read propert(?:y|ies) of (?:undefined|null) \(reading '(?P<path>{_NAME})'\)"
     ),
     re.compile(rf"Cannot read property '(?P<path>{_NAME})' of (?:undefined|null)"),
-    re.compile(rf"\b(?P<path>{_PATH}) is (?:undefined|null|missing|unavailable)"),
+    re.compile(rf"(?P<path>{_PATH}) is (?:undefined|null|missing|unavailable)"),
 )
 _ROOTS: Final = frozenset({"window", "globalThis", "self", "global", "top", "parent"})
 ERROR_MAX_CHARS: Final = 20_000

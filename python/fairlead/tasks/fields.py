@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, field_validator
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import PydanticCustomError, to_json
+from pydantic_core import PydanticCustomError
 
+from fairlead.tasks.environment import ERROR_MAX_CHARS
 from fairlead.tasks.plan import FailureType, Strategy
 from fairlead.tasks.task import EvidenceKind, Judgement, Stage, Status
 
@@ -23,7 +25,7 @@ TaskId = Annotated[
     StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", description="The task's id.")
 ]
 Line = Annotated[StrictStr, Field(min_length=1, max_length=500)]
-Text = Annotated[StrictStr, Field(min_length=1, max_length=20_000)]
+Text = Annotated[StrictStr, Field(min_length=1, max_length=ERROR_MAX_CHARS)]
 Tag = Annotated[StrictStr, Field(pattern=r"^[\w.:-]{1,64}$")]
 Capability = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 Capabilities = Annotated[list[Capability], Field(max_length=500)]
@@ -35,7 +37,13 @@ OutputMode = Annotated[
 
 
 def _bounded(value: Any) -> Any:
-    if value is not None and len(to_json(value)) > DATA_MAX_BYTES:
+    try:
+        size = len(orjson.dumps(value))
+    except TypeError:
+        raise PydanticCustomError(
+            "data", "must be JSON whose integers have 64 bits at most"
+        ) from None
+    if size > DATA_MAX_BYTES:
         raise PydanticCustomError(
             "data", "must be at most {most} bytes as JSON", {"most": DATA_MAX_BYTES}
         )

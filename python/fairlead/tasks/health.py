@@ -20,7 +20,13 @@ from fairlead.tasks.answer import (
     invalid,
 )
 from fairlead.tasks.envelope import Envelope
-from fairlead.tasks.environment import DEFAULT_OBSERVED, Gap, gaps, required_by
+from fairlead.tasks.environment import (
+    DEFAULT_OBSERVED,
+    ERROR_MAX_CHARS,
+    Gap,
+    gaps,
+    required_by,
+)
 from fairlead.tasks.fields import DiffAsk, HealthAsk
 from fairlead.tasks.manage import next_of
 from fairlead.tasks.plan import Failure, fallback_for
@@ -144,7 +150,8 @@ def _keep(con: Connection, task: Task, error: str, at_ms: int) -> None:
 
 
 def _message(each: Evidence) -> str:
-    return str(each.data.get("message") or each.summary)
+    # Evidence may say more than a call takes.
+    return str(each.data.get("message") or each.summary)[:ERROR_MAX_CHARS]
 
 
 def _shown(missing: Sequence[Gap]) -> dict[str, Any]:

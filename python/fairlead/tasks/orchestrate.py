@@ -134,7 +134,8 @@ def _note(
     stage = STEPS[name].stage
     if done["status"] == "error":
         state.failed = name
-        state.failure = failure_of(str(done.get("error", "")), done.get("errorType"))
+        done["error"] = str(done.get("error") or f"{name} failed.")
+        state.failure = failure_of(done["error"], done.get("errorType"))
         done["errorType"] = state.failure.type
     elif stage is not None:
         state.task = replace(state.task, stage=stage)

@@ -71,11 +71,22 @@ class Due:
     parcel: Parcel
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`next_ms` is when the next one after now is due. `is_all`: nothing else is due now but at
+    endpoints that fail and have one in flight.
+    """
+
+    due: list[Due]
+    next_ms: int | None
+    is_all: bool
+
+
 def find_due(
     con: Connection, sealer: Sealer, now_ms: int, taken: Mapping[str, Due], issuer: str = ""
-) -> tuple[list[Due], int | None]:
-    """Deliveries for which there is room beside those that are taken up already, and when the next
-    one after now is due. `issuer` is who we are to listeners that have no secret.
+) -> Found:
+    """Deliveries for which there is room beside those that are taken up already. `issuer` is who we
+    are to listeners that have no secret.
     """
     busy = Counter(each.endpoint_id for each in taken.values())
     room = TAKEN_UP_MAX - len(taken)
@@ -106,7 +117,8 @@ def find_due(
         )  # fmt: skip
         chosen.append(Due(delivery_id, endpoint_id, tries, expires_at_ms, failing, parcel))
     following = con.execute(_NEXT, [now_ms]).fetchone()
-    return chosen, following[0] if following else None
+    is_all = len(chosen) == len(rows) < room and max(busy.values(), default=0) < QUEUE_MAX
+    return Found(chosen, following[0] if following else None, is_all)
 
 
 def _signer(con: Connection, sealer: Sealer, issuer: str) -> Signer | None:

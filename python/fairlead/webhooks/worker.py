@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -56,6 +57,9 @@ class Worker:
         self._lanes: dict[str, Lane] = {}
         self._in_flight = 0
         self._read_at = -1
+        self._is_all_taken = False
+        self._next_ms: int | None = None
+        self._looked_s = 0.0
         self._ended: list[Ended] = []
         self._woken = asyncio.Event()
 
@@ -84,27 +88,40 @@ class Worker:
             await self._take_leave()
 
     async def _take_up(self, attempts: asyncio.TaskGroup) -> float:
-        if self._state.changes != self._read_at:
-            # What was taken up may be of an endpoint that was changed or deleted meanwhile.
-            for lane in self._lanes.values():
-                self._release(lane)
-        now, issuer = self._clock(), self._issuer
-        sealer = self._state.sealer
-        taken, read_at = dict(self._taken), self._state.changes
-        due, next_ms = await self._state.read(lambda con: find_due(con, sealer, now, taken, issuer))
-        self._read_at = read_at
-        # What failed while the rows were read is not in them yet.
-        failed = {each.due.endpoint_id for each in self._ended if each.answer.error is not None}
-        for each in due:
-            self._taken[each.id] = each
-            lane = self._lanes.setdefault(each.endpoint_id, Lane())
-            lane.is_failing = each.failing or each.endpoint_id in failed
-            lane.queue.append(each)
+        if self._must_look():
+            await self._look()
         for endpoint_id, lane in list(self._lanes.items()):
             self._send_out(lane, attempts)
             if lane.is_idle():
                 del self._lanes[endpoint_id]
-        return LOOK_AGAIN_S if next_ms is None else (next_ms - now) / 1000
+        return LOOK_AGAIN_S if self._next_ms is None else (self._next_ms - self._clock()) / 1000
+
+    def _must_look(self) -> bool:
+        """Whether something may be due that is not taken up. Mostly not, after a few were written
+        down that were all there was.
+        """
+        is_due = self._next_ms is not None and self._clock() >= self._next_ms
+        is_long_ago = time.monotonic() - self._looked_s >= LOOK_AGAIN_S
+        is_changed = self._state.changes != self._read_at
+        return is_changed or not self._is_all_taken or is_due or is_long_ago
+
+    async def _look(self) -> None:
+        if self._state.changes != self._read_at:
+            # What was taken up may be of an endpoint that was changed or deleted meanwhile.
+            for lane in self._lanes.values():
+                self._release(lane)
+        now, issuer, sealer = self._clock(), self._issuer, self._state.sealer
+        taken, read_at = dict(self._taken), self._state.changes
+        found = await self._state.read(lambda con: find_due(con, sealer, now, taken, issuer))
+        self._read_at, self._looked_s = read_at, time.monotonic()
+        self._is_all_taken, self._next_ms = found.is_all, found.next_ms
+        # What failed while the rows were read is not in them yet.
+        failed = {each.due.endpoint_id for each in self._ended if each.answer.error is not None}
+        for each in found.due:
+            self._taken[each.id] = each
+            lane = self._lanes.setdefault(each.endpoint_id, Lane())
+            lane.is_failing = each.failing or each.endpoint_id in failed
+            lane.queue.append(each)
 
     def _send_out(self, lane: Lane, attempts: asyncio.TaskGroup) -> None:
         """As much of a lane as may go out now. Nothing that was read before the last change: then
@@ -147,6 +164,9 @@ class Worker:
         del self._ended[: len(ended)]
         for each in ended:
             self._taken.pop(each.due.id, None)
+            if each.answer.error is not None or each.due.failing:
+                # It is tried again, or others of its endpoint have their turn now.
+                self._is_all_taken = False
             lane = self._lanes.get(each.due.endpoint_id)
             if lane is not None and each.answer.error is not None:
                 # The endpoint may have asked for a pause, or be disabled.

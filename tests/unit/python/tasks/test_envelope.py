@@ -9,12 +9,17 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import HealthCheck, settings, strategies
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 from pydantic import ValidationError
 
 from fairlead.tasks.envelope import Envelope, envelope_schema
 from fairlead.tasks.plan import FAILURE_TYPES, PLANS
-from fairlead.tasks.task import STAGES, STATUSES
+from fairlead.tasks.task import KINDS, STAGES, STATUSES
 
 from .conftest import VALIDATOR, Agent
 
@@ -82,6 +87,8 @@ errors = strategies.one_of(
     ),
     strategies.text(max_size=40).filter(bool),
 )
+# More than a call takes, of what a piece of evidence may say.
+LONG = "x is not defined " * 1500
 modes = strategies.sampled_from(["compact", "verbose"])
 
 
@@ -119,7 +126,7 @@ class Sequences(RuleBasedStateMachine):
         task=ids, mode=modes, execute=strategies.booleans(), resume=strategies.booleans(),
         stop=strategies.booleans(), persist=strategies.booleans(),
         strategy=maybe | strategies.sampled_from(sorted(PLANS)),
-        fails=maybe | strategies.tuples(errors, maybe | strategies.sampled_from(FAILURE_TYPES)),
+        fails=maybe | strategies.tuples(maybe | errors, maybe | strategies.sampled_from(FAILURE_TYPES)),
         done=strategies.integers(0, 5),
     )  # fmt: skip
     def orchestrate(
@@ -130,13 +137,27 @@ class Sequences(RuleBasedStateMachine):
         names = list(PLANS[strategy])[:done] if strategy else []
         reports: dict[str, Any] = {name: {"status": "ok"} for name in names}
         if fails is not None and names:
-            reports[names[-1]] = {"status": "error", "error": fails[0]}
+            reports[names[-1]] = {"status": "error"}
+            if fails[0] is not None:
+                reports[names[-1]]["error"] = fails[0]
             if fails[1] is not None:
                 reports[names[-1]]["errorType"] = fails[1]
         self.last = self.agent.orchestrate(
             task, execute=execute, resume=resume, stopOnError=stop, persistState=persist,
             outputMode=mode, executionOverrides=reports, **sent,
         )  # fmt: skip
+
+    @rule(
+        task=ids, kind=strategies.sampled_from(KINDS),
+        data=strategies.dictionaries(
+            strategies.sampled_from(["message", "capability", "path", "expected"]),
+            errors | maybe | strategies.integers(-(2**63), 2**63 - 1) | strategies.just(LONG),
+            max_size=2,
+        ),
+    )  # fmt: skip
+    def find(self, task: str, kind: str, data: dict[str, Any]) -> None:
+        found = [{"kind": kind, "summary": "fetch is not defined", "data": data}]
+        self.last = self.agent.manage("progress", taskId=task, evidence=found)
 
     @rule(task=maybe | ids, error=errors, mode=modes)
     def diff(self, task: Any, error: str, mode: str) -> None:
@@ -166,8 +187,17 @@ class Sequences(RuleBasedStateMachine):
         assert all(count == int(is_blocked) for is_blocked, count in rows)
 
 
-Sequences.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=12, deadline=None,
+TestSequences = Sequences.TestCase
+TestSequences.settings = settings(
+    max_examples=15, stateful_step_count=10, deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
-TestSequences = Sequences.TestCase
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_many_sequences() -> None:
+    run_state_machine_as_test(
+        Sequences,
+        settings=settings(TestSequences.settings, max_examples=60, stateful_step_count=20),
+    )

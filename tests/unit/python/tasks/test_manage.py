@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from .conftest import Agent
 
@@ -135,3 +136,13 @@ def test_tasks_are_of_their_owner_alone(agent: Agent) -> None:
     stranger.manage("archive", taskId="t1")
     stranger.manage("prune", pruneOlderThanDays=0)
     assert agent.manage("get", taskId="t1")["outcome"] == "success"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"), [({"n": 2**70}, "64 bits"), ({"text": "x" * 70_000}, "at most 65536 bytes")]
+)
+def test_evidence_that_cannot_be_kept_is_refused(agent: Agent, data: dict, said: str) -> None:
+    agent.make()
+    found = [{"kind": "note", "summary": "x", "data": data}]
+    with pytest.raises(ValidationError, match=said):
+        agent.manage("progress", taskId="t1", evidence=found)

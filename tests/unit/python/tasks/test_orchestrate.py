@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.tasks.environment import gaps, required_by
+from fairlead.tasks.environment import ERROR_MAX_CHARS, gaps, required_by
 from fairlead.tasks.plan import PLANS, STEPS, failure_of
 
 from .conftest import Agent
@@ -212,3 +212,9 @@ def test_what_an_error_asks_for(error: str, names: list[str]) -> None:
     assert [gap.capability for gap in gaps(names, [])] == names
     assert gaps(names, names) == []
     assert (failure_of(error).type == "env_error") == bool(names)
+
+
+@pytest.mark.parametrize("piece", ["a.", "a.b.c ", "$", "x is not ", "undefined is not an object "])
+def test_a_hostile_error_is_read_in_one_pass(piece: str) -> None:
+    """Twice the words are read in about twice the steps: a search that goes back would not end here."""
+    assert len(required_by(piece * (ERROR_MAX_CHARS // len(piece)))) <= 3
