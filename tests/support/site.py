@@ -95,6 +95,15 @@ class Handler(BrowserPages, BaseHTTPRequestHandler):
                 f'<a href="/slow/{n}?s={query.get("s", ["0.2"])[0]}">n</a>' for n in range(1, 31)
             )
             self.send(f"<title>Slow {number}</title><p>{links}")
+        elif path.startswith("/flaky/"):
+            # Busy for as many times as its number says.
+            times = int(path.rsplit("/", 1)[1])
+            with self.lock:
+                is_busy = self.asked[self.path] <= times
+            if is_busy:
+                self.send("busy", 503, Retry_After="0")
+            else:
+                self.send(f"<title>Flaky {times}</title><p>Here at last.")
         elif path.startswith("/hop/"):
             left = int(path.rsplit("/", 1)[1])
             self.send("", 302, Location=f"/hop/{left - 1}" if left else "/article")
