@@ -266,7 +266,8 @@ def report(short: list[Crawl], long: Crawl) -> tuple[str, bool]:
         f"| {long.pages:,} pages | {long.pages_per_s:.0f} | {long.cpu_ms:.1f} | |",
         "",
         f"Memory of the long crawl: {early / 2**20:.0f} MB after a fifth of the pages, "
-        f"{late / 2**20:.0f} MB at the end, {grown:+.1%} (goal: at most {GOAL_GROWTH:+.0%}, {'met' if is_flat else '**missed**'}).",
+        f"{late / 2**20:.0f} MB at the end, {grown:+.1%} "
+        f"(goal: at most {GOAL_GROWTH:+.0%}, {'met' if is_flat else '**missed**'}).",
         "",
     ]  # fmt: skip
     return "\n".join(lines), is_fast and is_flat

@@ -53,7 +53,8 @@ seen, asked = [], []
 
 def body_of(path):
     if path == "/robots.txt":
-        return "text/plain", "User-agent: *\\nAllow: /\\n" + "".join(f"Sitemap: http://{host}/sitemap.xml\\n" for host in FORBIDDEN)
+        lines = "".join(f"Sitemap: http://{host}/sitemap.xml\\n" for host in FORBIDDEN)
+        return "text/plain", "User-agent: *\\nAllow: /\\n" + lines
     if path == "/page":
         tags = "".join(f"<img src='http://{h}/i'><iframe src='http://{h}/f'></iframe><script src='http://{h}/s'></script>"
                        for h in FORBIDDEN)

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.support.site_browser import BrowserPages
+from tests.support.town import TownPages
 
 PAGES = 60
 """Pages of the paged part, `/pages/0` to `/pages/59`."""
@@ -47,7 +48,7 @@ print(depth)</code></pre>
 <footer>Copyright the port authority</footer></body></html>"""
 
 
-class Handler(BrowserPages, BaseHTTPRequestHandler):
+class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     asked: ClassVar[Counter[str]] = Counter()
     lock = threading.Lock()
@@ -81,7 +82,9 @@ class Handler(BrowserPages, BaseHTTPRequestHandler):
         with self.lock:
             self.asked[self.path] += 1
         name = path.strip("/").replace("/", "_").replace("-", "_").replace(".", "_") or "home"
-        if path.startswith("/pages/"):
+        if path == "/town" or path.startswith("/town/"):
+            self.town(self.path)
+        elif path.startswith("/pages/"):
             self.numbered(int(path.rsplit("/", 1)[1]))
         elif path.startswith("/trap/"):
             day = int(path.rsplit("/", 1)[1])
@@ -95,6 +98,15 @@ class Handler(BrowserPages, BaseHTTPRequestHandler):
                 f'<a href="/slow/{n}?s={query.get("s", ["0.2"])[0]}">n</a>' for n in range(1, 31)
             )
             self.send(f"<title>Slow {number}</title><p>{links}")
+        elif path.startswith("/flaky/"):
+            # Busy for as many times as its number says.
+            times = int(path.rsplit("/", 1)[1])
+            with self.lock:
+                is_busy = self.asked[self.path] <= times
+            if is_busy:
+                self.send("busy", 503, Retry_After="0")
+            else:
+                self.send(f"<title>Flaky {times}</title><p>Here at last.")
         elif path.startswith("/hop/"):
             left = int(path.rsplit("/", 1)[1])
             self.send("", 302, Location=f"/hop/{left - 1}" if left else "/article")
@@ -137,7 +149,8 @@ class Handler(BrowserPages, BaseHTTPRequestHandler):
     def page_sitemap_xml(self, _: Any) -> None:
         base = f"http://{self.headers['Host']}"
         self.send('<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa">]><urlset>'
-                  f"<url><loc>{base}/article</loc></url><url><loc>{base}/pages/59</loc></url></urlset>",
+                  f"<url><loc>{base}/article</loc></url><url><loc>{base}/pages/59</loc></url>"
+                  f"<url><loc>{base}/town/hidden</loc></url></urlset>",
                   kind="application/xml")  # fmt: skip
 
     def page_latin(self, _: Any) -> None:

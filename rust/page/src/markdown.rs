@@ -108,7 +108,7 @@ impl Writer<'_, '_> {
                 let text = self.blocks(number).join("\n\n");
                 if !text.trim().is_empty() {
                     let lines: Vec<String> =
-                        text.trim().split('\n').map(|line| format!("> {line}").trim_end().to_owned()).collect();
+                        text.trim().lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
                     out.push(lines.join("\n"));
                 }
             }

@@ -256,7 +256,7 @@ impl<'a> Tree<'a> {
                     out.push('>');
                 }
                 Step::Open(each) if self.nodes[each].tag == Tag::Text => {
-                    escape(&self.nodes[each].text, false, &mut out)
+                    escape(&self.nodes[each].text, false, &mut out);
                 }
                 Step::Open(each) => {
                     self.opening(each, base, &mut out);

@@ -51,6 +51,11 @@ class Frontier:
         """The start page turned out to live here: its host belongs to the site."""
         self._hosts.add(urlsplit(url).netloc)
 
+    @property
+    def depth(self) -> int:
+        """How deep the next address is; 0 where there is none."""
+        return self._waiting[0][0] if self._waiting else 0
+
     def pop(self) -> Place | None:
         """The next address to read."""
         if not self._waiting:

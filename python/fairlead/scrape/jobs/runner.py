@@ -39,7 +39,7 @@ from fairlead.scrape.jobs.table import (
     settle_place,
     sweep_jobs,
 )
-from fairlead.scrape.options import BatchAsk, CrawlAsk, LlmsTxtAsk, ScrapeAsk
+from fairlead.scrape.options import DEPTH_MAX, BatchAsk, CrawlAsk, LlmsTxtAsk, ScrapeAsk
 from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.store.file import Connection
@@ -180,19 +180,23 @@ class _Run:
 
     async def run(self) -> None:
         await self._take_up()
-        under_way: set[asyncio.Task[None]] = set()
+        under_way: dict[asyncio.Task[None], int] = {}
         try:
             while not self._has_ended:
                 while (
                     len(under_way) < self._width
                     and self._pages + len(under_way) < self._job.pages_max
+                    # A page is as deep as the shortest way to it: no page is read while one that is less
+                    # deep may still lead to what this one leads to.
+                    and self._frontier.depth <= min(under_way.values(), default=DEPTH_MAX)
                     and (place := self._frontier.pop()) is not None
                 ):
-                    under_way.add(asyncio.create_task(self._read(place)))
+                    under_way[asyncio.create_task(self._read(place))] = place.depth
                 if not under_way:
                     break
-                done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
+                    del under_way[task]
                     task.result()
         finally:
             for task in under_way:

@@ -169,10 +169,13 @@ async def test_addresses_that_are_none_and_private_ones_are_refused_everywhere(t
                 ("/api/summarize", {"url": url}),
                 ("/api/extract-schema", {"url": url, "schema": {}}),
                 ("/api/endpoints", {"slug": "x", "url": url}),
+                ("/api/llmstxt", {"url": url}),
+                ("/api/browser/sessions", {"initialUrl": url}),
             ):
                 answer = await scraping.ask("POST", path, body, expect=400)
                 assert set(answer) == {"success", "error"}, (path, url)
                 assert answer["success"] is False
+            await scraping.ask("GET", "/api/reader", expect=400, url=url)
 
 
 async def test_what_breaks_the_rules_is_told_by_name(scraping) -> None:
