@@ -10,7 +10,7 @@ use crate::realtime::Realtime;
 use crate::shared::Shared;
 use crate::socket::{self, Conversation, Socket};
 use crate::spool::Spool;
-use crate::{answer, chat, control, count, link, log, relayed, task, trace};
+use crate::{answer, cache, chat, control, count, front, link, log, relayed, task, trace};
 use fairlead_cache::cache::{Cache, Opening};
 use fairlead_core::routes::Answer;
 use fairlead_core::secret::{hex, random, NoRandomness};
@@ -135,6 +135,9 @@ impl Engine {
             }
             Answer::Socket | Answer::Realtime => return socket::describe(&shared, &whole),
             Answer::CountTokens => self.handle.spawn(trace::within(trace, count::serve(shared, whole))),
+            _ if cache::is_likely(&shared, &whole) => {
+                return front::begin(&self.handle, trace::within(trace, chat::serve(shared, whole)));
+            }
             _ => self.handle.spawn(trace::within(trace, chat::serve(shared, whole))),
         });
     }
