@@ -4,7 +4,7 @@ edges. Every text here is made of the constants of the code; what a caller sent 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -78,12 +78,9 @@ def bins_of(
     *,
     wanted: Sequence[Measure] = ("latency",),
     coarsest: Level = "day",
-    only: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """One row for each group, `measure` and `bin`, with `requests` and `total`.
-
-    `wanted`: which measures; `only`: groups to which the answer is held, so that a page costs what
-    it shows.
+    """One row for each group, `measure` and `bin`, with `requests` and `total`. `wanted`: which
+    measures.
     """
     where = _where(narrow.conditions)
     chosen = f" AND measure IN ({', '.join(repr(measure) for measure in wanted)})"
@@ -109,21 +106,74 @@ def bins_of(
 
     source, bound = _source(con, span, coarsest, select, narrow.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
-    rows = f"(SELECT {columns}{', '.join(_VALUES)} FROM ({source})) f"
-    if only is not None and groups:
-        same = " AND ".join(f"f.{name} IS NOT DISTINCT FROM o.{name}" for name in groups)
-        rows += f" SEMI JOIN wanted_groups o ON {same}"
-        con.register("wanted_groups", only.select(list(groups)).to_arrow())
-    names = "".join(f"f.{column}, " for column in groups)
     sql = (
-        f"SELECT {names}f.measure, f.bin, sum(f.requests)::BIGINT AS requests, "
-        f"sum(f.total)::BIGINT AS total FROM {rows} GROUP BY ALL"
+        f"SELECT {columns}measure, bin, sum(requests)::BIGINT AS requests, "
+        f"sum(total)::BIGINT AS total FROM ({source}) GROUP BY ALL"
     )
+    return pl.DataFrame(con.sql(sql, params=bound).to_arrow_table())
+
+
+def bins_of_page(
+    con: Connection,
+    span: Span,
+    groups: dict[str, str],
+    page: pl.DataFrame,
+    *,
+    wanted: Sequence[Measure] = ("latency",),
+    coarsest: Level = "day",
+) -> pl.DataFrame:
+    """One row for each row of a page and `bin`, with `requests` and `total`; `row` counts the page's
+    rows from 0. The measures are added up.
+
+    `page` has the columns of `groups`, each combination once. Names are looked up once for the
+    page: histograms, which have many rows, meet numbers only.
+    """
+    chosen = f"measure IN ({', '.join(repr(measure) for measure in wanted)})"
+    names = [column for column in groups if column != "bucket_ms"]
+    bucket = groups.get("bucket_ms")
+    at_ms = ", o.bucket_ms AS at_ms" if bucket else ""
+    if names:
+        told = ", ".join(f"{groups[column]} AS {column}" for column in names)
+        places = (
+            f"SELECT d.id, o.row{at_ms} FROM (SELECT id, {told} FROM dimensions) d "
+            f"JOIN wanted_groups o ON {_same('d', names)}"
+        )
+    else:
+        places = f"SELECT o.row{at_ms} FROM wanted_groups o"
+    meets = " AND ".join(
+        (["p.id = h.dimension_id"] if names else []) + ([f"p.at_ms = {bucket}"] if bucket else [])
+    )
+
+    def select(part: Part, at: int) -> str:
+        if part.level == "requests":
+            columns = ", ".join(f"{sql} AS {column}" for column, sql in groups.items())
+            return (
+                "SELECT o.row, f.bin, count(*)::BIGINT AS requests, sum(f.value)::BIGINT AS total "
+                f"FROM (SELECT {columns}, bin, value FROM (SELECT ts_ms AS bucket_ms, * "
+                f"FROM request_values WHERE ts_ms >= $from_{at} AND ts_ms < $until_{at} "
+                f"AND {chosen})) f JOIN wanted_groups o ON {_same('f', groups)} GROUP BY ALL"
+            )
+        return (
+            "SELECT p.row, h.bin, sum(h.requests)::BIGINT AS requests, "
+            f"sum(h.total)::BIGINT AS total FROM histogram_{part.level} h "
+            f"JOIN places p ON {meets or 'TRUE'} WHERE h.bucket_ms >= $from_{at} "
+            f"AND h.bucket_ms < $until_{at} AND {chosen} GROUP BY ALL"
+        )
+
+    source, bound = _source(con, span, coarsest, select, {})
+    sql = (
+        f"WITH places AS MATERIALIZED ({places}) SELECT row, bin, "
+        f"sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total FROM ({source}) GROUP BY ALL"
+    )
+    con.register("wanted_groups", page.select(list(groups)).with_row_index("row").to_arrow())
     try:
         return pl.DataFrame(con.sql(sql, params=bound).to_arrow_table())
     finally:
-        if only is not None and groups:
-            con.unregister("wanted_groups")
+        con.unregister("wanted_groups")
+
+
+def _same(table: str, columns: Iterable[str]) -> str:
+    return " AND ".join(f"{table}.{column} IS NOT DISTINCT FROM o.{column}" for column in columns)
 
 
 def add_up(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

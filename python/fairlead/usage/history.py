@@ -11,7 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.facts import LATENCIES, bins_of, sums_of
+from fairlead.usage.facts import LATENCIES, bins_of, bins_of_page, sums_of
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.rollup import Level
 from fairlead.usage.span import Span
@@ -60,11 +60,21 @@ def read_history(
     if "bucket_ms" in keys:
         # Buckets are sorted, so those of a page are near to each other.
         shown = _around(page, span, group_by)
-    bins = bins_of(con, shown, groups, wanted=LATENCIES, coarsest=coarsest, only=page)
-    told = percentiles(bins, keys, _SHARES).rename(
+    page = page.with_row_index("row")
+    if keys:
+        bins = bins_of_page(con, shown, groups, page, wanted=LATENCIES, coarsest=coarsest)
+    else:
+        bins = bins_of(con, shown, groups, wanted=LATENCIES, coarsest=coarsest)
+        bins = bins.with_columns(pl.lit(0, pl.UInt32).alias("row"))
+    told = percentiles(bins, ["row"], _SHARES).rename(
         {f"p{share}": f"p{share}_latency_us" for share in _SHARES}
     )
-    shown_page = page.join(told, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    shown_page = page.join(
+        told.with_columns(pl.col("row").cast(pl.UInt32)),
+        on="row",
+        how="left",
+        maintain_order="left",
+    ).drop("row")
     return [_row(row) for row in shown_page.iter_rows(named=True)], rows.height
 
 

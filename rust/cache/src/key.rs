@@ -130,7 +130,9 @@ pub fn read(scope: &Scope<'_>, body: &[u8]) -> Option<Asked> {
         value.write(&mut rest);
     }
     let mut before = Vec::with_capacity(body.len());
-    before_last.iter().for_each(|turn| turn.write(&mut before));
+    for turn in before_last {
+        turn.write(&mut before);
+    }
     let mut turn = Vec::new();
     last.write(&mut turn);
     let mut parts = vec![b"fairlead cache 1".as_slice(), scope.principal.as_bytes(), scope.route.as_bytes()];

@@ -331,25 +331,11 @@ async fn work(
     let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
     let mut over: SmallVec<[usize; 2]> = SmallVec::new();
     if let Some(delay) = hedge::delay(choice).filter(|_| parsed.stream) {
-        match hedged_stream::race(shared, exchange, &mut settlement, choice, wording, delay).await {
-            Ok(mut begun) => {
-                failures = std::mem::take(&mut begun.failures);
-                let (at, began) = (begun.at, begun.began);
-                hedge::name(&mut settlement, choice, at);
-                let target = &choice.targets[at];
-                let mut relay = Relay::new(shared, exchange, wording, choice.upstream_model(at));
-                match relay.go_on(&mut settlement, target, begun, failures.len()).await {
-                    Ok(finished) => {
-                        let served = Served { choice, at, began: Some(began) };
-                        return end_stream(shared, exchange, settlement, served, finished, body, parsed).await;
-                    }
-                    Err(failed) => failures.push(hedge::lost(shared, &mut settlement, choice, at, failed)),
-                }
-                over.extend([at, 1 - at].into_iter().take(failures.len()));
-            }
-            Err(lost) => {
-                over.extend(0..lost.len());
-                failures = lost;
+        let raced = race_streams(shared, exchange, settlement, choice, wording, delay, (body, parsed));
+        match Box::pin(raced).await {
+            None => return,
+            Some(Lost { settlement: open, failures: lost, over: asked }) => {
+                (settlement, failures, over) = (open, lost, asked);
             }
         }
     } else if let Some(delay) = hedge::delay(choice) {
@@ -409,6 +395,45 @@ async fn work(
         }
     }
     fail(shared, exchange, settlement, choice, failures);
+}
+
+/// A race that nobody won, and which targets are over.
+struct Lost {
+    settlement: Settlement,
+    failures: Vec<(Arc<Target>, Failed)>,
+    over: SmallVec<[usize; 2]>,
+}
+
+/// Lets a combo's first two targets race for a stream and relays the winner's. `None`: to its end.
+async fn race_streams(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    mut settlement: Settlement,
+    choice: &Choice,
+    wording: &Wording,
+    delay: Duration,
+    (body, parsed): (&Bytes, &ChatRequest),
+) -> Option<Lost> {
+    let mut begun = match hedged_stream::race(shared, exchange, &mut settlement, choice, wording, delay).await {
+        Ok(begun) => begun,
+        Err(failures) => return Some(Lost { settlement, over: (0..failures.len()).collect(), failures }),
+    };
+    let mut failures = std::mem::take(&mut begun.failures);
+    let (at, began) = (begun.at, begun.began);
+    hedge::name(&mut settlement, choice, at);
+    let mut relay = Relay::new(shared, exchange, wording, choice.upstream_model(at));
+    match relay.go_on(&mut settlement, &choice.targets[at], begun, failures.len()).await {
+        Ok(finished) => {
+            let served = Served { choice, at, began: Some(began) };
+            end_stream(shared, exchange, settlement, served, finished, body, parsed).await;
+            None
+        }
+        Err(failed) => {
+            failures.push(hedge::lost(shared, &mut settlement, choice, at, failed));
+            let over = [at, 1 - at].into_iter().take(failures.len()).collect();
+            Some(Lost { settlement, failures, over })
+        }
+    }
 }
 
 /// Who served a stream, and when it was asked, where that is not when the request came.

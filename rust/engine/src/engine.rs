@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::socket::{self, Conversation, Socket};
 use crate::spool::Spool;
 use crate::threads::Beat;
-use crate::{answer, background, chat, control, count, link, log, relayed, task, trace};
+use crate::{answer, background, cache, chat, control, count, front, link, log, relayed, task, trace};
 use bytes::Bytes;
 use fairlead_cache::cache::{Cache, Opening};
 use fairlead_core::routes::Answer;
@@ -67,6 +67,11 @@ trait Start {
     type Started;
 
     fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Started;
+
+    /// The same for work that is likely to be done at once.
+    fn begin<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Started {
+        self.start(work)
+    }
 }
 
 impl Start for Handle {
@@ -74,6 +79,10 @@ impl Start for Handle {
 
     fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
         drop(self.spawn(work));
+    }
+
+    fn begin<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
+        front::begin(self, work);
     }
 }
 
@@ -205,6 +214,7 @@ impl Engine {
                 return None;
             }
             Answer::CountTokens => start.start(trace::within(trace, count::serve(shared, whole))),
+            _ if cache::is_likely(&shared, &whole) => start.begin(trace::within(trace, chat::serve(shared, whole))),
             _ => start.start(trace::within(trace, chat::serve(shared, whole))),
         })
     }

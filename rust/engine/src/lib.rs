@@ -39,6 +39,7 @@ pub mod engine;
 pub mod exchange;
 pub mod failover;
 pub mod frames;
+pub mod front;
 pub mod gemini_models;
 pub mod guardrails;
 pub mod hedge;

@@ -232,6 +232,7 @@ mod tests {
             cache: None,
             cache_kind: None,
             cost_saved_usd_micros: None,
+            guardrails: None,
             trace_id: None,
             span_id: None,
             parent_span_id: None,

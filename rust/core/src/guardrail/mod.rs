@@ -114,6 +114,11 @@ impl Disabled {
         self
     }
 
+    /// The same for the same guardrails and for no others.
+    pub fn bytes(self) -> [u8; 3] {
+        self.0.map(u8::from)
+    }
+
     pub fn contains(self, guardrail: Guardrail) -> bool {
         self.0[guardrail as usize]
     }
@@ -132,6 +137,11 @@ impl Actions {
     /// Of JSON with an action for each guardrail; one that is absent is off.
     pub fn parse(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
+    }
+
+    /// The same for the same actions and for no others.
+    pub fn bytes(self) -> [u8; 3] {
+        [self.pii_masker, self.prompt_injection, self.credential_masker].map(|action| action as u8)
     }
 
     /// Nothing is done: no text needs to be looked at.

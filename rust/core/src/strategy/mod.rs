@@ -30,8 +30,6 @@ pub use order::{order, Order};
 pub use random::Random;
 
 #[cfg(test)]
-mod bench;
-#[cfg(test)]
 mod tests;
 
 /// Nested combos deeper than this are not followed.

@@ -4,6 +4,7 @@ use super::Asked;
 use crate::answer;
 use crate::clock;
 use crate::exchange::{Exchange, Head};
+use crate::front;
 use crate::limits;
 use crate::responses;
 use crate::settle::Settlement;
@@ -54,6 +55,8 @@ pub async fn look(
 ) -> Looked {
     let mut found = fetch(shared, asked.key).await.map(|kept| (kept, "exact"));
     if found.is_none() {
+        // Meanings, and a call, take longer than the front has.
+        front::hop().await;
         found = near(shared, asked).await.map(|kept| (kept, "vector"));
     }
     let body = found.and_then(|(kept, tier)| Some((deliver(asked, &kept, parsed)?, kept, tier)));

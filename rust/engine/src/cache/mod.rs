@@ -13,7 +13,7 @@ mod give;
 pub use flight::fly;
 pub use give::{look, Looked};
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Whole};
 use crate::guardrails;
 use crate::inbound::CacheSheet;
 use crate::live::Live;
@@ -35,6 +35,9 @@ use std::sync::Arc;
 
 /// A larger request is not looked up: reading it whole would hold others up.
 const MAX_REQUEST_BYTES: usize = 256 * 1024;
+
+/// A larger one is not read where requests come in.
+const MAX_GLANCE_BYTES: usize = 16 * 1024;
 
 /// The cache of this worker.
 #[derive(Debug)]
@@ -118,6 +121,16 @@ pub struct Asked {
     pub(crate) epoch: u64,
 }
 
+/// Whether the answer may well be at hand, as far as a glance tells.
+pub fn is_likely(shared: &Shared, whole: &Whole) -> bool {
+    let (admission, body) = (&whole.admission, &whole.body);
+    let is_small = body.len() <= MAX_GLANCE_BYTES && admission.idempotency_key.is_none();
+    is_small
+        && (admission.cache.mode != Mode::Unsaid || has_zero_temperature(caller_of(admission.route), body))
+        && !admission.bypasses_cache()
+        && shared.live.load().snapshot.cache.is_enabled
+}
+
 /// `None`: the cache has nothing to do with the request.
 pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatRequest, body: &[u8]) -> Option<Asked> {
     let settings = &live.snapshot.cache;
@@ -135,8 +148,8 @@ pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatReq
     let mut headers: Vec<&[u8]> = wish.shape.iter().map(Vec::as_slice).collect();
     headers.extend([admission.pin.as_deref().unwrap_or_default().as_bytes()]);
     // What guardrails made of an answer is another answer.
-    let judged_by = format!("{:?} {:?}", guardrails::of_answer(live, admission), admission.disabled_guardrails);
-    headers.push(judged_by.as_bytes());
+    let judged_by = [guardrails::of_answer(live, admission).bytes(), admission.disabled_guardrails.bytes()];
+    headers.push(judged_by.as_flattened());
     headers.extend(admission.anthropic_beta.as_ref().map(http::HeaderValue::as_bytes));
     let scope = Scope {
         principal: &admission.principal.to_header(),
