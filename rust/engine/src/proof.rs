@@ -159,7 +159,10 @@ impl Google {
         headers.insert(header::HOST, self.host.clone());
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        let mut lease = pool.fresh(&self.origin).await?;
+        let mut lease = pool.fresh(&self.origin).await.map_err(|error| {
+            let message = "The token service of the connection's service account cannot be reached.";
+            Error { message: message.into(), ..error }
+        })?;
         let answer = lease.sender.send_request(request).await.map_err(|_| refused("the connection broke"))?;
         let status = answer.status();
         let told = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect().await;

@@ -54,7 +54,7 @@ def read_upload(request: Request) -> Upload:
     purpose = fields.get("purpose")
     if purpose not in PURPOSES:
         raise InvalidRequest(f"purpose must be one of {', '.join(PURPOSES)}.", param="purpose")
-    if not name:
+    if name in ("", ".", ".."):
         raise InvalidRequest("file must have a file name.", param="file")
     return Upload(name, size, purpose, _expires(fields, purpose))
 
