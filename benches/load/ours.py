@@ -15,14 +15,22 @@ from target import Target, Unavailable, free_port, post, start, wait_for_line
 COMMAND = Path(sys.executable).with_name("fairlead")
 
 
-def start_fairlead(upstream: str, folder: Path, name: str = "fairlead") -> Target:
-    """A fresh instance with its own data directory in `folder`."""
+def start_fairlead(
+    upstream: str,
+    folder: Path,
+    name: str = "fairlead",
+    front: str = "granian",
+    threads: int = 1,
+    **environment: str,
+) -> Target:
+    """A fresh instance with its own data directory in `folder`; `environment` is set beside it."""
     if not COMMAND.exists():
         raise Unavailable("no `fairlead` beside this Python: run `make bench`")
     data, log, port = folder / name, folder / f"{name}.log", free_port()
     shutil.rmtree(data, ignore_errors=True)
     command = [str(COMMAND), "serve", "--port", str(port), "--data-dir", str(data)]
-    process = start(command, log=log, env={"REQUIRE_API_KEY": "true"})
+    command += ["--front", front, "--threads", str(threads)]
+    process = start(command, log=log, env={"REQUIRE_API_KEY": "true", **environment})
     target = Target(name, "", "", "up/mock", process.pid, process=process)
     try:
         wait_for_line(process, log, "fairlead ready", 60)

@@ -17,6 +17,7 @@ class Outcome:
     date: str
     machine: dict[str, str]
     conditions: dict[str, str]
+    front: str = "granian"
     versions: dict[str, str] = field(default_factory=dict)
     samples: dict[str, dict[str, list[Sample]]] = field(default_factory=dict)
     pss_bytes: dict[str, int] = field(default_factory=dict)

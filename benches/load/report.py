@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bars import OURS, bars
 from outcome import Outcome
+from streams import NEW_REQUESTS
 
 README_BEGIN = "<!-- bench:begin (written by benches/load/run.py --readme) -->"
 README_END = "<!-- bench:end -->"
@@ -88,7 +89,8 @@ def notes(found: Outcome) -> list[str]:
         before, after = held.rss_before_bytes / 1e6, held.rss_with_bytes / 1e6
         lines.append(
             f"open streams: {held.count:,} opened in {held.opening_s:.1f} s; "
-            f"relay {before:.1f} MB before, {after:.1f} MB with them"
+            f"relay {before:.1f} MB before, {after:.1f} MB with them; a new request among them "
+            f"answered in {held.new_request_ms:.1f} ms (median of {NEW_REQUESTS})"
         )
     return lines + [f"left out: {name}: {why}" for name, why in found.left_out.items()]
 
@@ -126,7 +128,8 @@ def page(found: Outcome) -> str:
 def keep(found: Outcome, folder: Path) -> Path:
     """Writes the page and the raw samples; the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / f"{found.date}-{found.machine['kind']}"
+    door = "" if found.front == "granian" else f"-{found.front}"
+    stem = folder / f"{found.date}-{found.machine['kind']}{door}"
     raw = json.dumps(dataclasses.asdict(found), indent=1)
     stem.with_suffix(".json").write_text(raw + "\n", "utf-8")
     stem.with_suffix(".md").write_text(page(found), "utf-8")

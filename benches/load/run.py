@@ -13,6 +13,7 @@ import datetime as dt
 import os
 import platform
 import re
+import resource
 import sys
 import tempfile
 import time
@@ -21,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 import process
-from bars import bars
+from bars import TWO_THREADS, bars
 from measure import SCENARIOS, command, measure, wrk_version
 from others import NOT_COMPARED, ROOT, peer_names, start_nginx, start_peer, start_upstream
 from ours import recorded, start_fairlead
@@ -31,13 +32,15 @@ from streams import OpenStreams, hold_open
 from target import Target, Unavailable
 
 CHUNKS = 100
-OPEN_STREAMS = 2000
+OPEN_STREAMS = {"granian": 2000, "native": 10_000}
+DESCRIPTORS = 65_536
 WARM_UP_S = 2
 WARM_UP_REQUESTS = 50
 
 
 def main() -> int:
     options = arguments()
+    raise_descriptors()
     seconds, rounds = (2, 1) if options.quick else (options.seconds, options.rounds)
     found = Outcome(
         date=dt.datetime.now(dt.UTC).date().isoformat(),
@@ -45,8 +48,9 @@ def main() -> int:
         conditions={
             "rounds": f"{rounds} of {seconds} s for each scenario, targets in turn within a round",
             "load": f"{wrk_version()}, one thread; streams of {CHUNKS} chunks, each written alone",
-            "fairlead": "REQUIRE_API_KEY=true, one key, one worker, usage recorded",
+            "fairlead": f"REQUIRE_API_KEY=true, one key, one worker, usage recorded, --front {options.front}",
         },
+        front=options.front,
     )
     targets: list[Target] = []
     with tempfile.TemporaryDirectory(prefix="fairlead-bench-") as name:
@@ -63,7 +67,7 @@ def main() -> int:
                 target.stop()
         try:
             if not options.no_streams:
-                count = OPEN_STREAMS // 10 if options.quick else OPEN_STREAMS
+                count = OPEN_STREAMS[options.front] // (10 if options.quick else 1)
                 found.open_streams = measure_streams(found, targets[0], folder, count)
         finally:
             targets[0].stop()
@@ -76,6 +80,16 @@ def main() -> int:
     return 1 if any(bar.met is False for bar in bars(found)) and options.strict else 0
 
 
+def raise_descriptors() -> None:
+    """As many open files as may be, for everything that is started here: a stream holds two in a gateway."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = max(hard, DESCRIPTORS)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument(
@@ -84,6 +98,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=8, help="per target and scenario in a round")
     parser.add_argument("--peers", default="all", help="all, none, or names with commas between")
+    parser.add_argument(
+        "--front", choices=("granian", "native"), default="granian", help="who has our socket"
+    )
     parser.add_argument("--no-streams", action="store_true", help="leave out the open streams")
     parser.add_argument("--readme", action="store_true", help="put the table into README.md")
     parser.add_argument("--keep", action="store_true", help="keep the result of a quick run too")
@@ -104,9 +121,13 @@ def start_all(found: Outcome, targets: list[Target], folder: Path, peers: str) -
             found.left_out["other gateways"] = "no start scripts in $PEERS_DIR"
     starts: dict[str, Callable[[], Target]] = {
         "nginx": partial(start_nginx, base, folder),
-        "fairlead": partial(start_fairlead, base, folder),
+        "fairlead": partial(start_fairlead, base, folder, front=found.front),
         **{name: partial(start_peer, name, scripts, base, folder) for name in names},
     }
+    if found.front == "native":
+        starts[TWO_THREADS] = partial(
+            start_fairlead, base, folder, TWO_THREADS, front="native", threads=2
+        )
     for name, start in starts.items():
         print(f"starting {name}", file=sys.stderr)
         try:
@@ -164,7 +185,9 @@ def measure_streams(
     """On a fresh instance: memory freed by the load before would hide what streams cost."""
     base = upstream.url.removesuffix("/v1/chat/completions")
     try:
-        target = start_fairlead(base, folder, "fairlead-streams")
+        # Room for the short requests that are asked while the streams are open.
+        room = {"FAIRLEAD_MAX_IN_FLIGHT": str(count + 1000)}
+        target = start_fairlead(base, folder, "fairlead-streams", found.front, **room)
     except Unavailable as why:
         found.left_out["open streams"] = str(why)
         return None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import statistics
 import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import process
-from target import Target
+from target import Target, post
 
 OPENING_AT_ONCE = 100
 FIRST_CHUNK_S = 30
+# Short requests that are asked among the open streams, one after the other.
+NEW_REQUESTS = 51
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class OpenStreams:
     rss_before_bytes: int
     rss_with_bytes: int
     opening_s: float
+    new_request_ms: float
+    """The median of whole short requests while the streams are open, each on a connection of its own."""
 
     @property
     def bytes_each(self) -> float:
@@ -56,13 +61,22 @@ async def _hold_open(target: Target, worker_pid: int, count: int) -> OpenStreams
     started = time.monotonic()
     writers = await asyncio.gather(*(open_one() for _ in range(count)))
     opening_s = time.monotonic() - started
-    result = OpenStreams(count, before, await settled_rss(worker_pid), opening_s)
+    held = await settled_rss(worker_pid)
+    took_ms = [await new_request(target) for _ in range(NEW_REQUESTS)]
+    result = OpenStreams(count, before, held, opening_s, statistics.median(took_ms))
     for writer in writers:
         writer.close()
     for writer in writers:
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
     return result
+
+
+async def new_request(target: Target) -> float:
+    """Milliseconds for one whole short request, its connection included."""
+    started = time.monotonic()
+    await asyncio.to_thread(post, target.url, target.body(stream=False), target.headers)
+    return (time.monotonic() - started) * 1e3
 
 
 async def settled_rss(pid: int, steady_s: float = 1.0, deadline_s: float = 20) -> int:

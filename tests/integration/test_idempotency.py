@@ -91,12 +91,15 @@ def test_a_stream_is_joined_in_its_middle_and_outlives_its_first_caller(
     headers = {"Idempotency-Key": "k4"}
     with ThreadPoolExecutor(1) as pool:
         with gateway.caller.stream("POST", CHAT, json=body, headers=headers) as first:
-            assert next(first.iter_bytes()) == begin[0]
+            # Kept: an iterator that is dropped closes its answer.
+            pieces = first.iter_bytes()
+            assert next(pieces) == begin[0]
             twin = pool.submit(
                 gateway.client().post, CHAT, json=body, headers=dict([gateway.auth]) | headers
             )
             with gateway.caller.stream("POST", CHAT, json=body, headers=headers) as second:
-                assert next(second.iter_bytes()) == begin[0], "what was missed comes first"
+                more = second.iter_bytes()
+                assert next(more) == begin[0], "what was missed comes first"
         gate.open()
         answer = twin.result(20)
     assert answer.content == b"".join(whole)

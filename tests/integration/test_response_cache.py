@@ -273,10 +273,13 @@ def test_a_stream_is_joined_in_its_middle(gateway: Gateway, lane: Lane) -> None:
     body = lane.body(temperature=0, stream=True)
     with ThreadPoolExecutor(1) as pool:
         with gateway.caller.stream("POST", CHAT, json=body) as first:
-            assert next(first.iter_bytes()) == whole[0]
+            # Kept: an iterator that is dropped closes its answer.
+            pieces = first.iter_bytes()
+            assert next(pieces) == whole[0]
             twin = pool.submit(gateway.client().post, CHAT, json=body, headers=dict([gateway.auth]))
             with gateway.caller.stream("POST", CHAT, json=body) as second:
-                assert next(second.iter_bytes()) == whole[0]
+                more = second.iter_bytes()
+                assert next(more) == whole[0]
                 assert second.headers["x-gateway-cache-tier"] == "joined"
         gate.open()
         assert twin.result(20).content == b"".join(whole)

@@ -73,6 +73,10 @@ COUNTED: Final = (
         "What calls would have cost that the response cache made needless, in micro-dollars.",
     ),
     _family(
+        "socket_refused_total", "counter",
+        "Connections that were turned away because there were too many, where the engine itself listens.",
+    ),
+    _family(
         "shed_total", "counter", "Requests turned away because the gateway was full."
     ),
     _family(
@@ -89,6 +93,14 @@ STATE: Final = (
     _family("spool_unwritten_bytes", "gauge", "Bytes of usage records that the disk has not taken."),
     _family("connections", "gauge", "Provider connections by state, as the workers know them.", "state"),
     _family("workers_live", "gauge", "Relay workers that poll the link."),
+    _family(
+        "socket_connections", "gauge",
+        "Connections of callers, where the engine itself listens (`--front native`).",
+    ),
+    _family(
+        "threads_stuck", "gauge",
+        "Relaying threads that have not moved on for two seconds; `GET /readyz` names them.",
+    ),
     _family("workers_draining", "gauge", "Relay workers that finish what they have and take nothing new."),
     _family("snapshot_version", "gauge", "Version of the newest routing configuration."),
     _family(

@@ -61,7 +61,7 @@ class RelayCounters:
 
 
 def _samples(stats: dict[str, Any]) -> Iterator[tuple[Key, float]]:
-    for name in ("shed_total", "spool_lost_records"):
+    for name in ("shed_total", "spool_lost_records", "socket_refused_total"):
         value = stats.get(name)
         if isinstance(value, int):
             family = name if name.endswith("_total") else f"{name}_total"
@@ -111,6 +111,8 @@ def _state(services: Services) -> Iterator[tuple[Key, float]]:
         ("open_streams", "open_streams"),
         ("buffered_body_bytes", "buffered_body_bytes"),
         ("spool_unwritten_bytes", "spool_unwritten_bytes"),
+        ("socket_connections", "socket_connections"),
+        ("threads_stuck", "threads_stuck"),
     ):
         yield (name, ()), _total(live, stat)
     states = Counter(said.state for said in merge_said(live).values())

@@ -96,6 +96,7 @@ async fn serve_http1(io: Io, caller: Arc<Caller>, room: Arc<Room>) {
 }
 
 async fn serve_http2(io: Io, caller: Arc<Caller>, room: Arc<Room>) {
+    caller.pulse.speak_http2();
     let own = Arc::clone(&caller);
     let service = service_fn(move |request| request::serve(Arc::clone(&room), Arc::clone(&own), request));
     let connection = http2::Builder::new(OnThisThread)

@@ -10,6 +10,7 @@ use fairlead_engine::engine::{Engine, StartError};
 use parking_lot::Mutex;
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -75,7 +76,7 @@ impl Door {
             certificate: certificate.clone(),
         };
         let accepting = engine.runtime().spawn(reception.run(listener)).abort_handle();
-        let watching = watch(&engine, certificate.clone()).map_err(DoorError::Threads)?;
+        let watching = watch(&engine, &quota, certificate.clone()).map_err(DoorError::Threads)?;
         Ok(Self {
             engine,
             workers,
@@ -148,13 +149,16 @@ impl Drop for Door {
 /// A thread that waits and looks, so that it cannot be stuck behind what it looks at.
 fn watch(
     engine: &Arc<Engine>,
+    quota: &Arc<Quota>,
     certificate: Option<Arc<Certificate>>,
 ) -> io::Result<(mpsc::Sender<()>, JoinHandle<()>)> {
     let (stop, stopped) = mpsc::channel();
-    let shared = Arc::clone(engine.shared());
+    let (shared, quota) = (Arc::clone(engine.shared()), Arc::clone(quota));
     let thread = std::thread::Builder::new().name("fairlead-watch".into()).spawn(move || {
         while stopped.recv_timeout(WATCH_EVERY) == Err(RecvTimeoutError::Timeout) {
             shared.threads.watch();
+            shared.counts.socket_connections.store(quota.open(), Ordering::Relaxed);
+            shared.counts.socket_refused_total.store(quota.refused(), Ordering::Relaxed);
             if let Some(certificate) = &certificate {
                 certificate.follow();
             }

@@ -66,6 +66,8 @@ pub struct Pulse {
     open: AtomicU32,
     /// The request's body was not read to its end.
     has_unread: AtomicBool,
+    /// Bytes may come that are no head: HTTP/2.
+    is_http2: AtomicBool,
     /// Frames, which have a patience of their own.
     is_upgraded: AtomicBool,
     order: AtomicU8,
@@ -85,6 +87,7 @@ impl Pulse {
             requests: AtomicU32::new(0),
             open: AtomicU32::new(0),
             has_unread: AtomicBool::new(false),
+            is_http2: AtomicBool::new(false),
             is_upgraded: AtomicBool::new(false),
             order: AtomicU8::new(Order::None as u8),
             ordered_at: AtomicU32::new(0),
@@ -101,15 +104,21 @@ impl Pulse {
 
     /// Bytes came.
     pub fn heard(&self) {
-        if self.state.load(Ordering::Relaxed) == IDLE_STATE {
+        if self.state.load(Ordering::Relaxed) == IDLE_STATE && !self.is_http2.load(Ordering::Relaxed) {
             self.enter(HEADING);
         }
+    }
+
+    /// The connection speaks HTTP/2: from here on it is idle while it has no stream, whatever else it says.
+    pub fn speak_http2(&self) {
+        self.is_http2.store(true, Ordering::Relaxed);
+        self.enter(IDLE_STATE);
     }
 
     /// Bytes went.
     pub fn sent(&self) {
         self.stuck_since.store(0, Ordering::Relaxed);
-        if self.state.load(Ordering::Relaxed) == IDLE_STATE {
+        if self.state.load(Ordering::Relaxed) == IDLE_STATE && !self.is_http2.load(Ordering::Relaxed) {
             self.since.store(self.clock.now(), Ordering::Relaxed);
         }
     }
@@ -282,6 +291,19 @@ mod tests {
         assert_eq!(pulse.order(), Order::None);
         wait(&clock, &pulse, TICK);
         assert_eq!(pulse.order(), Order::End);
+    }
+
+    #[test]
+    fn pings_of_http2_are_no_head_and_no_request() {
+        let (clock, pulse) = pulse();
+        pulse.speak_http2();
+        for _ in 0..3 {
+            pulse.heard();
+            wait(&clock, &pulse, HEAD_WITHIN * 2);
+            assert_eq!(pulse.order(), Order::None);
+        }
+        wait(&clock, &pulse, IDLE);
+        assert_eq!(pulse.order(), Order::Finish);
     }
 
     #[test]

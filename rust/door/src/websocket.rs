@@ -9,6 +9,7 @@ use fairlead_engine::admission::Admitted;
 use fairlead_engine::exchange::{Exchange, Wake};
 use fairlead_engine::socket::Conversation;
 use fairlead_engine::task;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Version};
@@ -16,10 +17,11 @@ use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use ring::digest::{digest, SHA1_FOR_LEGACY_USE_ONLY};
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::{timeout, Instant};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -34,6 +36,11 @@ const SEND_WITHIN: Duration = Duration::from_secs(300);
 /// A message of the caller's.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
+/// RFC 6455, 7.4.1.
+const GOING_AWAY: u16 = 1001;
+const PROTOCOL_ERROR: u16 = 1002;
+const NOT_TEXT: u16 = 1007;
+const TOO_BIG: u16 = 1009;
 /// RFC 6455, 1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
@@ -116,11 +123,16 @@ fn refusal(admitted: &Admitted) -> Response<Reply> {
 
 /// Rung by the conversation.
 #[derive(Debug, Default)]
-struct Bell(Notify);
+struct Bell {
+    /// For who sends.
+    rung: Notify,
+    /// The conversation has ended, and whoever sends may be held up by a caller that does not read.
+    closed: Notify,
+}
 
 impl Wake for Bell {
     fn wake(&self, _: u64) {
-        self.0.notify_one();
+        self.rung.notify_one();
     }
 }
 
@@ -138,7 +150,7 @@ async fn converse(
     config.max_message_size = Some(MAX_MESSAGE_BYTES);
     config.max_frame_size = Some(MAX_FRAME_BYTES);
     let mut frames = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
-    let code = talk(&mut frames, &*conversation, &bell, &caller.pulse).await;
+    let code = Talk { conversation: &*conversation, bell: &bell, pulse: &caller.pulse }.run(&mut frames).await;
     conversation.close();
     if let Some(code) = code {
         // A caller that does not take its close, or does not answer it, is left.
@@ -147,51 +159,76 @@ async fn converse(
     drop((serving, caller));
 }
 
-/// `Some`: the code to close with.
-async fn talk(frames: &mut Frames, conversation: &dyn Conversation, bell: &Bell, pulse: &Pulse) -> Option<u16> {
-    let mut heard_at = Instant::now();
-    loop {
-        while let Some(drawn) = conversation.take() {
-            for text in drawn.frames {
-                match timeout(SEND_WITHIN, frames.feed(Message::text(text))).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(_)) | Err(_) => return None,
-                }
-            }
-            match timeout(SEND_WITHIN, frames.flush()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return None,
-            }
-            if drawn.close.is_some() {
-                return drawn.close;
-            }
-        }
+/// What both directions of a conversation know.
+struct Talk<'a> {
+    conversation: &'a dyn Conversation,
+    bell: &'a Bell,
+    pulse: &'a Pulse,
+}
+
+impl Talk<'_> {
+    /// Until either side wants to close. `Some`: the code to close with.
+    async fn run(&self, frames: &mut Frames) -> Option<u16> {
+        let (mut sink, mut stream) = frames.split();
         tokio::select! {
-            () = bell.0.notified() => {}
-            () = pulse.ordered(Order::End) => return Some(1001),
-            () = tokio::time::sleep_until(heard_at + IDLE) => {
-                if conversation.is_idle() {
-                    return Some(1001);
+            biased;
+            code = self.tell(&mut sink) => code,
+            code = self.hear(&mut stream) => code,
+            // A caller that does not read cannot be told why it is sent away.
+            () = self.outstayed() => None,
+            () = self.pulse.ordered(Order::End) => Some(GOING_AWAY),
+        }
+    }
+
+    /// Sends what the conversation has.
+    async fn tell(&self, sink: &mut SplitSink<&mut Frames, Message>) -> Option<u16> {
+        loop {
+            while let Some(drawn) = self.conversation.take() {
+                for text in drawn.frames {
+                    in_time(sink.feed(Message::text(text))).await?;
                 }
-                heard_at = Instant::now();
+                in_time(sink.flush()).await?;
+                if drawn.close.is_some() {
+                    return drawn.close;
+                }
             }
-            message = frames.next() => {
-                heard_at = Instant::now();
-                match message {
-                    Some(Ok(Message::Text(text))) => conversation.receive(Some(text.as_str())),
-                    Some(Ok(Message::Binary(_))) => conversation.receive(None),
-                    // The library answers pings by itself.
-                    Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
-                    // The library has answered it; the rest is the end of the stream.
-                    Some(Ok(Message::Close(_))) => drop(frames.flush().await),
-                    Some(Err(Error::Capacity(_))) => return Some(1009),
-                    Some(Err(Error::Utf8(_))) => return Some(1007),
-                    Some(Err(Error::Protocol(_))) => return Some(1002),
-                    Some(Err(_)) | None => return None,
-                }
+            self.bell.rung.notified().await;
+        }
+    }
+
+    /// Hands over what the caller says.
+    async fn hear(&self, stream: &mut SplitStream<&mut Frames>) -> Option<u16> {
+        loop {
+            let message = match timeout(IDLE, stream.next()).await {
+                Ok(message) => message,
+                Err(_) if self.conversation.is_idle() => return Some(GOING_AWAY),
+                Err(_) => continue,
+            };
+            match message {
+                Some(Ok(Message::Text(text))) => self.conversation.receive(Some(text.as_str())),
+                Some(Ok(Message::Binary(_))) => self.conversation.receive(None),
+                // The library answers pings, and a close, as it reads on.
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_) | Message::Close(_))) => {}
+                Some(Err(Error::Capacity(_))) => return Some(TOO_BIG),
+                Some(Err(Error::Utf8(_))) => return Some(NOT_TEXT),
+                Some(Err(Error::Protocol(_))) => return Some(PROTOCOL_ERROR),
+                Some(Err(_)) | None => return None,
+            }
+            if self.conversation.is_closed() {
+                self.bell.closed.notify_one();
             }
         }
     }
+
+    /// Ends some time after the conversation did.
+    async fn outstayed(&self) {
+        self.bell.closed.notified().await;
+        tokio::time::sleep(CLOSE_WITHIN).await;
+    }
+}
+
+async fn in_time<F: Future<Output = Result<(), Error>>>(sent: F) -> Option<()> {
+    timeout(SEND_WITHIN, sent).await.ok()?.ok()
 }
 
 async fn close(frames: &mut Frames, code: u16) {

@@ -128,6 +128,10 @@ impl Conversation for Realtime {
         self.outbox.is_closed()
     }
 
+    fn is_closed(&self) -> bool {
+        self.outbox.is_closed()
+    }
+
     fn receive(&self, text: Option<&str>) {
         let Some(text) = text else { return self.outbox.close(1003) };
         let waiting = self.waiting_bytes.fetch_add(text.len(), Ordering::AcqRel) + text.len();

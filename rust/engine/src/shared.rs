@@ -55,6 +55,9 @@ pub struct Counts {
     pub spooled_body_bytes: AtomicUsize,
     pub requests_total: AtomicU64,
     pub shed_total: AtomicU64,
+    /// Connections of callers, and those that were turned away, where the listener is ours.
+    pub socket_connections: AtomicUsize,
+    pub socket_refused_total: AtomicU64,
 }
 
 /// The way out: first nothing new, then, at the deadline, an end for what is still open.

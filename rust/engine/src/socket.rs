@@ -51,6 +51,9 @@ pub trait Conversation: Send + Sync + std::fmt::Debug {
     /// Nothing is under way.
     fn is_idle(&self) -> bool;
 
+    /// The connection is to be closed, after what is still to be sent.
+    fn is_closed(&self) -> bool;
+
     /// A text came; `None` for what is no text.
     fn receive(&self, text: Option<&str>);
 
@@ -238,6 +241,10 @@ impl Conversation for Socket {
 
     fn is_idle(&self) -> bool {
         self.running.lock().is_empty()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.outbox.is_closed()
     }
 
     fn receive(&self, text: Option<&str>) {
