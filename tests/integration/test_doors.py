@@ -37,8 +37,10 @@ def lanes(doors: dict[str, Gateway], upstream: Upstream) -> dict[str, Lane]:
 # What tells one request from another, one lane from another, one moment from another.
 VARYING = (
     (rb"(?i)\r\ndate: [^\r]+", b""),
+    # granian signs its answers.
+    (rb"\r\nserver: granian", b""),
     (rb"req_[0-9a-f]+", b"req_ID"),
-    (rb"(latency[_-][a-z]*:? ?=?)\d+", rb"\1N"),
+    (rb"(latency[a-z_-]*:? ?=?)\d+", rb"\1N"),
     (rb"t[0-9a-f]{8}", b"LANE"),
     (rb"(?i)(etag: )[^\r]+", rb"\1TAG"),
 )
