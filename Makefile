@@ -22,6 +22,8 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 # waits for its turn looks like one that hangs.
 SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist loadfile
 ALONE := $(BIN)/pytest --last-failed --last-failed-no-failures none
+# What always runs over the engine's own door too; `make test-native` runs all of it there.
+NATIVE_ALWAYS := $(addprefix tests/integration/test_,$(addsuffix .py,chat framing client_gone socket))
 
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
@@ -48,13 +50,18 @@ test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## 
 	cargo test --workspace --profile $(PROFILE) --locked
 	PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist loadfile tests/unit
 	$(SIDE_BY_SIDE) tests/contract tests/integration || $(ALONE) tests/contract tests/integration
+	$(SIDE_BY_SIDE) --front native $(NATIVE_ALWAYS) || $(ALONE) --front native $(NATIVE_ALWAYS)
+
+.PHONY: test-native
+test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the contract and integration tests over the engine's own door.
+	$(SIDE_BY_SIDE) --front native tests/contract tests/integration || $(ALONE) --front native tests/contract tests/integration
 
 .PHONY: test-slow
 test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
 	$(BIN)/pytest -m slow
 
 .PHONY: test-all
-test-all: test test-slow ## Run every test.
+test-all: test test-native test-slow ## Run every test, over both doors.
 
 .PHONY: check
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.
@@ -113,7 +120,7 @@ clean: ## Remove what was built; leave .venv and results alone.
 .PHONY: help
 help: ## List these commands.
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+		/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---- how the above comes about ----
 

@@ -15,7 +15,10 @@ INSTALL = "go install github.com/summerwind/h2spec/cmd/h2spec@latest"
 # The path that is asked for answers any method, and reads a body.
 PATH = "/v1/chat/completions"
 # What is allowed to fail, and why.
-EXPLAINED: dict[str, str] = {}
+EXPLAINED = {
+    "http2/3.5/Sends invalid connection preface": "one port speaks HTTP/1.1 and HTTP/2: what does not begin "
+    "with the preface is HTTP/1.1, and is answered in it"
+}
 # A few that need no time, for every run: frames, streams, header lists.
 SHORT = ("generic/1", "generic/3.1", "http2/3.5", "http2/4.2", "http2/5.1.1", "http2/8.1.2")
 
@@ -54,7 +57,7 @@ def failures(folder: Path, *cases: str) -> tuple[int, dict[str, str]]:
 def test_a_few_cases_of_h2spec_pass(tmp_path: Path) -> None:
     ran, failed = failures(tmp_path, *SHORT)
     assert ran > 20
-    assert failed == {}
+    assert failed.keys() <= EXPLAINED.keys(), failed
 
 
 @pytest.mark.slow

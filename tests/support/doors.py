@@ -22,7 +22,7 @@ _NEW_HEADERS: Final = {
     "x-gateway-response-latency",
 }
 _LATENCY: Final = re.compile(r"latency_ms=\d+")
-# Whether the end of a body that is made piece by piece was known when its head went out is a matter of the moment, and with
+# Whether the end of a body that is made in pieces was known when its head went out is a matter of the moment, and with
 # granian so is whether an answer that ends its connection because of an unread body says so.
 _FRAMING: Final = {"connection", "content-length", "transfer-encoding"}
 # granian adds its name to what it sends; nothing of ours does.

@@ -1,0 +1,97 @@
+"""Both doors say the same: every kind of answer, byte for byte but for dates, ids and moments.
+
+One data directory, one provider, one port: first behind one door, then behind the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.doors import Ask, Heard, difference, hear, requests_of
+from tests.support.processes import FRONTS, Gateway, start_gateway
+from tests.support.upstream import (
+    CLOSE,
+    DONE,
+    RESET,
+    SSE_HEAD,
+    Script,
+    Upstream,
+    chunk,
+    delta,
+    finish,
+    reply,
+    stream,
+    usage_event,
+)
+
+SCRIPTS: dict[str, Script] = {
+    "an answer of another type": reply(b"<html>", content_type="text/html"),
+    "a provider's refusal": reply({"error": {"message": "no", "type": "x"}}, 400),
+    "a provider that limits": reply({"error": {}}, 429, [("Retry-After", "7")]),
+    "a provider's failure": reply({"error": {}}, 500),
+    "a provider that hangs up": [RESET],
+    "a stream that breaks": [SSE_HEAD, chunk(delta("half")), CLOSE],
+}
+# Where the doors may differ, and why.
+KNOWN = {
+    "absolute form, another host": "granian tells an application the target's path alone, so two hosts "
+    "that disagree (RFC 9112, 3.2.2) are seen and refused by the engine's own door only",
+}
+
+
+@pytest.fixture(scope="module")
+def heard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, Heard]]]:
+    """What was heard through each door."""
+    folder = tmp_path_factory.mktemp("doors")
+    with Upstream() as upstream, start_gateway(folder, FAIRLEAD_FRONT=FRONTS[0]) as gateway:
+        lane, streams = gateway.add_lane(upstream), gateway.add_lane(upstream)
+        flow = stream(delta("he"), delta("llo"), finish(), usage_event(), DONE)
+        upstream.script(flow, key=streams.secrets[0])
+        failing = {}
+        for what, script in SCRIPTS.items():
+            # Lanes of their own: a provider that fails is left alone for a while, and that is told.
+            failing[what] = gateway.add_lane(upstream), gateway.add_lane(upstream)
+            for own in failing[what]:
+                upstream.script(script, key=own.secrets[0])
+        asks = requests_of(gateway, lane, streams, failing)
+        found = {FRONTS[0]: hear_all(gateway, asks)}
+        gateway.stop()
+        gateway.front = FRONTS[1]
+        gateway.start()
+        found[FRONTS[1]] = hear_all(gateway, asks)
+        gateway.assert_keeps_secrets()
+        yield found
+
+
+def hear_all(gateway: Gateway, asks: dict[str, Ask]) -> dict[str, Heard]:
+    return {name: hear(gateway.port, ask) for name, ask in asks.items()}
+
+
+def test_both_doors_were_asked(heard: dict[str, dict[str, Heard]]) -> None:
+    """What is compared is what was meant: answers of many kinds, and no door that answers nothing."""
+    one, other = (heard[front] for front in FRONTS)
+    assert len(one) == len(other) > 150
+    for found in (one, other):
+        statuses = {answer.status.split(" ")[0] for answer in found.values()}
+        assert statuses >= {"200", "400", "401", "404", "405", "413", "415", "429", "431", "502"}
+        assert found["a stream"].body.endswith(DONE)
+        assert found["a plain answer"].stays
+
+
+def test_both_doors_say_the_same(heard: dict[str, dict[str, Heard]]) -> None:
+    one, other = (heard[front] for front in FRONTS)
+    differences = {
+        name: found
+        for name in one
+        if name not in KNOWN and (found := difference(one[name], other[name]))
+    }
+    told = [f"{name}: {part}" for name, parts in differences.items() for part in parts]
+    assert not told, f"{' | '.join(FRONTS)}\n" + "\n".join(told)
+
+
+def test_known_differences_are_there(heard: dict[str, dict[str, Heard]]) -> None:
+    """What differs for a reason still does: an entry that is no longer true is taken out."""
+    one, other = (heard[front] for front in FRONTS)
+    assert [name for name in KNOWN if one[name] == other[name]] == []
