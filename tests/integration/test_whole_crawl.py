@@ -154,6 +154,7 @@ def test_a_whole_site_is_crawled_exactly_also_when_control_is_killed(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_whole_site_is_crawled_exactly_also_when_control_is_killed_twenty_times(
     gateway: Gateway, caller: httpx.Client, site: Site
 ) -> None:

@@ -6,6 +6,7 @@ pass it as well. The name itself stays in `Host` and in TLS.
 from __future__ import annotations
 
 import asyncio
+import select
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
@@ -21,6 +22,45 @@ ADDRESSES_MAX = 32
 
 class Forbidden(httpx.ConnectError):
     """The host leads to an address that is not dialled from here."""
+
+
+class _Stream(httpcore.AsyncNetworkStream):
+    """A socket that answers cheaply whether the other side has ended it: the pool asks that of every
+    kept connection at every request.
+    """
+
+    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
+        self._inner = inner
+        raw = inner.get_extra_info("socket")
+        self._poll = select.poll()
+        self._is_watched = raw is not None and raw.fileno() >= 0
+        if self._is_watched:
+            self._poll.register(raw.fileno(), select.POLLIN)
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        return await self._inner.read(max_bytes, timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        await self._inner.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        # The number of a closed socket is soon another's.
+        self._is_watched = False
+        await self._inner.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the signature is httpcore's
+    ) -> httpcore.AsyncNetworkStream:
+        self._is_watched = False
+        return _Stream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        if info == "is_readable" and self._is_watched:
+            return bool(self._poll.poll(0))
+        return self._inner.get_extra_info(info)
 
 
 class _Backend(httpcore.AsyncNetworkBackend):
@@ -50,8 +90,10 @@ class _Backend(httpcore.AsyncNetworkBackend):
             raise httpx.ConnectError(str(error)) from None
         for address in addresses[:ADDRESSES_MAX]:
             try:
-                return await self._inner.connect_tcp(
-                    address, port, timeout, local_address, socket_options
+                return _Stream(
+                    await self._inner.connect_tcp(
+                        address, port, timeout, local_address, socket_options
+                    )
                 )
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
