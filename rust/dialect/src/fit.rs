@@ -94,7 +94,7 @@ fn is_classifier(body: &[u8]) -> bool {
         // Only an effort of it is about thinking; the form of the answer stands beside it.
         *name != "output_config" || has_effort(body, value)
     };
-    if CONTROLS.iter().any(|name| says(name)) {
+    if CONTROLS.iter().any(says) {
         return false;
     }
     scan.get("system").and_then(|value| body.get(value.span())).is_some_and(is_marked)

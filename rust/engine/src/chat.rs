@@ -145,7 +145,8 @@ async fn start(
     counted: &Counted,
 ) {
     match settlement.admission.route.answer {
-        Answer::Relayed(kind) => relayed::run(shared, exchange, settlement, kind, body).await,
+        // On the heap, so that conversations do not carry its size.
+        Answer::Relayed(kind) => Box::pin(relayed::run(shared, exchange, settlement, kind, body)).await,
         _ => run(shared, exchange, settlement, body, counted).await,
     }
 }

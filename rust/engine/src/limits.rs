@@ -28,7 +28,7 @@ pub fn reserve(
     choice: &mut Choice,
 ) -> Result<(), Error> {
     let most = (0..choice.targets.len())
-        .map(|at| most(snapshot, request, choice.model(at), settlement.bytes_request))
+        .map(|at| most(snapshot, request, choice.model(at), settlement))
         .reduce(|a, b| Amounts { tokens: a.tokens.max(b.tokens), usd_micros: a.usd_micros.max(b.usd_micros) });
     hold(shared, settlement, &request.model, choice, Some(most.unwrap_or_default()))
 }
@@ -106,14 +106,14 @@ fn reserve_known(
 }
 
 /// An upper bound of what the request can come to at one target.
-fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, body_bytes: u64) -> Amounts {
+fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Settlement) -> Amounts {
     let model = snapshot.model(name);
-    let input = body_bytes.div_ceil(BYTES_PER_TOKEN);
+    let input = settlement.bytes_request.div_ceil(BYTES_PER_TOKEN);
     let input = model.and_then(|model| model.context_length).map_or(input, |most| input.min(most));
     let listed = model.and_then(|model| model.max_output_tokens);
     let output = request.max_output_tokens.or(listed).unwrap_or(ASSUMED_OUTPUT_TOKENS).saturating_mul(request.choices);
     let usage = Usage { input, output, ..Usage::default() };
-    let usd_micros = snapshot.price(name).map_or(0, |price| price.most_of(&usage, &request.units).usd_micros());
+    let usd_micros = snapshot.price(name).map_or(0, |price| price.most_of(&usage, &settlement.units()).usd_micros());
     Amounts { tokens: input.saturating_add(output), usd_micros }
 }
 

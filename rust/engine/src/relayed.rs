@@ -213,14 +213,14 @@ async fn go(
     exchange: &Arc<Exchange>,
     mut settlement: Settlement,
     surface: &'static Surface,
-    mut parsed: ChatRequest,
+    parsed: ChatRequest,
     expected: Expected,
     sent: &Sent<'_>,
     body: &[u8],
     bytes_request: u64,
 ) {
     let live = shared.live.load_full();
-    parsed.units = expected.most;
+    settlement.set_units(expected.most);
     let parsed = match admit(&live, &settlement, parsed) {
         Ok(parsed) => parsed,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
@@ -233,6 +233,8 @@ async fn go(
         limits::reserve(shared, &live.snapshot, &mut settlement, &parsed, &mut choice)?;
         Ok(choice)
     });
+    // Nothing came of it yet.
+    settlement.set_units(Units::default());
     settlement.bytes_request = bytes_request;
     let choice = match choice {
         Ok(choice) => choice,
@@ -311,7 +313,7 @@ async fn work(
             }
             Err(failed) => failed,
         };
-        settlement.units = Units::default();
+        settlement.set_units(Units::default());
         target.hold_against(choice.upstream_model(at), &failed);
         if failed.blames_connection {
             failover::remember(shared, choice, at, &settlement, false);
@@ -389,7 +391,7 @@ async fn ask(
         answered = attempt::send_contents(&shared.pool, target, &uri, None, letter.contents(), wants_stream) => answered?,
         () = shared.drain.expired() => return Err(drained().into()),
     };
-    settlement.units = likely;
+    settlement.set_units(likely);
     let content_type = response.headers().get(header::CONTENT_TYPE).cloned();
     let is_json = content_type.as_ref().is_some_and(plain::is_json);
     // Speech is asked for as events by another member, `stream_format`.
@@ -464,7 +466,8 @@ async fn whole(
         let model = settlement.model.as_deref().unwrap_or_default();
         let told = embeddings::answer(*caller, letter.form, &body, asked, model)
             .ok_or_else(|| plain::invalid("The provider's answer has no embeddings."))?;
-        (settlement.usage, settlement.units) = (told.usage, told.units);
+        settlement.usage = told.usage;
+        settlement.set_units(told.units);
         return Ok(told.body);
     }
     let seen =
@@ -475,7 +478,7 @@ async fn whole(
     if !seen.is_answer {
         return Err(plain::invalid("The provider's answer lacks what such an answer must have.").into());
     }
-    settlement.units = counting::came_to(surface, &seen, settlement.units);
+    settlement.set_units(counting::came_to(surface, &seen, settlement.units()));
     settlement.usage = seen.usage.unwrap_or_default();
     Ok(body)
 }

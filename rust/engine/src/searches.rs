@@ -33,8 +33,7 @@ pub(crate) fn settle(mut settlement: Settlement, status: StatusCode, headers: &H
     settlement.status = status.as_u16();
     let told = headers.get(BILL).and_then(|bill| serde_json::from_slice::<Bill>(bill.as_bytes()).ok());
     if let Some(bill) = told {
-        settlement.served_by = Some(bill.provider);
-        settlement.set_cost(Cost::from_usd_micros(bill.usd_micros));
+        settlement.serve_by(bill.provider, Cost::from_usd_micros(bill.usd_micros));
     }
     let fault = |kind| Some(Error::gateway(kind, "The search failed."));
     let (outcome, error) = match status {

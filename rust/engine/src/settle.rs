@@ -29,6 +29,15 @@ pub struct Brought {
     pub strategy: &'static str,
 }
 
+/// What few requests have; on the heap, so that conversations do not carry its size.
+#[derive(Debug, Default)]
+struct Beside {
+    /// What it came to beside tokens.
+    units: Units,
+    /// Who served it where that was no connection.
+    served_by: Option<String>,
+}
+
 /// What is known of a request so far.
 #[derive(Debug)]
 pub struct Settlement {
@@ -38,8 +47,6 @@ pub struct Settlement {
     pub model: Option<String>,
     pub stream: bool,
     pub target: Option<Arc<Target>>,
-    /// Who served it where that was no connection.
-    pub served_by: Option<String>,
     pub upstream_model: Option<String>,
     /// The model by its full name, as prices know it; where it is not what the caller named.
     pub priced_model: Option<String>,
@@ -54,8 +61,8 @@ pub struct Settlement {
     /// Status that the caller was given; 0 while it was given none.
     pub status: u16,
     pub usage: Usage,
-    /// What it came to beside tokens.
-    pub units: Units,
+    /// Of calls that are no conversations.
+    beside: Option<Box<Beside>>,
     /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
     side: (Usage, Cost),
     pub bytes_request: u64,
@@ -91,7 +98,6 @@ impl Settlement {
             model: None,
             stream: false,
             target: None,
-            served_by: None,
             upstream_model: None,
             priced_model: None,
             strategy: "single",
@@ -101,7 +107,7 @@ impl Settlement {
             first_byte: None,
             status: 0,
             usage: Usage::default(),
-            units: Units::default(),
+            beside: None,
             side: (Usage::default(), Cost::default()),
             bytes_request,
             bytes_response: 0,
@@ -119,7 +125,7 @@ impl Settlement {
     /// said first holds, so that the header and the record agree.
     pub fn cost(&mut self) -> Cost {
         let model = self.priced_model.as_deref().or(self.model.as_deref());
-        let (shared, usage, units) = (&self.shared, &self.usage, &self.units);
+        let (shared, usage, units) = (&self.shared, &self.usage, &self.units());
         let side = self.side.1;
         *self.cost.get_or_insert_with(|| {
             let live = shared.live.load();
@@ -134,14 +140,26 @@ impl Settlement {
         self.side = (self.side.0 + *usage, self.side.1 + cost);
     }
 
-    /// What was told of the cost by who served it.
-    pub fn set_cost(&mut self, cost: Cost) {
+    /// Who served it, and what was told of the cost.
+    pub fn serve_by(&mut self, name: String, cost: Cost) {
+        self.beside.get_or_insert_default().served_by = Some(name);
         self.cost = Some(cost);
+    }
+
+    /// What it came to beside tokens, or, before it is sent, may come to.
+    pub fn units(&self) -> Units {
+        self.beside.as_ref().map(|beside| beside.units).unwrap_or_default()
+    }
+
+    pub fn set_units(&mut self, units: Units) {
+        if self.beside.is_some() || units != Units::default() {
+            self.beside.get_or_insert_default().units = units;
+        }
     }
 
     fn provider(&self) -> Option<&str> {
         let target = self.target.as_ref().map(|target| target.connection.provider.as_str());
-        target.or(self.served_by.as_deref())
+        target.or(self.beside.as_ref().and_then(|beside| beside.served_by.as_deref()))
     }
 
     /// The usage of every call that was made.

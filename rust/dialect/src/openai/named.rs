@@ -4,7 +4,6 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use fairlead_core::error::Error;
 use fairlead_core::json::{self, Kind, Value};
-use fairlead_core::usage::Units;
 
 use super::request::{broken, check_model, missing, model, usage_option, wrong, ChatRequest, MAX_DEPTH};
 
@@ -65,7 +64,6 @@ pub fn read(body: &Bytes, needs: &Needs) -> Result<(ChatRequest, Bytes), Error> 
         previous: None,
         stores: false,
         reads_list: false,
-        units: Units::default(),
         is_completion: needs.has_stream_options,
         model_span,
         ask_usage: ask_usage.filter(|_| stream),
@@ -86,7 +84,6 @@ pub fn of_form(model: &str, stream: bool, choices: u64) -> Result<ChatRequest, E
         previous: None,
         stores: false,
         reads_list: false,
-        units: Units::default(),
         is_completion: false,
         model_span: 0..0,
         ask_usage: None,

@@ -9,7 +9,6 @@ use std::ops::Range;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind as ErrorKind};
 use fairlead_core::json::{self, FaultKind, JsonFault, Kind, Value};
-use fairlead_core::usage::Units;
 
 use crate::fit::Edits;
 use crate::translate::Place;
@@ -33,8 +32,6 @@ pub struct ChatRequest {
     pub messages: usize,
     /// The most output that the caller asks for, per choice.
     pub max_output_tokens: Option<u64>,
-    /// What it may come to beside tokens, as far as can be told before.
-    pub units: Units,
     /// `n`: how many answers.
     pub choices: u64,
     /// The response that this one goes on from; a responses request alone has one.
@@ -98,7 +95,6 @@ pub fn read(body: &[u8]) -> Result<ChatRequest, Error> {
         previous: None,
         stores: false,
         reads_list: false,
-        units: Units::default(),
         is_completion: false,
         model_span,
         ask_usage: splice.filter(|_| stream),
@@ -146,7 +142,6 @@ pub(crate) fn read_responses(body: &[u8]) -> Result<ChatRequest, Error> {
         previous,
         stores: flag("store", true)?,
         reads_list: false,
-        units: Units::default(),
         is_completion: false,
         model_span,
         ask_usage: None,
@@ -189,7 +184,6 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
         previous: None,
         stores: false,
         reads_list: place.is_list,
-        units: Units::default(),
         is_completion: false,
         model_span: 0..0,
         ask_usage: None,
