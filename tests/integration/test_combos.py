@@ -6,6 +6,7 @@ import json
 import secrets
 import threading
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.support.upstream import (
     LAST_CHUNK,
     SSE_HEAD,
     Gate,
+    Seen,
     Upstream,
     chunk,
     completion,
@@ -634,8 +636,9 @@ def test_a_slow_stream_is_joined_by_the_next_until_its_first_byte(
 ) -> None:
     config = {"hedging": True, "hedgeDelayMs": 50}
     name = make_combo(gateway, *models_of(lanes), config=config)
-    for slow in ([Gate()], [SSE_HEAD, Gate()]):
-        upstream.script([*slow, *stream(delta("slow"), finish(), DONE)], model="m0")
+    for before_gate in ((), (SSE_HEAD,)):
+        gate = Gate()
+        upstream.script([*before_gate, gate, *stream(delta("slow"), finish(), DONE)], model="m0")
         upstream.script(stream(delta("joined"), finish(), usage_event(7, 3), DONE), model="m1")
         before = len(upstream.requests)
         answer = call(gateway, name, stream=True)
@@ -646,8 +649,8 @@ def test_a_slow_stream_is_joined_by_the_next_until_its_first_byte(
         assert decision(answer)["provider"] == lanes[1].prefix
         assert asked(upstream)[before:] == ["m0", "m1"]
         dropped = upstream.requests[before]
-        eventually(lambda one=dropped: one.gone_at is not None, "the other call is ended")
-        slow[-1].open()
+        eventually(partial(_is_gone, dropped), "the other call is ended")
+        gate.open()
         record = gateway.record(answer.headers["x-gateway-request-id"])
         assert (record["attempts"], record["upstreamModel"], record["tokensOutput"]) == (2, "m1", 3)
         assert record["outcome"] == "completed"
@@ -663,6 +666,10 @@ def test_a_slow_stream_is_joined_by_the_next_until_its_first_byte(
         gate.open()
         assert b"".join(pieces).rstrip().endswith(b"data: [DONE]")
     assert asked(upstream)[before:] == ["m0"]
+
+
+def _is_gone(seen: Seen) -> bool:
+    return seen.gone_at is not None
 
 
 def _rest() -> list[bytes]:

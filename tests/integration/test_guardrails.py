@@ -323,9 +323,9 @@ def test_the_texts_of_other_surfaces_are_judged(gateway: Gateway, lane: Lane, ac
         stream(*pieces, whole), stream(typed("delta", delta=f"{MAIL}, " + 20 * "so "))
     )
     for _ in range(2):
-        heard = transcribe(stream="true")
-        assert "guardrail_blocked" in heard.text
-        assert "example" not in heard.text
+        stopped = transcribe(stream="true").text
+        assert "guardrail_blocked" in stopped
+        assert "example" not in stopped
     assert len(lane.upstream.requests) == 6, "what is withheld is asked of nobody else"
 
 

@@ -117,7 +117,7 @@ def test_a_thought_goes_back_with_its_call(
 
 def test_a_caller_of_another_dialect_gets_its_thought_back(wanting: Lane) -> None:
     wanting.upstream.script(reply(thinking("call_m")), reply(completion()))
-    body = {
+    body: dict[str, Any] = {
         "model": wanting.model,
         "max_tokens": 99,
         "tools": [{"name": "weather", "input_schema": {"type": "object"}}],

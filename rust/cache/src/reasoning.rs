@@ -125,11 +125,11 @@ impl Shelf {
         true
     }
 
-    /// Takes out what is over, then the oldest until there is room for so much more.
-    fn make_room(&mut self, bytes: usize, now_ms: u64) {
+    /// Takes out what is over, then the oldest until there is room for so many more, of so many bytes.
+    fn make_room(&mut self, more: usize, bytes: usize, now_ms: u64) {
         while let Some((_, name)) = self.by_age.first_key_value() {
             let is_over = self.entries.get(name).is_none_or(|entry| !entry.is_fresh(now_ms));
-            let is_full = self.entries.len() >= MAX_ENTRIES || self.bytes + bytes > MAX_BYTES;
+            let is_full = self.entries.len() + more > MAX_ENTRIES || self.bytes + bytes > MAX_BYTES;
             if !is_over && !is_full {
                 return;
             }
@@ -153,7 +153,7 @@ impl Reasoning {
         for id in call_ids.iter().filter(|id| !id.is_empty()) {
             let name = Name { principal: origin.principal.into(), tool_call_id: id.as_str().into() };
             shelf.remove(&name);
-            shelf.make_room(text.len() + OVERHEAD_BYTES, now.monotonic_ms);
+            shelf.make_room(1, text.len() + OVERHEAD_BYTES, now.monotonic_ms);
             let number = shelf.next;
             shelf.next += 1;
             let (provider, model) = (origin.provider.into(), origin.model.into());
@@ -202,7 +202,7 @@ impl Reasoning {
 
     pub fn stats(&self, now: Now) -> Stats {
         let mut shelf = self.0.lock();
-        shelf.make_room(0, now.monotonic_ms);
+        shelf.make_room(0, 0, now.monotonic_ms);
         Stats {
             entries: shelf.entries.len(),
             max_entries: MAX_ENTRIES,

@@ -150,8 +150,13 @@ struct SaidIn<'a> {
     role: Cow<'a, str>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallIn<'a>>>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "as_it_stands")]
     reasoning_content: Option<&'a RawValue>,
+}
+
+/// A null stands somewhere, too: it is replaced, not told a second time.
+fn as_it_stands<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// What takes which place in the body.
