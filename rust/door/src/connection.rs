@@ -121,6 +121,7 @@ async fn drive<C: Future>(pulse: &Pulse, mut connection: Pin<&mut C>, mut finish
     let mut is_finishing = false;
     let mut is_watched = false;
     poll_fn(|cx: &mut Context<'_>| {
+        pulse.polled();
         if !std::mem::replace(&mut is_watched, true) {
             pulse.watch(cx);
         }
