@@ -71,8 +71,8 @@ MUTATIONS: dict[str, Mutation] = {
     "absolute form of another host": lambda path: f"http://evil.example{path}",
     "no slash in front": lambda path: path[1:],
 }
-# The path of these is the route's own: the server takes off a fragment, and the origin of an absolute form. The engine's
-# own listener compares that origin with `Host`, which granian does not tell.
+# The path of these is the route's own: the server takes off a fragment, and the origin of an absolute form. The
+# engine's own listener compares that origin with `Host`, which granian does not tell.
 SAME_PATH = {"as it is", "a query", "a fragment", "absolute form", "absolute form of another host"}
 
 

@@ -315,7 +315,7 @@ mod tests {
             wait(&clock, &pulse, HEAD_WITHIN * 2);
             assert_eq!(pulse.order(), Order::None);
         }
-        wait(&clock, &pulse, IDLE);
+        wait(&clock, &pulse, IDLE - HEAD_WITHIN * 6 + TICK);
         assert_eq!(pulse.order(), Order::Finish);
     }
 
