@@ -12,11 +12,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
+/// So much is not waited with.
+const GATHER_BYTES: usize = 16 * 1024;
+/// Nor is anything for longer.
+const MAX_LOOKS: u32 = 64;
+
 /// See the module's page.
 pub struct Flight {
     exchange: Arc<Exchange>,
     work: Option<Work>,
     is_ended: bool,
+    /// In a row that brought something.
+    looks: u32,
     serving: Serving,
 }
 
@@ -28,7 +35,7 @@ impl std::fmt::Debug for Flight {
 
 impl Flight {
     pub fn new(exchange: Arc<Exchange>, serving: Serving) -> Self {
-        Self { exchange, work: None, is_ended: false, serving }
+        Self { exchange, work: None, is_ended: false, looks: 0, serving }
     }
 
     pub fn exchange(&self) -> &Arc<Exchange> {
@@ -52,8 +59,21 @@ impl Flight {
         .await
     }
 
+    /// The next piece of the answer's body. While the work brings more with each look, the look is repeated behind whatever
+    /// else is ready on this thread: a provider's read holds many events, and each of them written alone costs a system call.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
-        self.poll_work(cx);
+        let (before, _) = self.exchange.held();
+        if before == 0 || self.looks > 0 {
+            self.poll_work(cx);
+            let (held, is_ended) = self.exchange.held();
+            let may_grow = !is_ended && self.work.is_some() && self.looks < MAX_LOOKS && held < GATHER_BYTES;
+            if held > before && may_grow {
+                self.looks += 1;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.looks = 0;
+        }
         let piece = self.exchange.poll_piece(cx);
         self.is_ended |= matches!(piece, Poll::Ready(Piece::End | Piece::Abort));
         piece

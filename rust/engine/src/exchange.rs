@@ -11,7 +11,7 @@
 //!            cancelled                         the front's side, at any time: the client is gone
 //! ```
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -162,13 +162,14 @@ impl Exchange {
         Poll::Pending
     }
 
-    /// The next piece of the answer's body for a front that is a task.
+    /// The next piece of the answer's body for a front that is a task: everything that is there, up to 32 KiB, small chunks
+    /// as one.
     pub fn poll_piece(&self, cx: &Context<'_>) -> Poll<Piece> {
         let mut state = self.state.lock();
         if state.aborted {
             return Poll::Ready(Piece::Abort);
         }
-        let Some(chunk) = state.chunks.pop_front() else {
+        let Some(first) = state.chunks.pop_front() else {
             if state.ended {
                 return Poll::Ready(Piece::End);
             }
@@ -176,13 +177,20 @@ impl Exchange {
             return Poll::Pending;
         };
         let was_full = state.buffered_bytes > LOW_WATER_BYTES;
-        state.buffered_bytes -= chunk.len();
+        let piece = gather(first, &mut state.chunks);
+        state.buffered_bytes -= piece.len();
         if was_full && state.buffered_bytes <= LOW_WATER_BYTES {
             if let Some(task) = state.task.take() {
                 task.wake();
             }
         }
-        Poll::Ready(Piece::Bytes(chunk))
+        Poll::Ready(Piece::Bytes(piece))
+    }
+
+    /// Bytes that the front may take now, and whether the answer is at its end.
+    pub fn held(&self) -> (usize, bool) {
+        let state = self.state.lock();
+        (state.buffered_bytes, state.ended)
     }
 
     /// The whole body of an answer that has ended in at most one piece. `None`: it is to be taken piece by piece.
@@ -351,6 +359,27 @@ impl Exchange {
             front.wake();
         }
     }
+}
+
+/// The first chunk, and as many behind it as fit into one message: each message costs its framing and a place in a write.
+fn gather(first: Bytes, rest: &mut VecDeque<Bytes>) -> Bytes {
+    let mut bytes = first.len();
+    let count = rest
+        .iter()
+        .take_while(|chunk| {
+            bytes += chunk.len();
+            bytes <= MAX_TAKE_BYTES
+        })
+        .count();
+    if count == 0 {
+        return first;
+    }
+    let mut piece = BytesMut::with_capacity(bytes.min(MAX_TAKE_BYTES));
+    piece.extend_from_slice(&first);
+    for chunk in rest.drain(..count) {
+        piece.extend_from_slice(&chunk);
+    }
+    piece.freeze()
 }
 
 fn wait(place: &mut Option<Waker>, cx: &Context<'_>) {
