@@ -52,16 +52,16 @@ test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## 
 	$(SIDE_BY_SIDE) tests/contract tests/integration || $(ALONE) tests/contract tests/integration
 	$(SIDE_BY_SIDE) --front native $(NATIVE_ALWAYS) || $(ALONE) --front native $(NATIVE_ALWAYS)
 
-.PHONY: test-native
-test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the contract and integration tests over the engine's own door.
-	$(SIDE_BY_SIDE) --front native tests/contract tests/integration || $(ALONE) --front native tests/contract tests/integration
-
 .PHONY: test-slow
 test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
 	$(BIN)/pytest -m slow
 
+.PHONY: test-native
+test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the contract and integration tests behind the engine's own listener.
+	$(SIDE_BY_SIDE) --front native tests/contract tests/integration || $(ALONE) --front native tests/contract tests/integration
+
 .PHONY: test-all
-test-all: test test-native test-slow ## Run every test, over both doors.
+test-all: test test-native test-slow ## Run every test, over both doors where a door matters.
 
 .PHONY: check
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.

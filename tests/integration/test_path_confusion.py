@@ -71,7 +71,8 @@ MUTATIONS: dict[str, Mutation] = {
     "absolute form of another host": lambda path: f"http://evil.example{path}",
     "no slash in front": lambda path: path[1:],
 }
-# The path of these is the route's own: the server takes off a fragment, and the origin of an absolute form.
+# The path of these is the route's own: the server takes off a fragment, and the origin of an absolute form. The engine's
+# own listener compares that origin with `Host`, which granian does not tell.
 SAME_PATH = {"as it is", "a query", "a fragment", "absolute form", "absolute form of another host"}
 
 
@@ -147,7 +148,10 @@ def test_only_the_exact_spelling_is_served(gateway: Gateway) -> None:
     ]
     wrong = []
     for method, target, name, status in statuses(gateway, lists, header):
-        expected = {200} if name in SAME_PATH else {None, 400, 404, 405, 414}
+        is_same = name in SAME_PATH
+        if gateway.front == "native" and name == "absolute form of another host":
+            is_same = False
+        expected = {200} if is_same else {None, 400, 404, 405, 414}
         if status not in expected:
             wrong.append((method, target, name, status))
     assert wrong == []

@@ -95,7 +95,7 @@ async fn serve_http1(io: Io, caller: Arc<Caller>, room: Arc<Room>) {
         .serve_connection(TokioIo::new(io), service)
         .with_upgrades();
     let mut connection = pin!(connection);
-    drive(&caller.pulse, connection.as_mut(), |connection| connection.graceful_shutdown()).await;
+    drive(&caller.pulse, connection.as_mut(), http1::UpgradeableConnection::graceful_shutdown).await;
 }
 
 async fn serve_http2(io: Io, caller: Arc<Caller>, room: Arc<Room>) {
@@ -116,7 +116,7 @@ async fn serve_http2(io: Io, caller: Arc<Caller>, room: Arc<Room>) {
         .keep_alive_timeout(PONG_WITHIN)
         .serve_connection(TokioIo::new(io), service);
     let mut connection = pin!(connection);
-    drive(&caller.pulse, connection.as_mut(), |connection| connection.graceful_shutdown()).await;
+    drive(&caller.pulse, connection.as_mut(), http2::Connection::graceful_shutdown).await;
 }
 
 /// Polls a connection, and passes on what it is told. How it ended is for its requests to tell.
@@ -124,6 +124,7 @@ async fn drive<C: Future>(pulse: &Pulse, mut connection: Pin<&mut C>, mut finish
     let mut is_finishing = false;
     let mut is_watched = false;
     poll_fn(|cx: &mut Context<'_>| {
+        pulse.polled();
         if !std::mem::replace(&mut is_watched, true) {
             pulse.watch(cx);
         }

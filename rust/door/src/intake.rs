@@ -109,11 +109,12 @@ async fn next(body: &mut Incoming, patience: &mut Patience) -> Came {
     poll_fn(|cx| loop {
         match Pin::new(&mut *body).poll_frame(cx) {
             Poll::Ready(None) => return Poll::Ready(Came::End),
-            // Trailers are no part of a body.
-            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                Ok(piece) => return Poll::Ready(Came::Piece(piece)),
-                Err(_) => {}
-            },
+            Poll::Ready(Some(Ok(frame))) => {
+                // Trailers are no part of a body.
+                if let Ok(piece) = frame.into_data() {
+                    return Poll::Ready(Came::Piece(piece));
+                }
+            }
             Poll::Ready(Some(Err(_))) => return Poll::Ready(Came::Left),
             Poll::Pending => return patience.poll_late(cx).map(|()| Came::Late),
         }

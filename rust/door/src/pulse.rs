@@ -64,6 +64,8 @@ pub struct Pulse {
     stuck_since: AtomicU32,
     requests: AtomicU32,
     open: AtomicU32,
+    /// How often the connection's task was polled.
+    polls: AtomicU32,
     /// The request's body was not read to its end.
     has_unread: AtomicBool,
     /// Bytes may come that are no head: HTTP/2.
@@ -86,6 +88,7 @@ impl Pulse {
             stuck_since: AtomicU32::new(0),
             requests: AtomicU32::new(0),
             open: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
             has_unread: AtomicBool::new(false),
             is_http2: AtomicBool::new(false),
             is_upgraded: AtomicBool::new(false),
@@ -151,6 +154,16 @@ impl Pulse {
     /// From here on there are frames.
     pub fn upgrade(&self) {
         self.is_upgraded.store(true, Ordering::Relaxed);
+    }
+
+    /// The connection's task is being polled.
+    pub fn polled(&self) {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Which poll of the connection's task this is. `None` for HTTP/2, whose streams have tasks of their own.
+    pub fn poll_number(&self) -> Option<u32> {
+        (!self.is_http2.load(Ordering::Relaxed)).then(|| self.polls.load(Ordering::Relaxed))
     }
 
     /// Remembers whom to wake; once, by the one task that is the connection.

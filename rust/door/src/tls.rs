@@ -27,7 +27,7 @@ type Changed = [Option<SystemTime>; 2];
 /// See the module's page.
 #[derive(Debug)]
 pub struct Certificate {
-    certificate: PathBuf,
+    chain: PathBuf,
     key: PathBuf,
     current: Mutex<(Arc<ServerConfig>, Changed)>,
 }
@@ -37,7 +37,7 @@ impl Certificate {
         // Looked at before the files are read: what changes meanwhile is read again.
         let changed = [modified(certificate), modified(key)];
         let config = read(certificate, key)?;
-        Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), current: Mutex::new((config, changed)) })
+        Ok(Self { chain: certificate.to_owned(), key: key.to_owned(), current: Mutex::new((config, changed)) })
     }
 
     /// For the next connection.
@@ -47,7 +47,7 @@ impl Certificate {
 
     /// Reads the files again if they have changed since they were last looked at. Blocks; about once a second.
     pub fn follow(&self) {
-        let changed = [modified(&self.certificate), modified(&self.key)];
+        let changed = [modified(&self.chain), modified(&self.key)];
         if changed != self.current.lock().1 {
             self.reload();
         }
@@ -55,8 +55,8 @@ impl Certificate {
 
     /// Reads the files again. Blocks.
     pub fn reload(&self) {
-        let changed = [modified(&self.certificate), modified(&self.key)];
-        match read(&self.certificate, &self.key) {
+        let changed = [modified(&self.chain), modified(&self.key)];
+        match read(&self.chain, &self.key) {
             Ok(config) => {
                 *self.current.lock() = (config, changed);
                 tracing::info!("the TLS certificate was read again");

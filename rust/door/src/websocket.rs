@@ -109,16 +109,14 @@ fn refusal(admitted: &Admitted) -> Response<Reply> {
         Admitted::Answered(exchange) => exchange,
         Admitted::Pending(pending) => &pending.exchange,
     };
-    match (exchange.take_head(), exchange.take_whole()) {
-        (Some(head), Some(body)) => response(head, Reply::whole(body)),
-        _ => {
-            // A route that is no socket, and would work: it is to be asked without an upgrade.
-            exchange.cancel();
-            let mut answer = Response::new(Reply::Ended);
-            *answer.status_mut() = StatusCode::FORBIDDEN;
-            answer
-        }
+    if let (Some(head), Some(body)) = (exchange.take_head(), exchange.take_whole()) {
+        return response(head, Reply::whole(body));
     }
+    // A route that is no socket, and would work: it is to be asked without an upgrade.
+    exchange.cancel();
+    let mut answer = Response::new(Reply::Ended);
+    *answer.status_mut() = StatusCode::FORBIDDEN;
+    answer
 }
 
 /// Rung by the conversation.
