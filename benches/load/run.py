@@ -34,13 +34,15 @@ from target import Target, Unavailable
 CHUNKS = 100
 OPEN_STREAMS = {"granian": 2000, "native": 10_000}
 DESCRIPTORS = 65_536
+# Of a gateway's: what is no stream, and the short requests among the streams.
+OTHER_DESCRIPTORS = 500
 WARM_UP_S = 2
 WARM_UP_REQUESTS = 50
 
 
 def main() -> int:
     options = arguments()
-    raise_descriptors()
+    descriptors = raise_descriptors()
     seconds, rounds = (2, 1) if options.quick else (options.seconds, options.rounds)
     found = Outcome(
         date=dt.datetime.now(dt.UTC).date().isoformat(),
@@ -67,7 +69,8 @@ def main() -> int:
                 target.stop()
         try:
             if not options.no_streams:
-                count = OPEN_STREAMS[options.front] // (10 if options.quick else 1)
+                most = min(OPEN_STREAMS[options.front], (descriptors - OTHER_DESCRIPTORS) // 2)
+                count = most // (10 if options.quick else 1)
                 found.open_streams = measure_streams(found, targets[0], folder, count)
         finally:
             targets[0].stop()
@@ -80,14 +83,15 @@ def main() -> int:
     return 1 if any(bar.met is False for bar in bars(found)) and options.strict else 0
 
 
-def raise_descriptors() -> None:
-    """As many open files as may be, for everything that is started here: a stream holds two in a gateway."""
+def raise_descriptors() -> int:
+    """As many open files as may be, for everything that is started here: a stream holds two in a gateway. How many."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = max(hard, DESCRIPTORS)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def arguments() -> argparse.Namespace:

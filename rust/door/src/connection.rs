@@ -33,6 +33,8 @@ const SEND_BUFFER_BYTES: usize = 64 * 1024;
 const PENDING_RESETS: usize = 20;
 /// Resets that the caller made us send.
 const LOCAL_RESETS: usize = 1024;
+/// What is read at once of a connection whose protocol is not known yet.
+const AHEAD_BYTES: usize = 4096;
 /// A caller that is gone without a word is found out.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PONG_WITHIN: Duration = Duration::from_secs(20);
@@ -68,7 +70,8 @@ async fn open(stream: TcpStream, tls: Option<TlsAcceptor>, pulse: &Arc<Pulse>) -
 }
 
 async fn sniff(mut io: Io) -> Option<(Io, bool)> {
-    let mut ahead = BytesMut::new();
+    // Room for a whole ordinary head: in one read, and none of it makes hyper's own buffer grow.
+    let mut ahead = BytesMut::with_capacity(AHEAD_BYTES);
     loop {
         let known = ahead.len().min(PREFACE.len());
         let is_like_it = ahead[..known] == PREFACE[..known];

@@ -87,6 +87,10 @@ impl AsyncRead for Io {
             let amount = this.ahead.len().min(buf.remaining());
             buf.put_slice(&this.ahead[..amount]);
             this.ahead.advance(amount);
+            if this.ahead.is_empty() {
+                // What is empty still holds its memory.
+                this.ahead = Bytes::new();
+            }
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
