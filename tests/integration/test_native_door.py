@@ -242,7 +242,6 @@ def test_a_stuck_thread_shows(gateways: Gateways) -> None:
     eventually(
         lambda: gateway.client().get("/readyz").status_code == 200, "it moves on", within_s=20
     )
-    eventually(lambda: "a thread is stuck" in gateway.log, "it is in the log")
 
 
 def answers(client: RawClient) -> bool:
