@@ -28,7 +28,7 @@ from tests.support.process import Process, children_of, command_line, descendant
 from tests.support.records import spooled_records
 from tests.support.upstream import Upstream
 
-READY_WITHIN_S = 30.0
+READY_WITHIN_S = 90.0
 FRONTS = ("granian", "native")
 """Who may have the relay's socket: `fairlead serve --front`."""
 PROMPT = "a prompt-canary that is for the provider alone"

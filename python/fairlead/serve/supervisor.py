@@ -30,7 +30,7 @@ from fairlead.serve.tls import check_certificate
 from fairlead.settings import ServeSettings
 from fairlead.store.sealer import load_key
 
-_READY_WITHIN_S: Final = 20.0
+_READY_WITHIN_S: Final = 60.0
 _ASK_EVERY_S: Final = 0.03
 _STANDIN_STOPS_S: Final = 3.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -112,7 +112,7 @@ mod tests {
     const APP: &str = "https://app.example";
 
     fn inbound<'a>(method: &'a str, path: &'a str, headers: &'a [(&'a [u8], &'a [u8])]) -> Inbound<'a> {
-        Inbound { method, path, query: b"", headers, peer: None, is_tls: false, is_http2: false }
+        Inbound { method, path, query: b"", headers, authority: None, peer: None, is_tls: false, is_http2: false }
     }
 
     fn asked(path: &str, method: &str, origin: &str) -> Option<Head> {
