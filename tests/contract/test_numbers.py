@@ -358,7 +358,8 @@ async def test_prices_that_are_set_are_in_force(control: Any) -> None:
     [
         {"nobody": {"m": {"input": 1, "output": 1}}},
         {"openai": {"m": {"input": -1, "output": 1}}},
-        {"openai": {"m": {"input": 1}}},
+        {"openai": {"m": {"input": 1, "output": None}}},
+        {"openai": {"m": {}}},
         {"openai": {"m": {"input": 1, "output": 1, "other": 1}}},
         {"openai": {}},
         {"openai": {"a model": {"input": 1, "output": 1}}},

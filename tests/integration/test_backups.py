@@ -18,7 +18,7 @@ def test_a_backup_is_put_back_and_everything_starts_from_it(
     gateway = gateways(INITIAL_PASSWORD=PASSWORD)
     kept = gateway.create_key(name="kept")["key"]
     exported = gateway.admin.get(f"{PATH}/export")
-    assert exported.status_code == 200
+    assert exported.status_code == 200, exported.text[:500]
     assert kept.encode() not in exported.content
     later = gateway.create_key(name="later")["key"]
     caller = gateway.client()

@@ -151,14 +151,15 @@ async fn dial(
         }
     }
     let connect_ms = target.connection.timeouts.connect_ms;
-    let lease =
-        tokio::time::timeout(Duration::from_millis(connect_ms), pool.fresh(&target.origin)).await.map_err(|_| {
-            upstream(
-                Kind::UpstreamRefused,
-                Retry::NothingSent,
-                format!("The provider did not take the connection within {connect_ms} ms."),
-            )
-        })??;
+    let lease = tokio::time::timeout(Duration::from_millis(connect_ms), Box::pin(pool.fresh(&target.origin)))
+        .await
+        .map_err(|_| {
+        upstream(
+            Kind::UpstreamRefused,
+            Retry::NothingSent,
+            format!("The provider did not take the connection within {connect_ms} ms."),
+        )
+    })??;
     send_over(lease, target, uri, betas, &proof, body, is_stream).await
 }
 

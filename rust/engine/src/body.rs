@@ -4,7 +4,6 @@
 use bytes::Bytes;
 use fairlead_dialect::Pieces;
 use http_body::{Body, Frame, SizeHint};
-use smallvec::SmallVec;
 use std::fs::File;
 use std::future::Future as _;
 use std::io;
@@ -42,7 +41,8 @@ impl Chunk {
 /// See the module's page.
 #[derive(Debug, Default)]
 pub struct Sliced {
-    parts: SmallVec<[Chunk; 4]>,
+    // On the heap: a connection has room for many requests in the making, each with its body.
+    parts: Vec<Chunk>,
     next: usize,
     left_bytes: u64,
     reading: Option<JoinHandle<io::Result<Bytes>>>,
@@ -54,7 +54,7 @@ impl Sliced {
     }
 
     pub fn mixed(parts: impl IntoIterator<Item = Chunk>) -> Self {
-        let parts: SmallVec<[Chunk; 4]> = parts.into_iter().collect();
+        let parts: Vec<Chunk> = parts.into_iter().collect();
         let left_bytes = parts.iter().map(Chunk::size).sum();
         Self { parts, next: 0, left_bytes, reading: None }
     }

@@ -340,7 +340,7 @@ async fn work(
             }
         }
     } else if let Some(delay) = hedge::delay(choice) {
-        match hedge::race(shared, &mut settlement, choice, wording, delay).await {
+        match Box::pin(hedge::race(shared, &mut settlement, choice, wording, delay)).await {
             Ok(won) => {
                 let told = won.tell(shared, &mut settlement, choice);
                 return give(shared, exchange, settlement, told);

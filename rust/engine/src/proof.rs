@@ -105,7 +105,7 @@ impl Proof {
             Self::Fixed => Ok(Headers::new()),
             Self::Aws { keys, scope, host } => Ok(sign(keys, scope, host, uri, body)),
             Self::Google(google) => {
-                let value = token.get(pool, google).await?;
+                let value = Box::pin(token.get(pool, google)).await?;
                 Ok(Headers::from_iter([(header::AUTHORIZATION, value)]))
             }
         }

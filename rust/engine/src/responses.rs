@@ -35,7 +35,7 @@ pub async fn recall(
 ) -> Result<Option<Bytes>, Error> {
     let Some(previous) = &parsed.previous else { return Ok(None) };
     let question = json!({"id": previous, "owner": owner(admission)}).to_string();
-    let asked = ask(shared, CONTEXT, Pieces::from_iter([Bytes::from(question)]));
+    let asked = Box::pin(ask(shared, CONTEXT, Pieces::from_iter([Bytes::from(question)])));
     let (status, told) = tokio::time::timeout(CONTEXT_DEADLINE, asked).await.map_err(|_| late())??;
     match status {
         StatusCode::OK => splice(body, &told).map(Some),
@@ -68,7 +68,8 @@ pub async fn keep(
         return true;
     }
     let Some(pieces) = response.and_then(|response| record(admission, body, parsed, response)) else { return false };
-    matches!(tokio::time::timeout(KEEP_DEADLINE, ask(shared, KEEP, pieces)).await, Ok(Ok((StatusCode::NO_CONTENT, _))))
+    let asked = Box::pin(ask(shared, KEEP, pieces));
+    matches!(tokio::time::timeout(KEEP_DEADLINE, asked).await, Ok(Ok((StatusCode::NO_CONTENT, _))))
 }
 
 /// Says in the head that the answer was not kept.

@@ -88,10 +88,11 @@ pub async fn prepare(
     let first = choice.targets.first().filter(|_| parsed.stream);
     let beats = Beats { shared, exchange, target: first, every: Duration::from_millis(shared.config.heartbeat_ms) };
     match strategy {
-        Some(Strategy::Pipeline) => chain(&beats, settlement, choice, fields).await,
+        // On the heap, so that conversations of one stage do not carry their size.
+        Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, fields)).await,
         // Tools are called once, not by every member of a panel.
         _ if fields.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) => Ok(Staged::AsIs),
-        _ => panel(&beats, settlement, choice, parsed, fields).await,
+        _ => Box::pin(panel(&beats, settlement, choice, parsed, fields)).await,
     }
 }
 
