@@ -255,6 +255,7 @@ impl Drop for Serving {
 }
 
 #[cfg(test)]
+#[allow(clippy::unchecked_time_subtraction, reason = "constants of this file")]
 mod tests {
     use super::*;
 
