@@ -15,11 +15,6 @@ mod socket;
 
 use pyo3::prelude::*;
 
-/// A request allocates a few dozen times on one thread and frees on the same: what is made for that takes a tenth off its
-/// cost, and gives back to the system what many open streams took.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// The boundary, whole.
 #[pymodule(gil_used = false)]
 mod _core {
