@@ -80,12 +80,12 @@ def measure(streams: int, rounds: int) -> dict[str, dict[str, float]]:
         for dialect in UPSTREAMS:
             with Upstream() as upstream:
                 upstream.script(stream_of(dialect))
-                node = gateway.add_node(dialect, upstream.url, dialect=dialect)
+                node = gateway.add_node(f"bench-{dialect}", upstream.url, dialect=dialect)
                 gateway.add_connection(node["id"], f"sk-bench-{dialect}")
                 best = dict.fromkeys(ASKS, float("inf"))
                 for _ in range(rounds):
                     for caller, ask in ASKS.items():
-                        path, body = ask(f"{dialect}/m")
+                        path, body = ask(f"bench-{dialect}/m")
                         best[caller] = min(best[caller], cpu_ms(gateway, path, body, streams))
                 told[dialect] = best
     return told
