@@ -90,7 +90,13 @@ def assert_recorded_once(gateway: Gateway, served: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "victims", (("control",), ("control_worker",), ("control", "control_worker")), ids=" ".join
+    "victims",
+    (
+        pytest.param(("control",), marks=pytest.mark.slow),
+        pytest.param(("control_worker",), marks=pytest.mark.slow),
+        ("control", "control_worker"),
+    ),
+    ids=" ".join,
 )
 def test_inference_goes_on_without_control(
     gateways: Callable[..., Gateway], upstream: Upstream, victims: tuple[str, ...]

@@ -188,6 +188,8 @@ def test_the_handshake_is_described(gateway: Gateway) -> None:
     assert told["protocol"]["cancel"]["type"] == "cancel"
 
 
+# `test_slow_reader.py` holds the same buffers to their bounds in a shorter time.
+@pytest.mark.slow
 def test_a_reader_who_does_not_read_is_sent_away(gateway: Gateway, model: str) -> None:
     """Answers to a flood of small frames do not pile up: the connection is closed."""
     with opened(gateway, gateway.key) as socket:
