@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect, start_gateway
-from tests.support.site import Site
+from tests.support.site import BRISK, Site
 from tests.support.site_browser import FILE, PASSWORD
 
 pytest.importorskip("playwright")
@@ -21,7 +21,6 @@ pytestmark = pytest.mark.skipif(
     reason="there is no Chromium on this machine",
 )
 
-BRISK = {"scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32, "scrapeRequestsPerMinute": 0}
 SESSIONS = "/api/browser/sessions"
 
 

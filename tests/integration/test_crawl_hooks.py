@@ -16,10 +16,9 @@ import standardwebhooks
 from tests.support.listener import Listener, Received
 from tests.support.polling import eventually, holds_for
 from tests.support.processes import Gateway, expect
-from tests.support.site import Site
+from tests.support.site import BRISK, Site
 
 OPEN = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
-BRISK = {"scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32, "scrapeRequestsPerMinute": 0}
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,8 @@ import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect, start_gateway
-from tests.support.site import Site
+from tests.support.site import BRISK, Site
 from tests.support.upstream import Upstream, completion, reply
-
-BRISK = {"scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32, "scrapeRequestsPerMinute": 0}
 
 
 @pytest.fixture(scope="module")

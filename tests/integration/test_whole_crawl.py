@@ -13,10 +13,9 @@ import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
-from tests.support.site import Site
+from tests.support.site import BRISK, Site
 from tests.support.town import BY_BROWSER, DEPTH, EXPECTED
 
-BRISK = {"scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32, "scrapeRequestsPerMinute": 0}
 WIDTH = 4
 
 

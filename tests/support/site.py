@@ -25,6 +25,9 @@ from urllib.parse import parse_qs, urlsplit
 from tests.support.site_browser import BrowserPages
 from tests.support.town import TownPages
 
+# Settings under which the site is read as fast as it answers.
+BRISK = {"scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32, "scrapeRequestsPerMinute": 0}
+
 PAGES = 60
 """Pages of the paged part, `/pages/0` to `/pages/59`."""
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import time
 from base64 import b64encode
+from collections.abc import AsyncIterator
 from typing import Any, Final
 from uuid import uuid4
 
@@ -161,23 +162,10 @@ class Sessions:
         if session.turn.locked():
             raise InvalidRequest("The session is busy with another action.", param="id")
         async with session.turn:
-            self._touch(session)
-            try:
-                async with asyncio.timeout(ACTION_DEADLINE_S):
-                    result = await self._do(session, action)
-                    await session.downloads.settled()
-                    session.title = str(await session.page.title())[:500]
-            except TimeoutError:
-                await self.close(session)
-                raise FetchFailed(
-                    "The page did not answer in time; the session is closed.", code="timeout"
-                ) from None
-            except FetchFailed:
-                raise
-            except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
-                raise failure_of(error) from None
-            finally:
-                self._touch(session)
+            async with self._deadline(session, "The page did not answer in time"):
+                result = await self._do(session, action)
+                await session.downloads.settled()
+                session.title = str(await session.page.title())[:500]
             if not session.page.url.startswith(("http://", "https://", "about:blank")):
                 await self.close(session)
                 raise FetchFailed(
@@ -191,33 +179,34 @@ class Sessions:
         started = time.monotonic()
         if session.turn.locked():
             raise FetchFailed("The session is busy with another action.", code="session")
-        async with session.turn:
+        async with session.turn, self._deadline(session, "The page was not done in time"):
+            await self.go(session, url)
+            page = session.page
+            if options.wait_for_selector:
+                await page.wait_for_selector(options.wait_for_selector)
+            if options.wait_for_timeout:
+                await page.wait_for_timeout(options.wait_for_timeout)
+            for action in options.actions:
+                await perform(page, action)
+            session.title = str(await page.title())[:500]
+            return await taken(page, session.answer, url, options, started, session.downloads)
+
+    @contextlib.asynccontextmanager
+    async def _deadline(self, session: Session, late: str) -> AsyncIterator[None]:
+        """Bounds what is done in a tab and tells its failures as ours; a tab that is late is closed."""
+        self._touch(session)
+        try:
+            async with asyncio.timeout(ACTION_DEADLINE_S):
+                yield
+        except TimeoutError:
+            await self.close(session)
+            raise FetchFailed(f"{late}; the session is closed.", code="timeout") from None
+        except FetchFailed:
+            raise
+        except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
+            raise failure_of(error) from None
+        finally:
             self._touch(session)
-            try:
-                async with asyncio.timeout(ACTION_DEADLINE_S):
-                    await self.go(session, url)
-                    page = session.page
-                    if options.wait_for_selector:
-                        await page.wait_for_selector(options.wait_for_selector)
-                    if options.wait_for_timeout:
-                        await page.wait_for_timeout(options.wait_for_timeout)
-                    for action in options.actions:
-                        await perform(page, action)
-                    session.title = str(await page.title())[:500]
-                    return await taken(
-                        page, session.answer, url, options, started, session.downloads
-                    )
-            except TimeoutError:
-                await self.close(session)
-                raise FetchFailed(
-                    "The page was not done in time; the session is closed.", code="timeout"
-                ) from None
-            except FetchFailed:
-                raise
-            except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
-                raise failure_of(error) from None
-            finally:
-                self._touch(session)
 
     def file(self, session: Session, number: int) -> File:
         """A file that the session was given; `NotFound`."""

@@ -11,9 +11,7 @@ import pytest
 
 from fairlead.store.services import Services
 from tests.support.management import run_management
-from tests.support.site import Site
-
-BRISK = {"scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32, "scrapeRequestsPerMinute": 0}
+from tests.support.site import BRISK, Site
 
 
 @pytest.fixture
