@@ -7,7 +7,7 @@ use crate::quota::Ticket;
 use crate::request::{Caller, Room};
 use fairlead_engine::engine::Engine;
 use fairlead_engine::threads::Beat;
-use fairlead_engine::{pool, task};
+use fairlead_engine::{task, wire};
 use parking_lot::Mutex;
 use std::io;
 use std::net::{IpAddr, TcpStream};
@@ -62,7 +62,7 @@ impl Worker {
         let room = Arc::new(Room::new(Arc::clone(engine)));
         let (counting, beating) = (Arc::clone(&open), Arc::clone(&beat));
         let thread = std::thread::Builder::new().name(format!("fairlead-door-{number}")).spawn(move || {
-            pool::take_shelf(number);
+            wire::take_shelf(number);
             runtime.block_on(run(telling, room, counting, beating));
             // What is still open is dropped here, and settles as it goes.
             runtime.shutdown_timeout(Duration::from_secs(1));

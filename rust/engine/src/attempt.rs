@@ -1,13 +1,12 @@
 //! One attempt at one connection: from a leased connection to the head of the provider's answer. Says of every failure
 //! whether another attempt is safe.
 
-use crate::body::{Chunk, Sliced};
 use crate::clock;
-use crate::pool::{Lease, Pool};
 use crate::probe;
 use crate::proof::{self, Proof};
 use crate::target::Target;
 use crate::trace;
+use crate::wire::{Chunk, Fault, Incoming, Lease, Pool, Sliced};
 use fairlead_core::cooldown::parse_retry_after;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::snapshot::Dialect;
@@ -16,7 +15,6 @@ use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::Pieces;
 use http::{header, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Incoming;
 use std::time::{Duration, Instant};
 
 const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
@@ -27,13 +25,6 @@ const ERROR_BODY_DEADLINE: Duration = Duration::from_secs(5);
 const REFUSAL_BODY_DEADLINE: Duration = Duration::from_secs(1);
 /// A close that comes later is no idle timer: the provider may have worked, and its work costs money.
 const IDLE_CLOSE_WINDOW: Duration = Duration::from_secs(1);
-
-/// A provider that answered 2xx.
-#[derive(Debug)]
-pub struct Answered {
-    pub response: Response<Incoming>,
-    pub lease: Lease,
-}
 
 /// Why an attempt failed.
 #[derive(Debug)]
@@ -116,7 +107,7 @@ pub async fn send(
     betas: Option<&HeaderValue>,
     body: &Pieces,
     is_stream: bool,
-) -> Result<Answered, Failed> {
+) -> Result<Response<Incoming>, Failed> {
     send_contents(pool, target, uri, betas, Contents::Json(body), is_stream).await
 }
 
@@ -128,7 +119,7 @@ pub async fn send_contents(
     betas: Option<&HeaderValue>,
     body: Contents<'_>,
     is_stream: bool,
-) -> Result<Answered, Failed> {
+) -> Result<Response<Incoming>, Failed> {
     let leave = probe::leave(target).await?;
     let outcome = dial(pool, target, uri, betas, body, is_stream).await;
     leave.tell(&outcome);
@@ -142,7 +133,7 @@ async fn dial(
     betas: Option<&HeaderValue>,
     body: Contents<'_>,
     is_stream: bool,
-) -> Result<Answered, Failed> {
+) -> Result<Response<Incoming>, Failed> {
     let proof = prove(pool, target, uri, body).await?;
     if let Some(lease) = pool.kept(&target.origin) {
         match send_over(lease, target, uri, betas, &proof, body, is_stream).await {
@@ -164,18 +155,18 @@ async fn dial(
 }
 
 async fn send_over(
-    mut lease: Lease,
+    lease: Lease,
     target: &Target,
     uri: &Uri,
     betas: Option<&HeaderValue>,
     proof: &[(HeaderName, HeaderValue)],
     body: Contents<'_>,
     is_stream: bool,
-) -> Result<Answered, Failed> {
+) -> Result<Response<Incoming>, Failed> {
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
     let is_reused = lease.is_reused;
-    let mut request = Request::new(body.body());
+    let mut request = Request::new(());
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri.clone();
     *request.headers_mut() = target.headers.clone();
@@ -192,20 +183,15 @@ async fn send_over(
     trace::pass_on(request.headers_mut());
     let sent_at = Instant::now();
     let started_ms = clock::monotonic_ms();
-    let exchange = async {
-        if let Err(error) = lease.sender.ready().await {
-            return Err(broken(&error, true, false));
-        }
-        lease.sender.try_send_request(request).await.map_err(|mut failure| {
-            let nothing_sent = failure.take_message().is_some();
-            broken(failure.error(), nothing_sent, is_reused && sent_at.elapsed() < IDLE_CLOSE_WINDOW)
-        })
-    };
-    let response = tokio::time::timeout(Duration::from_millis(head_ms), exchange).await.map_err(|_| {
+    let (head, ()) = request.into_parts();
+    let answer = lease.send(&head, body.body());
+    let answer = tokio::time::timeout(Duration::from_millis(head_ms), answer).await.map_err(|_| {
         upstream(Kind::UpstreamTimeout, Retry::Never, format!("The provider sent no answer within {head_ms} ms."))
-    })??;
+    })?;
+    let response =
+        answer.map_err(|unanswered| broken(&unanswered.fault, is_reused && sent_at.elapsed() < IDLE_CLOSE_WINDOW))?;
     target.observe_head(response.headers());
-    judge(response, lease, target, started_ms).await
+    judge(response, target, started_ms).await
 }
 
 /// The headers that prove a request. Amazon's signature is over a body in memory.
@@ -223,25 +209,22 @@ pub async fn prove(pool: &Pool, target: &Target, uri: &Uri, body: Contents<'_>) 
 }
 
 /// `may_be_idle_close`: a kept connection, and so soon after the request that the provider's idle timer may have met it.
-fn broken(error: &hyper::Error, nothing_sent: bool, may_be_idle_close: bool) -> Error {
-    if nothing_sent {
-        return upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.");
-    }
-    if error.is_parse() {
-        return upstream(Kind::UpstreamInvalid, Retry::Never, "The provider's answer is not HTTP.");
-    }
-    // An orderly close before the head was complete.
-    let retry = if may_be_idle_close && error.is_incomplete_message() { Retry::ReusedConnection } else { Retry::Never };
+fn broken(fault: &Fault, may_be_idle_close: bool) -> Error {
+    let retry = match fault {
+        Fault::NothingSent => {
+            return upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.");
+        }
+        Fault::Malformed => {
+            return upstream(Kind::UpstreamInvalid, Retry::Never, "The provider's answer is not HTTP.");
+        }
+        Fault::Closed if may_be_idle_close => Retry::ReusedConnection,
+        Fault::Closed | Fault::Broken(_) => Retry::Never,
+    };
     upstream(Kind::UpstreamReset, retry, "The provider closed the connection before it answered.")
 }
 
 /// 2xx goes on; everything else becomes a failure with its class.
-async fn judge(
-    response: Response<Incoming>,
-    lease: Lease,
-    target: &Target,
-    started_ms: u64,
-) -> Result<Answered, Failed> {
+async fn judge(response: Response<Incoming>, target: &Target, started_ms: u64) -> Result<Response<Incoming>, Failed> {
     let status = response.status();
     if status.is_success() {
         if is_coded(&response) {
@@ -249,7 +232,7 @@ async fn judge(
             let message = "The provider sent a coded answer that was not asked for.";
             return Err(upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message).into());
         }
-        return Ok(Answered { response, lease });
+        return Ok(response);
     }
     let hint_ms = retry_hint(&response);
     let fail = |kind, retry, message: String, hint_ms| Failed {

@@ -6,7 +6,7 @@
 use crate::admission::{Admission, Whole};
 use crate::answer;
 use crate::answer::EndGuard;
-use crate::attempt::{self, Answered, Failed};
+use crate::attempt::{self, Failed};
 use crate::cache::{self, Looked};
 use crate::choose::Choice;
 use crate::clock;
@@ -471,7 +471,7 @@ async fn end_stream(
     }
     settlement.settle(finished.outcome, finished.error.as_ref());
     exchange.end(std::mem::take(&mut finished.last));
-    finished.keep_connection(shared).await;
+    finished.keep_connection().await;
 }
 
 /// Gives a plain answer, or says why it is withheld.
@@ -495,14 +495,14 @@ async fn attempt_plain(
     let betas = settlement.admission.anthropic_beta.clone();
     let body = wording.body(target, upstream_model);
     let uri = wording.uri(target, upstream_model, false)?;
-    let Answered { response, lease } = tokio::select! {
+    let response = tokio::select! {
         biased;
         answered = attempt::send(&shared.pool, target, &uri, betas.as_ref(), body, false) => answered?,
         () = shared.drain.expired() => return Err(drained().into()),
     };
     tokio::select! {
         biased;
-        answer = plain::read(shared, target, response, lease, wording, settlement) => answer,
+        answer = plain::read(target, response, wording, settlement) => answer,
         () = shared.drain.expired() => Err(drained().into()),
     }
 }

@@ -4,7 +4,6 @@
 use crate::resolver::Resolver;
 use fairlead_core::egress::Policy;
 use fairlead_core::error::{Error, Kind, Retry};
-use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use std::io;
@@ -81,8 +80,8 @@ impl Default for Connector {
 
 impl Connector {
     /// Every failure is of the class "nothing sent".
-    pub async fn dial(&self, origin: &Origin) -> Result<TokioIo<Socket>, Error> {
-        let socket = match origin {
+    pub async fn dial(&self, origin: &Origin) -> Result<Socket, Error> {
+        Ok(match origin {
             Origin::Unix(path) => Socket::Unix(UnixStream::connect(path).await.map_err(|_| {
                 Error::gateway(Kind::ControlUnavailable, "The control plane is not running; inference goes on.")
             })?),
@@ -98,8 +97,7 @@ impl Connector {
                     Socket::Tcp(stream)
                 }
             }
-        };
-        Ok(TokioIo::new(socket))
+        })
     }
 
     /// Resolves once and dials only addresses that the policy allows, in the resolver's order.

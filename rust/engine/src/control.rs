@@ -4,14 +4,13 @@
 use crate::admission::{Admission, Forward, Whole};
 use crate::answer;
 use crate::answer::EndGuard;
-use crate::body::{Chunk, Sliced};
 use crate::chat;
 use crate::exchange::{Exchange, Head, Room};
-use crate::pool::Lease;
 use crate::searches;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::upload::Stored;
+use crate::wire::{Chunk, Incoming, Lease, Sliced, Unanswered};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::error::{Error, Kind};
@@ -21,7 +20,7 @@ use fairlead_core::routes::Answer;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
 use std::future::{poll_fn, Future};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -181,14 +180,14 @@ async fn relay(
     is_head: bool,
     settlement: &mut Option<Settlement>,
 ) -> Result<(), Error> {
-    let mut request = Request::new(contents);
+    let mut request = Request::new(());
     *request.method_mut() = forward.method;
     *request.uri_mut() = forward
         .path_and_query
         .parse()
         .map_err(|_| Error::client(Kind::InvalidRequest, "The request target is not a legal path and query."))?;
     *request.headers_mut() = forward.headers;
-    let (response, lease) = ask(shared, request, head_deadline).await?;
+    let response = ask(shared, &request.into_parts().0, contents, head_deadline).await?;
     let (parts, mut body) = response.into_parts();
     shared.metrics.answered(admission.route.endpoint, parts.status.as_u16());
     let mut headers = answer::base_headers(shared, &admission.request_id);
@@ -203,12 +202,10 @@ async fn relay(
             return Ok(());
         }
         exchange.end([]);
-        shared.pool.give_back(lease);
     } else if is_head {
         exchange.end([]);
     } else if copy(exchange, &mut body).await {
         exchange.end([]);
-        shared.pool.give_back(lease);
     } else {
         exchange.abort();
     }
@@ -218,41 +215,30 @@ async fn relay(
 /// Sends the request; a kept connection that turns out closed before the request was written is replaced once.
 pub(crate) async fn ask(
     shared: &Shared,
-    request: Request<Sliced>,
+    head: &http::request::Parts,
+    mut body: Sliced,
     head_deadline: Duration,
-) -> Result<(Response<Incoming>, Lease), Error> {
-    let mut request = request;
-    if let Some(mut lease) = shared.pool.kept(&shared.control) {
-        match send(&mut lease, request, head_deadline).await {
-            Ok(response) => return Ok((response, lease)),
-            Err((_, Some(unsent))) => request = *unsent,
-            Err((error, None)) => return Err(error),
+) -> Result<Response<Incoming>, Error> {
+    if let Some(lease) = shared.pool.kept(&shared.control) {
+        match send(lease, head, body, head_deadline).await? {
+            Err(Unanswered { unsent: Some(unsent), .. }) => body = unsent,
+            other => return other.map_err(|_| absent()),
         }
     }
-    let mut lease =
-        tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control)).await.map_err(|_| absent())??;
-    match send(&mut lease, request, head_deadline).await {
-        Ok(response) => Ok((response, lease)),
-        Err((error, _)) => Err(error),
-    }
+    let fresh = tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control));
+    let lease = fresh.await.map_err(|_| absent())??;
+    send(lease, head, body, head_deadline).await?.map_err(|_| absent())
 }
 
 async fn send(
-    lease: &mut Lease,
-    request: Request<Sliced>,
+    lease: Lease,
+    head: &http::request::Parts,
+    body: Sliced,
     head_deadline: Duration,
-) -> Result<Response<Incoming>, (Error, Option<Box<Request<Sliced>>>)> {
-    if !matches!(tokio::time::timeout(CONNECT_DEADLINE, lease.sender.ready()).await, Ok(Ok(()))) {
-        return Err((absent(), Some(Box::new(request))));
-    }
-    match tokio::time::timeout(head_deadline, lease.sender.try_send_request(request)).await {
-        Ok(Ok(response)) => Ok(response),
-        Ok(Err(mut failure)) => Err((absent(), failure.take_message().map(Box::new))),
-        Err(_) => Err((
-            Error::gateway(Kind::ControlUnavailable, "The control plane did not answer in time.").after_s(5),
-            None,
-        )),
-    }
+) -> Result<Result<Response<Incoming>, Unanswered>, Error> {
+    tokio::time::timeout(head_deadline, lease.send(head, body))
+        .await
+        .map_err(|_| Error::gateway(Kind::ControlUnavailable, "The control plane did not answer in time.").after_s(5))
 }
 
 /// The body, with back-pressure; `false` when it did not come whole.

@@ -132,8 +132,7 @@ async fn ask(
     let asking = async {
         let answered = attempt::send(&shared.pool, target, uri, betas, pieces, false).await?;
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
-        let told = plain::collect(answered.response.into_body(), idle).await?;
-        shared.pool.give_back(answered.lease);
+        let told = plain::collect(answered.into_body(), idle).await?;
         let wanted = [member];
         let counted = json::scan_object(&told, &wanted, json::MAX_DEPTH).ok();
         if counted.and_then(|scan| json::as_u64(&told, scan.get(member)?)).is_none() {

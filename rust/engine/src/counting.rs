@@ -1,9 +1,9 @@
 //! What a call comes to beside tokens: before it is sent, for the room that is reserved for it, and after it, where the
 //! provider did not tell.
 
-use crate::body::Chunk;
 use crate::surfaces::{Deals, Surface};
 use crate::upload::Stored;
+use crate::wire::Chunk;
 use fairlead_core::json;
 use fairlead_core::usage::Units;
 use fairlead_dialect::openai::metered::Metered;

@@ -3,7 +3,7 @@
 //!
 //! For answers in one piece; streams have `hedged_stream`. What the dropped call came to is not known and not counted; both count as attempts.
 
-use crate::attempt::{self, Answered, Failed};
+use crate::attempt::{self, Failed};
 use crate::chat::{drained, served};
 use crate::choose::Choice;
 use crate::exchange::Head;
@@ -135,8 +135,7 @@ async fn say(
         let body = wording.body(target, choice.upstream_model(at));
         let uri = target.uri(choice.upstream_model(at), false);
         let sent = attempt::send(&shared.pool, target, &uri, betas, body, false);
-        let Answered { response, lease } = sent.await?;
-        plain::take(shared, target, response, lease, wording).await
+        plain::take(target, sent.await?, wording).await
     };
     let (answer, usage) = tokio::select! {
         biased;

@@ -2,25 +2,24 @@
 //! serves. The other call is dropped, which ends it at its provider as well; both count as attempts, and what the dropped one
 //! came to is not known and not counted. From the first byte on the stream is one target's, as any other.
 
-use crate::attempt::{self, Answered, Failed};
+use crate::attempt::{self, Failed};
 use crate::chat::drained;
 use crate::choose::Choice;
 use crate::exchange::Exchange;
 use crate::failover;
 use crate::hedge::{lost, name};
 use crate::load::Busy;
-use crate::pool::Lease;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::stream::{self, is_event_stream};
 use crate::target::Target;
+use crate::wire::Incoming;
 use crate::wording::Wording;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use http::header;
 use http::HeaderValue;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use std::future::Future;
 use std::pin::{pin, Pin};
 use std::sync::Arc;
@@ -31,7 +30,6 @@ use std::time::{Duration, Instant};
 pub struct Begun {
     pub at: usize,
     pub body: Incoming,
-    pub lease: Lease,
     pub first: Bytes,
     pub began: Instant,
     /// Those that were asked and failed.
@@ -41,8 +39,8 @@ pub struct Begun {
 
 impl Begun {
     /// The target counts as busy for as long as this lives.
-    pub fn into_parts(self) -> (Incoming, Lease, Bytes, Busy) {
-        (self.body, self.lease, self.first, self.busy)
+    pub fn into_parts(self) -> (Incoming, Bytes, Busy) {
+        (self.body, self.first, self.busy)
     }
 }
 
@@ -128,7 +126,7 @@ async fn begin(
         let upstream_model = choice.upstream_model(at);
         let body = wording.body(target, upstream_model);
         let uri = wording.uri(target, upstream_model, true)?;
-        let Answered { response, lease } = attempt::send(&shared.pool, target, &uri, betas, body, true).await?;
+        let response = attempt::send(&shared.pool, target, &uri, betas, body, true).await?;
         if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
             return Err(Failed::from(stream::no_events()));
         }
@@ -136,19 +134,19 @@ async fn begin(
         let patience = Duration::from_millis(target.connection.timeouts.first_token_ms);
         let first = tokio::time::timeout(patience, first_bytes(&mut body)).await;
         let first = first.map_err(|_| Failed::from(stream::silent(patience, false)))??;
-        Ok((body, lease, first))
+        Ok((body, first))
     };
-    let (body, lease, first) = tokio::select! {
+    let (body, first) = tokio::select! {
         biased;
         begun = work => begun?,
         () = shared.drain.expired() => return Err(drained().into()),
     };
-    Ok(Begun { at, body, lease, first, began, failures: Vec::new(), busy })
+    Ok(Begun { at, body, first, began, failures: Vec::new(), busy })
 }
 
 async fn first_bytes(body: &mut Incoming) -> Result<Bytes, Error> {
     while let Some(frame) = body.frame().await {
-        match frame.map(hyper::body::Frame::into_data) {
+        match frame.map(http_body::Frame::into_data) {
             Ok(Ok(data)) if !data.is_empty() => return Ok(data),
             Ok(_) => {}
             Err(_) => break,

@@ -1,13 +1,13 @@
 //! The link to control: one long poll at a time. It brings the newest snapshot and commands, and tells control what this
 //! worker has applied and how it fares. Without control the worker goes on with what it has.
 
-use crate::body::Sliced;
 use crate::clock;
 use crate::control::LINK;
 use crate::live::Live;
 use crate::metrics::Sample;
 use crate::shared::Shared;
 use crate::stats::{self, ConnectionStats, ProviderStats};
+use crate::wire::Sliced;
 use bytes::Bytes;
 use fairlead_core::ledger::Question;
 use fairlead_core::limit::{Scope, Unit};
@@ -234,7 +234,7 @@ fn adopt(shared: &Shared, snapshot: Snapshot) {
 }
 
 async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
-    let mut request = Request::new(Sliced::new(Pieces::from_iter([Bytes::from(body)])));
+    let mut request = Request::new(());
     *request.method_mut() = Method::POST;
     *request.uri_mut() = http::Uri::from_static("/internal/link");
     let headers = request.headers_mut();
@@ -243,7 +243,7 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
     headers.insert(LINK, crate::answer::value(shared.config.link_token.expose()));
     // A fresh connection unless one is kept: the poll may wait, so it never shares a pooled one with forwarded requests
     // for longer than its own turn.
-    let mut lease = match shared.pool.kept(&shared.control) {
+    let lease = match shared.pool.kept(&shared.control) {
         Some(lease) => lease,
         None => tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control))
             .await
@@ -251,8 +251,8 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
             .map_err(|_| Fault::Unreachable)?,
     };
     let answer = async {
-        lease.sender.ready().await.map_err(|_| Fault::Unreachable)?;
-        let response = lease.sender.send_request(request).await.map_err(|_| Fault::Unreachable)?;
+        let body = Sliced::new(Pieces::from_iter([Bytes::from(body)]));
+        let response = lease.send(&request.into_parts().0, body).await.map_err(|_| Fault::Unreachable)?;
         let status = response.status();
         if !status.is_success() {
             return Err(Fault::Status(status.as_u16()));
@@ -260,9 +260,7 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
         let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await;
         body.map(http_body_util::Collected::to_bytes).map_err(|error| Fault::Unreadable(error.to_string()))
     };
-    let json = tokio::time::timeout(POLL_DEADLINE, answer).await.map_err(|_| Fault::Unreachable)??;
-    shared.pool.give_back(lease);
-    Ok(json)
+    tokio::time::timeout(POLL_DEADLINE, answer).await.map_err(|_| Fault::Unreachable)?
 }
 
 fn tell(

@@ -8,12 +8,12 @@ use crate::chat::drained;
 use crate::exchange::{Exchange, Head, Room};
 use crate::failover;
 use crate::guardrails::StreamFilter;
-use crate::pool::Lease;
 use crate::relayed::head_headers;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::stream::{judged, CLIENT_IDLE, EVENT_STREAM, NO_BUFFERING};
 use crate::target::Target;
+use crate::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::record::Outcome;
@@ -23,7 +23,7 @@ use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
-use hyper::body::{Body as _, Incoming};
+use http_body::Body as _;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ pub async fn events(
     exchange: &Arc<Exchange>,
     settlement: &mut Settlement,
     target: &Target,
-    (mut body, lease): (Incoming, Lease),
+    mut body: Incoming,
     fallbacks: usize,
 ) -> Result<Passed, Failed> {
     let timeouts = target.connection.timeouts;
@@ -129,13 +129,7 @@ pub async fn events(
         },
         broken => (broken, Pieces::new()),
     };
-    let is_whole = broken.is_none();
-    let ending = meter.finish(broken);
-    let passed = end(shared, exchange, settlement, target, fallbacks, last, ending);
-    if is_whole && passed.is_ok() {
-        shared.pool.give_back(lease);
-    }
-    passed
+    end(shared, exchange, settlement, target, fallbacks, last, meter.finish(broken))
 }
 
 fn end(
@@ -182,7 +176,6 @@ pub async fn bytes(
     settlement: &mut Settlement,
     target: &Target,
     response: Response<Incoming>,
-    lease: Lease,
     fallbacks: usize,
 ) -> Result<Passed, Failed> {
     let timeouts = target.connection.timeouts;
@@ -199,7 +192,6 @@ pub async fn bytes(
             }
             Next::Ended => {
                 tell(shared, exchange, settlement, target, fallbacks, &content_type, []);
-                shared.pool.give_back(lease);
                 return Ok(Passed { outcome: Outcome::Completed, error: None, last: Pieces::new(), is_cut: false });
             }
             Next::Broken(error) if !has_begun => return Err(error.into()),

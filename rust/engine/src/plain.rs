@@ -4,11 +4,11 @@ use crate::answer;
 use crate::attempt::Failed;
 use crate::exchange::Head;
 use crate::guardrails;
-use crate::pool::Lease;
 use crate::reasoning;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
+use crate::wire::Incoming;
 use crate::wording::Wording;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind, Retry};
@@ -16,8 +16,8 @@ use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::reasoning::Thought;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming};
 use std::time::{Duration, Instant};
 
 /// The largest plain answer that is held in memory.
@@ -37,35 +37,26 @@ impl From<Bytes> for Answer {
     }
 }
 
-/// Reads the answer and gives the connection back. A 200 whose body tells an error or is no answer is a failure.
+/// Reads the answer. A 200 whose body tells an error or is no answer is a failure.
 pub async fn read(
-    shared: &Shared,
     target: &Target,
     response: Response<Incoming>,
-    lease: Lease,
     wording: &Wording,
     settlement: &mut Settlement,
 ) -> Result<Answer, Failed> {
     settlement.first_byte = Some(Instant::now());
-    let (answer, usage) = take(shared, target, response, lease, wording).await?;
+    let (answer, usage) = take(target, response, wording).await?;
     settlement.usage = usage;
     Ok(answer)
 }
 
 /// The same, for whoever keeps the usage himself.
-pub async fn take(
-    shared: &Shared,
-    target: &Target,
-    response: Response<Incoming>,
-    lease: Lease,
-    wording: &Wording,
-) -> Result<(Answer, Usage), Failed> {
+pub async fn take(target: &Target, response: Response<Incoming>, wording: &Wording) -> Result<(Answer, Usage), Failed> {
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
     if !is_json {
         return Err(invalid("The provider's answer is not JSON.").into());
     }
     let body = collect(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
-    shared.pool.give_back(lease);
     let whole = wording.answer(target, &body)?;
     let thought = reasoning::heard(target, &body);
     Ok((Answer { body: whole.body, thought }, whole.usage.unwrap_or_default()))

@@ -1,11 +1,10 @@
 //! Credentials that are made anew: Amazon's signature for each request, Google's access token for an hour. What never
 //! changes stands among the target's headers and costs nothing here.
 
-use crate::body::Sliced;
 use crate::clock;
 use crate::connector::Origin;
-use crate::pool::Pool;
 use crate::target::Unusable;
+use crate::wire::{Pool, Sliced};
 use fairlead_core::aws::{self, Keys, Scope, Unsigned};
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::secret::Secret;
@@ -152,18 +151,19 @@ impl Google {
             .account
             .assertion(clock::unix_s())
             .map_err(|error| Error::gateway(Kind::Internal, format!("The service account signs nothing: {error}.")))?;
-        let mut request = Request::new(Sliced::new(Pieces::from_iter([format!("{GRANT}{assertion}").into()])));
+        let mut request = Request::new(());
+        let form = Sliced::new(Pieces::from_iter([format!("{GRANT}{assertion}").into()]));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         let headers = request.headers_mut();
         headers.insert(header::HOST, self.host.clone());
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        let mut lease = pool.fresh(&self.origin).await.map_err(|error| {
+        let lease = pool.fresh(&self.origin).await.map_err(|error| {
             let message = "The token service of the connection's service account cannot be reached.";
             Error { message: message.into(), ..error }
         })?;
-        let answer = lease.sender.send_request(request).await.map_err(|_| refused("the connection broke"))?;
+        let answer = lease.send(&request.into_parts().0, form).await.map_err(|_| refused("the connection broke"))?;
         let status = answer.status();
         let told = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect().await;
         if !status.is_success() {

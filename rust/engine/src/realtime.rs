@@ -25,7 +25,6 @@ use fairlead_core::record::Outcome;
 use fairlead_core::secret::random;
 use fairlead_dialect::openai::{metered, named};
 use http::header;
-use hyper_util::rt::TokioIo;
 use ring::digest::{digest, SHA1_FOR_LEGACY_USE_ONLY};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -370,7 +369,7 @@ async fn connect(shared: &Shared, target: &Target, model: &str) -> Result<(Strea
     };
     let dialled =
         tokio::time::timeout(Duration::from_millis(timeouts.connect_ms), shared.pool.dial(&target.origin)).await;
-    let mut stream: Stream = TokioIo::into_inner(dialled.map_err(|_| refused())??);
+    let mut stream: Stream = dialled.map_err(|_| refused())??;
     let nonce = random::<16>().map_err(|_| Error::gateway(Kind::Internal, "There is no randomness."))?;
     let nonce = STANDARD.encode(nonce);
     let uri = target.uri_of(&format!("/realtime?model={}", encode(model)))?;

@@ -3,8 +3,7 @@
 
 use crate::admission::Whole;
 use crate::answer::{self, EndGuard};
-use crate::attempt::{self, Answered, Contents, Failed};
-use crate::body::Chunk;
+use crate::attempt::{self, Contents, Failed};
 use crate::chat::{self, Part};
 use crate::chat::{admit, admit_aliases, drained, fail, give, observe, refuse};
 use crate::choose::Choice;
@@ -24,6 +23,7 @@ use crate::surfaces::{self, Comes, Surface};
 use crate::target::Target;
 use crate::trace;
 use crate::upload::Stored;
+use crate::wire::{Chunk, Incoming};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::record::Outcome;
@@ -37,7 +37,6 @@ use fairlead_dialect::openai::request::{rewrite, ChatRequest};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderValue};
 use http::StatusCode;
-use hyper::body::Incoming;
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -386,7 +385,7 @@ async fn ask(
         }
         _ => target.uri_of(surface.path)?,
     };
-    let Answered { response, lease } = tokio::select! {
+    let response = tokio::select! {
         biased;
         answered = attempt::send_contents(&shared.pool, target, &uri, None, letter.contents(), wants_stream) => answered?,
         () = shared.drain.expired() => return Err(drained().into()),
@@ -397,7 +396,7 @@ async fn ask(
     // Speech is asked for as events by another member, `stream_format`.
     let may_be_events = wants_stream || (surface.may_stream && surface.comes == Comes::Bytes);
     if may_be_events && content_type.as_ref().is_some_and(is_event_stream) {
-        return passing::events(shared, exchange, settlement, target, (response.into_body(), lease), fallbacks)
+        return passing::events(shared, exchange, settlement, target, response.into_body(), fallbacks)
             .await
             .map(Done::Passed);
     }
@@ -405,7 +404,6 @@ async fn ask(
         Comes::Json(member) | Comes::JsonOrText(member) if is_json => {
             settlement.first_byte = Some(Instant::now());
             let body = whole(shared, target, response.into_body(), (surface, member), letter, settlement).await?;
-            shared.pool.give_back(lease);
             Ok(Done::Whole(body))
         }
         Comes::JsonOrText(_)
@@ -414,14 +412,13 @@ async fn ask(
             // Guardrails judge it whole.
             settlement.first_byte = Some(Instant::now());
             let body = collect(shared, target, response.into_body()).await?;
-            shared.pool.give_back(lease);
             Ok(Done::Text(body, content_type.unwrap_or(HeaderValue::from_static("text/plain"))))
         }
         Comes::JsonOrText(_) if content_type.as_ref().is_some_and(is_plain_text) => {
-            passing::bytes(shared, exchange, settlement, target, response, lease, fallbacks).await.map(Done::Passed)
+            passing::bytes(shared, exchange, settlement, target, response, fallbacks).await.map(Done::Passed)
         }
         Comes::Bytes if content_type.as_ref().is_some_and(is_media) => {
-            passing::bytes(shared, exchange, settlement, target, response, lease, fallbacks).await.map(Done::Passed)
+            passing::bytes(shared, exchange, settlement, target, response, fallbacks).await.map(Done::Passed)
         }
         _ => Err(plain::invalid("The provider's answer is not of the type that was asked for.").into()),
     }

@@ -3,9 +3,9 @@
 //! answer waits for its keeping no longer than a deadline: then it is told all the same, with a header that says so.
 
 use crate::admission::Admission;
-use crate::body::Sliced;
 use crate::control::{self, LINK};
 use crate::shared::Shared;
+use crate::wire::Sliced;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::json::{self, Kind as JsonKind};
@@ -147,17 +147,17 @@ fn splice(body: &Bytes, told: &[u8]) -> Result<Bytes, Error> {
 }
 
 async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(StatusCode, Bytes), Error> {
-    let mut request = Request::new(Sliced::new(pieces));
+    let mut request = Request::new(());
     *request.method_mut() = Method::POST;
     *request.uri_mut() = Uri::from_static(path);
     let headers = request.headers_mut();
     headers.insert(header::HOST, HeaderValue::from_static("control"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(LINK, crate::answer::value(shared.config.link_token.expose()));
-    let (response, lease) = control::ask(shared, request, CONTEXT_DEADLINE).await?;
+    let (head, ()) = request.into_parts();
+    let response = control::ask(shared, &head, Sliced::new(pieces), CONTEXT_DEADLINE).await?;
     let (head, body) = response.into_parts();
     let body = Limited::new(body, MAX_BYTES + 1024 * 1024).collect().await.map_err(|_| late())?.to_bytes();
-    shared.pool.give_back(lease);
     Ok((head.status, body))
 }
 

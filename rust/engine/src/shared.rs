@@ -3,9 +3,9 @@
 use crate::clock;
 use crate::config::Config;
 use crate::live::Live;
-use crate::pool::Pool;
 use crate::spool::Spool;
 use crate::twins::Twins;
+use crate::wire::Pool;
 use arc_swap::ArcSwap;
 use fairlead_cache::cache::Cache;
 use fairlead_core::ledger::Ledger;

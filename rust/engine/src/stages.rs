@@ -1,7 +1,7 @@
 //! `fusion` and `pipeline`: calls that come before the one that the caller gets. A panel's answers go to a judge; a chain's steps each
 //! work on what the one before said. What is left then is an ordinary request with another body and fewer targets.
 
-use crate::attempt::{self, Answered, Failed};
+use crate::attempt::{self, Failed};
 use crate::chat::{drained, served};
 use crate::choose::{self, Choice, Wish};
 use crate::clock;
@@ -329,8 +329,7 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
     let work = async {
         let uri = target.uri(&alone.upstream_model, false);
         let sent = attempt::send(&shared.pool, target, &uri, None, pieces, false);
-        let Answered { response, lease } = sent.await?;
-        plain::take(shared, target, response, lease, &wording).await
+        plain::take(target, sent.await?, &wording).await
     };
     let (answer, usage) = tokio::select! {
         biased;

@@ -12,19 +12,19 @@
 //! waiting it is sent all the same, because proxies cut silent connections.
 
 use crate::answer;
-use crate::attempt::{self, Answered, Failed, Rejection};
+use crate::attempt::{self, Failed, Rejection};
 use crate::chat::drained;
 use crate::exchange::{Exchange, Head, Room};
 use crate::failover;
 use crate::guardrails::StreamFilter;
 use crate::hedged_stream::Begun;
 use crate::plain;
-use crate::pool::Lease;
 use crate::progress::Progress;
 use crate::reasoning;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::target::Target;
+use crate::wire::Incoming;
 use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -34,9 +34,9 @@ use fairlead_dialect::openai::reasoning::Listener;
 use fairlead_dialect::openai::stream::{self, Closing, End};
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::StatusCode;
+use http::{Response, StatusCode};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use hyper::body::{Body as _, Incoming};
 use smallvec::SmallVec;
 use std::future::{poll_fn, Future as _};
 use std::pin::{pin, Pin};
@@ -72,7 +72,7 @@ pub struct Finished {
     pub last: Pieces,
     /// The whole response, where it is to be kept.
     pub response: Option<Bytes>,
-    tail: Option<(Incoming, Lease)>,
+    tail: Option<Incoming>,
 }
 
 /// What happened next.
@@ -102,11 +102,11 @@ impl<'a> Relay<'a> {
         target: &Arc<Target>,
         fallbacks: usize,
     ) -> Result<Finished, Failed> {
-        let Answered { response, lease } = self.ask(settlement, target, fallbacks).await?;
+        let response = self.ask(settlement, target, fallbacks).await?;
         if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
             return Err(no_events().into());
         }
-        self.pass(settlement, target, response.into_body(), lease, None, fallbacks).await
+        self.pass(settlement, target, response.into_body(), None, fallbacks).await
     }
 
     /// The same from a stream's first bytes on.
@@ -117,8 +117,8 @@ impl<'a> Relay<'a> {
         begun: Begun,
         fallbacks: usize,
     ) -> Result<Finished, Failed> {
-        let (body, lease, first, _busy) = begun.into_parts();
-        self.pass(settlement, target, body, lease, Some(first), fallbacks).await
+        let (body, first, _busy) = begun.into_parts();
+        self.pass(settlement, target, body, Some(first), fallbacks).await
     }
 
     /// Waits for the provider's head, with comments for the caller once waiting is long.
@@ -127,7 +127,7 @@ impl<'a> Relay<'a> {
         settlement: &mut Settlement,
         target: &Arc<Target>,
         fallbacks: usize,
-    ) -> Result<Answered, Failed> {
+    ) -> Result<Response<Incoming>, Failed> {
         let every = Duration::from_millis(self.shared.config.heartbeat_ms);
         let betas = settlement.admission.anthropic_beta.clone();
         let body = self.wording.body(target, self.upstream_model);
@@ -152,7 +152,6 @@ impl<'a> Relay<'a> {
         settlement: &mut Settlement,
         target: &Arc<Target>,
         mut body: Incoming,
-        lease: Lease,
         first: Option<Bytes>,
         fallbacks: usize,
     ) -> Result<Finished, Failed> {
@@ -218,7 +217,7 @@ impl<'a> Relay<'a> {
                     settlement.usage = scan.usage().unwrap_or_default();
                     if done {
                         reasoning::keep(self.shared, settlement, target, listener.and_then(Listener::finish));
-                        let tail = Some((body, lease));
+                        let tail = Some(body);
                         return self.close(settlement, target, fallbacks, out, scan.finish(End::Clean), tail);
                     }
                     if !out.is_empty() {
@@ -251,7 +250,7 @@ impl<'a> Relay<'a> {
             }
         };
         let (how, last) = last_words(filter.as_mut(), settlement, how);
-        let tail = matches!(how, End::Clean).then_some((body, lease));
+        let tail = matches!(how, End::Clean).then_some(body);
         let closing = scan.finish(how);
         self.close(settlement, target, fallbacks, last, closing, tail)
     }
@@ -264,7 +263,7 @@ impl<'a> Relay<'a> {
         fallbacks: usize,
         mut last: Pieces,
         closing: Closing,
-        tail: Option<(Incoming, Lease)>,
+        tail: Option<Incoming>,
     ) -> Result<Finished, Failed> {
         settlement.usage = closing.usage.unwrap_or_default();
         let outcome = match (closing.outcome, &closing.error) {
@@ -392,19 +391,11 @@ fn last_words(filter: Option<&mut StreamFilter>, settlement: &mut Settlement, ho
 
 impl Finished {
     /// Reads the provider's body to its end, within bounds, so that the connection can be kept.
-    pub async fn keep_connection(self, shared: &Shared) {
-        let Some((mut body, lease)) = self.tail else { return };
-        let drained = tokio::time::timeout(TAIL_DEADLINE, async {
-            while let Some(frame) = body.frame().await {
-                if frame.is_err() {
-                    return false;
-                }
-            }
-            true
-        });
-        if drained.await == Ok(true) {
-            shared.pool.give_back(lease);
-        }
+    pub async fn keep_connection(self) {
+        let Some(mut body) = self.tail else { return };
+        let drained = tokio::time::timeout(TAIL_DEADLINE, async { while let Some(Ok(_)) = body.frame().await {} });
+        // Read to its end or not, nothing more is owed to anybody.
+        let _late = drained.await;
     }
 }
 

@@ -8,10 +8,10 @@
 //! front: push* -> end         task: read, write, accept*  -> Stored, or why not
 //! ```
 
-use crate::body::Chunk;
 use crate::exchange::Exchange;
 use crate::inbound;
 use crate::shared::{Gauge, Held, Shared};
+use crate::wire::Chunk;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::multipart::{Form, Part, Reader};

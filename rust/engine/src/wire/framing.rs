@@ -1,0 +1,264 @@
+//! How the end of an answer's body is told (RFC 9112, section 6.3), and the chunked coding.
+
+use bytes::BytesMut;
+use http::header::{self, HeaderMap};
+use http::{StatusCode, Version};
+
+/// What extensions and trailers of one answer may come to; nobody reads them.
+const MAX_ASIDE_BYTES: usize = 16 * 1024;
+
+/// Not HTTP, or not the HTTP that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+/// See the module's page.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// So many bytes are still to come.
+    Length(u64),
+    Chunked(Chunks),
+    /// All that comes until the connection ends.
+    UntilClose,
+}
+
+impl Framing {
+    /// What the head of an answer says. The request was no HEAD.
+    pub(super) fn told(status: StatusCode, version: Version, headers: &HeaderMap) -> Result<Self, Malformed> {
+        if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+            return Ok(Self::Length(0));
+        }
+        if headers.contains_key(header::TRANSFER_ENCODING) {
+            let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+            let is_chunked = codings.next().is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
+            // Another coding was not asked for.
+            let is_legal = is_chunked && codings.next().is_none() && version == Version::HTTP_11;
+            return if is_legal { Ok(Self::Chunked(Chunks::default())) } else { Err(Malformed) };
+        }
+        let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+        let Some(first) = lengths.next() else { return Ok(Self::UntilClose) };
+        if lengths.any(|other| other != first) {
+            return Err(Malformed);
+        }
+        let digits = first.as_bytes();
+        // Digits alone: the standard parser would take a sign.
+        let number = std::str::from_utf8(digits).ok().filter(|_| digits.iter().all(u8::is_ascii_digit));
+        number.and_then(|text| text.parse().ok()).map(Self::Length).ok_or(Malformed)
+    }
+}
+
+/// Whether the connection may carry another request after this answer. One that names two lengths ends its connection: the
+/// next reader may have believed the other (RFC 9112, 6.1).
+pub(super) fn persists(version: Version, headers: &HeaderMap) -> bool {
+    let says = |word: &[u8]| {
+        let values = headers.get_all(header::CONNECTION).iter();
+        values
+            .flat_map(|value| value.as_bytes().split(|&byte| byte == b','))
+            .any(|option| option.trim_ascii().eq_ignore_ascii_case(word))
+    };
+    let has_two = headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH);
+    !has_two && if version == Version::HTTP_11 { !says(b"close") } else { says(b"keep-alive") }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum At {
+    /// Before the first digit of a size.
+    #[default]
+    Size,
+    Digits,
+    Extension,
+    SizeEnd,
+    Data,
+    DataEnd,
+    DataEnded,
+    /// Where a trailer, or the last line, begins.
+    Trailer,
+    TrailerLine,
+    TrailerEnd,
+    LastEnd,
+    Done,
+}
+
+/// Takes the chunked coding off (RFC 9112, section 7.1). Lines end with CR LF and nothing less, so that nobody between us and
+/// the provider can see other borders than we do.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Chunks {
+    at: At,
+    /// Of this chunk.
+    left: u64,
+    aside: usize,
+}
+
+impl Chunks {
+    pub(super) fn is_done(&self) -> bool {
+        self.at == At::Done
+    }
+
+    /// Reads on. What belongs to the body is appended to `out`; answers how many bytes were used, which are all unless the
+    /// body has come to its end.
+    pub(super) fn decode(&mut self, input: &[u8], out: &mut BytesMut) -> Result<usize, Malformed> {
+        let mut used = 0;
+        while let Some(&byte) = input.get(used) {
+            if self.at == At::Data {
+                let amount = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - used);
+                out.extend_from_slice(&input[used..used + amount]);
+                used += amount;
+                self.left -= amount as u64;
+                if self.left == 0 {
+                    self.at = At::DataEnd;
+                }
+                continue;
+            }
+            if self.is_done() {
+                break;
+            }
+            used += 1;
+            self.at = self.after(byte)?;
+        }
+        Ok(used)
+    }
+
+    fn after(&mut self, byte: u8) -> Result<At, Malformed> {
+        Ok(match (self.at, byte) {
+            (At::Size | At::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                let digit = (byte as char).to_digit(16).map_or(0, u64::from);
+                self.left = self.left.checked_mul(16).ok_or(Malformed)? + digit;
+                At::Digits
+            }
+            (At::Digits | At::Extension, b'\r') => At::SizeEnd,
+            (At::Digits, b';' | b' ' | b'\t') => self.beside(At::Extension)?,
+            (At::Extension, byte) if byte != b'\n' => self.beside(At::Extension)?,
+            (At::SizeEnd, b'\n') if self.left > 0 => At::Data,
+            (At::SizeEnd, b'\n') => At::Trailer,
+            (At::DataEnd, b'\r') => At::DataEnded,
+            (At::DataEnded, b'\n') => At::Size,
+            (At::Trailer, b'\r') => At::LastEnd,
+            (At::TrailerLine, b'\r') => At::TrailerEnd,
+            (At::Trailer | At::TrailerLine, byte) if byte != b'\n' => self.beside(At::TrailerLine)?,
+            (At::TrailerEnd, b'\n') => At::Trailer,
+            (At::LastEnd, b'\n') => At::Done,
+            _ => return Err(Malformed),
+        })
+    }
+
+    fn beside(&mut self, at: At) -> Result<At, Malformed> {
+        self.aside += 1;
+        if self.aside > MAX_ASIDE_BYTES {
+            Err(Malformed)
+        } else {
+            Ok(at)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        lines.iter().map(|&(name, value)| (name.parse().expect("a name"), HeaderValue::from_static(value))).collect()
+    }
+
+    fn told(lines: &[(&'static str, &'static str)]) -> Result<Framing, Malformed> {
+        Framing::told(StatusCode::OK, Version::HTTP_11, &headers(lines))
+    }
+
+    #[test]
+    fn the_head_tells_how_the_body_ends() {
+        assert_eq!(told(&[]), Ok(Framing::UntilClose));
+        assert_eq!(told(&[("content-length", "12")]), Ok(Framing::Length(12)));
+        assert_eq!(told(&[("content-length", "12"), ("content-length", "12")]), Ok(Framing::Length(12)));
+        assert_eq!(told(&[("transfer-encoding", "Chunked")]), Ok(Framing::Chunked(Chunks::default())));
+        let empty = Framing::told(StatusCode::NO_CONTENT, Version::HTTP_11, &headers(&[("content-length", "5")]));
+        assert_eq!(empty, Ok(Framing::Length(0)));
+    }
+
+    #[test]
+    fn what_can_be_read_two_ways_is_refused() {
+        for lines in [
+            &[("content-length", "12"), ("content-length", "13")][..],
+            &[("content-length", "+12")],
+            &[("content-length", "12, 12")],
+            &[("content-length", "")],
+            &[("content-length", "99999999999999999999")],
+            &[("transfer-encoding", "gzip, chunked")],
+            &[("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")],
+        ] {
+            assert_eq!(told(lines), Err(Malformed), "{lines:?}");
+        }
+        let old = headers(&[("transfer-encoding", "chunked")]);
+        assert_eq!(Framing::told(StatusCode::OK, Version::HTTP_10, &old), Err(Malformed));
+    }
+
+    #[test]
+    fn a_connection_persists_unless_told_otherwise() {
+        let close = headers(&[("connection", "x, Close")]);
+        let keep = headers(&[("connection", "Keep-Alive")]);
+        assert!(persists(Version::HTTP_11, &headers(&[])) && !persists(Version::HTTP_11, &close));
+        let both = headers(&[("transfer-encoding", "chunked"), ("content-length", "5")]);
+        assert!(!persists(Version::HTTP_11, &both));
+        assert!(persists(Version::HTTP_10, &keep) && !persists(Version::HTTP_10, &headers(&[])));
+    }
+
+    fn decode(input: &[u8], step: usize) -> Result<(Vec<u8>, usize, bool), Malformed> {
+        let (mut chunks, mut out, mut used) = (Chunks::default(), BytesMut::new(), 0);
+        for piece in input.chunks(step) {
+            used += chunks.decode(piece, &mut out)?;
+        }
+        Ok((out.to_vec(), used, chunks.is_done()))
+    }
+
+    #[test]
+    fn chunks_are_joined_and_what_follows_the_end_is_left() {
+        let input = b"5\r\nhello\r\n6 ;a=\"b\"\r\n world\r\n0\r\nx: y\r\n\r\n";
+        for step in 1..=input.len() {
+            assert_eq!(decode(input, step), Ok((b"hello world".to_vec(), input.len(), true)), "{step}");
+        }
+        let more = [&input[..], b"HTTP/1.1"].concat();
+        assert_eq!(decode(&more, more.len()), Ok((b"hello world".to_vec(), input.len(), true)));
+        assert_eq!(decode(b"5\r\nhel", 100).map(|(out, _, is_done)| (out, is_done)), Ok((b"hel".to_vec(), false)));
+    }
+
+    #[test]
+    fn chunks_with_other_borders_are_refused() {
+        for input in [
+            &b"\r\n"[..],
+            b"5\nhello",
+            b"-5\r\n",
+            b"0x5\r\n",
+            b"5\r\nhelloX",
+            b"5\r\nhello\n",
+            b"g\r\n",
+            b"5;a\nb\r\n",
+            b"0\r\nx: y\n\r\n",
+            b"11111111111111111\r\n",
+        ] {
+            assert_eq!(decode(input, 100), Err(Malformed), "{:?}", String::from_utf8_lossy(input));
+        }
+        let long = [b"5;".to_vec(), vec![b'a'; MAX_ASIDE_BYTES + 1]].concat();
+        assert_eq!(decode(&long, 1000), Err(Malformed));
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_of_any_chunks_gives_the_same_body(
+            parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..50), 0..8),
+            step in 1..64_usize,
+        ) {
+            let mut input = Vec::new();
+            for part in &parts {
+                input.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+                input.extend_from_slice(part);
+                input.extend_from_slice(b"\r\n");
+            }
+            input.extend_from_slice(b"0\r\n\r\n");
+            prop_assert_eq!(decode(&input, step), Ok((parts.concat(), input.len(), true)));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(input in proptest::collection::vec(any::<u8>(), 0..200), step in 1..64_usize) {
+            let _any = decode(&input, step);
+        }
+    }
+}

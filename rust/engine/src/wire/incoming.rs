@@ -1,0 +1,139 @@
+//! The body of an answer, read by whoever wants it. At its end the connection goes back to its pool; dropped before, it is
+//! closed.
+
+use super::connection::{Connection, Fault};
+use super::framing::Framing;
+use super::pool::Lease;
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+use std::pin::Pin;
+use std::task::{ready, Context, Poll};
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Until the end.
+    lease: Option<Lease>,
+    framing: Framing,
+    persists: bool,
+}
+
+impl Incoming {
+    /// The body behind a head. One without bytes gives its connection back at once.
+    pub(super) fn new(lease: Lease, framing: Framing, persists: bool) -> Self {
+        let mut body = Self { lease: Some(lease), framing, persists };
+        if body.framing == Framing::Length(0) {
+            body.finish();
+        }
+        body
+    }
+
+    fn finish(&mut self) {
+        if let Some(lease) = self.lease.take().filter(|_| self.persists) {
+            lease.give_back();
+        }
+    }
+
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Fault>> {
+        loop {
+            let Some(lease) = &mut self.lease else { return Poll::Ready(Ok(None)) };
+            let connection = &mut lease.connection;
+            connection.poll_write(cx)?;
+            let data = match &mut self.framing {
+                Framing::Length(left) => {
+                    let data = ready!(read(connection, cx))?;
+                    let (data, rest) = split(data, *left);
+                    *left -= data.len() as u64;
+                    connection.put_ahead(rest);
+                    if *left == 0 {
+                        self.finish();
+                    }
+                    data
+                }
+                Framing::Chunked(chunks) => {
+                    let ahead = connection.take_ahead();
+                    let mut data = BytesMut::new();
+                    let mut unchunk = |input: &[u8]| {
+                        data.reserve(input.len());
+                        let used = chunks.decode(input, &mut data)?;
+                        Ok::<Bytes, Fault>(Bytes::copy_from_slice(&input[used..]))
+                    };
+                    let rest = if ahead.is_empty() {
+                        ready!(connection.poll_read(cx, |input| {
+                            if input.is_empty() {
+                                Err(Fault::Closed)
+                            } else {
+                                unchunk(input)
+                            }
+                        }))??
+                    } else {
+                        unchunk(&ahead)?
+                    };
+                    connection.put_ahead(rest);
+                    if chunks.is_done() {
+                        self.finish();
+                    }
+                    data.freeze()
+                }
+                Framing::UntilClose => match ready!(read(connection, cx)) {
+                    Ok(data) => data,
+                    Err(Fault::Closed) => {
+                        self.lease = None;
+                        return Poll::Ready(Ok(None));
+                    }
+                    Err(fault) => return Poll::Ready(Err(fault)),
+                },
+            };
+            // Of chunks, what was read may all have been borders.
+            if !data.is_empty() {
+                return Poll::Ready(Ok(Some(data)));
+            }
+        }
+    }
+}
+
+/// What was read with the head, or else what comes next.
+fn read(connection: &mut Connection, cx: &mut Context<'_>) -> Poll<Result<Bytes, Fault>> {
+    let ahead = connection.take_ahead();
+    if !ahead.is_empty() {
+        return Poll::Ready(Ok(ahead));
+    }
+    let data = ready!(connection.poll_read(cx, Bytes::copy_from_slice))?;
+    Poll::Ready(if data.is_empty() { Err(Fault::Closed) } else { Ok(data) })
+}
+
+fn split(mut data: Bytes, at: u64) -> (Bytes, Bytes) {
+    match usize::try_from(at) {
+        Ok(at) if at < data.len() => {
+            let rest = data.split_off(at);
+            (data, rest)
+        }
+        _ => (data, Bytes::new()),
+    }
+}
+
+impl Body for Incoming {
+    type Data = Bytes;
+    type Error = Fault;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+        let data = ready!(self.poll_data(cx));
+        if data.is_err() {
+            // Nothing that follows could be trusted.
+            self.lease = None;
+        }
+        Poll::Ready(data.transpose().map(|data| data.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.lease.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match (&self.lease, &self.framing) {
+            (None, _) => SizeHint::with_exact(0),
+            (_, Framing::Length(left)) => SizeHint::with_exact(*left),
+            _ => SizeHint::new(),
+        }
+    }
+}
