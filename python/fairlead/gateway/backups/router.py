@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, BackgroundTasks, Query, Request
-from fastapi.responses import FileResponse
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from pydantic.alias_generators import to_camel
 from starlette.background import BackgroundTask as AfterAnswer
 
 from fairlead.errors import InvalidRequest, NotFound, UnsupportedMediaType
+from fairlead.file_answer import FileAnswer
 from fairlead.gateway.backups.folder import Backup, Reason, shown_name
 from fairlead.gateway.backups.keeper import Keeper, keeper_of
 from fairlead.moment import Time, moment_of, now_ms
@@ -147,8 +147,8 @@ async def import_file(
     return imported
 
 
-@router.get("/export", response_class=FileResponse, summary="The state as a database file")
-async def export(services: ServicesDep) -> FileResponse:
+@router.get("/export", response_class=FileAnswer, summary="The state as a database file")
+async def export(services: ServicesDep) -> FileAnswer:
     """A copy of this moment."""
     keeper = keeper_of(services)
     part = await keeper.copy(services.state.database)
@@ -156,9 +156,9 @@ async def export(services: ServicesDep) -> FileResponse:
 
 
 @router.get(
-    "/exportAll", response_class=FileResponse, summary="State and usage as a compressed archive"
+    "/exportAll", response_class=FileAnswer, summary="State and usage as a compressed archive"
 )
-async def export_all(services: ServicesDep) -> FileResponse:
+async def export_all(services: ServicesDep) -> FileAnswer:
     """`state.duckdb` and `usage.duckdb`; the key of the sealed secrets is not in it."""
     keeper = keeper_of(services)
     part = await keeper.archive()
@@ -172,8 +172,8 @@ async def _with(keeper: Keeper, part: Path, work: Callable[[Path], Awaitable[T]]
         keeper.folder.discard(part)
 
 
-def _download(keeper: Keeper, part: Path, name: str, kind: str) -> FileResponse:
-    return FileResponse(
+def _download(keeper: Keeper, part: Path, name: str, kind: str) -> FileAnswer:
+    return FileAnswer(
         part,
         media_type=kind,
         filename=name,

@@ -7,9 +7,10 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from fairlead.errors import ClientGone, Conflict, NotFound
+from fairlead.file_answer import FileAnswer
 from fairlead.gateway.files.contents import Contents, new_id
 from fairlead.gateway.files.form import PURPOSES, read_upload
 from fairlead.gateway.files.table import (
@@ -113,7 +114,7 @@ async def content(file_id: str, services: ServicesDep, owner: OwnerDep) -> Respo
         "x-fairlead-lasting": "1",
     }
     # Whatever it was said to be: nothing that was uploaded is shown as a page.
-    return FileResponse(path, headers=headers, media_type="application/octet-stream")
+    return FileAnswer(path, headers=headers, media_type="application/octet-stream")
 
 
 def file_view(file: StoredFile) -> dict[str, Any]:
