@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from starlette.background import BackgroundTask
 from starlette.types import Message
 
 from fairlead.file_answer import FileAnswer
 
 
+@pytest.mark.anyio
 async def test_a_file_is_read_before_it_may_be_removed(tmp_path: Path) -> None:
     path = tmp_path / "part"
     path.write_bytes(b"all of it")
