@@ -123,7 +123,9 @@ def _insert(con: Connection, batches: list[_Batch]) -> None:
     fresh = {batch.name: batch.rows for batch in batches if batch.name not in known}
     if not fresh:
         return
-    con.register("settled", pl.concat(fresh.values()).to_arrow())
+    # In the form that polars holds them in: nothing is copied.
+    rows = pl.concat(fresh.values()).to_arrow(compat_level=pl.CompatLevel.newest())
+    con.register("settled", rows)
     try:
         con.execute("INSERT INTO requests BY NAME SELECT * FROM settled")
         add_to_rollups(con)

@@ -44,28 +44,38 @@ pub struct Cached {
     pub cost_saved_usd_micros: Option<u64>,
 }
 
-/// One settled request.
+/// One settled request. What is not known is left out: every byte of it is read again by control.
 #[derive(Debug, Clone, Serialize)]
 pub struct Record<'a> {
     pub request_id: &'a str,
     pub ts_ms: u64,
     pub worker_id: &'a str,
     pub principal_kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_tag: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<&'a str>,
     pub endpoint: &'a str,
     pub method: &'a str,
     pub path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub combo: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<&'a str>,
     pub stream: bool,
     pub status: u16,
     pub outcome: Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<&'a str>,
     pub tokens_input: u64,
     pub tokens_output: u64,
@@ -74,18 +84,26 @@ pub struct Record<'a> {
     pub tokens_cache_write: u64,
     pub cost_usd_micros: u64,
     pub latency_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttft_ms: Option<f64>,
     pub attempts: u32,
     pub bytes_request: u64,
     pub bytes_response: u64,
     pub no_log: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_kind: Option<CacheKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_saved_usd_micros: Option<u64>,
     /// What guardrails found, either way: `name;found=kind;action=action`, separated by commas.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub guardrails: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub span_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_span_id: Option<&'a str>,
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// A segment is sealed early when it has grown to this.
-const MAX_SEGMENT_BYTES: u64 = 8 * 1024 * 1024;
+const MAX_SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
 
 #[derive(Debug)]
 struct Segment {
