@@ -8,6 +8,7 @@ use base64::Engine as _;
 use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey, AES_256_GCM, NONCE_LEN};
 use ring::digest::{digest, SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
+use std::cell::RefCell;
 
 /// What every gateway key begins with.
 pub const KEY_PREFIX: &str = "sk-fl-";
@@ -17,6 +18,8 @@ const RANDOM_CHARS: usize = 43;
 const CHECKSUM_CHARS: usize = 6;
 const KEY_LEN: usize = KEY_PREFIX.len() + RANDOM_CHARS + CHECKSUM_CHARS;
 const SEAL_VERSION: u8 = 1;
+const NAME_BYTES: usize = 16;
+const NAMES_BYTES: usize = 32 * NAME_BYTES;
 
 /// SHA-256 of a secret, the only form in which one is stored or compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,6 +106,25 @@ pub fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
     Ok(bytes)
 }
 
+thread_local! {
+    /// Random bytes for names, and how many of them are used.
+    static FOR_NAMES: RefCell<([u8; NAMES_BYTES], usize)> = const { RefCell::new(([0; NAMES_BYTES], NAMES_BYTES)) };
+}
+
+/// A name that nothing else has: 128 random bits in hex. It is no secret, so the system is asked for many at a time, which
+/// saves a call of it for each.
+pub fn random_name() -> Result<String, NoRandomness> {
+    FOR_NAMES.with_borrow_mut(|(bytes, used)| {
+        if *used == NAMES_BYTES {
+            *bytes = random()?;
+            *used = 0;
+        }
+        let name = hex(&bytes[*used..*used + NAME_BYTES]);
+        *used += NAME_BYTES;
+        Ok(name)
+    })
+}
+
 /// A fresh gateway key.
 pub fn new_key() -> Result<String, NoRandomness> {
     let body = URL_SAFE_NO_PAD.encode(random::<32>()?);
@@ -182,6 +204,12 @@ fn associated(record_id: &str) -> Aad<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_names_are_alike() {
+        let names: std::collections::HashSet<_> = (0..100).map(|_| random_name().expect("randomness")).collect();
+        assert!(names.len() == 100 && names.iter().all(|name| name.len() == 32));
+    }
 
     #[test]
     fn a_fresh_key_is_well_formed_and_one_wrong_character_is_not() {

@@ -200,8 +200,8 @@ async fn run(
     if let Some(asked) = &mut asked {
         match Box::pin(cache::look(shared, exchange, settlement, asked, &parsed, said)).await {
             Looked::Given | Looked::Left => return,
-            Looked::Refused(refused, fault) => return refuse(shared, exchange, *refused, Outcome::Refused, &fault),
-            Looked::Missed(missed) => settlement = *missed,
+            Looked::Refused(refused, fault) => return refuse(shared, exchange, refused, Outcome::Refused, &fault),
+            Looked::Missed(missed) => settlement = missed,
         }
     } else if settlement.admission.bypasses_cache() {
         settlement.cached.cache = Some(record::Cache::Bypass);
@@ -609,4 +609,16 @@ pub(crate) fn refuse(
     settlement.bytes_response = body.len() as u64;
     settlement.settle(outcome, Some(fault));
     exchange.answer(head, body);
+}
+#[cfg(test)]
+mod tests {
+    fn size<A, B, F>(_: impl Fn(A, B) -> F) -> usize {
+        std::mem::size_of::<F>()
+    }
+
+    #[test]
+    fn an_open_stream_carries_little() {
+        // Ten thousand of them wait for providers at once.
+        assert!(size(super::serve) <= 8 * 1024, "{}", size(super::serve));
+    }
 }

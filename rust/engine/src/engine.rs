@@ -214,8 +214,11 @@ impl Engine {
                 return None;
             }
             Answer::CountTokens => start.start(trace::within(trace, count::serve(shared, whole))),
-            _ if cache::is_likely(&shared, &whole) => start.begin(trace::within(trace, chat::serve(shared, whole))),
-            _ => start.start(trace::within(trace, chat::serve(shared, whole))),
+            // On the heap first: wrapped as it is, all of its size would be copied again.
+            _ if cache::is_likely(&shared, &whole) => {
+                start.begin(trace::within(trace, Box::pin(chat::serve(shared, whole))))
+            }
+            _ => start.start(trace::within(trace, Box::pin(chat::serve(shared, whole)))),
         })
     }
 

@@ -108,7 +108,8 @@ pub async fn events(
                     Ok(pieces) => pieces,
                     Err(fault) => break Some(fault),
                 };
-                settlement.set_units(settlement.units().told(meter.units()));
+                let units = settlement.units().told(meter.units());
+                settlement.set_units(units);
                 if passed.done {
                     let ending = meter.finish(None);
                     return end(shared, exchange, settlement, target, fallbacks, passed.pieces, ending);
@@ -142,7 +143,8 @@ fn end(
     ending: fairlead_dialect::openai::metered::Ending,
 ) -> Result<Passed, Failed> {
     settlement.usage = ending.usage.unwrap_or_default();
-    settlement.set_units(settlement.units().told(ending.units));
+    let units = settlement.units().told(ending.units);
+    settlement.set_units(units);
     let Some(error) = ending.error else {
         if !ending.rest.is_empty() {
             last.push(ending.rest);

@@ -475,7 +475,8 @@ async fn whole(
     if !seen.is_answer {
         return Err(plain::invalid("The provider's answer lacks what such an answer must have.").into());
     }
-    settlement.set_units(counting::came_to(surface, &seen, settlement.units()));
+    let units = counting::came_to(surface, &seen, settlement.units());
+    settlement.set_units(units);
     settlement.usage = seen.usage.unwrap_or_default();
     Ok(body)
 }

@@ -14,6 +14,7 @@ use fairlead_core::limit::Served;
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Cached, Outcome, Record};
 use fairlead_core::usage::{Units, Usage};
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -38,9 +39,14 @@ struct Beside {
     served_by: Option<String>,
 }
 
+/// A request's settlement, open until it is settled or dropped. On the heap: every future that has it on its way would carry
+/// it once as an argument and once as its own.
+#[derive(Debug)]
+pub struct Settlement(Box<Open>);
+
 /// What is known of a request so far.
 #[derive(Debug)]
-pub struct Settlement {
+pub struct Open {
     shared: Arc<Shared>,
     exchange: Arc<Exchange>,
     pub admission: Admission,
@@ -82,16 +88,23 @@ pub struct Settlement {
     is_settled: bool,
 }
 
-impl Settlement {
-    /// Counts the events of a frame that goes to the caller, for a key with limits.
-    pub fn count_delivered(&mut self, frame: &[u8]) {
-        if self.hold.is_some() {
-            self.delivered_events += memchr::memmem::find_iter(frame, b"data:").count() as u64;
-        }
-    }
+impl Deref for Settlement {
+    type Target = Open;
 
+    fn deref(&self) -> &Open {
+        &self.0
+    }
+}
+
+impl DerefMut for Settlement {
+    fn deref_mut(&mut self) -> &mut Open {
+        &mut self.0
+    }
+}
+
+impl Settlement {
     pub fn open(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, bytes_request: u64) -> Self {
-        Self {
+        Self(Box::new(Open {
             shared: Arc::clone(shared),
             exchange: Arc::clone(exchange),
             admission,
@@ -118,6 +131,20 @@ impl Settlement {
             hold: None,
             cost: None,
             is_settled: false,
+        }))
+    }
+
+    /// Writes the record.
+    pub fn settle(mut self, outcome: Outcome, error: Option<&Error>) {
+        self.0.write(outcome, error.map(|error| error.kind));
+    }
+}
+
+impl Open {
+    /// Counts the events of a frame that goes to the caller, for a key with limits.
+    pub fn count_delivered(&mut self, frame: &[u8]) {
+        if self.hold.is_some() {
+            self.delivered_events += memchr::memmem::find_iter(frame, b"data:").count() as u64;
         }
     }
 
@@ -183,11 +210,6 @@ impl Settlement {
     /// From here on the work answers to another exchange.
     pub fn move_to(&mut self, exchange: &Arc<Exchange>) {
         self.exchange = Arc::clone(exchange);
-    }
-
-    /// Writes the record.
-    pub fn settle(mut self, outcome: Outcome, error: Option<&Error>) {
-        self.write(outcome, error.map(|error| error.kind));
     }
 
     fn write(&mut self, outcome: Outcome, error: Option<Kind>) {
@@ -304,7 +326,7 @@ fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-impl Drop for Settlement {
+impl Drop for Open {
     fn drop(&mut self) {
         if self.is_settled {
             return;

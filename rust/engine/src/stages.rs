@@ -18,7 +18,7 @@ use crate::wording::{caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
-use fairlead_core::secret::{hex, random};
+use fairlead_core::secret::random_name;
 use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::Strategy;
 use fairlead_core::usage::Usage;
@@ -188,8 +188,8 @@ async fn panel(
             settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
             settlement.priced_model = Some(choice.model(at).to_owned());
             let pair = Pair { caller: caller_of(settlement.admission.route), provider: Form::Chat };
-            let id = random::<16>().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
-            let about = Told { created_s: clock::unix_ms() / 1_000, id: hex(&id), ..Told::default() };
+            let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
+            let about = Told { created_s: clock::unix_ms() / 1_000, id, ..Told::default() };
             let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
             return Ok(Staged::Done { target, answer: told.body.into() });
         }

@@ -9,7 +9,7 @@ use crate::target::Target;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Route, Surface};
-use fairlead_core::secret::{hex, random};
+use fairlead_core::secret::random_name;
 use fairlead_core::snapshot::{Dialect, Snapshot};
 use fairlead_dialect::fit::Fit;
 use fairlead_dialect::openai::named;
@@ -109,8 +109,8 @@ impl Wording {
         choice: &mut Choice,
         snapshot: &Snapshot,
     ) -> Result<Self, Error> {
-        let id = random::<16>().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
-        let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, hex(&id));
+        let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
+        let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, id);
         let told = Told { asks_usage, is_list, id, keeps: parsed.stores, ..Told::default() };
         let asked = if caller == Form::Responses { body.clone() } else { Bytes::new() };
         let mut wording =

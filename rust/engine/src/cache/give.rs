@@ -38,8 +38,8 @@ pub enum Looked {
     /// The caller has gone meanwhile.
     Left,
     /// There is an answer, and the key's limits refuse it.
-    Refused(Box<Settlement>, Error),
-    Missed(Box<Settlement>),
+    Refused(Settlement, Error),
+    Missed(Settlement),
 }
 
 const PICOS_PER_MICRO: u64 = 1_000_000;
@@ -64,10 +64,10 @@ pub async fn look(
     let Some((body, kept, tier)) = body else {
         counts.misses.fetch_add(1, Ordering::Relaxed);
         settlement.cached.cache = Some(record::Cache::Miss);
-        return Looked::Missed(Box::new(settlement));
+        return Looked::Missed(settlement);
     };
     if let Err(fault) = limits::reserve_request(shared, &mut settlement, &parsed.model) {
-        return Looked::Refused(Box::new(settlement), fault);
+        return Looked::Refused(settlement, fault);
     }
     // A key that is held back is held back whoever answers.
     tokio::select! {
