@@ -239,6 +239,11 @@ def test_a_stuck_thread_shows(gateways: Gateways) -> None:
             "it is counted",
             within_s=20,
         )
+        eventually(
+            lambda: "a thread is stuck" in gateway.log,
+            "it is logged",
+            within_s=20,
+        )
     eventually(
         lambda: gateway.client().get("/readyz").status_code == 200, "it moves on", within_s=20
     )

@@ -1,6 +1,7 @@
 //! What control asks of this worker over the link, and what came of it. A command comes with the answer to one poll; its report
 //! goes with the next, and again until a poll has been answered.
 
+use crate::blocking;
 use crate::reasoning;
 use crate::shared::Shared;
 use crate::twins;
@@ -69,7 +70,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             shared.commands.0.lock().push(Report { id: command.id, result, error });
             continue;
         }
-        let done = tokio::task::spawn_blocking(move || of_cache(&cache, &command.kind, &args)).await;
+        let done = blocking::run(move || of_cache(&cache, &command.kind, &args)).await;
         let (result, error) = match done {
             Ok(Ok(mut result)) => {
                 if is_stats {
@@ -79,7 +80,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
                 (Some(result), None)
             }
             Ok(Err(fault)) => (None, Some(fault)),
-            Err(_) => (None, Some("the command ended with a panic")),
+            Err(_) => (None, Some("the command was not carried out")),
         };
         shared.commands.0.lock().push(Report { id: command.id, result, error });
     }

@@ -1,6 +1,7 @@
 //! What a call comes to beside tokens: before it is sent, for the room that is reserved for it, and after it, where the
 //! provider did not tell.
 
+use crate::blocking;
 use crate::surfaces::{Deals, Surface};
 use crate::upload::Stored;
 use crate::wire::Chunk;
@@ -80,7 +81,7 @@ async fn read(chunk: Chunk) -> Option<Vec<u8>> {
                 let mut head = vec![0; usize::try_from(end - start).ok()?];
                 file.read_exact_at(&mut head, start).ok().map(|()| head)
             };
-            tokio::task::spawn_blocking(work).await.ok().flatten()
+            blocking::run(work).await.ok().flatten()
         }
     }
 }

@@ -67,6 +67,8 @@ struct State {
     chunks: VecDeque<Bytes>,
     buffered_bytes: usize,
     ended: bool,
+    /// It was answered at once. A stream that came to its end before anybody looked is still a stream.
+    is_whole: bool,
     aborted: bool,
     cancelled: bool,
     /// The answer, whole as it may look, tells of a failure.
@@ -201,10 +203,10 @@ impl Exchange {
         (state.buffered_bytes, state.ended)
     }
 
-    /// The whole body of an answer that has ended in at most one piece. `None`: it is to be taken piece by piece.
+    /// The body of an answer that was given whole. `None`: it is to be taken piece by piece.
     pub fn take_whole(&self) -> Option<Bytes> {
         let mut state = self.state.lock();
-        if !state.ended || state.aborted || state.chunks.len() > 1 {
+        if !state.is_whole {
             return None;
         }
         state.buffered_bytes = 0;
@@ -283,6 +285,7 @@ impl Exchange {
             state.chunks.push_back(body);
         }
         state.ended = true;
+        state.is_whole = true;
         self.tell(state);
     }
 
@@ -506,7 +509,12 @@ mod tests {
         assert!(matches!(exchange.poll_piece(cx), Poll::Ready(Piece::Bytes(piece)) if piece.len() == HIGH_WATER_BYTES));
         assert_eq!(exchange.poll_room(cx), Poll::Ready(Room::Free));
         exchange.end([]);
-        assert_eq!(exchange.take_whole().as_deref(), Some(&b"b"[..]));
+        assert!(exchange.take_whole().is_none(), "a stream, though all of it is there");
+        assert!(matches!(exchange.poll_piece(cx), Poll::Ready(Piece::Bytes(piece)) if piece == "b"));
+        assert!(matches!(exchange.poll_piece(cx), Poll::Ready(Piece::End)));
+        let exchange = Exchange::new(2, Arc::new(Count::default()));
+        exchange.answer(head(), Bytes::from_static(b"c"));
+        assert_eq!(exchange.take_whole().as_deref(), Some(&b"c"[..]));
         assert!(matches!(exchange.poll_piece(cx), Poll::Ready(Piece::End)));
     }
 }

@@ -19,6 +19,7 @@ pub mod admission;
 pub mod answer;
 pub mod attempt;
 pub mod background;
+pub mod blocking;
 pub mod cache;
 pub mod chat;
 pub mod choose;

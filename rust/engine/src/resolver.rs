@@ -3,13 +3,13 @@
 //! One name that hangs must not take the threads that other names need: each has at most two look-ups under way, and a
 //! caller that gives up leaves its look-up's place taken until the system answers.
 
+use crate::blocking;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 
 const LOOKUPS_PER_NAME: usize = 2;
 /// Names whose places are remembered; more than this many providers by name start over.
@@ -26,12 +26,12 @@ impl Resolver {
     pub async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         let place = self.place(host).acquire_owned().await.map_err(io::Error::other)?;
         let host = host.to_owned();
-        let found = spawn_blocking(move || {
+        let found = blocking::run(move || {
             let addresses = (host.as_str(), 0).to_socket_addrs().map(|all| all.map(|address| address.ip()).collect());
             drop(place);
             addresses
         });
-        found.await.map_err(io::Error::other)?
+        found.await?
     }
 
     fn place(&self, host: &str) -> Arc<Semaphore> {

@@ -8,6 +8,7 @@
 //! front: push* -> end         task: read, write, accept*  -> Stored, or why not
 //! ```
 
+use crate::blocking;
 use crate::exchange::Exchange;
 use crate::inbound;
 use crate::shared::{Gauge, Held, Shared};
@@ -98,7 +99,7 @@ impl Stored {
                 }
                 Chunk::File { file, start, end } => {
                     let work = move || read_into(context, &file, start, end);
-                    tokio::task::spawn_blocking(work).await.ok().and_then(Result::ok).ok_or_else(unreadable)?
+                    blocking::run(work).await.and_then(|read| read).map_err(|_| unreadable())?
                 }
             };
         }
@@ -211,8 +212,8 @@ impl Task {
             };
             (&*file).write_all(&piece).map(|()| file)
         };
-        let written = tokio::task::spawn_blocking(work).await;
-        let file = written.unwrap_or_else(|_| Err(io::Error::other("the write did not end"))).map_err(|error| {
+        let written = blocking::run(work).await;
+        let file = written.and_then(|written| written).map_err(|error| {
             tracing::error!(%error, "an upload cannot be written");
             let message = "The upload cannot be written to disk.";
             refused(Error::gateway(Kind::StorageUnavailable, message).after_s(30))

@@ -2,6 +2,7 @@
 
 use super::Asked;
 use crate::answer;
+use crate::blocking;
 use crate::clock;
 use crate::exchange::{Exchange, Head};
 use crate::front;
@@ -132,7 +133,7 @@ async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<Kept> {
         Found::Nothing => None,
         Found::Stored(stored) => {
             let store = Arc::clone(store);
-            let reading = tokio::task::spawn_blocking(move || store.fetch(&key, &stored));
+            let reading = blocking::run(move || store.fetch(&key, &stored));
             // Late, or ended by a panic: a miss.
             tokio::time::timeout(DISK_DEADLINE, reading).await.ok()?.ok()?
         }

@@ -1,6 +1,7 @@
 //! A request body as a list of chunks: what is spliced into a caller's body goes out beside it, and nothing is copied. A
 //! chunk may also be a stretch of a file, which is read as it is sent.
 
+use crate::blocking::{self, Blocking};
 use bytes::{Buf as _, Bytes};
 use fairlead_dialect::Pieces;
 use smallvec::SmallVec;
@@ -11,7 +12,6 @@ use std::os::unix::fs::FileExt as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{ready, Context, Poll};
-use tokio::task::JoinHandle;
 
 /// What is read of a file at once.
 const READ_BYTES: u64 = 256 * 1024;
@@ -47,7 +47,7 @@ pub struct Sliced {
     left_bytes: u64,
     /// Of the file that is next.
     loaded: Bytes,
-    reading: Option<JoinHandle<io::Result<Bytes>>>,
+    reading: Option<Blocking<io::Result<Bytes>>>,
 }
 
 impl Sliced {
@@ -72,14 +72,14 @@ impl Sliced {
         {
             let reading = self.reading.get_or_insert_with(|| {
                 let (file, from, until) = (Arc::clone(file), *start, (*start + READ_BYTES).min(*end));
-                tokio::task::spawn_blocking(move || {
+                blocking::run(move || {
                     let mut bytes = vec![0; (until - from) as usize];
                     file.read_exact_at(&mut bytes, from).map(|()| Bytes::from(bytes))
                 })
             });
             let read = ready!(Pin::new(reading).poll(cx));
             self.reading = None;
-            self.loaded = read.unwrap_or_else(|_| Err(io::Error::other("the read did not end")))?;
+            self.loaded = read.and_then(|read| read)?;
             *start += self.loaded.len() as u64;
         }
         Poll::Ready(Ok(()))
