@@ -10,12 +10,14 @@ from fairlead.board.pages import router as board_pages
 from fairlead.board.router import router as board
 from fairlead.control.tools import ROUTERS as TOOL_ENDPOINTS
 from fairlead.gateway.backups.router import router as backups
+from fairlead.gateway.batches.google_router import router as google_batches
 from fairlead.gateway.batches.router import router as batches
 from fairlead.gateway.batches.tasks import TASKS as BATCH_TASKS
 from fairlead.gateway.cache.reasoning_router import router as reasoning
 from fairlead.gateway.cache.router import router as cache
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
+from fairlead.gateway.files.google_router import router as google_files
 from fairlead.gateway.files.router import router as files
 from fairlead.gateway.guardrails.router import router as guardrails
 from fairlead.gateway.health.router import router as health
@@ -86,8 +88,11 @@ ROUTERS: tuple[APIRouter, ...] = (
     *REVERSE_TASKS,
     *AGENTS,
     responses,
+    # Before files: `/v1/files/x:download` is no file's id.
+    google_files,
     files,
     batches,
+    google_batches,
     search,
 )
 TASKS: tuple[BackgroundTask, ...] = (

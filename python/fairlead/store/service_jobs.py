@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictStr, field_validator
 from pydantic_core import PydanticCustomError
 
 from fairlead.egress import Egress
@@ -54,7 +54,12 @@ class WebhookConfig(BaseModel):
         Field(max_length=URIS_MAX, description="Told in place of the caller's webhooks."),
     ] = []
     user_metadata: Annotated[
-        dict[str, Any] | None, Field(description="Comes back in every delivery.")
+        dict[str, Any] | None,
+        Field(
+            description="Comes back in every delivery.",
+            # Google's clients send either.
+            validation_alias=AliasChoices("user_metadata", "userMetadata"),
+        ),
     ] = None
 
     @field_validator("user_metadata")
