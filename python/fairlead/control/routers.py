@@ -35,6 +35,8 @@ from fairlead.gateway.responses.background import TASKS as RESPONSE_TASKS
 from fairlead.gateway.responses.router import router as responses
 from fairlead.gateway.settings.document_router import router as settings_document
 from fairlead.gateway.settings.router import router as settings
+from fairlead.gateway.videos.router import router as videos
+from fairlead.gateway.videos.runner import TASKS as VIDEO_TASKS
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
 from fairlead.scrape.browser.router import router as browser_sessions
@@ -93,6 +95,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     files,
     batches,
     google_batches,
+    videos,
     search,
 )
 TASKS: tuple[BackgroundTask, ...] = (
@@ -105,4 +108,5 @@ TASKS: tuple[BackgroundTask, ...] = (
     *AGENT_TASKS,
     *BATCH_TASKS,
     *RESPONSE_TASKS,
+    *VIDEO_TASKS,
 )

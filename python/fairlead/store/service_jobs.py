@@ -127,14 +127,19 @@ def tell_job(
         members["user_metadata"] = orjson.loads(metadata)
     message_id = f"msg_{job_id}_{name.replace('.', '_')}"
     event = Event(name, {"id": job_id, **data}, at_ms, members, message_id)
-    if name in LAST and row is not None:
-        con.execute(
-            "UPDATE service_jobs SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL",
-            [at_ms, job_id],
-        )
+    if name in LAST:
+        end_job(con, job_id, at_ms)
     if has_own:
         return emit(con, event, surface="job", owner=job_id)
     return emit(con, event, surface="service", owner=owner)
+
+
+def end_job(con: Connection, job_id: str, at_ms: int) -> None:
+    """Notes that there will be nothing more to tell of a job, in the writer."""
+    con.execute(
+        "UPDATE service_jobs SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL",
+        [at_ms, job_id],
+    )
 
 
 def sweep_jobs(con: Connection) -> None:
