@@ -22,6 +22,7 @@ from fairlead.gateway.files.router import router as files
 from fairlead.gateway.guardrails.router import router as guardrails
 from fairlead.gateway.health.router import router as health
 from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
+from fairlead.gateway.interactions.router import router as interactions
 from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.models.catalogue_router import router as model_catalogue
 from fairlead.gateway.models.router import router as provider_models
@@ -96,6 +97,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     batches,
     google_batches,
     videos,
+    interactions,
     search,
 )
 TASKS: tuple[BackgroundTask, ...] = (

@@ -134,6 +134,14 @@ def tell_job(
     return emit(con, event, surface="service", owner=owner)
 
 
+def job_owner(con: Connection, job_id: str) -> str | None:
+    """Whose a job is that was noted and has not ended."""
+    row = con.execute(
+        "SELECT owner FROM service_jobs WHERE id = ? AND ended_at_ms IS NULL", [job_id]
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
 def end_job(con: Connection, job_id: str, at_ms: int) -> None:
     """Notes that there will be nothing more to tell of a job, in the writer."""
     con.execute(

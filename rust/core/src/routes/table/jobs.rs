@@ -1,4 +1,4 @@
-//! Jobs of the generative service in Google's words: batches, videos, and the files that they leave.
+//! Jobs of the generative service in Google's words: batches, videos, the files that they leave, and interactions.
 
 use crate::routes::doors::{inference, of_tier, NO_BODY, PROMPT, RECORD};
 use crate::routes::{Answer, Route, Surface, Tier};
@@ -20,6 +20,19 @@ const fn batch(method: &'static str, path: &'static str, body_limit_bytes: usize
     owned(method, path, Answer::Control, "batches", body_limit_bytes, summary)
 }
 
+const fn interaction(
+    method: &'static str,
+    path: &'static str,
+    body_limit_bytes: usize,
+    summary: &'static str,
+) -> Route {
+    owned(method, path, Answer::Control, "chat", body_limit_bytes, summary)
+}
+
+const BEGIN: &str = "Begin an interaction in the background.";
+const READ: &str = "One interaction.";
+const END: &str = "Stop an interaction.";
+const FORGET: &str = "Delete an interaction.";
 const GENERATE: &str = "Run many generateContent requests within a day.";
 const CANCEL: &str = "Stop a batch of Google's kind.";
 const DELETE: &str = "Delete a batch of Google's kind that has ended.";
@@ -42,6 +55,16 @@ pub(super) static ROUTES: &[Route] = &[
     owned("POST", "/v1/models/{*id}:predictLongRunning", Answer::Search, "video", PROMPT, VIDEO),
     owned("GET", "/v1beta/files/{*id}:download", Answer::Control, "files", NO_BODY, DOWNLOAD),
     owned("GET", "/v1/files/{*id}:download", Answer::Control, "files", NO_BODY, DOWNLOAD),
+    interaction("POST", "/v1beta/interactions", PROMPT, BEGIN),
+    interaction("GET", "/v1beta/interactions/{id}", NO_BODY, READ),
+    interaction("POST", "/v1beta/interactions/{id}/cancel", RECORD, END),
+    interaction("POST", "/v1beta/interactions/{*id}:cancel", RECORD, END),
+    interaction("DELETE", "/v1beta/interactions/{id}", NO_BODY, FORGET),
+    interaction("POST", "/v1/interactions", PROMPT, BEGIN),
+    interaction("GET", "/v1/interactions/{id}", NO_BODY, READ),
+    interaction("POST", "/v1/interactions/{id}/cancel", RECORD, END),
+    interaction("POST", "/v1/interactions/{*id}:cancel", RECORD, END),
+    interaction("DELETE", "/v1/interactions/{id}", NO_BODY, FORGET),
 ];
 
 /// Asked before the doors of models, whose names may have slashes.
