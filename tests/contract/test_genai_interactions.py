@@ -152,7 +152,7 @@ def test_a_function_is_called_and_its_result_taken(
             tools=tools,
             previous_interaction_id=made.id,
             generation_config={"tool_choice": "none"},
-        )  # fmt: skip
+        )
     )
     assert following.status == "completed"
     assert following.previous_interaction_id == made.id

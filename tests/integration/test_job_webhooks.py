@@ -172,6 +172,31 @@ async def test_a_batch_that_ran_out_of_time_tells_it_with_a_token(
     assert claims["jti"] == told.message_id
 
 
+def test_kill_while_an_interaction_is_worked_on_tells_that_it_failed(
+    gateways: Callable[..., Gateway], listener: Listener
+) -> None:
+    gateway = gateways(**OPEN)
+    assert gateway.key
+    with start_standin() as url:
+        node = gateway.add_node("jobs", f"{url}/v1")
+        gateway.add_connection(node["id"], "sk-standin-canary")
+        ask = {
+            "model": "jobs/standin@latency_ms=30000", "input": "x", "background": True,
+            "webhook_config": {"uris": [f"{listener.url}/ok"]},
+        }  # fmt: skip
+        made = expect(gateway.caller.post("/v1beta/interactions", json=ask), 200)
+        gateway.control_worker.kill()
+        eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
+        gateway.remember_processes()
+        (told,) = eventually(listener.received, "it is told", within_s=30, every_s=0.1)
+        found = expect(gateway.caller.get(f"/v1beta/interactions/{made['id']}"), 200)
+    assert told.event["type"] == "interaction.failed"
+    assert told.event["data"]["id"] == made["id"]
+    assert "restarted" in told.event["data"]["error_message"]
+    assert found["status"] == "failed"
+    gateway.assert_keeps_secrets()
+
+
 def test_kill_while_a_video_is_made_follows_it_further(
     gateways: Callable[..., Gateway], listener: Listener
 ) -> None:

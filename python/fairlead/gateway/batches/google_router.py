@@ -64,7 +64,9 @@ async def generate(
     hooks = asked.webhook_config or WebhookConfig()
     uris = await checked_uris(services.egress, hooks, "batch.webhookConfig")
     inline, batch_id = asked.input_config.requests, new_id("batch_")
-    content = b"" if inline is None else _written(inline.requests, model)
+    content = b""
+    if inline is not None:
+        content = await asyncio.to_thread(_written, inline.requests, model)
     file_id = new_id("file-") if inline else (asked.input_config.file_name or "")
     batch = Batch(
         id=batch_id, owner=owner, endpoint=_endpoint(model),

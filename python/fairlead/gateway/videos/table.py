@@ -117,7 +117,8 @@ def find_video_file(con: Connection, file_id: str, owner: str) -> VideoFile | No
 def take_old(con: Connection, now_ms: int) -> None:
     """Forgets what ended long ago and what nobody owns any more."""
     con.execute(
-        "DELETE FROM video_operations WHERE ended_at_ms <= ? OR owner NOT IN (SELECT id FROM keys)",
+        "DELETE FROM video_operations WHERE ended_at_ms <= ? "
+        "OR (ended_at_ms IS NOT NULL AND owner NOT IN (SELECT id FROM keys))",
         [now_ms - KEPT_MS],
     )
     con.execute(
