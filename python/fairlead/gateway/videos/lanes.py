@@ -19,6 +19,7 @@ from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of,
 from fairlead.gateway.providers.models import known_models
 from fairlead.gateway.providers.snapshot import known_prices
 from fairlead.gateway.providers.table import Connection, active_connections, find_connection
+from fairlead.gateway.resilience.table import read_held
 from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
 
@@ -69,7 +70,9 @@ def lanes_for(con: Database, sealer: Sealer, owner: str, model: str) -> list[Lan
         credentials = open_credentials(sealer, connection)
         found.append(Lane(connection.id, connection.provider, name, endpoint, credentials, price))
     if found:
-        return found
+        # One that is held against something is asked when the others have refused.
+        held = read_held(con)
+        return sorted(found, key=lambda lane: lane.connection_id in held)
     if forbidden is not None:
         raise forbidden
     raise ModelNotFound(

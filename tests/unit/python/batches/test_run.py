@@ -10,6 +10,7 @@ import anyio
 import orjson
 import pytest
 
+from fairlead.gateway.batches import google_router
 from fairlead.gateway.batches.results import Results
 from fairlead.gateway.batches.runner import runner_of
 from fairlead.gateway.batches.table import ENDED, Batch, find_batch, insert_batch
@@ -122,3 +123,35 @@ async def test_a_batch_of_googles_kind_is_finished_from_wherever_it_was(
     assert (ended.output_file_id, ended.error_file_id) == ("file-out", None)
     assert (folder / "files" / "file-out").read_bytes() == output
     assert not list((folder / "batches").iterdir())
+
+
+@pytest.mark.parametrize(("most", "inline"), [(10, False), (1000, True)])
+async def test_answers_that_are_too_long_for_an_operation_are_a_file(
+    management: Management, monkeypatch: pytest.MonkeyPatch, most: int, inline: bool
+) -> None:
+    monkeypatch.setattr(google_router, "INLINE_MAX_BYTES", most)
+    folder = management.services.data_dir / "files"
+    folder.mkdir(exist_ok=True)
+    line = {"metadata": {"a": "1"}, "response": {"candidates": []}}
+    (folder / "file-out").write_bytes(orjson.dumps(line) + b"\n")
+    batch = Batch(
+        id="batch_1", owner="key", endpoint="/v1beta/models/m:generateContent",
+        input_file_id="file-in", metadata=None, output_expires_after_s=None, status="completed",
+        model="m", errors=None, output_file_id="file-out", error_file_id=None, total=1,
+        completed=1, failed=0, tokens_input=0, tokens_output=0, tokens_cached=0,
+        tokens_reasoning=0, created_at_ms=1, expires_at_ms=2, in_progress_at_ms=1,
+        finalizing_at_ms=1, cancelling_at_ms=None, ended_at_ms=2, dialect="gemini", is_inline=True,
+    )  # fmt: skip
+
+    async def output() -> dict[str, object]:
+        answer = await google_router.operation(management.services, batch)
+        shown = orjson.loads(answer.body)
+        response = {name: value for name, value in shown["response"].items() if name != "@type"}
+        assert shown["metadata"].get("output", {}) == response
+        return response
+
+    expected = {"inlinedResponses": {"inlinedResponses": [line]}}
+    assert await output() == (expected if inline else {"responsesFile": "files/file-out"})
+    # Its time is over, or somebody deleted it as a file.
+    (folder / "file-out").unlink()
+    assert await output() == {}
