@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from functools import cache
 
 import httpx
@@ -26,16 +27,19 @@ class AddressForbidden(httpx.ConnectError):
 
 
 class JudgedTransport(httpx.AsyncBaseTransport):
-    """Dials a judged address of a host, under the host's name (`Host`, TLS)."""
+    """Dials a judged address of a host, under the host's name (`Host`, TLS). Who judges may be
+    another: `judged` gives the addresses, or raises `AddressForbidden`.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, judged: Callable[[str, int], Awaitable[list[str]]] | None = None) -> None:
         self._inner = httpx.AsyncHTTPTransport(verify=_tls(), trust_env=False)
+        self._judged = judged or _judged
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         host = request.url.host
         port = request.url.port or (443 if request.url.scheme == "https" else 80)
         errors: list[httpx.ConnectError] = []
-        for address in await _judged(host, port):
+        for address in await self._judged(host, port):
             if address != host:
                 request.extensions = {**request.extensions, "sni_hostname": host}
             request.url = request.url.copy_with(host=address)

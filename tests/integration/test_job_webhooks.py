@@ -1,20 +1,37 @@
-"""A batch's end and its telling are one: whatever is killed, its listeners are told, under one id."""
+"""A job's end and its telling are one: whatever is killed, its listeners are told, under one id."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
+import anyio
 import jwt
 import pytest
 
+from fairlead.gateway.batches.runner import runner_of
+from fairlead.gateway.batches.table import Batch, insert_batch
+from fairlead.gateway.files.contents import Contents
+from fairlead.gateway.files.table import StoredFile, put_file
+from fairlead.store.service_jobs import insert_job
+from fairlead.store.signing_keys import ensure_signing_key
 from tests.support.listener import Listener
+from tests.support.management import run_management
 from tests.support.polling import eventually
+from tests.support.process import free_port
 from tests.support.processes import Gateway, expect
 from tests.support.standin import start_standin
 
 OPEN = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
 
 
 @pytest.fixture
@@ -38,7 +55,7 @@ def start_batch(gateway: Gateway, *listeners: str) -> str:
 
 
 def test_kill_while_a_batchs_end_is_told_repeats_it_under_the_same_id(
-    gateways: Callable[..., Gateway], listener: Listener
+    gateways: Callable[..., Gateway], listener: Listener, tmp_path: Path
 ) -> None:
     gateway = gateways(**OPEN)
     assert gateway.key
@@ -67,4 +84,140 @@ def test_kill_while_a_batchs_end_is_told_repeats_it_under_the_same_id(
             options={"verify_iat": False},
         )  # fmt: skip
         assert claims["jti"] == one.message_id
+    assert_the_command_verifies(gateway, listener, tmp_path)
+    gateway.assert_keeps_secrets()
+
+
+def assert_the_command_verifies(gateway: Gateway, listener: Listener, folder: Path) -> None:
+    """`fairlead webhooks verify` takes the address of the keys, or a file of them."""
+    last = listener.received()[-1]
+    body, keys = folder / "body", folder / "jwks.json"
+    body.write_bytes(last.body)
+    with gateway.client() as anybody:
+        keys.write_bytes(anybody.get("/.well-known/jwks.json").content)
+
+    def verify(jwks: str, audience: str, *more: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [
+                sys.executable, "-m", "fairlead", "webhooks", "verify", "--id", last.message_id,
+                "--timestamp", last.headers["webhook-timestamp"],
+                "--signature", last.headers["webhook-signature"], "--body", str(body),
+                "--jwks", jwks, "--audience", audience, *more,
+            ],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
+
+    own = f"{listener.url}/switch"
+    assert verify(f"{gateway.url}/.well-known/jwks.json", own) == (0, "The delivery is genuine.\n")
+    assert verify(str(keys), own.replace("http:", "HTTP:"))[0] == 0
+    code, said = verify(str(keys), f"{listener.url}/other")
+    assert code != 0
+    assert "for another listener" in said
+    body.write_bytes(last.body + b" ")
+    code, said = verify(str(keys), own)
+    assert code != 0
+    assert "of another body" in said
+
+
+@pytest.mark.anyio
+async def test_a_batch_that_ran_out_of_time_tells_it_with_a_token(
+    tmp_path: Path, listener: Listener, anyio_backend: str
+) -> None:
+    """Control alone, on real files, with nobody to ask: the batch's day is over soon."""
+    uri = f"{listener.url}/ok"
+    async with run_management(
+        tmp_path / "data", port=free_port(), allow_private_fetch="127.0.0.0/8"
+    ) as management:
+        services = management.services
+        at_ms = time.time_ns() // 1_000_000
+        line = {"custom_id": "a", "method": "POST", "url": "/v1/embeddings", "body": {"model": "m"}}
+        content = json.dumps(line).encode() + b"\n"
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield content
+
+        await Contents(services.data_dir).write("file-in", chunks(), len(content))
+        await ensure_signing_key(services.state)
+        file = StoredFile("file-in", "key", "batch", "in", len(content), at_ms, None)
+        batch = Batch(
+            id="batch_1", owner="key", endpoint="/v1/embeddings", input_file_id="file-in",
+            metadata=None, output_expires_after_s=None, status="validating", model=None,
+            errors=None, output_file_id=None, error_file_id=None, total=0, completed=0, failed=0,
+            tokens_input=0, tokens_output=0, tokens_cached=0, tokens_reasoning=0,
+            created_at_ms=at_ms, expires_at_ms=at_ms + 1000, in_progress_at_ms=None,
+            finalizing_at_ms=None, cancelling_at_ms=None, ended_at_ms=None,
+        )  # fmt: skip
+        await services.state.record(lambda con: put_file(con, file))
+        await services.state.record(lambda con: insert_batch(con, batch))
+        await services.state.record(
+            lambda con: insert_job(con, "key", "batch_1", [uri], {"order": 7}, at_ms)
+        )
+        runner_of(services).wake()
+        with anyio.fail_after(30):
+            while not listener.count():
+                await anyio.sleep(0.05)
+        published = await management.ask("GET", "/.well-known/jwks.json")
+    (told,) = listener.received()
+    assert told.event["type"] == "batch.expired"
+    assert told.event["data"] == {"id": "batch_1"}
+    assert told.event["user_metadata"] == {"order": 7}
+    token = told.headers["webhook-signature"]
+    (key,) = [
+        jwt.PyJWK(each)
+        for each in published["keys"]
+        if each["kid"] == jwt.get_unverified_header(token)["kid"]
+    ]
+    claims = jwt.decode(token, key, algorithms=["RS256"], audience=uri)
+    assert claims["jti"] == told.message_id
+
+
+def test_kill_while_an_interaction_is_worked_on_tells_that_it_failed(
+    gateways: Callable[..., Gateway], listener: Listener
+) -> None:
+    gateway = gateways(**OPEN)
+    assert gateway.key
+    with start_standin() as url:
+        node = gateway.add_node("jobs", f"{url}/v1")
+        gateway.add_connection(node["id"], "sk-standin-canary")
+        ask = {
+            "model": "jobs/standin@latency_ms=30000", "input": "x", "background": True,
+            "webhook_config": {"uris": [f"{listener.url}/ok"]},
+        }  # fmt: skip
+        made = expect(gateway.caller.post("/v1beta/interactions", json=ask), 200)
+        gateway.control_worker.kill()
+        eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
+        gateway.remember_processes()
+        (told,) = eventually(listener.received, "it is told", within_s=30, every_s=0.1)
+        found = expect(gateway.caller.get(f"/v1beta/interactions/{made['id']}"), 200)
+    assert told.event["type"] == "interaction.failed"
+    assert told.event["data"]["id"] == made["id"]
+    assert "restarted" in told.event["data"]["error_message"]
+    assert found["status"] == "failed"
+    gateway.assert_keeps_secrets()
+
+
+def test_kill_while_a_video_is_made_follows_it_further(
+    gateways: Callable[..., Gateway], listener: Listener
+) -> None:
+    """Control is killed between the provider's word that it has begun and its word that it is done."""
+    gateway = gateways(**OPEN)
+    assert gateway.key
+    with start_standin() as url:
+        node = gateway.add_node("films", f"{url}/v1beta", dialect="gemini")
+        gateway.add_connection(node["id"], "sk-standin-canary")
+        body = {
+            "instances": [{"prompt": "a cat"}],
+            "webhookConfig": {"uris": [f"{listener.url}/ok"]},
+        }
+        path = "/v1beta/models/films/standin@first_ms=3000:predictLongRunning"
+        begun = expect(gateway.caller.post(path, json=body), 200)
+        gateway.control_worker.kill()
+        eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)
+        gateway.remember_processes()
+        (told,) = eventually(listener.received, "it is told", within_s=30, every_s=0.1)
+        done = expect(gateway.caller.get(f"/v1beta/{begun['name']}"), 200)
+        assert b"ftypmp42" in gateway.caller.get(told.event["data"]["video_uri"]).content
+    assert done["done"] is True
+    assert begun["name"].endswith(told.event["data"]["id"])
     gateway.assert_keeps_secrets()

@@ -152,25 +152,80 @@ def verify(
     signature: Annotated[str, typer.Option(help="Header `webhook-signature`.")],
     body: Annotated[Path, typer.Option(help="File with the body's exact bytes, `-` for stdin.")],
     tolerance_s: Annotated[int, typer.Option(min=0, help="How old it may be, seconds.")] = 300,
+    jwks: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a job's own listener: the keys, as a file or the address of the gateway's "
+            "`/.well-known/jwks.json`."
+        ),
+    ] = None,
+    audience: Annotated[
+        str | None, typer.Option(help="Of a job's own listener: its address, as the job named it.")
+    ] = None,
     secret: Secret = None,
 ) -> None:
-    """Check a delivery that was received; the secret is in FAIRLEAD_WEBHOOK_SECRET."""
+    """Check a delivery that was received: with the secret in FAIRLEAD_WEBHOOK_SECRET, or, of a job's
+    own listener, with the gateway's published keys.
+    """
     from fairlead import _core
     from fairlead.moment import now_ms
 
-    if not secret:
-        raise CommandFailed("there is no secret: set FAIRLEAD_WEBHOOK_SECRET to it.")
+    if (jwks is None) != (audience is None):
+        raise CommandFailed("--jwks and --audience belong together: give both.")
+    if not secret and jwks is None:
+        raise CommandFailed(
+            "there is no secret: set FAIRLEAD_WEBHOOK_SECRET to it, or give --jwks and --audience."
+        )
     try:
         content = sys.stdin.buffer.read() if str(body) == "-" else body.read_bytes()
     except OSError as error:
         raise CommandFailed(f"{body} cannot be read: {error.strerror}.") from None
+    now_s = now_ms() // 1000
     try:
-        _core.verify_webhook(
-            [secret], message_id, timestamp, signature, content, now_ms() // 1000, tolerance_s
-        )
+        if jwks is not None and audience is not None:
+            from fairlead.webhooks.token import Received, verify_token
+
+            received = Received(message_id, timestamp, signature, content)
+            verify_token(_keys(jwks), received, _spelled(audience), now_s, tolerance_s)
+        else:
+            _core.verify_webhook(
+                [secret or ""], message_id, timestamp, signature, content, now_s, tolerance_s
+            )
     except ValueError as error:
         raise CommandFailed(f"the delivery is not genuine: {error}.") from None
     print("The delivery is genuine.")
+
+
+def _keys(place: str) -> bytes:
+    """The document of keys at an address, or in a file."""
+    import httpx
+
+    if not place.startswith(("http://", "https://")):
+        try:
+            return Path(place).read_bytes()
+        except OSError as error:
+            raise CommandFailed(f"{place} cannot be read: {error.strerror}.") from None
+    try:
+        answer = httpx.get(place, timeout=10.0, trust_env=False)
+    except (httpx.HTTPError, httpx.InvalidURL):
+        raise CommandFailed(f"there are no keys to be had at {place}.") from None
+    if answer.status_code != 200:
+        raise CommandFailed(f"{place} answers {answer.status_code}, not the keys.")
+    return answer.content
+
+
+def _spelled(address: str) -> str:
+    """A listener's address as the gateway spells it in tokens."""
+    from fairlead.egress import Egress
+    from fairlead.host import AddressRefused
+
+    egress = Egress("0.0.0.0/0,::/0")
+    try:
+        return egress.normalise_target(address)
+    except AddressRefused as error:
+        raise CommandFailed(f"--audience {error}.") from None
+    finally:
+        egress.close()
 
 
 def _found(webhooks: list[dict[str, Any]], wanted: str) -> dict[str, Any]:

@@ -103,7 +103,13 @@ def _doors(surface: str, method: str | None) -> re.Pattern[str]:
         for route in _core.routes()
         if route["surface"] == surface and method in (None, route["method"])
     }
-    return re.compile("|".join(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path)) for path in paths))
+    return re.compile("|".join(door_pattern(path) for path in paths))
+
+
+def door_pattern(path: str) -> str:
+    """The regular expression of a path of the route table."""
+    several = re.sub(r"\\{\\\*[^}]*\\}", ".+", re.escape(path))
+    return re.sub(r"\\{[^}]*\\}", "[^/]+", several)
 
 
 def install_handlers(app: FastAPI) -> None:

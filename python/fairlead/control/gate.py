@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead import _core
 from fairlead.caller import PRINCIPAL_KINDS, SCOPE_KEY, Caller, Principal
-from fairlead.control.answers import error_response
+from fairlead.control.answers import door_pattern, error_response
 from fairlead.control.body import BODY_MAX_BYTES, check_json, read_body, replay
 from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
@@ -38,7 +38,7 @@ WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 FORMS = frozenset(
     (route["method"], route["path"]) for route in _core.routes() if route["takes_form"]
 )
-# Doors that take a file of bytes in place of JSON, with the most that it may have.
+# Doors that take more than a record, most of them a file of bytes in place of JSON, with the most that it may have.
 FILES = {
     (route["method"], route["path"]): int(route["body_limit_bytes"])
     for route in _core.routes()
@@ -47,10 +47,14 @@ FILES = {
 # Whose rooms read their bodies themselves, and say in their own words what is wrong with them.
 DELEGATED = re.compile(
     "|".join(
-        re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(str(route["path"])))
-        for route in _core.routes()
-        if route["tier"] == "delegated"
+        door_pattern(str(route["path"])) for route in _core.routes() if route["tier"] == "delegated"
     )
+)
+# The same of those whose paths have names in them.
+_NAMED = tuple(
+    (re.compile(door_pattern(path)), method, limit)
+    for (method, path), limit in FILES.items()
+    if "{" in path
 )
 
 # What the relay asks for itself and on nobody's behalf.
@@ -108,12 +112,14 @@ class Gate:
                     # A file, which its route writes as it comes; the relay held it to its limit.
                     deadline.reschedule(asyncio.get_running_loop().time() + UPLOAD_DEADLINE_S)
                 elif scope["method"] in WITH_BODY:
-                    limit_bytes = FILES.get((scope["method"], scope["path"]), BODY_MAX_BYTES)
-                    if scope["path"] == BEGIN_PATH:
-                        limit_bytes = PROMPT_MAX_BYTES
-                    body = await read_body(receive, limit_bytes)
+                    body = await read_body(receive, body_limit(scope["method"], scope["path"]))
                     if body and not is_unread(scope["method"], scope["path"], headers):
-                        check_json(body, headers.get("content-type", b"").decode("latin-1"))
+                        kind = headers.get("content-type", b"").decode("latin-1")
+                        if len(body) > BODY_MAX_BYTES:
+                            # Long enough for the others to notice.
+                            await asyncio.to_thread(check_json, body, kind)
+                        else:
+                            check_json(body, kind)
                     receive = replay(body, receive)
                 await self._app(scope, receive, send_on)
             return
@@ -139,6 +145,16 @@ class Gate:
             # Half an answer is out: only breaking the connection can say that it is not whole.
             raise ConnectionAbortedError("the answer had begun")
         await _refuse(answer, request_id, scope, receive, send)
+
+
+def body_limit(method: str, path: str) -> int:
+    """How many bytes a body may have."""
+    if path == BEGIN_PATH:
+        return PROMPT_MAX_BYTES
+    if (most := FILES.get((method, path))) is not None:
+        return most
+    named = (limit for door, of, limit in _NAMED if of == method and door.fullmatch(path))
+    return next(named, BODY_MAX_BYTES)
 
 
 def is_unread(method: str, path: str, headers: dict[str, bytes]) -> bool:

@@ -10,16 +10,19 @@ from fairlead.board.pages import router as board_pages
 from fairlead.board.router import router as board
 from fairlead.control.tools import ROUTERS as TOOL_ENDPOINTS
 from fairlead.gateway.backups.router import router as backups
+from fairlead.gateway.batches.google_router import router as google_batches
 from fairlead.gateway.batches.router import router as batches
 from fairlead.gateway.batches.tasks import TASKS as BATCH_TASKS
 from fairlead.gateway.cache.reasoning_router import router as reasoning
 from fairlead.gateway.cache.router import router as cache
 from fairlead.gateway.combos.alias_router import router as aliases
 from fairlead.gateway.combos.router import router as combos
+from fairlead.gateway.files.google_router import router as google_files
 from fairlead.gateway.files.router import router as files
 from fairlead.gateway.guardrails.router import router as guardrails
 from fairlead.gateway.health.router import router as health
 from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
+from fairlead.gateway.interactions.router import router as interactions
 from fairlead.gateway.keys.router import router as keys
 from fairlead.gateway.models.catalogue_router import router as model_catalogue
 from fairlead.gateway.models.router import router as provider_models
@@ -33,6 +36,8 @@ from fairlead.gateway.responses.background import TASKS as RESPONSE_TASKS
 from fairlead.gateway.responses.router import router as responses
 from fairlead.gateway.settings.document_router import router as settings_document
 from fairlead.gateway.settings.router import router as settings
+from fairlead.gateway.videos.router import router as videos
+from fairlead.gateway.videos.runner import TASKS as VIDEO_TASKS
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
 from fairlead.scrape.browser.router import router as browser_sessions
@@ -86,8 +91,13 @@ ROUTERS: tuple[APIRouter, ...] = (
     *REVERSE_TASKS,
     *AGENTS,
     responses,
+    # Before files: `/v1/files/x:download` is no file's id.
+    google_files,
     files,
     batches,
+    google_batches,
+    videos,
+    interactions,
     search,
 )
 TASKS: tuple[BackgroundTask, ...] = (
@@ -100,4 +110,5 @@ TASKS: tuple[BackgroundTask, ...] = (
     *AGENT_TASKS,
     *BATCH_TASKS,
     *RESPONSE_TASKS,
+    *VIDEO_TASKS,
 )

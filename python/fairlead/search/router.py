@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, StrictBool, Strict
 from pydantic.alias_generators import to_camel
 
 from fairlead import _core
+from fairlead.bill import bill
 from fairlead.errors import InvalidRequest
 from fairlead.host import AddressRefused, spell_origin, split_address
 from fairlead.moment import iso, moment_of, now_ms
@@ -36,8 +36,6 @@ router = APIRouter(tags=["search"])
 
 Name = Annotated[StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 Url = Annotated[StrictStr, Field(min_length=8, max_length=2000)]
-# Read by the relay, which settles the search, and told to nobody else.
-BILL = "x-fairlead-bill"
 Usd = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 Priority = Annotated[StrictInt, Field(ge=1, le=1000)]
 Secret = Annotated[SecretStr, Field(min_length=1, max_length=1000)]
@@ -75,8 +73,7 @@ async def run_search(ask: SearchQuery, services: ServicesDep, told: Response) ->
     """By the first search provider that answers, or by the one that `provider` names."""
     started = time.monotonic()
     answer = await search(services, ask)
-    bill = {"provider": answer.provider, "usd_micros": answer.usd_micros}
-    told.headers[BILL] = json.dumps(bill)
+    told.headers.update(bill(answer.provider, answer.usd_micros))
     retrieved_at = iso(moment_of(now_ms()))
     return {
         "object": "list", "query": ask.query, "provider": answer.provider,

@@ -28,6 +28,7 @@ from fairlead.standin import (
     pictures,
     responses,
     sound,
+    videos,
 )
 from fairlead.standin.answer import CREATED_S, InvalidAsk, answer_chat, answer_completion
 from fairlead.standin.form import Form
@@ -80,6 +81,8 @@ def _application() -> Robyn:
     app.post("/v1/responses")(_responses)
     app.get("/v1beta/models")(_gemini_models)
     app.post("/v1beta/models/:call")(_gemini)
+    app.get("/v1beta/models/:model/operations/:operation")(_video)
+    app.get("/v1beta/files/:file")(_video_file)
     app.post("/v1/images/generations")(_images)
     app.post("/v1/images/edits")(_image_edits)
     app.post("/v1/moderations")(_moderations)
@@ -251,6 +254,8 @@ async def _gemini(request: Request) -> Reply:
             return _reply(knobs.status, text[: len(text) // 2] if knobs.malformed else text, knobs)
         if action in ("embedContent", "batchEmbedContents"):
             return await _unary(gemini.embed(body), knobs)
+        if action == "predictLongRunning":
+            return _json(videos.begin(body, model, knobs))
         answer = answer_chat(gemini.as_chat(body), model, knobs)
         match action:
             case "countTokens":
@@ -264,6 +269,26 @@ async def _gemini(request: Request) -> Reply:
         return _json(gemini.error(400, "Invalid JSON payload received."), 400)
     except (InvalidAsk, UnknownKnob) as error:
         return _json(gemini.error(400, str(error)), 400)
+
+
+async def _video(request: Request) -> Reply:
+    found = videos.operation(
+        request.path_params.get("model", ""),
+        request.path_params.get("operation", ""),
+        f"http://{request.headers.get('host')}",
+    )
+    if found is None:
+        return _json(gemini.error(404, "Operation not found."), 404)
+    return _json(found)
+
+
+async def _video_file(request: Request) -> Reply:
+    name, _, action = unquote(request.path_params.get("file", "")).partition(":")
+    if action != "download":
+        return _json(gemini.error(404, "Not found."), 404)
+    if not request.headers.get("x-goog-api-key"):
+        return _json(gemini.error(403, "The caller does not have permission."), 403)
+    return Response(200, Headers({"content-type": "video/mp4"}), videos.content(name))
 
 
 async def _answered_messages(request: Request, *, counts: bool) -> Reply:

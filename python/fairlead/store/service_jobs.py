@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictStr, field_validator
 from pydantic_core import PydanticCustomError
 
 from fairlead.egress import Egress
@@ -54,7 +54,12 @@ class WebhookConfig(BaseModel):
         Field(max_length=URIS_MAX, description="Told in place of the caller's webhooks."),
     ] = []
     user_metadata: Annotated[
-        dict[str, Any] | None, Field(description="Comes back in every delivery.")
+        dict[str, Any] | None,
+        Field(
+            description="Comes back in every delivery.",
+            # Google's clients send either.
+            validation_alias=AliasChoices("user_metadata", "userMetadata"),
+        ),
     ] = None
 
     @field_validator("user_metadata")
@@ -122,14 +127,27 @@ def tell_job(
         members["user_metadata"] = orjson.loads(metadata)
     message_id = f"msg_{job_id}_{name.replace('.', '_')}"
     event = Event(name, {"id": job_id, **data}, at_ms, members, message_id)
-    if name in LAST and row is not None:
-        con.execute(
-            "UPDATE service_jobs SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL",
-            [at_ms, job_id],
-        )
+    if name in LAST:
+        end_job(con, job_id, at_ms)
     if has_own:
         return emit(con, event, surface="job", owner=job_id)
     return emit(con, event, surface="service", owner=owner)
+
+
+def job_owner(con: Connection, job_id: str) -> str | None:
+    """Whose a job is that was noted and has not ended."""
+    row = con.execute(
+        "SELECT owner FROM service_jobs WHERE id = ? AND ended_at_ms IS NULL", [job_id]
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def end_job(con: Connection, job_id: str, at_ms: int) -> None:
+    """Notes that there will be nothing more to tell of a job, in the writer."""
+    con.execute(
+        "UPDATE service_jobs SET ended_at_ms = ? WHERE id = ? AND ended_at_ms IS NULL",
+        [at_ms, job_id],
+    )
 
 
 def sweep_jobs(con: Connection) -> None:

@@ -1,4 +1,7 @@
-"""The input of a batch: one request a line, checked before any of them is run."""
+"""The input of a batch: one request a line, checked before any of them is run.
+
+Of OpenAI's kind a line is `{"custom_id", "method", "url", "body"}`, of Google's `{"key", "request"}`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead.gateway.google import bare_model
+
 LINES_MAX: Final = 50_000
 LINE_MAX_BYTES: Final = 8 * 1024 * 1024
 ERRORS_MAX: Final = 20
@@ -18,7 +23,7 @@ ID_MAX_CHARS: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One request; `number` counts from 1, `body` is JSON."""
+    """One request; `number` counts from 1, `custom_id` is its name in the results, `body` is JSON."""
 
     number: int
     custom_id: str
@@ -34,11 +39,11 @@ class Checked:
     models: set[str] = field(default_factory=set)
 
 
-def check_input(path: Path, endpoint: str) -> Checked:
-    """Reads an input from end to end. Blocking."""
+def check_input(path: Path, endpoint: str, model: str | None = None) -> Checked:
+    """Reads an input from end to end; with a model, as one of Google's kind. Blocking."""
     checked = Checked()
     seen: set[bytes] = set()
-    for number, raw in _lines(path):
+    for number, raw in raw_lines(path):
         if len(checked.errors) >= ERRORS_MAX:
             break
         if checked.total >= LINES_MAX:
@@ -50,21 +55,28 @@ def check_input(path: Path, endpoint: str) -> Checked:
             _wrong(checked, number, "line_too_large", f"A line has at most {LINE_MAX_BYTES} bytes.")
             continue
         checked.total += 1
-        _check_line(checked, number, raw, endpoint, seen)
+        if model is None:
+            _check_line(checked, number, raw, endpoint, seen)
+        else:
+            _check_google_line(checked, number, raw, model)
     if not checked.total and not checked.errors:
         _wrong(checked, None, "empty_file", "The input file has no requests.")
     return checked
 
 
-def read_lines(path: Path) -> Iterator[Line]:
+def read_lines(path: Path, dialect: str = "openai") -> Iterator[Line]:
     """The requests of an input that was checked. Blocking."""
-    for number, raw in _lines(path):
-        if raw is not None:
-            document = orjson.loads(raw)
+    for number, raw in raw_lines(path):
+        if raw is None:
+            continue
+        document = orjson.loads(raw)
+        if dialect == "gemini":
+            yield Line(number, str(number), google_body(document["request"]))
+        else:
             yield Line(number, document["custom_id"], orjson.dumps(document["body"]))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+def raw_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
     """Lines that are not blank; None for one that is too long."""
     with path.open("rb") as file:
         number = 0
@@ -114,6 +126,39 @@ def _check_line(checked: Checked, number: int, raw: bytes, endpoint: str, seen: 
     if isinstance(body.get("model"), str) and len(checked.models) < 2:
         checked.models.add(body["model"])
     return None
+
+
+def _check_google_line(checked: Checked, number: int, raw: bytes, model: str) -> None:
+    checked.models.add(model)
+    try:
+        document = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict):
+        return _wrong(checked, number, "invalid_json_line", "The line is not a JSON object.")
+    if not isinstance(document.get("key", ""), str):
+        return _wrong(checked, number, "invalid_key", "key must be a text.", "key")
+    if (fault := wrong_request(document.get("request"), model)) is not None:
+        rule, param = fault
+        return _wrong(checked, number, "invalid_request", f"{param} {rule}.", param)
+    return None
+
+
+def wrong_request(asked: Any, model: str) -> tuple[str, str] | None:
+    """What is wrong with one generateContent request of a batch for this model, and in which
+    member; None for nothing.
+    """
+    if not isinstance(asked, dict):
+        return "must be a JSON object: a generateContent request", "request"
+    named = asked.get("model")
+    if named is not None and (not isinstance(named, str) or bare_model(named) != model):
+        return f"must be the batch's own, `models/{model}`, or left out", "request.model"
+    return None
+
+
+def google_body(asked: dict[str, Any]) -> bytes:
+    """A request as generateContent takes it, whose address names the model."""
+    return orjson.dumps({name: value for name, value in asked.items() if name != "model"})
 
 
 def _wrong(

@@ -18,6 +18,12 @@ from fairlead.gateway.batches.table import Counts
 
 _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
+# Google's words; thoughts are no part of the candidates there.
+_GOOGLE = (
+    "promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount",
+)  # fmt: skip
+
+Place = tuple[Path, int]
 
 
 class Results:
@@ -38,7 +44,7 @@ class Results:
 
     def add(self, document: dict[str, Any]) -> None:
         """Appends a result, in the file that it belongs to."""
-        path = self.output if _is_success(document) else self.errors
+        path = self.output if is_success(document) else self.errors
         file = self._files.get(path)
         if file is None:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -49,6 +55,27 @@ class Results:
     def counts(self, total: int) -> Counts:
         """How far it is."""
         return Counts(total, self._completed, self._failed, *self._tokens)
+
+    def places(self) -> dict[str, Place]:
+        """Where each result stands, by its line's name."""
+        found: dict[str, Place] = {}
+        for path in (self.output, self.errors):
+            if not path.exists():
+                continue
+            offset = 0
+            with path.open("rb") as file:
+                for line in file:
+                    found[orjson.loads(line)["custom_id"]] = (path, offset)
+                    offset += len(line)
+        return found
+
+    def read(self, place: Place) -> dict[str, Any]:
+        """The result that stands there."""
+        path, offset = place
+        with path.open("rb") as file:
+            file.seek(offset)
+            document: dict[str, Any] = orjson.loads(file.readline())
+        return document
 
     def close(self) -> None:
         """Nothing more is added."""
@@ -64,18 +91,23 @@ class Results:
 
     def _note(self, document: dict[str, Any]) -> None:
         self.done.add(document["custom_id"])
-        if not _is_success(document):
+        if not is_success(document):
             self._failed += 1
             return
         self._completed += 1
-        usage = document["response"]["body"]
-        usage = usage.get("usage") if isinstance(usage, dict) else None
-        if isinstance(usage, dict):
-            for place, count in enumerate(_tokens(usage)):
-                self._tokens[place] += count
+        body = document["response"]["body"]
+        told = body if isinstance(body, dict) else {}
+        counts: tuple[int, ...] = ()
+        if isinstance(usage := told.get("usage"), dict):
+            counts = _tokens(usage)
+        elif isinstance(usage := told.get("usageMetadata"), dict):
+            counts = _google_tokens(usage)
+        for place, count in enumerate(counts):
+            self._tokens[place] += count
 
 
-def _is_success(document: dict[str, Any]) -> bool:
+def is_success(document: dict[str, Any]) -> bool:
+    """Whether a line was answered with success."""
     response = document["response"]
     return response is not None and 200 <= response["status_code"] < 300
 
@@ -97,6 +129,14 @@ def _tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
         count(_INPUT), count(_OUTPUT), count(_INPUT, "cached_tokens"),
         count(_OUTPUT, "reasoning_tokens"),
     )  # fmt: skip
+
+
+def _google_tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
+    said = [usage.get(name) for name in _GOOGLE]
+    input_, answer, cached, thoughts = (
+        count if isinstance(count, int) and count >= 0 else 0 for count in said
+    )
+    return input_, answer + thoughts, cached, thoughts
 
 
 def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:

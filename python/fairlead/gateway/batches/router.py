@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 
 import orjson
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Header, Query
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, field_validator
 from pydantic_core import PydanticCustomError
+from starlette.responses import Response
 
 from fairlead.errors import InvalidRequest, NotFound
+from fairlead.gateway.batches.google_router import (
+    PageSize,
+    PageToken,
+    list_google,
+    operation,
+)
 from fairlead.gateway.batches.runner import runner_of
 from fairlead.gateway.batches.table import (
+    WINDOW_MS,
     Batch,
     batch_view,
     begin_cancel,
@@ -31,7 +39,6 @@ from fairlead.store.signing_keys import ensure_signing_key
 
 router = APIRouter(prefix="/v1/batches", tags=["batches"])
 
-WINDOW_MS: Final = 24 * 3_600_000
 PAIRS_MAX: Final = 16
 
 Endpoint = Literal[
@@ -121,16 +128,31 @@ async def batches(
     owner: OwnerDep,
     after: Annotated[str | None, Query(max_length=64)] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    page_size: PageSize = None,
+    page_token: PageToken = None,
+    google_client: Annotated[
+        str | None, Header(alias="x-goog-api-client", include_in_schema=False)
+    ] = None,
 ) -> dict[str, Any]:
-    """Newest first; `after` is the id of the last one seen."""
+    """Newest first; `after` is the id of the last one seen. Version 1 of Google's API has this
+    address for its list: its clients, and whoever pages as they do, get that one
+    (`GET /v1beta/batches`).
+    """
+    if page_size is not None or page_token is not None or google_client is not None:
+        return await list_google(services, owner, page_size, page_token)
     found, has_more = await services.state.read(lambda con: list_batches(con, owner, after, limit))
     return page_of([batch_view(batch) for batch in found], has_more)
 
 
 @router.get("/{batch_id}", summary="One batch")
-async def batch(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """Its status, its counts and, once it has ended, the files that it left."""
-    return batch_view(await services.state.read(lambda con: find_batch(con, batch_id, owner)))
+async def batch(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
+    """Its status, its counts and, once it has ended, the files that it left. One that was asked for
+    in Google's words is told in them: version 1 of Google's API has this address for it.
+    """
+    found = await services.state.read(lambda con: find_batch(con, batch_id, owner))
+    if found.dialect == "gemini":
+        return await operation(services, found)
+    return Response(orjson.dumps(batch_view(found)), media_type="application/json")
 
 
 @router.post("/{batch_id}/cancel", summary="Stop a batch")

@@ -18,6 +18,7 @@ import httpx
 import orjson
 
 from fairlead.errors import NotFound
+from fairlead.gateway.batches.google_output import write_output
 from fairlead.gateway.batches.lines import Line, check_input, read_lines
 from fairlead.gateway.batches.results import Results
 from fairlead.gateway.batches.table import Batch, change_batch, count_batch, find_batch
@@ -80,7 +81,10 @@ class BatchRun:
                 lambda con: find_file(con, batch.input_file_id, batch.owner, now_ms())
             )
             checked = await asyncio.to_thread(
-                check_input, self._contents.path(batch.input_file_id), batch.endpoint
+                check_input,
+                self._contents.path(batch.input_file_id),
+                batch.endpoint,
+                batch.model if batch.dialect == "gemini" else None,
             )
         except (NotFound, FileNotFoundError):
             await self._fail([_error("input_file_missing", "The input file is not there.")])
@@ -115,11 +119,10 @@ class BatchRun:
     # --- the lines
 
     async def _work(self, results: Results) -> None:
-        path = self._contents.path(self._batch.input_file_id)
         under_way: set[asyncio.Task[None]] = set()
         stop = asyncio.create_task(self._stopped())
         counter = asyncio.create_task(self._keep_count(results))
-        lines = _Reader(path)
+        lines = self._reader()
         try:
             is_more = True
             while is_more or under_way:
@@ -147,6 +150,10 @@ class BatchRun:
                 task.cancel()
             await asyncio.gather(*under_way, stop, counter, return_exceptions=True)
             await lines.close()
+
+    def _reader(self) -> _Reader:
+        batch = self._batch
+        return _Reader(self._contents.path(batch.input_file_id), batch.dialect)
 
     async def _stopped(self) -> None:
         """Ends when the batch is cancelled or its window has passed."""
@@ -222,7 +229,7 @@ class BatchRun:
 
     async def _expire(self, results: Results) -> None:
         """What was not run by the end of the window is told in the error file."""
-        lines = _Reader(self._contents.path(self._batch.input_file_id))
+        lines = self._reader()
         try:
             while (line := await lines.next()) is not None:
                 if line.custom_id not in results.done:
@@ -259,8 +266,9 @@ class BatchRun:
 
             await self._services.state.record(name_files)
             batch = await self._services.state.read(lambda con: find_batch(con, self._batch.id))
+        output = await self._output(batch, results)
         kept = [
-            await self._keep(batch, batch.output_file_id or "", results.output, "output"),
+            await self._keep(batch, batch.output_file_id or "", output, "output"),
             await self._keep(batch, batch.error_file_id or "", results.errors, "error"),
         ]
         status = "completed"
@@ -270,6 +278,21 @@ class BatchRun:
             status = "expired"
         end = partial(_end, batch=batch, kept=kept, status=status, origin=self._origin)
         await self._services.state.record(end)
+
+    async def _output(self, batch: Batch, results: Results) -> Path:
+        """What becomes the output file: Google's kind has one for successes and failures, which is
+        made of both when the batch ends.
+        """
+        if batch.dialect != "gemini" or not batch.total:
+            # What was cancelled before it was read has no lines to speak of.
+            return results.output
+        written = results.output.with_suffix(".google")
+        if not self._contents.path(batch.output_file_id or "").exists():
+            source = self._contents.path(batch.input_file_id)
+            await asyncio.to_thread(write_output, source, results, written)
+            await self._contents.move_in(batch.output_file_id or "", written)
+        await asyncio.to_thread(results.remove)
+        return written
 
     def _has_expired(self, batch: Batch) -> bool:
         return (batch.finalizing_at_ms or 0) >= batch.expires_at_ms
@@ -291,8 +314,8 @@ class _Reader:
 
     AHEAD: Final = 64
 
-    def __init__(self, path: Path) -> None:
-        self._lines: Iterator[Line] = read_lines(path)
+    def __init__(self, path: Path, dialect: str) -> None:
+        self._lines: Iterator[Line] = read_lines(path, dialect)
         self._ready: list[Line] = []
 
     async def next(self) -> Line | None:

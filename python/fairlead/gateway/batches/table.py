@@ -8,15 +8,18 @@ validating -> in_progress -> finalizing -> completed
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import orjson
 
-from fairlead.errors import InvalidRequest, NotFound, RateLimited
+from fairlead.errors import Conflict, InvalidRequest, NotFound, RateLimited
 from fairlead.store.file import Connection
 
 ENDED: Final = ("failed", "completed", "expired", "cancelled")
+WINDOW_MS: Final = 24 * 3_600_000
+"""How long a batch has."""
 ACTIVE_OF_OWNER_MAX: Final = 50
 ACTIVE_MAX: Final = 500
 
@@ -36,7 +39,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """`owner` is the key's id; `metadata` and `errors` are JSON texts."""
+    """`owner` is the key's id; `metadata` and `errors` are JSON texts. `dialect` is `openai` or
+    `gemini`: in whose words it was asked for, and is told. Of a batch that `is_inline` requests and
+    answers stand in the calls themselves; its files are the gateway's own.
+    """
 
     id: str
     owner: str
@@ -62,6 +68,10 @@ class Batch:
     finalizing_at_ms: int | None
     cancelling_at_ms: int | None
     ended_at_ms: int | None
+    dialect: str = "openai"
+    display_name: str | None = None
+    priority: int = 0
+    is_inline: bool = False
 
 
 _NAMES: Final = tuple(field.name for field in fields(Batch))
@@ -98,19 +108,27 @@ def find_batch(con: Connection, batch_id: str, owner: str | None = None) -> Batc
     return Batch(*row)
 
 
+def find_google_batch(con: Connection, batch_id: str, owner: str) -> Batch:
+    """The owner's batch of Google's kind; `NotFound` as `find_batch`."""
+    batch = find_batch(con, batch_id, owner)
+    if batch.dialect != "gemini":
+        raise NotFound(f"No such batch: {batch_id[:64]}.", param="id")
+    return batch
+
+
 def list_batches(
-    con: Connection, owner: str, after: str | None, limit: int
+    con: Connection, owner: str, after: str | None, limit: int, dialect: str = "openai"
 ) -> tuple[list[Batch], bool]:
-    """Newest first, and whether there are more."""
-    bound: list[Any] = [owner]
-    where = "owner = ?"
+    """Those of one dialect, newest first, and whether there are more."""
+    bound: list[Any] = [owner, dialect]
+    where = "owner = ? AND dialect = ?"
     if after is not None:
         seen = con.execute(
-            "SELECT created_at_ms FROM batches WHERE id = ? AND owner = ?", [after, owner]
+            f"SELECT created_at_ms FROM batches WHERE id = ? AND {where}", [after, *bound]
         ).fetchone()
         if seen is None:
             raise InvalidRequest("after is not the id of a batch of yours.", param="after")
-        where, bound = "owner = ? AND (created_at_ms, id) < (?, ?)", [owner, seen[0], after]
+        where, bound = f"{where} AND (created_at_ms, id) < (?, ?)", [*bound, seen[0], after]
     rows = con.execute(
         f"SELECT {_BATCH} FROM batches WHERE {where} ORDER BY created_at_ms DESC, id DESC LIMIT ?",
         [*bound, limit + 1],
@@ -119,11 +137,31 @@ def list_batches(
 
 
 def active_batches(con: Connection) -> list[Batch]:
-    """Those that have not ended, oldest first."""
+    """Those that have not ended, in the order in which they are taken up: the oldest first, and in
+    an owner's places the owner's own by their priority.
+    """
     rows = con.execute(
         f"SELECT {_BATCH} FROM batches WHERE ended_at_ms IS NULL ORDER BY created_at_ms, id"
     ).fetchall()
-    return [Batch(*row) for row in rows]
+    by_age = [Batch(*row) for row in rows]
+    preferred = _by_owner(sorted(by_age, key=lambda batch: -batch.priority))
+    return [next(preferred[batch.owner]) for batch in by_age]
+
+
+def delete_batch(con: Connection, batch_id: str, owner: str) -> Batch:
+    """Forgets a batch of Google's kind that has ended. `NotFound`, `Conflict`."""
+    batch = find_google_batch(con, batch_id, owner)
+    if batch.ended_at_ms is None:
+        raise Conflict("The batch has not ended: cancel it, or wait for its end, then delete it.")
+    con.execute("DELETE FROM batches WHERE id = ? AND owner = ?", [batch_id, owner])
+    return batch
+
+
+def _by_owner(batches: list[Batch]) -> dict[str, Iterator[Batch]]:
+    found: dict[str, list[Batch]] = {}
+    for batch in batches:
+        found.setdefault(batch.owner, []).append(batch)
+    return {owner: iter(own) for owner, own in found.items()}
 
 
 def change_batch(con: Connection, batch_id: str, **changes: Any) -> None:

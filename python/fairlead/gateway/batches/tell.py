@@ -32,7 +32,8 @@ def tell_end(con: Connection, batch_id: str, origin: str) -> None:
 
 
 def _data(batch: Batch, origin: str) -> dict[str, Any]:
-    if batch.status == "completed" and batch.output_file_id is not None:
+    has_file = batch.output_file_id is not None and not batch.is_inline
+    if batch.status == "completed" and has_file:
         return {"output_file_uri": f"{origin}/v1/files/{batch.output_file_id}/content"}
     if batch.status == "failed":
         first = (orjson.loads(batch.errors)["data"] if batch.errors else [_UNKNOWN])[0]

@@ -23,7 +23,7 @@ from fairlead.gateway.files.table import (
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
-from fairlead.store.services import ServicesDep
+from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/v1/files", tags=["files"])
 
@@ -102,6 +102,11 @@ async def delete(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[s
 @router.get("/{file_id}/content", summary="A file's content")
 async def content(file_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
     """As it was uploaded; `Range` asks for a part of it."""
+    return await content_of(services, file_id, owner)
+
+
+async def content_of(services: Services, file_id: str, owner: str) -> Response:
+    """The content of an owner's file as an answer; `NotFound`."""
     found = await services.state.read(lambda con: find_file(con, file_id, owner, now_ms()))
     path = Contents(services.data_dir).path(found.id)
     if not path.is_file():

@@ -91,6 +91,11 @@ def list_files(
 def delete_file(con: Connection, file_id: str, owner: str, now_ms: int) -> None:
     """`NotFound` as `find_file`."""
     find_file(con, file_id, owner, now_ms)
+    forget_file(con, file_id, owner)
+
+
+def forget_file(con: Connection, file_id: str, owner: str) -> None:
+    """Deletes a file's row, if there is one."""
     con.execute("DELETE FROM files WHERE id = ? AND owner = ?", [file_id, owner])
 
 

@@ -11,7 +11,7 @@ CONNECT_S = 5.0
 
 
 class AnswerTooLarge(httpx.HTTPError):
-    """More bytes than a list of models has."""
+    """More bytes than such an answer has."""
 
 
 def open_client() -> httpx.AsyncClient:
@@ -29,6 +29,14 @@ async def fetch(client: httpx.AsyncClient, url: str, headers: dict[str, str]) ->
     there is none.
     """
     return await _read(client.build_request("GET", url, headers=headers), client)
+
+
+async def post(
+    client: httpx.AsyncClient, url: str, body: bytes, headers: dict[str, str]
+) -> tuple[int, bytes]:
+    """POST of JSON; the answer as `fetch` gives it."""
+    headers = {**headers, "content-type": "application/json"}
+    return await _read(client.build_request("POST", url, content=body, headers=headers), client)
 
 
 async def exchange(client: httpx.AsyncClient, url: str, form: dict[str, str]) -> tuple[int, bytes]:

@@ -81,7 +81,7 @@ async def probe(
 
     try:
         async with asyncio.timeout(deadline_s), open_client() as client:
-            headers = await _headers(client, endpoint, credentials)
+            headers = await headers_for(client, endpoint, credentials)
             if endpoint.check_url is not None:
                 status, _ = await fetch(client, endpoint.check_url, headers)
                 if status != 200:
@@ -121,9 +121,10 @@ async def probe(
     return found("ok", None, status_code=status, warning=warning, models=models)
 
 
-async def _headers(
+async def headers_for(
     client: httpx.AsyncClient, endpoint: Endpoint, credentials: Credentials
 ) -> dict[str, str]:
+    """What a call of a provider says of who asks; signed for the list of models where it is signed."""
     headers = {"accept": "application/json", **credentials.headers}
     if endpoint.dialect == "anthropic":
         headers.setdefault("anthropic-version", ANTHROPIC_VERSION)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
 from typing import Any, Final
 
 import httpx
@@ -24,8 +23,10 @@ from fairlead.errors import FairleadError, RateLimited
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.responses.events import Event, frame
 from fairlead.gateway.responses.table import Kept, close, keep, open_ones
+from fairlead.gateway.responses.tell import tell_end
 from fairlead.moment import now_ms
 from fairlead.own_relay import on_behalf_of, relay_client
+from fairlead.store.file import Connection
 from fairlead.store.services import BackgroundTask, Services
 
 AT_ONCE: Final = 32
@@ -118,8 +119,16 @@ class Works:
         work = self._works.get(response_id)
         return work if work is not None and work.owner == owner else None
 
-    async def begin(self, owner: str, body: dict[str, Any], headers: dict[str, str]) -> Work:
-        """Keeps the request and queues it. `RateLimited` when too many wait."""
+    async def begin(
+        self,
+        owner: str,
+        body: dict[str, Any],
+        headers: dict[str, str],
+        note: Callable[[Connection, str], None] | None = None,
+    ) -> Work:
+        """Keeps the request, and with it what `note` writes of this id, and queues it. `RateLimited`
+        when too many wait.
+        """
         mine = sum(work.owner == owner for work in self._works.values())
         if mine >= WAITING_OF_OWNER_MAX or len(self._works) >= WAITING_MAX:
             raise RateLimited(
@@ -133,8 +142,14 @@ class Works:
         )
         work = Work(kept, body, headers)
         self._works[work.id] = work
+
+        def write(con: Connection) -> None:
+            keep(con, kept, now_ms(), is_open=True)
+            if note is not None:
+                note(con, kept.id)
+
         try:
-            await self._services.state.record(lambda con: keep(con, kept, now_ms(), is_open=True))
+            await self._services.state.record(write)
         except BaseException:
             self._works.pop(work.id, None)
             raise
@@ -195,13 +210,8 @@ class Works:
                     "message": "The gateway was restarted before the response was complete.",
                 },
             }
-            whole = orjson.dumps(response).decode()
-            events = orjson.dumps(
-                [{"type": "response.failed", "sequence_number": 0, "response": response}]
-            ).decode()
-            await state.record(
-                partial(close, response_id=response_id, response=whole, events=events)
-            )
+            events = [{"type": "response.failed", "sequence_number": 0, "response": response}]
+            await state.record(_closing(response, events))
 
     async def _do(self, work: Work, client: httpx.AsyncClient) -> None:
         try:
@@ -226,10 +236,8 @@ class Works:
     async def _end(self, work: Work, response: Event) -> None:
         work.is_ending = True
         work.end(response)
-        whole = orjson.dumps(response).decode()
-        events = orjson.dumps(work.events).decode()
         try:
-            await self._services.state.record(lambda con: close(con, work.id, whole, events))
+            await self._services.state.record(_closing(response, work.events))
         except FairleadError as error:
             log.error("a response is not kept", id=work.id, error=error.kind)
         work.finish()
@@ -288,6 +296,17 @@ def headers_for(services: Services, key_id: str | None, sent: dict[str, str]) ->
     """What the relay is told: whose call it is, and what the caller said of it in the head."""
     own = {} if key_id is None else on_behalf_of(services.config, key_id)
     return {**sent, **own, "content-type": "application/json"}
+
+
+def _closing(response: Event, events: list[Event]) -> Callable[[Connection], None]:
+    """What writes the last word, and the telling of it."""
+    whole, told = orjson.dumps(response).decode(), orjson.dumps(events).decode()
+
+    def write(con: Connection) -> None:
+        close(con, response["id"], whole, told)
+        tell_end(con, response)
+
+    return write
 
 
 def _both(

@@ -14,7 +14,8 @@ from fairlead.gateway.responses.background import works_of
 from fairlead.gateway.responses.begin import told_as_events
 from fairlead.gateway.responses.events import events_of_whole, frame
 from fairlead.gateway.responses.items import input_items
-from fairlead.gateway.responses.table import Kept, events_of, find, forget
+from fairlead.gateway.responses.reach import cancel_response, forget_response
+from fairlead.gateway.responses.table import Kept, events_of, find
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
@@ -66,10 +67,7 @@ async def delete(
     response_id: ResponseId, caller: CallerDep, services: ServicesDep
 ) -> dict[str, Any]:
     """The response is gone, and so is what went on from it for whoever would go on further."""
-    owner = _owner(caller)
-    if (work := works_of(services).find(response_id, owner)) is not None:
-        await works_of(services).cancel(work)
-    await services.state.record(lambda con: forget(con, response_id, owner, now_ms()))
+    await forget_response(services, _owner(caller), response_id)
     return {"id": response_id, "object": "response", "deleted": True}
 
 
@@ -78,19 +76,8 @@ async def cancel(response_id: ResponseId, caller: CallerDep, services: ServicesD
     """The response as it is then. One that has ended stays as it is; one that was not asked for in
     the background is refused.
     """
-    owner = _owner(caller)
-    works = works_of(services)
-    if (work := works.find(response_id, owner)) is not None:
-        response = await works.cancel(work)
-        return Response(orjson.dumps(response), media_type="application/json")
-    kept = await services.state.read(lambda con: find(con, response_id, owner, now_ms()))
-    told = orjson.loads(kept.response)
-    if told.get("background"):
-        return Response(kept.response, media_type="application/json")
-    status = told.get("status", "completed")
-    raise InvalidRequest(
-        f"The response is {status}: only one that works in the background can be cancelled."
-    )
+    response, _ = await cancel_response(services, _owner(caller), response_id)
+    return Response(orjson.dumps(response), media_type="application/json")
 
 
 @router.get("/{response_id}/input_items", summary="What the request of a kept response said")

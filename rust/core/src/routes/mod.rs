@@ -88,7 +88,7 @@ pub enum Answer {
     Control,
     /// The control plane, which gets the one file of a form.
     Upload,
-    /// A search, which control makes and tells the cost of.
+    /// A search or a video, which control makes and tells the cost of.
     Search,
 }
 
@@ -146,7 +146,7 @@ pub enum Surface {
 pub struct Route {
     pub method: &'static str,
     /// Segments in braces match one non-empty segment; `{*name}` as the last one matches one or more, and what stands after its brace ends
-    /// the path.
+    /// the path, at most one more segment in braces included.
     pub path: &'static str,
     pub tier: Tier,
     pub answer: Answer,
@@ -288,6 +288,16 @@ fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
     let rest = path.strip_prefix(&pattern[..brace])?;
     let (name, after) = pattern[brace + 1..].split_once('}')?;
     if name.starts_with('*') {
+        let (rest, after) = match after.split_once('{') {
+            None => (rest, after),
+            Some((between, _)) => {
+                let (rest, last) = rest.rsplit_once(between)?;
+                if !is_plain_segment(last) {
+                    return None;
+                }
+                (rest, "")
+            }
+        };
         let name = match decode(rest)? {
             Cow::Borrowed(text) => Cow::Borrowed(text.strip_suffix(after)?),
             Cow::Owned(text) => Cow::Owned(text.strip_suffix(after)?.to_owned()),
@@ -340,6 +350,7 @@ mod tests {
         for route in all() {
             let example =
                 route.path.replace("{*id}", "openai/gpt-4o").replace("{id}", "abc-1").replace("{slug}", "abc");
+            let example = example.replace("{operation}", "abc2");
             assert_eq!(path_of(route.method, &example), Some(route.path));
         }
     }
@@ -399,6 +410,24 @@ mod tests {
         ] {
             assert!(!matches!(find("GET", path), Match::Found { .. }), "{path}");
         }
+    }
+
+    #[test]
+    fn an_operation_stands_behind_a_models_name() {
+        let Match::Found { route, tail } = find("GET", "/v1beta/models/google%2Fveo/operations/a1") else {
+            panic!("not found")
+        };
+        assert_eq!((route.path, &*tail), ("/v1beta/models/{*id}/operations/{operation}", "google/veo"));
+        for path in [
+            "/v1beta/models/veo/operations",
+            "/v1beta/models/veo/operations/",
+            "/v1beta/models//operations/a1",
+            "/v1beta/models/veo%2Foperations%2Fa1",
+            "/v1beta/models/operations/a1",
+        ] {
+            assert_ne!(path_of("GET", path), Some(route.path), "{path}");
+        }
+        assert_eq!(path_of("GET", "/v1beta/models/veo/operations/a%2Fb"), Some("/v1beta/models/{*id}"));
     }
 
     #[test]

@@ -10,6 +10,8 @@ import anyio
 import orjson
 import pytest
 
+from fairlead.gateway.batches import google_router
+from fairlead.gateway.batches.results import Results
 from fairlead.gateway.batches.runner import runner_of
 from fairlead.gateway.batches.table import ENDED, Batch, find_batch, insert_batch
 from fairlead.gateway.files.contents import Contents
@@ -69,3 +71,87 @@ async def test_what_was_not_run_in_its_day_is_told(management: Management) -> No
     assert {orjson.loads(row)["error"]["code"] for row in rows} == {"batch_expired"}
     assert [orjson.loads(row)["custom_id"] for row in rows] == ["a", "b", "c"]
     assert not list((services.data_dir / "batches").iterdir())
+
+
+@pytest.mark.parametrize("reached", ["nothing", "half of it written", "moved", "results removed"])
+async def test_a_batch_of_googles_kind_is_finished_from_wherever_it_was(
+    management: Management, reached: str
+) -> None:
+    """Control died while it made the one output of what was answered and what was not."""
+    services = management.services
+    now_ms = time.time_ns() // 1_000_000
+    folder = services.data_dir
+    (folder / "files").mkdir(exist_ok=True)
+    lines = [{"key": name, "request": {"contents": []}} for name in "ab"]
+    content = b"".join(orjson.dumps(line) + b"\n" for line in lines)
+    (folder / "files" / "file-in").write_bytes(content)
+    told = [
+        {"key": "a", "error": {"code": 3, "message": "no"}},
+        {"key": "b", "response": {"candidates": []}},
+    ]
+    output = b"".join(orjson.dumps(line) + b"\n" for line in told)
+    if reached in ("moved", "results removed"):
+        (folder / "files" / "file-out").write_bytes(output)
+    results = Results(folder, "batch_1")
+    if reached != "results removed":
+        body = {"error": {"code": 400, "message": "no"}}
+        results.add({"custom_id": "1", "response": {"status_code": 400, "body": body}})
+        body = {"candidates": []}
+        results.add({"custom_id": "2", "response": {"status_code": 200, "body": body}})
+    results.close()
+    if reached == "half of it written":
+        (folder / "batches" / "batch_1.google").write_bytes(output[:20])
+    batch = Batch(
+        id="batch_1", owner="key", endpoint="/v1beta/models/m:generateContent",
+        input_file_id="file-in", metadata=None, output_expires_after_s=None, status="finalizing",
+        model="m", errors=None, output_file_id="file-out", error_file_id="file-err", total=2,
+        completed=1, failed=1, tokens_input=0, tokens_output=0, tokens_cached=0,
+        tokens_reasoning=0, created_at_ms=now_ms, expires_at_ms=now_ms + 60_000,
+        in_progress_at_ms=now_ms, finalizing_at_ms=now_ms, cancelling_at_ms=None,
+        ended_at_ms=None, dialect="gemini",
+    )  # fmt: skip
+    file = StoredFile("file-in", "key", "batch", "in", len(content), now_ms, None)
+    await services.state.record(lambda con: put_file(con, file))
+    await services.state.record(lambda con: insert_batch(con, batch))
+    runner_of(services).wake()
+    with anyio.fail_after(60):
+        while (
+            ended := await services.state.read(lambda con: find_batch(con, "batch_1"))
+        ).status not in ENDED:
+            await anyio.sleep(0.05)
+    assert (ended.status, ended.completed, ended.failed) == ("completed", 1, 1)
+    assert (ended.output_file_id, ended.error_file_id) == ("file-out", None)
+    assert (folder / "files" / "file-out").read_bytes() == output
+    assert not list((folder / "batches").iterdir())
+
+
+@pytest.mark.parametrize(("most", "inline"), [(10, False), (1000, True)])
+async def test_answers_that_are_too_long_for_an_operation_are_a_file(
+    management: Management, monkeypatch: pytest.MonkeyPatch, most: int, inline: bool
+) -> None:
+    monkeypatch.setattr(google_router, "INLINE_MAX_BYTES", most)
+    folder = management.services.data_dir / "files"
+    folder.mkdir(exist_ok=True)
+    line = {"metadata": {"a": "1"}, "response": {"candidates": []}}
+    (folder / "file-out").write_bytes(orjson.dumps(line) + b"\n")
+    batch = Batch(
+        id="batch_1", owner="key", endpoint="/v1beta/models/m:generateContent",
+        input_file_id="file-in", metadata=None, output_expires_after_s=None, status="completed",
+        model="m", errors=None, output_file_id="file-out", error_file_id=None, total=1,
+        completed=1, failed=0, tokens_input=0, tokens_output=0, tokens_cached=0,
+        tokens_reasoning=0, created_at_ms=1, expires_at_ms=2, in_progress_at_ms=1,
+        finalizing_at_ms=1, cancelling_at_ms=None, ended_at_ms=2, dialect="gemini", is_inline=True,
+    )  # fmt: skip
+
+    async def output() -> dict[str, object]:
+        answer = await google_router.operation(management.services, batch)
+        shown = orjson.loads(answer.body)
+        response = {name: value for name, value in shown["response"].items() if name != "@type"}
+        assert shown["metadata"].get("output", {}) == response
+        return response
+
+    expected = {"inlinedResponses": {"inlinedResponses": [line]}}
+    assert await output() == (expected if inline else {"responsesFile": "files/file-out"})
+    # Its time is over, or somebody deleted it as a file.
+    (folder / "file-out").unlink()
+    assert await output() == {}

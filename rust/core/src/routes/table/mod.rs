@@ -11,6 +11,7 @@ mod gateway;
 mod health;
 mod identity;
 mod inference;
+mod jobs;
 mod oauth;
 mod resilience;
 mod scraping;
@@ -22,8 +23,10 @@ mod webhooks;
 
 /// Every part, those with the hottest doors first.
 pub(super) static PARTS: &[&[Route]] = &[
+    jobs::OPERATIONS,
     inference::ROUTES,
     dialects::ROUTES,
+    jobs::ROUTES,
     surfaces::ROUTES,
     health::ROUTES,
     gateway::ROUTES,

@@ -1,0 +1,59 @@
+"""The output of a batch of Google's kind: `{"key", "response"}` or `{"key", "error"}` for each line of the
+input, in its order. Of a batch whose requests stand in its call, `metadata` is in the place of
+`key`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from fairlead.gateway.batches.lines import raw_lines
+from fairlead.gateway.batches.results import Results, is_success
+from fairlead.gateway.google import (
+    CANCELLED,
+    DEADLINE_EXCEEDED,
+    rpc_code,
+    rpc_error,
+)
+
+# What a line has beside its request, which comes back beside its answer.
+_COMES_BACK: Final = ("key", "metadata")
+_NOT_RUN: Final = "The batch ended before this request was run."
+
+
+def write_output(source: Path, results: Results, target: Path) -> None:
+    """Every line of the input with what came of it. Blocking; may be repeated."""
+    places = results.places()
+    with target.open("wb") as file:
+        for number, raw in raw_lines(source):
+            if raw is None:
+                continue
+            asked = orjson.loads(raw)
+            told = {name: asked[name] for name in _COMES_BACK if name in asked}
+            document = results.read(places[str(number)]) if str(number) in places else None
+            file.write(orjson.dumps(told | _outcome(document)) + b"\n")
+
+
+def output_lines(path: Path) -> Iterator[orjson.Fragment]:
+    """The lines of an output, as they stand in an answer. Blocking."""
+    with path.open("rb") as file:
+        for line in file:
+            yield orjson.Fragment(line.rstrip(b"\n"))
+
+
+def _outcome(document: dict[str, Any] | None) -> dict[str, Any]:
+    if document is None:
+        return {"error": rpc_error(CANCELLED, _NOT_RUN)}
+    if is_success(document):
+        return {"response": document["response"]["body"]}
+    if document["response"] is None:
+        return {"error": rpc_error(DEADLINE_EXCEEDED, document["error"]["message"])}
+    answered = document["response"]
+    fault = answered["body"].get("error") if isinstance(answered["body"], dict) else None
+    message = fault.get("message") if isinstance(fault, dict) else None
+    code = rpc_code(answered["status_code"])
+    return {"error": rpc_error(code, str(message or "The request failed."))}

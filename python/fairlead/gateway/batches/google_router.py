@@ -1,0 +1,244 @@
+"""Batches in Google's words: `batchGenerateContent` and its operations. They are run as every batch is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+import orjson
+from fastapi import APIRouter, Body, Query
+from starlette.responses import Response
+
+from fairlead.errors import InvalidRequest, NotFound
+from fairlead.gateway.batches.google_fields import GoogleBatchAsk, InlineRequest
+from fairlead.gateway.batches.google_output import output_lines
+from fairlead.gateway.batches.google_view import google_view
+from fairlead.gateway.batches.lines import LINE_MAX_BYTES, wrong_request
+from fairlead.gateway.batches.runner import runner_of
+from fairlead.gateway.batches.table import (
+    WINDOW_MS,
+    Batch,
+    begin_cancel,
+    delete_batch,
+    find_google_batch,
+    insert_batch,
+    list_batches,
+)
+from fairlead.gateway.files.contents import Contents, new_id
+from fairlead.gateway.files.table import StoredFile, find_file, forget_file, insert_file
+from fairlead.gateway.google import bare_model
+from fairlead.gateway.owner import OwnerDep
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
+from fairlead.store.services import Services, ServicesDep
+from fairlead.store.signing_keys import ensure_signing_key
+
+INLINE_MAX_BYTES: Final = 16 * 1024 * 1024
+"""Of answers that are shown in the operation; more of them are a file."""
+PAGE: Final = 50
+PAGE_MAX: Final = 100
+
+PageSize = Annotated[int | None, Query(alias="pageSize", ge=1)]
+PageToken = Annotated[str | None, Query(alias="pageToken", max_length=64)]
+
+_CALL: Final = "batch.inputConfig.requests.requests"
+
+
+async def generate(
+    model: str, ask: GoogleBatchAsk, services: ServicesDep, owner: OwnerDep
+) -> dict[str, Any]:
+    """`batch.inputConfig` has the requests, or names a file of them (`files/file-...`, of the purpose
+    `batch`, with `{"key", "request"}` a line). `batch.webhookConfig` says who is told of its end in
+    place of the key's webhooks (`/v1/webhooks`).
+    """
+    asked, created_at_ms = ask.batch, now_ms()
+    model = bare_model(model)
+    if asked.model is not None and bare_model(asked.model) != model:
+        raise InvalidRequest(
+            "batch.model must be the model of the address, or left out.", param="batch.model"
+        )
+    hooks = asked.webhook_config or WebhookConfig()
+    uris = await checked_uris(services.egress, hooks, "batch.webhookConfig")
+    inline, batch_id = asked.input_config.requests, new_id("batch_")
+    content = b""
+    if inline is not None:
+        content = await asyncio.to_thread(_written, inline.requests, model)
+    file_id = new_id("file-") if inline else (asked.input_config.file_name or "")
+    batch = Batch(
+        id=batch_id, owner=owner, endpoint=_endpoint(model),
+        input_file_id=file_id.removeprefix("files/"), metadata=None, output_expires_after_s=None,
+        status="validating", model=model, errors=None, output_file_id=None, error_file_id=None,
+        total=0, completed=0, failed=0, tokens_input=0, tokens_output=0, tokens_cached=0,
+        tokens_reasoning=0, created_at_ms=created_at_ms, expires_at_ms=created_at_ms + WINDOW_MS,
+        in_progress_at_ms=None, finalizing_at_ms=None, cancelling_at_ms=None, ended_at_ms=None,
+        dialect="gemini", display_name=asked.display_name, priority=asked.priority,
+        is_inline=inline is not None,
+    )  # fmt: skip
+    if uris:
+        await ensure_signing_key(services.state)
+
+    def work(con: Connection) -> None:
+        if batch.is_inline:
+            # Of no use behind its day; while the batch is under way, it stays in any case.
+            file = StoredFile(
+                file_id, owner, "batch", f"{batch_id}_input.jsonl", len(content), created_at_ms,
+                batch.expires_at_ms,
+            )  # fmt: skip
+            insert_file(con, file, created_at_ms)
+        else:
+            _check_file(con, batch, created_at_ms)
+        insert_batch(con, batch)
+        if asked.webhook_config is not None:
+            insert_job(con, owner, batch_id, uris, hooks.user_metadata, created_at_ms)
+
+    if batch.is_inline:
+        await Contents(services.data_dir).write(file_id, _one_chunk(content), len(content))
+    try:
+        await services.state.record(work)
+    except BaseException:
+        if batch.is_inline:
+            await Contents(services.data_dir).remove(file_id)
+        raise
+    runner_of(services).wake()
+    return google_view(batch)
+
+
+async def read(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
+    """The batch, and of one that has ended what came of it: answers in the order of their requests,
+    or the name of their file.
+    """
+    batch = await services.state.read(lambda con: find_google_batch(con, batch_id, owner))
+    return await operation(services, batch)
+
+
+async def list_google(
+    services: ServicesDep, owner: OwnerDep, page_size: PageSize = None, page_token: PageToken = None
+) -> dict[str, Any]:
+    """Newest first, without answers that stand in operations: read one to have them."""
+    most = min(page_size or PAGE, PAGE_MAX)
+    try:
+        found, has_more = await services.state.read(
+            lambda con: list_batches(con, owner, page_token or None, most, "gemini")
+        )
+    except InvalidRequest:
+        raise InvalidRequest(
+            "pageToken must be the nextPageToken of the page before.", param="pageToken"
+        ) from None
+    shown: dict[str, Any] = {"operations": [google_view(batch) for batch in found]}
+    return shown | ({"nextPageToken": found[-1].id} if has_more else {})
+
+
+async def cancel(
+    batch_id: str,
+    services: ServicesDep,
+    owner: OwnerDep,
+    _body: Annotated[dict[str, Any] | None, Body()] = None,
+) -> dict[str, Any]:
+    """No further request is run; those that are under way have half a minute."""
+
+    def work(con: Connection) -> None:
+        find_google_batch(con, batch_id, owner)
+        begin_cancel(con, batch_id, owner, now_ms())
+
+    await services.state.record(work)
+    runner_of(services).cancel(batch_id)
+    return {}
+
+
+async def delete(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """With answers that stand in its operation. One that has not ended is refused."""
+
+    def work(con: Connection) -> list[str]:
+        batch = delete_batch(con, batch_id, owner)
+        own = [batch.input_file_id, batch.output_file_id] if batch.is_inline else []
+        ids = [file_id for file_id in own if file_id is not None]
+        for file_id in ids:
+            forget_file(con, file_id, owner)
+        return ids
+
+    gone = await services.state.record(work)
+    await Contents(services.data_dir).remove(*gone)
+    return {}
+
+
+async def operation(services: Services, batch: Batch) -> Response:
+    """The operation with the answers that belong into it."""
+    answers, as_file = None, False
+    if batch.is_inline and batch.ended_at_ms is not None and batch.output_file_id is not None:
+        path = Contents(services.data_dir).path(batch.output_file_id)
+        try:
+            as_file = path.stat().st_size > INLINE_MAX_BYTES
+            if not as_file:
+                answers = await asyncio.to_thread(lambda: list(output_lines(path)))
+        except FileNotFoundError:
+            # Its time is over, or it was deleted as a file.
+            answers = None
+    body = await asyncio.to_thread(
+        lambda: orjson.dumps(google_view(batch, answers, as_file=as_file))
+    )
+    return Response(body, media_type="application/json")
+
+
+def _written(requests: list[InlineRequest], model: str) -> bytes:
+    lines = []
+    for place, one in enumerate(requests):
+        if (fault := wrong_request(one.request, model)) is not None:
+            rule, member = fault
+            param = f"{_CALL}[{place}].{member}"
+            raise InvalidRequest(f"{param} {rule}.", param=param)
+        line = json.dumps(one.model_dump(exclude_none=True), separators=(",", ":")).encode()
+        if len(line) > LINE_MAX_BYTES:
+            param = f"{_CALL}[{place}]"
+            raise InvalidRequest(f"{param} must have at most {LINE_MAX_BYTES} bytes.", param=param)
+        lines.append(line + b"\n")
+    return b"".join(lines)
+
+
+def _check_file(con: Connection, batch: Batch, at_ms: int) -> None:
+    param = "batch.inputConfig.fileName"
+    try:
+        file = find_file(con, batch.input_file_id, batch.owner, at_ms)
+    except NotFound:
+        raise InvalidRequest(
+            f"{param} names no file of yours: upload it at POST /v1/files with the purpose `batch`, "
+            "and name it `files/<its id>`.",
+            param=param,
+        ) from None
+    if file.purpose != "batch":
+        raise InvalidRequest(
+            f"{param} names a file of the purpose `{file.purpose}`: upload it as `batch`.",
+            param=param,
+        )
+
+
+def _endpoint(model: str) -> str:
+    # As a path of the route table spells it.
+    return f"/v1beta/models/{quote(model, safe='/-._~:@!$&()*+,=')}:generateContent"
+
+
+async def _one_chunk(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+_CREATE = "Run many generateContent requests within a day"
+_ROUTES: Final[tuple[tuple[str, str, Callable[..., Any], str], ...]] = (
+    ("POST", "/v1beta/models/{model:path}:batchGenerateContent", generate, _CREATE),
+    ("GET", "/v1beta/batches", list_google, "The caller's batches of Google's kind"),
+    ("GET", "/v1beta/batches/{batch_id}", read, "One batch as an operation"),
+    ("POST", "/v1beta/batches/{batch_id}:cancel", cancel, "Stop a batch of Google's kind"),
+    ("DELETE", "/v1beta/batches/{batch_id}", delete, "Delete a batch of Google's kind"),
+    ("POST", "/v1/models/{model:path}:batchGenerateContent", generate, _CREATE),
+    ("POST", "/v1/batches/{batch_id}:cancel", cancel, "Stop a batch of Google's kind"),
+    ("DELETE", "/v1/batches/{batch_id}", delete, "Delete a batch of Google's kind"),
+)
+
+router = APIRouter(tags=["batches"])
+for _method, _path, _act, _summary in _ROUTES:
+    _name = f"{_path.split('/')[1]}_batch_{_act.__name__}"
+    router.add_api_route(
+        _path, _act, methods=[_method], name=_name, operation_id=_name, summary=_summary
+    )

@@ -1,0 +1,59 @@
+"""`/v1beta/files/{id}:download`: what jobs left, as Google's clients ask for it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response, StreamingResponse
+
+from fairlead.errors import NotFound
+from fairlead.gateway.files.router import content_of
+from fairlead.gateway.owner import OwnerDep
+from fairlead.gateway.videos.lanes import Lane, lane_of
+from fairlead.gateway.videos.provider import open_video
+from fairlead.gateway.videos.table import VideoFile, find_video_file
+from fairlead.store.file import Connection
+from fairlead.store.services import Services, ServicesDep
+
+
+async def download(file_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
+    """A video, read at its provider as it is asked for, or the answers of a batch."""
+    sealer = services.state.sealer
+
+    def look(con: Connection) -> tuple[VideoFile | None, Lane | None]:
+        file = find_video_file(con, file_id, owner)
+        return file, None if file is None else lane_of(con, sealer, file.connection_id)
+
+    file, lane = await services.state.read(look)
+    if file is None:
+        return await content_of(services, file_id, owner)
+    if lane is None:
+        raise NotFound("The connection that made the video is gone, and the video with it.")
+    return await _video(services, lane, file)
+
+
+async def _video(services: Services, lane: Lane, file: VideoFile) -> Response:
+    kind, size, chunks = await open_video(services.egress, lane, file.uri)
+    if not kind.startswith("video/"):
+        # Whatever else it may be: nothing of a provider's is shown as a page.
+        kind = "application/octet-stream"
+    headers = {
+        "content-disposition": f"attachment; filename={file.id}",
+        "x-content-type-options": "nosniff",
+        "cache-control": "private, no-store",
+        # It lasts as long as the caller takes to read it.
+        "x-fairlead-lasting": "1",
+        **({} if size is None else {"content-length": str(size)}),
+    }
+    return StreamingResponse(chunks, headers=headers, media_type=kind)
+
+
+router = APIRouter(tags=["files"])
+for _version in ("v1", "v1beta"):
+    router.add_api_route(
+        f"/{_version}/files/{{file_id}}:download",
+        download,
+        methods=["GET"],
+        name=f"{_version}_download",
+        operation_id=f"{_version}_download",
+        summary="What a job left, as bytes",
+    )

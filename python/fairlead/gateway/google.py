@@ -1,0 +1,58 @@
+"""What Google's long-running jobs have in common: names in either case, errors as `google.rpc.Status`,
+type names.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+TYPES: Final = "type.googleapis.com/google.ai.generativelanguage.v1beta."
+
+# `google.rpc.Code`
+CANCELLED: Final = 1
+UNKNOWN: Final = 2
+INVALID_ARGUMENT: Final = 3
+DEADLINE_EXCEEDED: Final = 4
+INTERNAL: Final = 13
+
+_OF_STATUS: Final = {
+    400: INVALID_ARGUMENT,
+    401: 16,
+    403: 7,
+    404: 5,
+    408: DEADLINE_EXCEEDED,
+    409: 10,
+    429: 8,
+    499: CANCELLED,
+    501: 12,
+    503: 14,
+    504: DEADLINE_EXCEEDED,
+}
+
+
+class GoogleWire(BaseModel):
+    """A body of Google's: each member in camelCase or snake_case, as its clients send it."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+
+def rpc_code(status: int) -> int:
+    """The code that stands for an HTTP status."""
+    if status in _OF_STATUS:
+        return _OF_STATUS[status]
+    if 400 <= status < 500:
+        return INVALID_ARGUMENT
+    return INTERNAL if status >= 500 else UNKNOWN
+
+
+def rpc_error(code: int, message: str) -> dict[str, Any]:
+    """A `google.rpc.Status`."""
+    return {"code": code, "message": message}
+
+
+def bare_model(name: str) -> str:
+    """A model's name without Google's folder before it."""
+    return name.removeprefix("models/")

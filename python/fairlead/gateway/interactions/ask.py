@@ -1,0 +1,160 @@
+"""An interaction's call as a call for a response."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fairlead.errors import InvalidRequest
+from fairlead.gateway.google import bare_model
+from fairlead.gateway.interactions.fields import Generation, InteractionAsk, TextFormat, ToolChoice
+
+_CONTENTS = frozenset({"text", "image", "document", "audio", "video"})
+_CHOICES = {"auto": "auto", "any": "required", "none": "none", "validated": "auto"}
+
+
+def as_response(ask: InteractionAsk) -> dict[str, Any]:
+    """The body of `/v1/responses`. `InvalidRequest` names what that has no word for."""
+    body: dict[str, Any] = {"model": bare_model(ask.model), "input": _input(ask.input)}
+    if ask.system_instruction is not None:
+        body["instructions"] = ask.system_instruction
+    if ask.previous_interaction_id is not None:
+        body["previous_response_id"] = ask.previous_interaction_id
+    if ask.labels:
+        body["metadata"] = ask.labels
+    if ask.tools:
+        body["tools"] = [
+            {
+                "type": "function", "name": tool.name, "description": tool.description or "",
+                "parameters": tool.parameters or {"type": "object", "properties": {}},
+                "strict": False,
+            }
+            for tool in ask.tools
+        ]  # fmt: skip
+    if isinstance(ask.response_format, TextFormat):
+        body |= _format(ask.response_format)
+    return body | _generation(ask.generation_config or Generation())
+
+
+def _generation(said: Generation) -> dict[str, Any]:
+    reasoning = {
+        "effort": said.thinking_level,
+        "summary": "auto" if said.thinking_summaries == "auto" else None,
+    }
+    named = {
+        "temperature": said.temperature,
+        "top_p": said.top_p,
+        "max_output_tokens": said.max_output_tokens,
+        "tool_choice": _choice(said.tool_choice),
+        "reasoning": {name: value for name, value in reasoning.items() if value} or None,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _choice(said: str | ToolChoice | None) -> Any:
+    if isinstance(said, ToolChoice):
+        if said.allowed_tools.mode == "any":
+            return {"type": "function", "name": said.allowed_tools.tools[0]}
+        return _CHOICES[said.allowed_tools.mode]
+    return None if said is None else _CHOICES[said]
+
+
+def _format(said: TextFormat) -> dict[str, Any]:
+    if said.json_schema is not None:
+        form = {
+            "type": "json_schema",
+            "name": "answer",
+            "schema": said.json_schema,
+            "strict": False,
+        }
+    elif said.mime_type == "application/json":
+        form = {"type": "json_object"}
+    else:
+        return {}
+    return {"text": {"format": form}}
+
+
+def _input(said: str | dict[str, Any] | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    if isinstance(said, str):
+        return said
+    contents = [said] if isinstance(said, dict) else said
+    if not contents:
+        raise InvalidRequest("input must not be empty.", param="input")
+    if all(each.get("type") in _CONTENTS for each in contents):
+        places = ["input"] if isinstance(said, dict) else _places("input", contents)
+        return [_said_by("user", contents, places)]
+    items: list[dict[str, Any]] = []
+    for place, step in zip(_places("input", contents), contents, strict=True):
+        items += _step(step, place)
+    return items
+
+
+def _step(step: dict[str, Any], place: str) -> list[dict[str, Any]]:
+    match step.get("type"):
+        case "user_input" | "model_output" as kind:
+            contents = step.get("content")
+            if not isinstance(contents, list) or not all(isinstance(one, dict) for one in contents):
+                raise InvalidRequest(f"{place}.content must be a list of contents.", param=place)
+            who = "user" if kind == "user_input" else "assistant"
+            return [_said_by(who, contents, _places(f"{place}.content", contents))]
+        case "thought":
+            # What a model thought at another provider is of no use to this one.
+            return []
+        case "function_call":
+            return [
+                {
+                    "type": "function_call", "call_id": _text(step, "id", place),
+                    "name": _text(step, "name", place),
+                    "arguments": json.dumps(step.get("arguments") or {}),
+                }
+            ]  # fmt: skip
+        case "function_result":
+            result = step.get("result")
+            output = result if isinstance(result, str) else json.dumps(result)
+            call_id = _text(step, "call_id", place)
+            return [{"type": "function_call_output", "call_id": call_id, "output": output}]
+    raise InvalidRequest(
+        f"{place}.type must be user_input, model_output, thought, function_call or "
+        "function_result, or a content's: text, image or document.",
+        param=f"{place}.type",
+    )
+
+
+def _said_by(who: str, contents: list[dict[str, Any]], places: list[str]) -> dict[str, Any]:
+    parts = [_part(who, one, place) for one, place in zip(contents, places, strict=True)]
+    return {"type": "message", "role": who, "content": parts}
+
+
+def _part(who: str, content: dict[str, Any], place: str) -> dict[str, Any]:
+    kind = content.get("type")
+    if kind == "text":
+        said = "input_text" if who == "user" else "output_text"
+        return {"type": said, "text": _text(content, "text", place, empty=True)}
+    if kind == "image" and who == "user":
+        return {"type": "input_image", "image_url": _address(content, place)}
+    if kind == "document" and who == "user":
+        if isinstance(content.get("uri"), str):
+            return {"type": "input_file", "file_url": content["uri"]}
+        return {
+            "type": "input_file", "filename": "document", "file_data": _address(content, place),
+        }  # fmt: skip
+    known = "text, image or document" if who == "user" else "text"
+    raise InvalidRequest(f"{place}.type must be {known}.", param=f"{place}.type")
+
+
+def _address(content: dict[str, Any], place: str) -> str:
+    if isinstance(content.get("uri"), str):
+        return str(content["uri"])
+    data, kind = _text(content, "data", place), _text(content, "mime_type", place)
+    return f"data:{kind};base64,{data}"
+
+
+def _text(said: dict[str, Any], name: str, place: str, *, empty: bool = False) -> str:
+    value = said.get(name)
+    if not isinstance(value, str) or not (value or empty):
+        raise InvalidRequest(f"{place}.{name} must be a text.", param=f"{place}.{name}")
+    return value
+
+
+def _places(name: str, contents: list[dict[str, Any]]) -> list[str]:
+    return [f"{name}[{number}]" for number in range(len(contents))]

@@ -1,0 +1,93 @@
+"""`/v1beta/interactions`: responses in the background in Google's words, with their webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Body, Query
+
+from fairlead.errors import InvalidRequest
+from fairlead.gateway.interactions.ask import as_response
+from fairlead.gateway.interactions.fields import InteractionAsk
+from fairlead.gateway.interactions.view import interaction_view
+from fairlead.gateway.owner import OwnerDep
+from fairlead.gateway.responses.background import headers_for, works_of
+from fairlead.gateway.responses.reach import cancel_response, forget_response, read_response
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
+from fairlead.store.services import ServicesDep
+from fairlead.store.signing_keys import ensure_signing_key
+
+
+async def create(ask: InteractionAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """With `background` alone. `webhook_config` says who is told of its end in place of the key's
+    webhooks (`/v1/webhooks`).
+    """
+    hooks = ask.webhook_config or WebhookConfig()
+    body = as_response(ask)
+    uris = await checked_uris(services.egress, hooks, "webhook_config")
+    if uris:
+        await ensure_signing_key(services.state)
+
+    def note(con: Connection, response_id: str) -> None:
+        insert_job(con, owner, response_id, uris, hooks.user_metadata, now_ms())
+
+    headers = headers_for(services, owner, {})
+    work = await works_of(services).begin(f"key:{owner}", body, headers, note)
+    return interaction_view(work.response, body["model"])
+
+
+async def read(
+    interaction_id: str,
+    services: ServicesDep,
+    owner: OwnerDep,
+    stream: Annotated[bool, Query()] = False,
+) -> dict[str, Any]:
+    """The interaction as it is now."""
+    if stream:
+        raise InvalidRequest(
+            "stream must be false: stream the response of the same id at /v1/responses.",
+            param="stream",
+        )
+    return interaction_view(*await read_response(services, f"key:{owner}", interaction_id))
+
+
+async def cancel(
+    interaction_id: str,
+    services: ServicesDep,
+    owner: OwnerDep,
+    _body: Annotated[dict[str, Any] | None, Body()] = None,
+) -> dict[str, Any]:
+    """The interaction as it is then; one that has ended stays as it is."""
+    return interaction_view(*await cancel_response(services, f"key:{owner}", interaction_id))
+
+
+async def delete(interaction_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """One that is worked on is cancelled first."""
+    await forget_response(services, f"key:{owner}", interaction_id)
+    return {}
+
+
+_ROUTES: Final[tuple[tuple[str, str, Callable[..., Any], str], ...]] = (
+    ("POST", "", create, "Begin an interaction in the background"),
+    ("GET", "/{interaction_id}", read, "One interaction"),
+    ("POST", "/{interaction_id}/cancel", cancel, "Stop an interaction"),
+    ("POST", "/{interaction_id}:cancel", cancel, "Stop an interaction"),
+    ("DELETE", "/{interaction_id}", delete, "Delete an interaction"),
+)
+
+router = APIRouter(tags=["interactions"])
+for _version in ("v1", "v1beta"):
+    for _method, _path, _act, _summary in _ROUTES:
+        _spelled = "_short" if ":" in _path else ""
+        _name = f"{_version}_interaction_{_act.__name__}{_spelled}"
+        router.add_api_route(
+            f"/{_version}/interactions{_path}",
+            _act,
+            methods=[_method],
+            name=_name,
+            operation_id=_name,
+            summary=_summary,
+        )

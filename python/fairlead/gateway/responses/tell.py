@@ -1,0 +1,52 @@
+"""Telling of a response that was begun as an interaction: `interaction.*`, to its owner's webhooks or
+its own listeners.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.service_jobs import end_job, job_owner, tell_job
+
+# An answer that was cut off is one.
+_NAMES: Final = {
+    "completed": "interaction.completed",
+    "incomplete": "interaction.completed",
+    "requires_action": "interaction.requires_action",
+    "failed": "interaction.failed",
+    "cancelled": "interaction.cancelled",
+}
+
+
+def status_of(response: dict[str, Any]) -> str:
+    """A response's status in Google's words."""
+    status = str(response.get("status") or "completed")
+    calls = any(
+        isinstance(item, dict) and item.get("type") == "function_call"
+        for item in response.get("output") or []
+    )
+    return "requires_action" if calls and status == "completed" else status
+
+
+def tell_end(con: Connection, response: dict[str, Any]) -> None:
+    """Tells how an interaction ended, in the transaction that ends it; nothing of a response that was
+    begun as one.
+    """
+    response_id = str(response["id"])
+    owner = job_owner(con, response_id)
+    name = _NAMES.get(status_of(response))
+    if owner is None or name is None:
+        return
+    data: dict[str, Any] = {}
+    if name == "interaction.failed":
+        error = response.get("error") or {}
+        data = {
+            "error_code": str(error.get("code") or "server_error"),
+            "error_message": str(error.get("message") or "The interaction failed."),
+        }
+    at_ms = now_ms()
+    tell_job(con, owner, response_id, name, data, at_ms)
+    # What goes on from one that waits for its caller is another.
+    end_job(con, response_id, at_ms)

@@ -1,0 +1,243 @@
+"""Calls of the providers that make videos: begin one, ask how far it is, read it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+import httpx
+import orjson
+
+from fairlead.egress import AddressForbidden as NotPublic
+from fairlead.egress import Egress, NameUnknown
+from fairlead.errors import (
+    FairleadError,
+    InvalidRequest,
+    ModelNotFound,
+    NotFound,
+    UpstreamAuth,
+    UpstreamInvalid,
+    UpstreamRateLimited,
+    UpstreamRefused,
+    UpstreamReset,
+    UpstreamStatus,
+    UpstreamTimeout,
+)
+from fairlead.gateway.providers.access_token import TokenRefused
+from fairlead.gateway.providers.dial import fetch, open_client, post
+from fairlead.gateway.providers.probe import headers_for
+from fairlead.gateway.videos.lanes import Lane
+from fairlead.operator_egress import AddressForbidden, JudgedTransport
+
+BEGIN_DEADLINE_S: Final = 50.0
+ASK_DEADLINE_S: Final = 30.0
+HEAD_DEADLINE_S: Final = 30.0
+IDLE_S: Final = 50.0
+REDIRECTS_MAX: Final = 3
+MESSAGE_MAX_CHARS: Final = 500
+
+_NAME = re.compile(r"[A-Za-z0-9._~:@-]+(/[A-Za-z0-9._~:@-]+)*")
+_NAME_MAX_CHARS: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A provider's word on its operation. `fault` is an HTTP status where there was no word, 0 where
+    there was no answer.
+    """
+
+    operation: dict[str, Any] | None = None
+    fault: int | None = None
+
+
+async def begin(lanes: list[Lane], body: dict[str, Any]) -> tuple[Lane, str]:
+    """Has a video made by the first connection that takes it; its name of the operation. One that
+    refuses the call leaves it to the next; where it is not known whether a video was begun, none
+    is begun elsewhere.
+    """
+    refusal: FairleadError | None = None
+    try:
+        async with asyncio.timeout(BEGIN_DEADLINE_S), open_client() as client:
+            for lane in lanes:
+                try:
+                    return lane, await _begin(client, lane, body)
+                except (
+                    ModelNotFound, UpstreamAuth, UpstreamRateLimited, UpstreamRefused,
+                    UpstreamStatus,
+                ) as error:  # fmt: skip
+                    refusal = refusal or error
+    except TimeoutError:
+        raise UpstreamTimeout(
+            f"The provider did not begin the video within {BEGIN_DEADLINE_S:g} s."
+        ) from None
+    raise refusal or UpstreamRefused("There is nobody to ask.")
+
+
+async def ask(lane: Lane, name: str) -> Told:
+    """How far an operation is. Never raises for what the provider or the network does."""
+    try:
+        async with asyncio.timeout(ASK_DEADLINE_S), open_client() as client:
+            headers = await headers_for(client, lane.endpoint, lane.credentials)
+            status, body = await fetch(client, f"{_base(lane)}/{name}", headers)
+    except (TimeoutError, httpx.HTTPError, TokenRefused):
+        return Told(fault=0)
+    if status != 200:
+        return Told(fault=status)
+    operation = _object(body)
+    return Told(operation) if operation is not None else Told(fault=502)
+
+
+async def open_video(
+    egress: Egress, lane: Lane, uri: str
+) -> tuple[str, int | None, AsyncIterator[bytes]]:
+    """A video's content type, its size if that is told, and its bytes as they come. The connection's
+    credential goes to the connection's own origin alone; what lies elsewhere is read as anybody's.
+    """
+
+    async def public(host: str, port: int) -> list[str]:
+        try:
+            return await egress.resolve(host, port)
+        except (NotPublic, NameUnknown) as error:
+            raise AddressForbidden(str(error)) from None
+
+    url = _read_address(uri)
+    for _ in range(REDIRECTS_MAX + 1):
+        is_own = _origin(url) == _origin(httpx.URL(lane.endpoint.base_url))
+        client = open_client() if is_own else _open_public(JudgedTransport(public))
+        answer = None
+        try:
+            headers = await headers_for(client, lane.endpoint, lane.credentials) if is_own else {}
+            headers |= {"accept": "*/*", "accept-encoding": "identity"}
+            async with asyncio.timeout(HEAD_DEADLINE_S):
+                request = client.build_request("GET", url, headers=headers)
+                answer = await client.send(request, stream=True)
+        except (TimeoutError, httpx.HTTPError, TokenRefused) as error:
+            raise _unread(error) from None
+        finally:
+            if answer is None:
+                await client.aclose()
+        if not answer.is_redirect:
+            break
+        target = answer.headers.get("location", "")
+        await answer.aclose()
+        await client.aclose()
+        url = _read_address(target, url)
+    else:
+        raise UpstreamInvalid("The video is behind too many redirects.")
+    if answer.status_code != 200:
+        status = answer.status_code
+        await answer.aclose()
+        await client.aclose()
+        raise _refusal(status, b"") if status != 404 else NotFound("The video is gone.")
+    told = answer.headers.get("content-length", "")
+    size = int(told) if told.isascii() and told.isdigit() else None
+    kind = answer.headers.get("content-type", "application/octet-stream")
+    return kind, size, _chunks(client, answer)
+
+
+async def _begin(client: httpx.AsyncClient, lane: Lane, body: dict[str, Any]) -> str:
+    folder = "" if "/" in lane.model else "models/"
+    model = quote(lane.model, safe="/-._~:@!$&()*+,=")
+    try:
+        headers = await headers_for(client, lane.endpoint, lane.credentials)
+        status, answer = await post(
+            client,
+            f"{_base(lane)}/{folder}{model}:predictLongRunning",
+            orjson.dumps(body),
+            headers,
+        )
+    except TokenRefused as error:
+        raise UpstreamAuth(str(error)) from None
+    except (AddressForbidden, httpx.ConnectError, httpx.ConnectTimeout):
+        raise UpstreamRefused("There is no connection to the provider.") from None
+    except httpx.HTTPError:
+        raise UpstreamReset("The provider broke the connection.") from None
+    if status != 200:
+        raise _refusal(status, answer)
+    told = _object(answer) or {}
+    name = told.get("name")
+    if (
+        not isinstance(name, str)
+        or len(name) > _NAME_MAX_CHARS
+        or _NAME.fullmatch(name) is None
+        or any(part in (".", "..") for part in name.split("/"))
+    ):
+        raise UpstreamInvalid("The provider's answer names no operation.")
+    return name
+
+
+def _refusal(status: int, body: bytes) -> FairleadError:
+    if status in (401, 402, 403):
+        return UpstreamAuth(f"The provider refused the credential ({status}).")
+    if status == 404:
+        return ModelNotFound("The provider makes no videos of this model.", param="model")
+    if status == 429:
+        return UpstreamRateLimited("The provider's rate limit is reached.", retry_after_s=10)
+    if 400 <= status < 500:
+        # What is wrong with the caller's own words, which only the provider knows.
+        fault = (_object(body) or {}).get("error")
+        said = fault.get("message") if isinstance(fault, dict) else None
+        reason = f": {said[:MESSAGE_MAX_CHARS]}" if isinstance(said, str) else "."
+        return InvalidRequest(f"The provider refused the request ({status}){reason}")
+    return UpstreamStatus(f"The provider answered {status}.")
+
+
+def _unread(error: Exception) -> FairleadError:
+    if isinstance(error, TokenRefused):
+        return UpstreamAuth(str(error))
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        return UpstreamTimeout("The provider did not send the video in time.")
+    return UpstreamRefused("The video cannot be read where the provider says it is.")
+
+
+def _read_address(text: str, base: httpx.URL | None = None) -> httpx.URL:
+    try:
+        url = httpx.URL(text) if base is None else base.join(text)
+    except httpx.InvalidURL:
+        raise UpstreamInvalid("The provider says of no address that the video is there.") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise UpstreamInvalid("The provider says of no address that the video is there.")
+    return url
+
+
+async def _chunks(client: httpx.AsyncClient, answer: httpx.Response) -> AsyncIterator[bytes]:
+    chunks = answer.aiter_raw()
+    try:
+        while True:
+            async with asyncio.timeout(IDLE_S):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return
+            yield chunk
+    finally:
+        await answer.aclose()
+        await client.aclose()
+
+
+def _open_public(transport: httpx.AsyncBaseTransport) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        transport=transport,
+        follow_redirects=False,
+        timeout=httpx.Timeout(IDLE_S, connect=5.0),
+        trust_env=False,
+    )
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+def _base(lane: Lane) -> str:
+    return lane.endpoint.base_url.rstrip("/")
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        told = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return told if isinstance(told, dict) else None

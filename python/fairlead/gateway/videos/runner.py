@@ -1,0 +1,206 @@
+"""What follows videos: asks their providers until each has ended, and tells of it.
+
+An operation is a row from the moment that its provider has taken it, so a restart takes it up where
+it stands. What came of it and the telling are one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from functools import partial
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from fairlead.errors import FairleadError
+from fairlead.gateway.google import (
+    DEADLINE_EXCEEDED,
+    INTERNAL,
+    UNKNOWN,
+    rpc_code,
+    rpc_error,
+)
+from fairlead.gateway.videos.lanes import lane_of
+from fairlead.gateway.videos.provider import MESSAGE_MAX_CHARS, Told, ask
+from fairlead.gateway.videos.table import (
+    Operation,
+    VideoFile,
+    active_operations,
+    end_operation,
+    insert_file,
+    take_old,
+)
+from fairlead.gateway.videos.view import take_in, told_of
+from fairlead.moment import now_ms
+from fairlead.own_relay import public_origin
+from fairlead.store.file import Connection
+from fairlead.store.service_jobs import end_job, tell_job
+from fairlead.store.services import BackgroundTask, Services
+
+FIRST_S: Final = 0.5
+"""Before a provider is asked for the first time; then half as long again each time."""
+SLOWEST_S: Final = 15.0
+WITHOUT_ANSWER_S: Final = 60.0
+"""The slowest while there is no answer."""
+ASKED_AT_ONCE: Final = 16
+REFUSALS_MAX: Final = 10
+"""In a row: of a credential, say, until an operator has set it right."""
+LOOK_EVERY_S: Final = 5.0
+SWEEP_EVERY_S: Final = 600.0
+
+log = structlog.get_logger("fairlead.gateway")
+
+
+class Follower:
+    """`run` is a background task; routes call `wake`."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._wanted = asyncio.Event()
+        self._room = asyncio.Semaphore(ASKED_AT_ONCE)
+        self._origin = public_origin(services.config)
+
+    async def run(self) -> None:
+        """Lasts until it is cancelled."""
+        state, loop = self._services.state, asyncio.get_running_loop()
+        swept_s = -SWEEP_EVERY_S
+        try:
+            while True:
+                self._wanted.clear()
+                if loop.time() - swept_s > SWEEP_EVERY_S:
+                    swept_s = loop.time()
+                    await state.record(lambda con: take_old(con, now_ms()))
+                for operation in await state.read(active_operations):
+                    if operation.id not in self._tasks:
+                        self._begin(operation)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_EVERY_S):
+                        await self._wanted.wait()
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def wake(self) -> None:
+        """There is a new operation."""
+        self._wanted.set()
+
+    def _begin(self, operation: Operation) -> None:
+        task = asyncio.create_task(self._work(operation), name=f"video {operation.id}")
+        self._tasks[operation.id] = task
+        task.add_done_callback(partial(self._done, operation.id))
+
+    def _done(self, operation_id: str, _: asyncio.Task[None]) -> None:
+        self._tasks.pop(operation_id, None)
+
+    async def _work(self, operation: Operation) -> None:
+        try:
+            await self._follow(operation)
+        except FairleadError as error:
+            # The database does not answer: it is taken up again at the next look.
+            log.error("video interrupted", operation=operation.id, error=type(error).__name__)
+            await asyncio.sleep(LOOK_EVERY_S)
+        except Exception as error:  # noqa: BLE001 - a defect ends this video, not the others
+            log.error("video failed", operation=operation.id, error=type(error).__name__)
+            await self._fail(operation, INTERNAL, "This is a defect of fairlead; see its log.")
+
+    async def _follow(self, operation: Operation) -> None:
+        wait_s, refusals = FIRST_S, 0
+        while True:
+            left_s = (operation.expires_at_ms - now_ms()) / 1000
+            if left_s <= 0:
+                return await self._fail(
+                    operation, DEADLINE_EXCEEDED, "The provider did not end the video in time."
+                )
+            await asyncio.sleep(min(wait_s, left_s))
+            told = await self._ask(operation)
+            if told is None:
+                return await self._fail(
+                    operation, UNKNOWN, "The connection that began the video is gone."
+                )
+            if told.operation is not None and told.operation.get("done") is True:
+                return await self._end(operation, told.operation)
+            if told.fault == 404:
+                return await self._fail(
+                    operation, rpc_code(404), "The provider does not know the video any more."
+                )
+            is_refused = told.fault is not None and 400 <= told.fault < 500
+            refusals = refusals + 1 if is_refused and told.fault not in (408, 429) else 0
+            if refusals >= REFUSALS_MAX:
+                return await self._fail(
+                    operation,
+                    rpc_code(told.fault or 0),
+                    f"The provider refuses to say how far the video is ({told.fault}).",
+                )
+            slowest_s = SLOWEST_S if told.fault is None else WITHOUT_ANSWER_S
+            wait_s = min(slowest_s, wait_s * 1.5)
+
+    async def _ask(self, operation: Operation) -> Told | None:
+        sealer = self._services.state.sealer
+        lane = await self._services.state.read(
+            lambda con: lane_of(con, sealer, operation.connection_id)
+        )
+        if lane is None:
+            return None
+        async with self._room:
+            return await ask(lane, operation.provider_operation)
+
+    async def _end(self, operation: Operation, told: dict[str, Any]) -> None:
+        fault, response = told.get("error"), told.get("response")
+        if isinstance(fault, dict):
+            code, said = fault.get("code"), fault.get("message")
+            await self._fail(
+                operation,
+                code if isinstance(code, int) else UNKNOWN,
+                said[:MESSAGE_MAX_CHARS] if isinstance(said, str) else "The video failed.",
+            )
+        elif isinstance(response, dict):
+            shown, files = take_in(operation, response, self._origin)
+            await self._keep(operation, orjson.dumps(shown).decode(), None, files)
+        else:
+            await self._fail(operation, UNKNOWN, "The provider's answer holds no video.")
+
+    async def _fail(self, operation: Operation, code: int, message: str) -> None:
+        error = orjson.dumps(rpc_error(code, message)).decode()
+        await self._keep(operation, None, error, [])
+
+    async def _keep(
+        self, operation: Operation, response: str | None, error: str | None, files: list[VideoFile]
+    ) -> None:
+        at_ms = now_ms()
+
+        def work(con: Connection) -> None:
+            if not end_operation(con, operation.id, response, error, at_ms):
+                return
+            for file in files:
+                insert_file(con, file)
+            if files:
+                data = told_of(files, self._origin)
+                tell_job(con, operation.owner, operation.id, "video.generated", data, at_ms)
+            else:
+                # There is no event for a video that is not there.
+                end_job(con, operation.id, at_ms)
+
+        await self._services.state.record(work)
+
+
+def follower_of(services: Services) -> Follower:
+    """The process's follower, made when it is first needed."""
+    follower = services.rooms.get(Follower)
+    if not isinstance(follower, Follower):
+        follower = services.rooms[Follower] = Follower(services)
+    return follower
+
+
+async def _run(services: Services) -> None:
+    try:
+        await follower_of(services).run()
+    finally:
+        # Another start makes everything anew.
+        services.rooms.pop(Follower, None)
+
+
+TASKS = (BackgroundTask("gateway.videos", _run),)

@@ -1,0 +1,126 @@
+"""The rows of videos. Every function runs inside `state.read` or `state.record`."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields
+from typing import Final
+
+from fairlead.errors import NotFound, RateLimited
+from fairlead.store.file import Connection
+
+ACTIVE_OF_OWNER_MAX: Final = 50
+ACTIVE_MAX: Final = 500
+KEPT_MS: Final = 30 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`owner` is the key's id, `model` as the caller named it, `provider_operation` the provider's
+    name of the work. `response` and `error` are JSON texts, one of which one that has ended has.
+    """
+
+    id: str
+    owner: str
+    model: str
+    connection_id: str
+    provider_operation: str
+    response: str | None
+    error: str | None
+    created_at_ms: int
+    expires_at_ms: int
+    ended_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VideoFile:
+    """Where a video is read at its provider."""
+
+    id: str
+    operation_id: str
+    owner: str
+    connection_id: str
+    uri: str
+
+
+_OPERATION: Final = ", ".join(field.name for field in fields(Operation))
+_FILE: Final = ", ".join(field.name for field in fields(VideoFile))
+
+
+def check_room(con: Connection, owner: str) -> None:
+    """`RateLimited` when as many are under way as may be."""
+    own, all_ = con.execute(
+        "SELECT count(*) FILTER (owner = ?), count(*) FROM video_operations "
+        "WHERE ended_at_ms IS NULL",
+        [owner],
+    ).fetchone() or (0, 0)
+    if own >= ACTIVE_OF_OWNER_MAX or all_ >= ACTIVE_MAX:
+        raise RateLimited(
+            f"A key has at most {ACTIVE_OF_OWNER_MAX} videos under way, the gateway {ACTIVE_MAX}: "
+            "wait for one to end.",
+            retry_after_s=30,
+        )
+
+
+def insert_operation(con: Connection, operation: Operation) -> None:
+    """Keeps one that has begun."""
+    con.execute(
+        f"INSERT INTO video_operations ({_OPERATION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        list(astuple(operation)),
+    )
+
+
+def find_operation(con: Connection, operation_id: str, owner: str, model: str) -> Operation:
+    """The owner's operation of this model; `NotFound` for a stranger's as for none."""
+    row = con.execute(
+        f"SELECT {_OPERATION} FROM video_operations WHERE id = ? AND owner = ? AND model = ?",
+        [operation_id, owner, model],
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"No such operation: {operation_id[:64]}.", param="name")
+    return Operation(*row)
+
+
+def active_operations(con: Connection) -> list[Operation]:
+    """Those that have not ended, oldest first."""
+    rows = con.execute(
+        f"SELECT {_OPERATION} FROM video_operations WHERE ended_at_ms IS NULL "
+        "ORDER BY created_at_ms, id"
+    ).fetchall()
+    return [Operation(*row) for row in rows]
+
+
+def end_operation(
+    con: Connection, operation_id: str, response: str | None, error: str | None, at_ms: int
+) -> bool:
+    """Notes what came of it; False where it has ended or is gone."""
+    row = con.execute(
+        "UPDATE video_operations SET response = ?, error = ?, ended_at_ms = ? "
+        "WHERE id = ? AND ended_at_ms IS NULL RETURNING 1",
+        [response, error, at_ms, operation_id],
+    ).fetchone()
+    return row is not None
+
+
+def insert_file(con: Connection, file: VideoFile) -> None:
+    """Keeps where a video is read."""
+    con.execute(f"INSERT INTO video_files ({_FILE}) VALUES (?, ?, ?, ?, ?)", list(astuple(file)))
+
+
+def find_video_file(con: Connection, file_id: str, owner: str) -> VideoFile | None:
+    """The owner's video."""
+    row = con.execute(
+        f"SELECT {_FILE} FROM video_files WHERE id = ? AND owner = ?", [file_id, owner]
+    ).fetchone()
+    return None if row is None else VideoFile(*row)
+
+
+def take_old(con: Connection, now_ms: int) -> None:
+    """Forgets what ended long ago and what nobody owns any more."""
+    con.execute(
+        "DELETE FROM video_operations WHERE ended_at_ms <= ? "
+        "OR (ended_at_ms IS NOT NULL AND owner NOT IN (SELECT id FROM keys))",
+        [now_ms - KEPT_MS],
+    )
+    con.execute(
+        "DELETE FROM video_files WHERE operation_id NOT IN (SELECT id FROM video_operations)"
+    )

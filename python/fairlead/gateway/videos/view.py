@@ -1,0 +1,59 @@
+"""A video as Google shows it: an operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from fairlead.gateway.files.contents import new_id
+from fairlead.gateway.google import TYPES
+from fairlead.gateway.videos.table import Operation, VideoFile
+
+
+def operation_view(operation: Operation) -> dict[str, Any]:
+    """The operation as it is now."""
+    shown: dict[str, Any] = {"name": f"models/{operation.model}/operations/{operation.id}"}
+    if operation.ended_at_ms is None:
+        return shown
+    shown["done"] = True
+    if operation.error is not None:
+        return shown | {"error": orjson.loads(operation.error)}
+    return shown | {"response": orjson.loads(operation.response or "{}")}
+
+
+def take_in(
+    operation: Operation, told: dict[str, Any], origin: str
+) -> tuple[dict[str, Any], list[VideoFile]]:
+    """A provider's response with addresses of ours in the place of its own, which need its
+    credential; and the videos behind them.
+    """
+    made = told.get("generateVideoResponse")
+    if not isinstance(made, dict):
+        return {"@type": f"{TYPES}PredictLongRunningResponse"} | told, []
+    samples, files = [], []
+    for sample in made.get("generatedSamples") or []:
+        video = sample.get("video") if isinstance(sample, dict) else None
+        uri = video.get("uri") if isinstance(video, dict) else None
+        if not isinstance(video, dict) or not isinstance(uri, str):
+            samples.append(sample)
+            continue
+        # Google's client reads a name of small letters and digits out of an address.
+        file = VideoFile(new_id(""), operation.id, operation.owner, operation.connection_id, uri)
+        files.append(file)
+        samples.append({**sample, "video": {**video, "uri": video_address(origin, file.id)}})
+    shown = {**made, "generatedSamples": samples} if samples else made
+    return {**told, "generateVideoResponse": shown}, files
+
+
+def video_address(origin: str, file_id: str) -> str:
+    """Where a key reads its video."""
+    return f"{origin}/v1beta/files/{file_id}:download?alt=media"
+
+
+def told_of(files: list[VideoFile], origin: str) -> dict[str, Any]:
+    """What listeners are told: where the first video is, in the words of older and newer listeners."""
+    address = video_address(origin, files[0].id)
+    return {
+        "output_file_uri": address, "file_name": f"files/{files[0].id}", "video_uri": address,
+    }  # fmt: skip

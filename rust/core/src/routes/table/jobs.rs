@@ -1,0 +1,74 @@
+//! Jobs of the generative service in Google's words: batches, videos, the files that they leave, and interactions.
+
+use crate::routes::doors::{inference, of_tier, NO_BODY, PROMPT, RECORD};
+use crate::routes::{Answer, Route, Surface, Tier};
+
+/// A job belongs to a key: without one there is no owner.
+const fn owned(
+    method: &'static str,
+    path: &'static str,
+    answer: Answer,
+    endpoint: &'static str,
+    body_limit_bytes: usize,
+    summary: &'static str,
+) -> Route {
+    let route = inference(method, path, answer, endpoint, body_limit_bytes, summary);
+    Route { surface: Surface::Gemini, ..of_tier(Tier::Key, route) }
+}
+
+const fn batch(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
+    owned(method, path, Answer::Control, "batches", body_limit_bytes, summary)
+}
+
+const fn interaction(
+    method: &'static str,
+    path: &'static str,
+    body_limit_bytes: usize,
+    summary: &'static str,
+) -> Route {
+    owned(method, path, Answer::Control, "chat", body_limit_bytes, summary)
+}
+
+const BEGIN: &str = "Begin an interaction in the background.";
+const READ: &str = "One interaction.";
+const END: &str = "Stop an interaction.";
+const FORGET: &str = "Delete an interaction.";
+const GENERATE: &str = "Run many generateContent requests within a day.";
+const CANCEL: &str = "Stop a batch of Google's kind.";
+const DELETE: &str = "Delete a batch of Google's kind that has ended.";
+const VIDEO: &str = "Begin a video.";
+const DOWNLOAD: &str = "What a job left, as bytes.";
+const OPERATION: &str = "How far a video is.";
+
+pub(super) static ROUTES: &[Route] = &[
+    batch("POST", "/v1beta/models/{*id}:batchGenerateContent", PROMPT, GENERATE),
+    batch("GET", "/v1beta/batches", NO_BODY, "The caller's batches of Google's kind, newest first."),
+    batch("GET", "/v1beta/batches/{id}", NO_BODY, "One batch as an operation, with its answers."),
+    batch("POST", "/v1beta/batches/{*id}:cancel", RECORD, CANCEL),
+    batch("DELETE", "/v1beta/batches/{id}", NO_BODY, DELETE),
+    // In version 1 the list and one batch have the addresses of OpenAI's.
+    batch("POST", "/v1/models/{*id}:batchGenerateContent", PROMPT, GENERATE),
+    batch("POST", "/v1/batches/{*id}:cancel", RECORD, CANCEL),
+    batch("DELETE", "/v1/batches/{id}", NO_BODY, DELETE),
+    // Control calls the provider and tells the cost.
+    owned("POST", "/v1beta/models/{*id}:predictLongRunning", Answer::Search, "video", PROMPT, VIDEO),
+    owned("POST", "/v1/models/{*id}:predictLongRunning", Answer::Search, "video", PROMPT, VIDEO),
+    owned("GET", "/v1beta/files/{*id}:download", Answer::Control, "files", NO_BODY, DOWNLOAD),
+    owned("GET", "/v1/files/{*id}:download", Answer::Control, "files", NO_BODY, DOWNLOAD),
+    interaction("POST", "/v1beta/interactions", PROMPT, BEGIN),
+    interaction("GET", "/v1beta/interactions/{id}", NO_BODY, READ),
+    interaction("POST", "/v1beta/interactions/{id}/cancel", RECORD, END),
+    interaction("POST", "/v1beta/interactions/{*id}:cancel", RECORD, END),
+    interaction("DELETE", "/v1beta/interactions/{id}", NO_BODY, FORGET),
+    interaction("POST", "/v1/interactions", PROMPT, BEGIN),
+    interaction("GET", "/v1/interactions/{id}", NO_BODY, READ),
+    interaction("POST", "/v1/interactions/{id}/cancel", RECORD, END),
+    interaction("POST", "/v1/interactions/{*id}:cancel", RECORD, END),
+    interaction("DELETE", "/v1/interactions/{id}", NO_BODY, FORGET),
+];
+
+/// Asked before the doors of models, whose names may have slashes.
+pub(super) static OPERATIONS: &[Route] = &[
+    owned("GET", "/v1beta/models/{*id}/operations/{operation}", Answer::Control, "video", NO_BODY, OPERATION),
+    owned("GET", "/v1/models/{*id}/operations/{operation}", Answer::Control, "video", NO_BODY, OPERATION),
+];
