@@ -1,8 +1,10 @@
 """What Python sees of the Rust side. Written by hand and held against the built module by ``mypy.stubtest``."""
 
-from typing import Any, final
+from typing import Any, Final, final
 
 __all__ = [
+    "MIN_BODY_BYTES_PER_S",
+    "SEND_PATIENCE_S",
     "Door",
     "Engine",
     "Exchange",
@@ -26,6 +28,11 @@ __all__ = [
     "verify_webhook",
     "version",
 ]
+
+# A caller that takes no byte of what is to be sent for this long has left.
+SEND_PATIENCE_S: Final[int]
+# A body may be silent for its idle time; over its whole length it must also come at this rate.
+MIN_BODY_BYTES_PER_S: Final[int]
 
 @final
 class Door:

@@ -10,17 +10,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from fairlead._core import Exchange
+from fairlead._core import MIN_BODY_BYTES_PER_S, SEND_PATIENCE_S, Exchange
 
 Message: TypeAlias = dict[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 SWEEP_S = 0.25
-# A body may be silent for its idle time; over its whole length it must also come at this rate.
-MIN_BODY_BYTES_PER_S = 1024
-# A caller that takes no piece of its answer (at most 32 KiB) for this long has left.
-SEND_PATIENCE_S = 300.0
 
 
 class ClientGone(Exception):

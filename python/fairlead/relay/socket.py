@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from fairlead._core import Exchange, Socket
-from fairlead.relay.flight import SEND_PATIENCE_S, Message, Receive, Send
+from fairlead._core import SEND_PATIENCE_S, Exchange, Socket
+from fairlead.relay.flight import Message, Receive, Send
 
 # A caller that says nothing for this long, with nothing under way, has left.
 IDLE_S = 600.0

@@ -9,10 +9,6 @@ use std::time::Duration;
 pub const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// How long a connection may stay open with nothing asked.
 pub const IDLE: Duration = Duration::from_secs(75);
-/// A caller that takes no byte of what is to be sent for this long has left.
-pub const SEND_PATIENCE: Duration = Duration::from_secs(300);
-/// Over its whole length a body must come at this rate, beyond the time that it may be silent.
-pub const MIN_BODY_BYTES_PER_S: u64 = 1024;
 /// After so many requests a connection is closed, so that callers spread over threads and instances.
 pub const MAX_REQUESTS: u32 = 10_000;
 /// How long after the drain's deadline a caller that still holds its connection up is waited for.

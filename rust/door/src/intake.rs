@@ -1,10 +1,10 @@
 //! A request's body: fed to the engine as it comes, and given up when it comes too slowly.
 
-use crate::config::MIN_BODY_BYTES_PER_S;
 use crate::flight::Flight;
 use bytes::Bytes;
 use fairlead_engine::admission::Pending;
 use fairlead_engine::engine::{Engine, FedHere};
+use fairlead_engine::patience::MIN_BODY_BYTES_PER_S;
 use fairlead_engine::task;
 use http_body::Body as _;
 use hyper::body::Incoming;

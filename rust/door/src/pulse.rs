@@ -3,7 +3,8 @@
 //! The connection notes moments as it passes them, with a clock that ticks four times a second; the worker looks at all of its
 //! connections with each tick. So no request sets a timer.
 
-use crate::config::{HEAD_WITHIN, IDLE, MAX_REQUESTS, SEND_PATIENCE};
+use crate::config::{HEAD_WITHIN, IDLE, MAX_REQUESTS};
+use fairlead_engine::patience::SEND_PATIENCE;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU8, Ordering};
 use std::sync::Arc;

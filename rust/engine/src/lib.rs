@@ -54,6 +54,7 @@ pub mod metrics;
 pub mod models;
 pub mod outbox;
 pub mod passing;
+pub mod patience;
 pub mod places;
 pub mod plain;
 pub mod probe;

@@ -8,10 +8,11 @@ use crate::chat::drained;
 use crate::exchange::{Exchange, Head, Room};
 use crate::failover;
 use crate::guardrails::StreamFilter;
+use crate::patience::SEND_PATIENCE;
 use crate::relayed::head_headers;
 use crate::settle::Settlement;
 use crate::shared::Shared;
-use crate::stream::{judged, CLIENT_IDLE, EVENT_STREAM, NO_BUFFERING};
+use crate::stream::{judged, EVENT_STREAM, NO_BUFFERING};
 use crate::target::Target;
 use crate::wire::Incoming;
 use bytes::Bytes;
@@ -58,7 +59,7 @@ async fn next(shared: &Shared, exchange: &Exchange, body: &mut Incoming, patienc
     tokio::select! {
         biased;
         () = room => {}
-        () = tokio::time::sleep(CLIENT_IDLE) => exchange.cancel(),
+        () = tokio::time::sleep(SEND_PATIENCE) => exchange.cancel(),
         () = shared.drain.expired() => return Next::Broken(drained()),
     }
     let reading = async {

@@ -18,6 +18,7 @@ use crate::exchange::{Exchange, Head, Room};
 use crate::failover;
 use crate::guardrails::StreamFilter;
 use crate::hedged_stream::Begun;
+use crate::patience::SEND_PATIENCE;
 use crate::plain;
 use crate::progress::Progress;
 use crate::reasoning;
@@ -51,8 +52,6 @@ pub(crate) const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buf
 const MAX_BATCH_BYTES: usize = 64 * 1024;
 /// How long the end of a provider's body is waited for after its last event, to keep the connection.
 const TAIL_DEADLINE: Duration = Duration::from_millis(500);
-/// A caller that reads nothing for this long has left.
-pub(crate) const CLIENT_IDLE: Duration = Duration::from_secs(300);
 
 /// One attempt to relay one stream.
 #[derive(Debug)]
@@ -229,7 +228,7 @@ impl<'a> Relay<'a> {
                     if matches!(step, Step::ClientStalls) {
                         // Nobody reads from the provider meanwhile, so its silence says nothing.
                         heard = now;
-                        if now - read >= CLIENT_IDLE {
+                        if now - read >= SEND_PATIENCE {
                             self.exchange.cancel();
                         }
                     } else if now - heard >= patience {

@@ -34,4 +34,9 @@ mod _core {
     use crate::functions::{new_webhook_secret, sign_webhook, sign_webhook_token, verify_webhook};
     #[pymodule_export]
     use crate::socket::PySocket;
+
+    #[pymodule_export]
+    const SEND_PATIENCE_S: u64 = fairlead_engine::patience::SEND_PATIENCE_S;
+    #[pymodule_export]
+    const MIN_BODY_BYTES_PER_S: u64 = fairlead_engine::patience::MIN_BODY_BYTES_PER_S;
 }
