@@ -36,6 +36,7 @@ from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
 from fairlead.scrape.browser.router import router as browser_sessions
+from fairlead.scrape.document.router import router as scrape_documents
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
 from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as scrape_jobs
@@ -79,6 +80,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     browser_sessions,
     scrape_downloads,
     llmstxt,
+    scrape_documents,
     health,
     board,
     board_pages,

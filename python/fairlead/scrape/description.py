@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from fairlead.scrape.browser.router import router as browser_sessions
+from fairlead.scrape.document.router import router as documents
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
 from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as jobs
@@ -65,7 +66,7 @@ _ACCEPTING: Final = frozenset(
 def scraping_document() -> dict[str, Any]:
     """The document: OpenAPI 3.0.0, description version 1.0.0."""
     app = FastAPI()
-    for router in (pages, jobs, sites, browser_sessions, scrape_downloads, llmstxt):
+    for router in (pages, jobs, sites, browser_sessions, scrape_downloads, llmstxt, documents):
         app.include_router(router)
     document: dict[str, Any] = get_openapi(
         title="fairlead scraping API",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -23,10 +23,24 @@ Url = Annotated[
 ]
 
 
+A = TypeVar("A", bound=BaseModel)
+
+
 class Ask(BaseModel):
     """A body of the scraping API: camelCase names, nothing unknown."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+
+
+def one_of(ask: A, first: str, second: str) -> A:
+    """The body, if it has one of these fields and not both."""
+    if (getattr(ask, first) is None) == (getattr(ask, second) is None):
+        raise PydanticCustomError(
+            "no_valid_fields",
+            "Send either {first} or {second}.",
+            {"first": first, "second": second},
+        )
+    return ask
 
 
 class Action(Ask):
@@ -287,6 +301,22 @@ class LlmsTxtAsk(Ask):
                 "scrapeOptions": {"extractorFormat": "markdown", "fitMarkdown": True},
             }
         )  # fmt: skip
+
+
+class ParseAsk(Ask):
+    """A document: its bytes, or where they are."""
+
+    content: Annotated[StrictStr, Field(min_length=1)] | None = Field(None, description="Base64.")
+    url: Url | None = None
+    content_type: Annotated[StrictStr, Field(max_length=200)] = Field(
+        "",
+        description="A media type or a short name such as `docx`; what the bytes say goes before it.",
+    )
+    only_main_content: StrictBool = Field(False, description="Of HTML.")
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        return one_of(self, "content", "url")
 
 
 class MapAsk(Ask):

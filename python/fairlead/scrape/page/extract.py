@@ -37,13 +37,15 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Want:
     """What is asked of a page: `form` is `html`, `markdown` or `text`; `lists` names what `formats`
-    shall have of `links`, `tables`, `code` and `images`.
+    shall have of `links`, `tables`, `code` and `images`. `is_document` asks for a document of any kind
+    (`scrape.document`) in place of a page.
     """
 
     form: str = "html"
     only_main_content: bool = True
     fit_markdown: bool = False
     lists: list[str] = field(default_factory=list)
+    is_document: bool = False
 
 
 def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:

@@ -1,4 +1,4 @@
-"""The process in which pages are read: `python -m fairlead.scrape.page.worker <fd>`.
+"""The process in which pages and documents are read: `python -m fairlead.scrape.page.worker <fd>`.
 
 It takes frames from a socket and answers each: 4 bytes of length (big-endian) and then the content. A
 question is two frames, `{"url", "content_type", "redirects", "want"}` as JSON and the body's bytes; an
@@ -18,6 +18,7 @@ from typing import Final
 
 import orjson
 
+from fairlead.scrape.document.read import read_document
 from fairlead.scrape.page.extract import Source, Unreadable, Want, extract
 
 MEMORY_MAX_BYTES: Final = 1024 * 1024 * 1024
@@ -41,8 +42,13 @@ def main() -> None:
 
 def _read(head: dict[str, object], body: bytes) -> bytes:
     want = Want(**head.pop("want"))  # type: ignore[arg-type]
+    source = Source(body=body, **head)  # type: ignore[arg-type]
+    links: list[str] = []
     try:
-        document, links = extract(Source(body=body, **head), want)  # type: ignore[arg-type]
+        if want.is_document:
+            document = read_document(source, want)
+        else:
+            document, links = extract(source, want)
     except Unreadable as reason:
         return orjson.dumps({"unreadable": str(reason)})
     except MemoryError:

@@ -1,6 +1,6 @@
 //! The scraping API.
 
-use crate::routes::doors::{scraping, NO_BODY, RECORD};
+use crate::routes::doors::{scraping, DOCUMENT, NO_BODY, RECORD};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[
@@ -34,6 +34,12 @@ pub(super) static ROUTES: &[Route] = &[
     scraping("POST", "/api/llmstxt", RECORD, "Write a site's llms.txt in the background."),
     scraping("GET", "/api/llmstxt/{id}", NO_BODY, "A site's llms.txt, or how far it is."),
     scraping("GET", "/api/reader", NO_BODY, "A page as markdown."),
+    scraping("POST", "/api/extract", RECORD, "Extract data from a list of pages in the background."),
+    scraping("GET", "/api/extract/{id}", NO_BODY, "An extraction, or how far it is."),
+    scraping("POST", "/api/parse", DOCUMENT, "A document as markdown."),
+    scraping("POST", "/api/discover-apis", RECORD, "The calls that a page makes in a browser."),
+    scraping("POST", "/api/agent", RECORD, "Let a model work in a browser towards a goal, in the background."),
+    scraping("GET", "/api/agent/{id}", NO_BODY, "An agent's steps and what came of them."),
     scraping("POST", "/api/browser/sessions", RECORD, "Open a browser session."),
     scraping("GET", "/api/browser/sessions", NO_BODY, "List browser sessions."),
     scraping("GET", "/api/browser/sessions/{id}", NO_BODY, "A browser session."),
