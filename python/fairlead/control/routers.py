@@ -38,6 +38,7 @@ from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
 from fairlead.scrape.browser.router import router as browser_sessions
 from fairlead.scrape.document.router import router as scrape_documents
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
+from fairlead.scrape.jobs.extract_router import router as extractions
 from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as scrape_jobs
 from fairlead.scrape.router import router as scrape
@@ -81,6 +82,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     scrape_downloads,
     llmstxt,
     scrape_documents,
+    extractions,
     health,
     board,
     board_pages,

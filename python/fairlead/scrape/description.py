@@ -15,6 +15,7 @@ from fastapi.openapi.utils import get_openapi
 from fairlead.scrape.browser.router import router as browser_sessions
 from fairlead.scrape.document.router import router as documents
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
+from fairlead.scrape.jobs.extract_router import router as extractions
 from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as jobs
 from fairlead.scrape.router import router as pages
@@ -59,14 +60,23 @@ _ENVELOPES: Final[dict[str, Any]] = {
 }
 _OTHER_THAN_JSON: Final = ("/stream", "/openapi.json", "/zip", "/download", "/reader")
 _ACCEPTING: Final = frozenset(
-    ["/api/scrape/async", "/api/crawl", "/api/batch/scrape", "/api/llmstxt"]
+    ["/api/scrape/async", "/api/crawl", "/api/batch/scrape", "/api/llmstxt", "/api/extract"]
 )
 
 
 def scraping_document() -> dict[str, Any]:
     """The document: OpenAPI 3.0.0, description version 1.0.0."""
     app = FastAPI()
-    for router in (pages, jobs, sites, browser_sessions, scrape_downloads, llmstxt, documents):
+    for router in (
+        pages,
+        jobs,
+        sites,
+        browser_sessions,
+        scrape_downloads,
+        llmstxt,
+        documents,
+        extractions,
+    ):
         app.include_router(router)
     document: dict[str, Any] = get_openapi(
         title="fairlead scraping API",

@@ -319,6 +319,50 @@ class ParseAsk(Ask):
         return one_of(self, "content", "url")
 
 
+Prompt = Annotated[StrictStr, Field(min_length=1, max_length=5000)]
+ModelName = Annotated[StrictStr, Field(min_length=1, max_length=300)]
+EXTRACT_PAGES_MAX = 1000
+
+
+class ExtractTaskAsk(Ask):
+    """An extraction from many pages: those of `urls`, or those that are found from `url`."""
+
+    urls: Annotated[list[Url], Field(min_length=1, max_length=EXTRACT_PAGES_MAX)] | None = None
+    url: Url | None = None
+    prompt: Prompt | None = Field(None, description="What to look for.")
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    limit: Count | None = Field(
+        None, description="Pages at most: of `urls` all where it is not sent, from `url` 20."
+    )
+    model: ModelName | None = None
+    scrape_options: ScrapeOptions = ScrapeOptions()
+
+    @model_validator(mode="after")
+    def _has_pages_and_a_wish(self) -> Self:
+        if self.prompt is None and self.schema_ is None:
+            raise PydanticCustomError("no_valid_fields", "Send prompt, schema or both.")
+        return one_of(self, "urls", "url")
+
+    @property
+    def pages_max(self) -> int:
+        """How many pages are read at most."""
+        most = len(self.urls) if self.urls is not None else EXTRACT_PAGES_MAX
+        return min(self.limit or (most if self.urls is not None else 20), most)
+
+    @property
+    def page_options(self) -> ScrapeOptions:
+        """How a page is read for a model."""
+        form = self.scrape_options.extractor_format or "markdown"
+        return self.scrape_options.model_copy(update={"extractor_format": form})
+
+    def as_crawl(self) -> CrawlAsk | None:
+        """The crawl that finds the pages, where they are not named."""
+        if self.url is None:
+            return None
+        ask = {"url": self.url, "limit": self.pages_max, "maxDepth": 3, "skipSitemaps": False}
+        return CrawlAsk.model_validate(ask).model_copy(update={"scrape_options": self.page_options})
+
+
 class MapAsk(Ask):
     url: Url
     max_urls: Annotated[StrictInt, Field(ge=1, le=30_000)] = 5000

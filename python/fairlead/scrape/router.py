@@ -25,6 +25,7 @@ from fairlead.scrape.jobs.table import (
     Job,
     Kind,
     Place,
+    Progress,
     find_job,
     insert_job,
     list_pages,
@@ -119,7 +120,7 @@ async def summarize_page(
     """At most `maxLength` words, by the model of `options.model` or the setting `scrapeModel`."""
     url = checked(ask.url, scraper_of(services).egress)
     async with within_a_minute():
-        name = await model_name(services, ask.options)
+        name = await model_name(services, ask.options.model)
         scraped = await _markdown(services, url, ask.options, owner)
         model = Model(services.config, owner, name, temperature=ask.options.temperature)
         asked = await summarize(model, scraped.document["content"], ask.max_length)
@@ -183,7 +184,7 @@ async def read_page(services: Services, url: str, options: ScrapeOptions, owner:
 async def extraction(services: Services, ask: ExtractAsk, owner: str) -> dict[str, Any]:
     """The answer of an extraction."""
     url = checked(ask.url, scraper_of(services).egress)
-    name = await model_name(services, ask.options)
+    name = await model_name(services, ask.options.model)
     scraped = await _markdown(services, url, ask.options, owner)
     model = Model(
         services.config, owner, name,
@@ -207,13 +208,13 @@ async def _markdown(services: Services, url: str, options: SummarizeOptions, own
     )
 
 
-async def model_name(services: Services, options: SummarizeOptions) -> str:
+async def model_name(services: Services, said: str | None, param: str = "options.model") -> str:
     """The model that is to be asked; `InvalidRequest` where nobody has named one."""
-    name = options.model or (await scraper_of(services).settings(fresh=True)).scrape_model
+    name = said or (await scraper_of(services).settings(fresh=True)).scrape_model
     if name is None:
         raise InvalidRequest(
-            "options.model is not sent and the setting scrapeModel is not set: name a model.",
-            param="options.model",
+            f"{param} is not sent and the setting scrapeModel is not set: name a model.",
+            param=param,
         )
     return name
 
@@ -230,6 +231,14 @@ def new_job(kind: Kind, owner: str, url: str, asked: dict[str, Any], pages_max: 
         options=orjson.dumps(asked).decode(), pages_max=pages_max, error=None, created_at_ms=now_ms(), ended_at_ms=None,
         expires_at_ms=None,
     )  # fmt: skip
+
+
+def progress_view(progress: Progress) -> dict[str, int]:
+    """How far a job is."""
+    return {
+        "total": progress.total, "completed": progress.completed, "failed": progress.failed,
+        "pending": progress.pending,
+    }  # fmt: skip
 
 
 def job_view(job: Job) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from fairlead.moment import now_ms
 from fairlead.scrape.browser.reader import JobReader
 from fairlead.scrape.cache import sweep_cache
 from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.jobs.extraction import Extraction
 from fairlead.scrape.jobs.frontier import Frontier
 from fairlead.scrape.jobs.hook import sweep_hooks, tell_end, tell_page
 from fairlead.scrape.jobs.table import (
@@ -39,7 +40,15 @@ from fairlead.scrape.jobs.table import (
     settle_place,
     sweep_jobs,
 )
-from fairlead.scrape.options import DEPTH_MAX, BatchAsk, CrawlAsk, LlmsTxtAsk, ScrapeAsk
+from fairlead.scrape.options import (
+    DEPTH_MAX,
+    WIDTH_DEFAULT,
+    BatchAsk,
+    CrawlAsk,
+    ExtractTaskAsk,
+    LlmsTxtAsk,
+    ScrapeAsk,
+)
 from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.store.file import Connection
@@ -155,6 +164,7 @@ class _Run:
         self._tell = tell
         asked = orjson.loads(job.options)
         self._crawl: CrawlAsk | None = None
+        self._extraction: Extraction | None = None
         self._retries, self._page_deadline_s, self._fails_fast = 1, PAGE_DEADLINE_S, False
         if job.kind == "batch":
             batch = BatchAsk.model_validate(asked)
@@ -163,12 +173,16 @@ class _Run:
             self._page_deadline_s = (batch.timeout or PAGE_DEADLINE_S * 1000) / 1000
         elif job.kind == "scrape":
             self._options, self._width = ScrapeAsk.model_validate(asked).options, 1
+        elif job.kind == "extract":
+            extract = ExtractTaskAsk.model_validate(asked)
+            self._extraction = Extraction(services.config, job.owner, extract)
+            self._options, self._width = extract.page_options, WIDTH_DEFAULT
+            self._crawl = extract.as_crawl()
+        elif job.kind == "crawl":
+            self._crawl = CrawlAsk.model_validate(asked)
         else:
-            self._crawl = (
-                CrawlAsk.model_validate(asked)
-                if job.kind == "crawl"
-                else LlmsTxtAsk.model_validate(asked).as_crawl()
-            )
+            self._crawl = LlmsTxtAsk.model_validate(asked).as_crawl()
+        if self._crawl is not None:
             self._options, self._width = self._crawl.scrape_options, self._crawl.width
             self._retries = self._crawl.max_retries
             # A page's links are not in the cache, and a crawl wants the site as it is.
@@ -229,9 +243,13 @@ class _Run:
     async def _read(self, place: Place) -> None:
         scraped: Scraped | None = None
         failure: FetchFailed | None = None
+        is_new = True
         try:
             async with asyncio.timeout(self._page_deadline_s):
                 scraped = await self._scrape(place.url)
+                is_new = self._is_new(place, scraped)
+                if self._extraction is not None and is_new:
+                    scraped = await self._extraction.of(scraped)
         except FetchFailed as fault:
             failure = fault
         except TimeoutError:
@@ -250,21 +268,21 @@ class _Run:
         # From here to the end of the write nothing else of this job runs that takes a number.
         page: Page | None = None
         found: list[Place] = []
-        if scraped is not None:
-            if self._crawl is not None and place.place == 0:
-                self._frontier.widen(scraped.url)
-            is_second_way = (
-                self._crawl is not None
-                and scraped.url != place.url
-                and not self._frontier.know(scraped.url)
-            )
-            if not is_second_way:
-                page = self._page(place, scraped, None)
-            if self._crawl is not None:
-                found = self._frontier.add(scraped.links, place.depth + 1)
-        else:
+        if scraped is None or failure is not None:
             page = self._page(place, None, failure)
+        elif is_new:
+            page = self._page(place, scraped, None)
+        if scraped is not None and self._crawl is not None:
+            found = self._frontier.add(scraped.links, place.depth + 1)
         await self._store(place, page, scraped.document["title"] if scraped else None, found)
+
+    def _is_new(self, place: Place, scraped: Scraped) -> bool:
+        """Whether the page is not one that the job knows under another address already."""
+        if self._crawl is None:
+            return True
+        if place.place == 0:
+            self._frontier.widen(scraped.url)
+        return scraped.url == place.url or self._frontier.know(scraped.url)
 
     async def _scrape(self, url: str) -> Scraped:
         """The page, asked for again as often as was allowed where that may help."""

@@ -9,12 +9,13 @@ from fairlead.errors import NotFound, RateLimited
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 
-Kind = Literal["scrape", "crawl", "batch", "llmstxt"]
+Kind = Literal["scrape", "crawl", "batch", "llmstxt", "extract", "agent"]
 Settled = Literal["stored", "known", "ended"]
 
 ACTIVE: Final = ("pending", "processing", "scraping")
 FIRST_STATUS: Final[dict[Kind, str]] = {
     "scrape": "pending", "crawl": "scraping", "batch": "processing", "llmstxt": "pending",
+    "extract": "pending", "agent": "pending",
 }  # fmt: skip
 ACTIVE_MAX: Final = 1000
 ACTIVE_OF_OWNER_MAX: Final = 100
