@@ -35,6 +35,7 @@ from fairlead.gateway.settings.document_router import router as settings_documen
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
+from fairlead.scrape.browser.calls_router import router as browser_calls
 from fairlead.scrape.browser.router import router as browser_sessions
 from fairlead.scrape.document.router import router as scrape_documents
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
@@ -83,6 +84,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     llmstxt,
     scrape_documents,
     extractions,
+    browser_calls,
     health,
     board,
     board_pages,

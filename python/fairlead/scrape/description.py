@@ -12,6 +12,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from fairlead.scrape.browser.calls_router import router as browser_calls
 from fairlead.scrape.browser.router import router as browser_sessions
 from fairlead.scrape.document.router import router as documents
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
@@ -76,6 +77,7 @@ def scraping_document() -> dict[str, Any]:
         llmstxt,
         documents,
         extractions,
+        browser_calls,
     ):
         app.include_router(router)
     document: dict[str, Any] = get_openapi(

@@ -71,14 +71,19 @@ class SessionAsk(Ask):
     viewport: Viewport | None = None
 
 
-class CommonOptions(Ask):
-    """Options of every call that reads a page."""
+class StepOptions(Ask):
+    """What a browser waits for and does before a page is read."""
 
     wait_for_selector: Selector | None = None
     wait_for_timeout: Annotated[StrictInt, Field(gt=0, le=30_000)] | None = Field(
         None, description="Milliseconds."
     )
     actions: list[Action] = Field(default=[], max_length=50)
+
+
+class CommonOptions(StepOptions):
+    """Options of every call that reads a page."""
+
     skip_cache: StrictBool = False
     cache_ttl: Annotated[StrictInt, Field(gt=0, le=30 * 86_400)] | None = Field(
         None, description="Seconds; 3600 where it is not sent."
@@ -126,6 +131,24 @@ class ScrapeOptions(CommonOptions):
     def wants_downloads(self) -> bool:
         """Whether the files are asked for that the page gives."""
         return bool((self.extraction_options or {}).get("downloads"))
+
+
+class DiscoverOptions(StepOptions):
+    """Options of a look at a page's calls."""
+
+    stealth_mode: StrictBool = False
+    skip_tls_verification: StrictBool = False
+
+    def as_scrape(self) -> ScrapeOptions:
+        """The scrape during which the page is watched."""
+        return ScrapeOptions.model_validate(
+            {**self.model_dump(), "use_browser": True}, by_name=True, by_alias=False
+        )
+
+
+class DiscoverAsk(Ask):
+    url: Url
+    options: DiscoverOptions = DiscoverOptions()
 
 
 class SessionAction(Ask):
