@@ -35,6 +35,7 @@ from fairlead.gateway.settings.document_router import router as settings_documen
 from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
+from fairlead.scrape.agent.router import router as scrape_agents
 from fairlead.scrape.browser.calls_router import router as browser_calls
 from fairlead.scrape.browser.router import router as browser_sessions
 from fairlead.scrape.document.router import router as scrape_documents
@@ -85,6 +86,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     scrape_documents,
     extractions,
     browser_calls,
+    scrape_agents,
     health,
     board,
     board_pages,

@@ -12,6 +12,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from fairlead.scrape.agent.router import router as agents
 from fairlead.scrape.browser.calls_router import router as browser_calls
 from fairlead.scrape.browser.router import router as browser_sessions
 from fairlead.scrape.document.router import router as documents
@@ -61,7 +62,14 @@ _ENVELOPES: Final[dict[str, Any]] = {
 }
 _OTHER_THAN_JSON: Final = ("/stream", "/openapi.json", "/zip", "/download", "/reader")
 _ACCEPTING: Final = frozenset(
-    ["/api/scrape/async", "/api/crawl", "/api/batch/scrape", "/api/llmstxt", "/api/extract"]
+    [
+        "/api/scrape/async",
+        "/api/crawl",
+        "/api/batch/scrape",
+        "/api/llmstxt",
+        "/api/extract",
+        "/api/agent",
+    ]
 )
 
 
@@ -78,6 +86,7 @@ def scraping_document() -> dict[str, Any]:
         documents,
         extractions,
         browser_calls,
+        agents,
     ):
         app.include_router(router)
     document: dict[str, Any] = get_openapi(

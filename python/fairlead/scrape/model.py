@@ -181,17 +181,27 @@ def _references(value: Any) -> list[str]:
 
 def _read(text: str, validator: Any) -> tuple[Any, list[str]]:
     """The JSON of an answer and what is wrong with it."""
+    try:
+        data = json_of(text)
+    except ValueError:
+        return None, ["it is not JSON"]
+    return data, wrongs_of(data, validator)
+
+
+def json_of(text: str) -> Any:
+    """The JSON of an answer, also of one in a fence. `ValueError`."""
     stripped = text.strip()
     if stripped.startswith("```"):
         stripped = stripped.strip("`").removeprefix("json").strip()
-    try:
-        data = orjson.loads(stripped)
-    except ValueError:
-        return None, ["it is not JSON"]
+    return orjson.loads(stripped)
+
+
+def wrongs_of(data: Any, validator: Any) -> list[str]:
+    """What is wrong with data by a schema; at most `WRONGS_TOLD`."""
     wrongs: list[str] = []
     for fault in validator.iter_errors(data):
         where = "/".join(map(str, fault.absolute_path))
         wrongs.append(f"/{where}: {fault.message[:200]}")
         if len(wrongs) >= WRONGS_TOLD:
             break
-    return data, wrongs
+    return wrongs

@@ -386,6 +386,21 @@ class ExtractTaskAsk(Ask):
         return CrawlAsk.model_validate(ask).model_copy(update={"scrape_options": self.page_options})
 
 
+class AgentAsk(Ask):
+    """What an agent shall come to, and where it begins."""
+
+    url: Url
+    prompt: Prompt = Field(description="The goal.")
+    schema_: dict[str, Any] | None = Field(
+        None, alias="schema", description="What `data` of the result fits."
+    )
+    max_steps: Annotated[StrictInt, Field(ge=1, le=20)] = 10
+    allow_other_sites: StrictBool = Field(
+        False, description="Whether it may leave the host of `url`."
+    )
+    model: ModelName | None = None
+
+
 class MapAsk(Ask):
     url: Url
     max_urls: Annotated[StrictInt, Field(ge=1, le=30_000)] = 5000

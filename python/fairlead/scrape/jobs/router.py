@@ -16,9 +16,10 @@ from fairlead.errors import InvalidRequest
 from fairlead.host import AddressRefused
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import checked
+from fairlead.scrape.jobs.ending import conclude
 from fairlead.scrape.jobs.hook import insert_hook, tell_start
 from fairlead.scrape.jobs.patterns import Patterns
-from fairlead.scrape.jobs.runner import conclude, runner_of
+from fairlead.scrape.jobs.runner import runner_of
 from fairlead.scrape.jobs.table import (
     Job,
     Kind,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Final
@@ -18,24 +19,24 @@ import structlog
 
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.moment import now_ms
+from fairlead.scrape.agent.run import AgentRun
 from fairlead.scrape.browser.reader import JobReader
 from fairlead.scrape.cache import sweep_cache
 from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.jobs.ending import conclude, finish
 from fairlead.scrape.jobs.extraction import Extraction
 from fairlead.scrape.jobs.frontier import Frontier
-from fairlead.scrape.jobs.hook import sweep_hooks, tell_end, tell_page
+from fairlead.scrape.jobs.hook import sweep_hooks, tell_page
 from fairlead.scrape.jobs.table import (
     Job,
+    Kind,
     Page,
     Place,
     Settled,
     active_jobs,
     begin_job,
-    end_job,
     extend_frontier,
     frontier_of,
-    list_pages,
-    progress_of,
     read_urls,
     settle_place,
     sweep_jobs,
@@ -52,12 +53,13 @@ from fairlead.scrape.options import (
 from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.store.file import Connection
-from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
 
 JOBS_AT_ONCE: Final = 8
 LOOK_EVERY_S: Final = 5.0
 SWEEP_EVERY_S: Final = 60.0
+# How many of a kind, of these: an agent has a tab of the browser, of which there are few.
+OF_KIND_AT_ONCE: Final[dict[Kind, int]] = {"agent": 3}
 JOB_DEADLINE_S: Final = 6 * 3600.0
 PAGE_DEADLINE_S: Final = 300.0
 RETRY_S: Final = 2.0
@@ -74,6 +76,7 @@ class Runner:
         self._services = services
         self._scraper: Scraper = scraper_of(services)
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._kinds: Counter[Kind] = Counter()
         self._wanted = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -124,20 +127,24 @@ class Runner:
         for job in await self._services.state.read(active_jobs):
             if len(self._tasks) >= JOBS_AT_ONCE:
                 return
-            if job.id not in self._tasks:
+            most = OF_KIND_AT_ONCE.get(job.kind, JOBS_AT_ONCE)
+            if job.id not in self._tasks and self._kinds[job.kind] < most:
                 task = asyncio.create_task(self._work(job), name=f"job {job.id}")
                 self._tasks[job.id] = task
-                task.add_done_callback(partial(self._done, job.id))
+                self._kinds[job.kind] += 1
+                task.add_done_callback(partial(self._done, job))
 
-    def _done(self, job_id: str, _: asyncio.Task[None]) -> None:
-        self._tasks.pop(job_id, None)
+    def _done(self, job: Job, _: asyncio.Task[None]) -> None:
+        self._tasks.pop(job.id, None)
+        self._kinds[job.kind] -= 1
         self.wake()
         self._tell()
 
     async def _work(self, job: Job) -> None:
         try:
+            run = AgentRun if job.kind == "agent" else _Run
             async with asyncio.timeout(JOB_DEADLINE_S):
-                await _Run(self._services, self._scraper, job, self._tell).run()
+                await run(self._services, self._scraper, job, self._tell).run()
         except TimeoutError:
             await self._end(
                 job, "failed", f"The job was not done within {JOB_DEADLINE_S / 3600:g} h."
@@ -339,35 +346,6 @@ class _Run:
     async def _write(self, work: Any) -> Any:
         # Past the publisher: relays need not know of pages.
         return await self._services.state.record(work, deadline_s=30.0)
-
-
-def finish(con: Connection, job: Job) -> None:
-    """The job has nothing left to do: its last status follows from its pages."""
-    progress = progress_of(con, job)
-    status, error = "completed", None
-    if job.kind == "batch" and progress.failed and progress.completed:
-        status = "completed_with_errors"
-    elif progress.failed and not progress.completed:
-        status = "failed"
-        first = list_pages(con, job.id, 0, 1, status="failed")
-        error = first[0].error if first else None
-    conclude(con, job, status, error)
-
-
-def conclude(con: Connection, job: Job, status: str, error: str | None) -> bool:
-    """Ends a job and tells its listener; False when it had ended already."""
-    at_ms = now_ms()
-    expires_at_ms = at_ms + retention_ms(con)
-    progress = progress_of(con, job)
-    if not end_job(con, job.id, status, error, at_ms, expires_at_ms):
-        return False
-    tell_end(con, job, status, error, progress, at_ms)
-    return True
-
-
-def retention_ms(con: Connection) -> int:
-    """How long an ended job is kept."""
-    return read_operator_settings(con).scrape_retention_hours * 3_600_000
 
 
 def _sweep(con: Connection) -> None:
