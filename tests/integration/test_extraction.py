@@ -151,11 +151,8 @@ def test_bad_input_says_what_to_do(caller: httpx.Client, site: Site) -> None:
 
 
 def test_an_extraction_survives_kill_9_and_asks_of_no_page_twice(
-    gateways: Any, site: Site, reader: Reader
+    gateway: Gateway, caller: httpx.Client, site: Site, reader: Reader
 ) -> None:
-    gateway: Gateway = gateways(FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8")
-    expect(gateway.admin.patch("/api/settings", json=BRISK), 200)
-    caller = gateway.client(headers={"X-API-Key": gateway.key})
     lane = gateway.add_lane(reader)
     reader.held = "# Page 9"
     urls = [site.url(f"/pages/{number}") for number in range(10)]

@@ -248,11 +248,8 @@ def test_bad_input_says_what_to_do(caller: httpx.Client, site: Site) -> None:
 
 
 def test_an_agent_goes_on_behind_its_last_step_after_kill_9(
-    gateways: Any, site: Site, upstream: Upstream
+    gateway: Gateway, caller: httpx.Client, site: Site, upstream: Upstream
 ) -> None:
-    gateway: Gateway = gateways(FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8")
-    expect(gateway.admin.patch("/api/settings", json=BRISK), 200)
-    caller = gateway.client(headers={"X-API-Key": gateway.key})
     gate = Gate()
     agent = Agent(
         caller, gateway, upstream, does("navigate", url="/article"), [gate], ends(), url=site.url("/door"),

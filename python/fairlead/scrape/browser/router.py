@@ -22,6 +22,8 @@ from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/browser/sessions", tags=["scraping"])
 
+EXPIRE_EVERY_S = 5.0
+
 T = TypeVar("T")
 
 Number = Annotated[int, Query(ge=1, le=1_000_000)]
@@ -141,7 +143,7 @@ def _view(session: Session, base: str) -> dict[str, Any]:
 async def expiring(services: Services) -> None:
     """Closes sessions whose time is over; lasts until it is cancelled."""
     while True:
-        await asyncio.sleep(5.0)
+        await asyncio.sleep(EXPIRE_EVERY_S)
         scraper = services.rooms.get(Scraper)
         if isinstance(scraper, Scraper):
             await scraper.sessions.expire()

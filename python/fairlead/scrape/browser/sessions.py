@@ -99,6 +99,8 @@ class Sessions:
 
     async def create(self, owner: str, ask: SessionAsk) -> Session:
         """A new session on an empty page; `RateLimited` where there are enough of them."""
+        # Those whose time is over take no room, whenever they are swept.
+        await self.expire()
         own = sum(session.owner == owner for session in self._open.values())
         if len(self._open) + self._opening >= SESSIONS_MAX or own >= SESSIONS_OF_OWNER_MAX:
             raise RateLimited(
@@ -128,7 +130,12 @@ class Sessions:
 
     def of(self, owner: str) -> list[Session]:
         """The owner's sessions, oldest first."""
-        return [session for session in self._open.values() if session.owner == owner]
+        now_s = time.monotonic()
+        return [
+            session
+            for session in self._open.values()
+            if session.owner == owner and session.ends_s > now_s
+        ]
 
     def find(self, session_id: str, owner: str) -> Session:
         """The owner's session; `NotFound`, also for another's and for one that has expired."""
