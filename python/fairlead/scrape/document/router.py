@@ -46,12 +46,12 @@ async def parse(ask: ParseAsk, services: ServicesDep, owner: OwnerDep) -> dict[s
 
 async def _source(scraper: Scraper, ask: ParseAsk) -> Source:
     if ask.content is not None:
-        if len(ask.content) > DOCUMENT_MAX_BYTES * 4 // 3 + 4:
-            raise TooLarge(f"content is larger than {DOCUMENT_MAX_BYTES} bytes.", param="content")
         try:
             body = await asyncio.to_thread(base64.b64decode, ask.content, validate=True)
         except (binascii.Error, ValueError):
             raise InvalidRequest("content is not base64.", param="content") from None
+        if len(body) > DOCUMENT_MAX_BYTES:
+            raise TooLarge(f"content is larger than {DOCUMENT_MAX_BYTES} bytes.", param="content")
         return Source(f"{NOWHERE}/", body, ask.content_type)
     url = checked(ask.url or "", scraper.egress)
     async with scraper.admitted(url):
