@@ -232,6 +232,24 @@ def test_an_agent_ends_when_its_steps_are_used_up_or_its_answers_are_no_actions(
     assert "robots.txt" in unreachable["error"]
 
 
+def test_agents_wait_for_one_another_and_hold_up_nothing_else(
+    gateway: Gateway, caller: httpx.Client, site: Site, upstream: Upstream
+) -> None:
+    gate = Gate()
+    upstream.script([gate, *ends()])
+    agents = [Agent(caller, gateway, upstream, url=site.url("/article")) for _ in range(4)]
+    eventually(lambda: len(upstream.requests) == 3, "three of them ask", within_s=30)
+    scrape = expect(caller.post("/api/scrape/async", json={"url": site.url("/pages/5")}), 200)
+    eventually(
+        lambda: expect(caller.get(f"/api/scrape/job/{scrape['id']}"), 200)["status"] == "completed",
+        "the scrape's end", within_s=15,
+    )  # fmt: skip
+    assert expect(caller.get(agents[3].path), 200)["status"] == "pending"
+    assert len(upstream.requests) == 3
+    gate.open()
+    assert {agent.ended()["result"]["answer"] for agent in agents} == {"done"}
+
+
 def test_bad_input_says_what_to_do(caller: httpx.Client, site: Site) -> None:
     url = site.url("/article")
     for body, said in [

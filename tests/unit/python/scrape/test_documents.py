@@ -57,6 +57,22 @@ def test_a_word_processors_document_keeps_its_form() -> None:
     )
 
 
+def test_text_boxes_insertions_and_nested_tables_are_kept_once() -> None:
+    box = f"<w:txbxContent>{paragraph('Boxed')}</w:txbxContent>"
+    inner = f"<w:tbl><w:tr><w:tc>{paragraph('inner')}</w:tc></w:tr></w:tbl>"
+    body = (
+        '<w:p><w:r><mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006">'
+        f"<mc:Choice><w:drawing>{box}</w:drawing></mc:Choice><mc:Fallback>{box}</mc:Fallback></mc:AlternateContent>"
+        "</w:r></w:p><w:sdt><w:sdtContent>" + paragraph("controlled") + "</w:sdtContent></w:sdt>"
+        "<w:p><w:ins><w:r><w:t>inserted</w:t></w:r></w:ins></w:p>"
+        f"<w:tbl><w:tr><w:tc>{paragraph('outer')}{inner}</w:tc></w:tr></w:tbl>"
+    )
+    said = read(docx(body))["markdown"]
+    assert [said.count(each) for each in ("Boxed", "controlled", "inserted", "outer", "inner")] == [
+        1
+    ] * 5
+
+
 def test_a_spreadsheet_is_a_table_for_each_sheet() -> None:
     found = read(depths(), "application/octet-stream")
     assert found["detectedType"] == "xlsx"
