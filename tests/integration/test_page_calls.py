@@ -80,6 +80,7 @@ def test_a_page_without_calls_has_none_and_bad_input_says_why(
     for fields, said in [
         ({"url": "http://169.254.169.254/"}, "private"),
         ({"url": site.url("/secret/x")}, "robots.txt"),
+        ({"url": site.url("/inward?to=/secret/x")}, "robots.txt"),
         ({"url": site.url("/app"), "options": {"extractorFormat": "text"}}, "extractorFormat"),
         ({"url": site.url("/app"), "options": {"actions": [{"type": "click", "selector": "#no", "timeout": 50}]}},
          "actions[0] (click) failed"),

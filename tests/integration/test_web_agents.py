@@ -237,14 +237,19 @@ def test_agents_wait_for_one_another_and_hold_up_nothing_else(
 ) -> None:
     gate = Gate()
     upstream.script([gate, *ends()])
-    agents = [Agent(caller, gateway, upstream, url=site.url("/article")) for _ in range(4)]
+    agents = [Agent(caller, gateway, upstream, url=site.url("/article")) for _ in range(3)]
+    other = gateway.client(headers={"X-API-Key": gateway.create_key(name="another")["key"]})
+    agents += [Agent(other, gateway, upstream, url=site.url("/article")) for _ in range(2)]
+    # Two of one key, and one of another.
     eventually(lambda: len(upstream.requests) == 3, "three of them ask", within_s=30)
+    waiting = [agents[2].path, agents[4].path]
     scrape = expect(caller.post("/api/scrape/async", json={"url": site.url("/pages/5")}), 200)
     eventually(
         lambda: expect(caller.get(f"/api/scrape/job/{scrape['id']}"), 200)["status"] == "completed",
         "the scrape's end", within_s=15,
     )  # fmt: skip
-    assert expect(caller.get(agents[3].path), 200)["status"] == "pending"
+    assert expect(caller.get(waiting[0]), 200)["status"] == "pending"
+    assert expect(other.get(waiting[1]), 200)["status"] == "pending"
     assert len(upstream.requests) == 3
     gate.open()
     assert {agent.ended()["result"]["answer"] for agent in agents} == {"done"}

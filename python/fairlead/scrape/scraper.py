@@ -165,14 +165,19 @@ class Scraper:
                 fetched = await self.fetcher.fetch(
                     url, conditions=conditions, verify=not options.skip_tls_verification
                 )
-        if settings.scrape_robots and fetched.redirects:
-            rules = await self.manners.rules(fetched.url)
-            if not rules.allows(fetched.url):
-                raise FetchFailed(
-                    "The site's robots.txt does not allow the address that it redirects to.",
-                    code="robots",
-                )
+        await self.check_redirect(fetched, settings)
         return None if fetched.status == 304 and cached is not None else fetched
+
+    async def check_redirect(self, fetched: Fetched, settings: OperatorSettings) -> None:
+        """`FetchFailed` where robots.txt forbids the address that a page turned out to have."""
+        if not settings.scrape_robots or not fetched.redirects:
+            return
+        rules = await self.manners.rules(fetched.url)
+        if not rules.allows(fetched.url):
+            raise FetchFailed(
+                "The site's robots.txt does not allow the address that it redirects to.",
+                code="robots",
+            )
 
     async def extract(
         self, fetched: Fetched, options: ScrapeOptions

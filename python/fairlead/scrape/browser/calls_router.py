@@ -29,8 +29,9 @@ async def discover(ask: DiscoverAsk, services: ServicesDep, owner: OwnerDep) -> 
     calls = Calls()
     async with within_a_minute():
         try:
-            async with scraper.admitted(url):
+            async with scraper.admitted(url) as settings:
                 fetched = await scraper.rendering.fetch(url, ask.options.as_scrape(), calls)
+            await scraper.check_redirect(fetched, settings)
         except FetchFailed as failure:
             raise InvalidRequest(
                 failure.reason, extra={"metadata": {"reason": failure.code}}

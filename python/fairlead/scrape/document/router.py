@@ -54,8 +54,9 @@ async def _source(scraper: Scraper, ask: ParseAsk) -> Source:
             raise TooLarge(f"content is larger than {DOCUMENT_MAX_BYTES} bytes.", param="content")
         return Source(f"{NOWHERE}/", body, ask.content_type)
     url = checked(ask.url or "", scraper.egress)
-    async with scraper.admitted(url):
+    async with scraper.admitted(url) as settings:
         fetched = await scraper.fetcher.fetch(url, max_bytes=DOCUMENT_MAX_BYTES)
+    await scraper.check_redirect(fetched, settings)
     if fetched.status >= 400:
         raise FetchFailed(
             f"The address answered {fetched.status}.", status=fetched.status, code="status"

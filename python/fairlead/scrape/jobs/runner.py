@@ -58,8 +58,8 @@ from fairlead.store.services import Services
 JOBS_AT_ONCE: Final = 8
 LOOK_EVERY_S: Final = 5.0
 SWEEP_EVERY_S: Final = 60.0
-# How many of a kind, of these: an agent has a tab of the browser, of which there are few.
-OF_KIND_AT_ONCE: Final[dict[Kind, int]] = {"agent": 3}
+# How many of a kind, and of these of one key: an agent has a tab of the browser, of which there are few.
+OF_KIND_AT_ONCE: Final[dict[Kind, tuple[int, int]]] = {"agent": (3, 2)}
 JOB_DEADLINE_S: Final = 6 * 3600.0
 PAGE_DEADLINE_S: Final = 300.0
 RETRY_S: Final = 2.0
@@ -77,6 +77,7 @@ class Runner:
         self._scraper: Scraper = scraper_of(services)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._kinds: Counter[Kind] = Counter()
+        self._shares: Counter[tuple[Kind, str]] = Counter()
         self._wanted = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -127,16 +128,23 @@ class Runner:
         for job in await self._services.state.read(active_jobs):
             if len(self._tasks) >= JOBS_AT_ONCE:
                 return
-            most = OF_KIND_AT_ONCE.get(job.kind, JOBS_AT_ONCE)
-            if job.id not in self._tasks and self._kinds[job.kind] < most:
+            if job.id not in self._tasks and self._has_room(job):
                 task = asyncio.create_task(self._work(job), name=f"job {job.id}")
                 self._tasks[job.id] = task
                 self._kinds[job.kind] += 1
+                self._shares[job.kind, job.owner] += 1
                 task.add_done_callback(partial(self._done, job))
+
+    def _has_room(self, job: Job) -> bool:
+        most, own = OF_KIND_AT_ONCE.get(job.kind, (JOBS_AT_ONCE, JOBS_AT_ONCE))
+        return self._kinds[job.kind] < most and self._shares[job.kind, job.owner] < own
 
     def _done(self, job: Job, _: asyncio.Task[None]) -> None:
         self._tasks.pop(job.id, None)
         self._kinds[job.kind] -= 1
+        self._shares[job.kind, job.owner] -= 1
+        # Keys come and go: what is at nothing is not kept.
+        self._shares += Counter()
         self.wake()
         self._tell()
 

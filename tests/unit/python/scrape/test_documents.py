@@ -169,6 +169,7 @@ async def test_what_cannot_be_parsed_says_why(scraping, site) -> None:
         ({"content": "?"}, "not base64"),
         ({"url": site.url("/missing")}, "answered 404"),
         ({"url": site.url("/secret/x")}, "robots.txt"),
+        ({"url": site.url("/inward?to=/secret/x")}, "robots.txt"),
         ({"url": site.url("/binary")}, "a picture"),
         ({"url": "http://169.254.169.254/x.csv"}, "private"),
         ({"url": site.url("/inward?to=http://169.254.169.254/")}, "private"),
