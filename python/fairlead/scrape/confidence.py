@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-VALUES_MAX: Final = 1000
+VALUES_MAX: Final = 500
+# A page may be made of beginnings of what is looked for.
+PLACES_MAX: Final = 1000
 DEPTH_MAX: Final = 20
 _MARKS: Final = re.compile(r"[\\*_`#|>\[\]]")
 
@@ -65,7 +67,7 @@ def _stands_in(text: str, value: str | float) -> bool:
     if isinstance(value, str):
         wanted = _plain(value)
         return bool(wanted) and _is_word(text, wanted)
-    return any(_is_word(text, each) for each in _written(value))
+    return any(_is_word(text, each) for each in dict.fromkeys(_written(value)))
 
 
 def _written(number: float) -> Iterator[str]:
@@ -91,16 +93,18 @@ def _written(number: float) -> Iterator[str]:
 
 
 def _is_word(text: str, wanted: str) -> bool:
-    """Whether it stands there, and not within a longer word or number."""
-    start = text.find(wanted)
-    while start >= 0:
+    """Whether it stands there, and not within a longer word or number; looked for in `PLACES_MAX` places."""
+    start = -1
+    for _ in range(PLACES_MAX):
+        start = text.find(wanted, start + 1)
+        if start < 0:
+            break
         end = start + len(wanted)
         before, after = text[max(0, start - 2) : start], text[end : end + 2]
         if not (_goes_on(before[::-1]) and wanted[0].isalnum()) and not (
             _goes_on(after) and wanted[-1].isalnum()
         ):
             return True
-        start = text.find(wanted, start + 1)
     return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -46,3 +47,10 @@ NUMBER: dict[str, Any] = {"type": "number"}
 )  # fmt: skip
 def test_a_share_of_what_can_be_looked_up(data: Any, declared: Any, share: float | None) -> None:
     assert confidence_of(data, declared, PAGE) == share
+
+
+def test_a_page_made_to_be_searched_for_long_is_not() -> None:
+    data = ["a" * length for length in range(1, 2000)]
+    started = time.monotonic()
+    assert confidence_of(data, {}, "a" * 200_000 + "!") == 0.0
+    assert time.monotonic() - started < 5
