@@ -36,10 +36,13 @@ from fairlead.gateway.settings.router import router as settings
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
 from fairlead.scrape.browser.router import router as browser_sessions
+from fairlead.scrape.css.router import router as extract_auto
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
 from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as scrape_jobs
 from fairlead.scrape.router import router as scrape
+from fairlead.scrape.saved.endpoint_router import router as saved_endpoints
+from fairlead.scrape.saved.site_router import router as saved_sites
 from fairlead.scrape.site_router import router as scrape_sites
 from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
 from fairlead.search.router import router as search
@@ -75,7 +78,10 @@ ROUTERS: tuple[APIRouter, ...] = (
     *SERVICE_WEBHOOKS,
     scrape,
     scrape_jobs,
+    extract_auto,
     scrape_sites,
+    saved_endpoints,
+    saved_sites,
     browser_sessions,
     scrape_downloads,
     llmstxt,

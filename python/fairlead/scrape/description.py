@@ -13,12 +13,18 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from fairlead.scrape.browser.router import router as browser_sessions
+from fairlead.scrape.css.router import router as extract_auto
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
 from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as jobs
 from fairlead.scrape.router import router as pages
+from fairlead.scrape.saved.endpoint_router import router as saved_endpoints
+from fairlead.scrape.saved.site_router import router as saved_sites
 from fairlead.scrape.site_router import router as sites
 
+_ROUTERS: Final = (
+    pages, extract_auto, jobs, sites, saved_endpoints, saved_sites, browser_sessions, scrape_downloads, llmstxt,
+)  # fmt: skip
 VERSION: Final = "1.0.0"
 OPENAPI: Final = "3.0.0"
 
@@ -65,7 +71,7 @@ _ACCEPTING: Final = frozenset(
 def scraping_document() -> dict[str, Any]:
     """The document: OpenAPI 3.0.0, description version 1.0.0."""
     app = FastAPI()
-    for router in (pages, jobs, sites, browser_sessions, scrape_downloads, llmstxt):
+    for router in _ROUTERS:
         app.include_router(router)
     document: dict[str, Any] = get_openapi(
         title="fairlead scraping API",

@@ -17,6 +17,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from fairlead.scrape.saved.template import Parameters, Template
+
 Selector = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 Url = Annotated[
     StrictStr, Field(min_length=1, max_length=2048, json_schema_extra={"format": "uri"})
@@ -296,6 +298,10 @@ class MapAsk(Ask):
     search_query: Annotated[StrictStr, Field(min_length=1, max_length=500)] | None = None
     skip_sitemaps: StrictBool = False
     sitemaps_only: StrictBool = False
+    skip_cache: StrictBool = False
+    cache_ttl: Annotated[StrictInt, Field(gt=0, le=30 * 86_400)] = Field(
+        3600, description="Seconds for which the map is kept."
+    )
     timeout_ms: Annotated[StrictInt, Field(ge=1000, le=50_000)] = 30_000
     include_patterns: Patterns = []
     exclude_patterns: Patterns = []
@@ -313,10 +319,7 @@ class EndpointAsk(Ask):
     """A scrape, or with `schema` an extraction, under a name. `{name}` in `url` is a parameter."""
 
     slug: Annotated[StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-    url: Annotated[StrictStr, Field(min_length=1, max_length=2048)]
-    params: dict[
-        Annotated[StrictStr, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")],
-        Annotated[StrictStr, Field(max_length=500)] | None,
-    ] = Field({}, max_length=20, description="Names and defaults; null makes a parameter required.")
+    url: Template
+    params: Parameters = {}
     schema_: dict[str, Any] | None = Field(None, alias="schema")
     options: dict[str, Any] = {}

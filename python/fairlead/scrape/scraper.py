@@ -194,6 +194,13 @@ class Scraper:
             document["formats"] = document.get("formats", {}) | fetched.given
         return document, links
 
+    async def select(self, url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
+        """What selectors find in HTML that is at hand, as `extract.select` tells it."""
+        try:
+            return await self.pool.select(url, html, plan)
+        except ReadFailed as failure:
+            raise FetchFailed(failure.reason, code=failure.code) from None
+
     async def document_of(self, url: str, html: str, options: ScrapeOptions) -> dict[str, Any]:
         """What HTML that is at hand holds, as a scrape tells it; nothing is fetched."""
         started = time.monotonic()

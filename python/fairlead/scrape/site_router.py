@@ -1,50 +1,42 @@
-"""Whole sites and the web: map, search, and scrapes saved as endpoints of their own."""
+"""Whole sites and the web: map and search."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-from typing import Any, Final
-from urllib.parse import quote, urlsplit
-from uuid import uuid4
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import orjson
-from fastapi import APIRouter
-from pydantic import ValidationError
-from starlette.requests import Request
+from fastapi import APIRouter, Body
+from starlette.responses import JSONResponse
 
-from fairlead.egress import Egress
-from fairlead.errors import Conflict, InvalidRequest, NotFound
+from fairlead.errors import InvalidRequest
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import BadAddress, canonical, checked
 from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.jobs.patterns import Patterns
-from fairlead.scrape.model import checked_schema
-from fairlead.scrape.options import (
-    EndpointAsk,
-    ExtractAsk,
-    MapAsk,
-    ScrapeAsk,
-    ScrapeOptions,
-    SearchAsk,
+from fairlead.scrape.map_cache import (
+    KeptMap,
+    find_map,
+    forget_maps,
+    map_key,
+    map_stats,
+    store_map,
 )
-from fairlead.scrape.owner import BaseDep, OwnerDep
-from fairlead.scrape.router import extraction, read_page, within_a_minute
+from fairlead.scrape.options import CacheAsk, MapAsk, ScrapeOptions, SearchAsk
+from fairlead.scrape.owner import OwnerDep
+from fairlead.scrape.router import within_a_minute
 from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.search.ask import SearchQuery
 from fairlead.search.run import Searched
 from fairlead.search.run import search as search_web
-from fairlead.store.file import Connection
-from fairlead.store.services import ServicesDep
+from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api", tags=["scraping"])
 
-ENDPOINTS_MAX: Final = 500
 MAP_PAGES_MAX: Final = 10
-
-_PARAMETER = re.compile(r"\{([A-Za-z][A-Za-z0-9_]{0,39})\}")
 
 
 @router.post("/map", summary="The addresses of a site")
@@ -58,7 +50,38 @@ async def map_site(ask: MapAsk, services: ServicesDep, owner: OwnerDep) -> dict[
         include_patterns=ask.include_patterns, exclude_patterns=ask.exclude_patterns
     )
     patterns.check()
-    started = time.monotonic()
+    started, key = time.monotonic(), map_key(owner, url, ask)
+    kept = None
+    if not ask.skip_cache:
+        kept = await services.state.read(lambda con: find_map(con, key, now_ms()))
+    if kept is None:
+        found = await _discover(scraper, url, owner, ask, patterns)
+        if not found["partial"]:
+            await _keep(services, key, owner, url, ask, found)
+    else:
+        found = orjson.loads(kept.document)
+    view: dict[str, Any] = {
+        "success": True,
+        "data": {
+            "links": found["links"], "total": len(found["links"]),
+            "discoveryMethods": found["counts"],
+            "timeTaken": round((time.monotonic() - started) * 1000), "fromCache": kept is not None,
+            **({"searchQuery": ask.search_query} if ask.search_query else {}),
+        },
+        "metadata": {
+            "url": url, "includeSubdomains": ask.include_subdomains, "maxUrls": ask.max_urls,
+            "timestamp": iso(moment_of(now_ms())), "partial": found["partial"],
+        },
+    }  # fmt: skip
+    if kept is not None:
+        view["metadata"]["cachedAt"] = iso(moment_of(kept.stored_at_ms))
+    return view
+
+
+async def _discover(
+    scraper: Scraper, url: str, owner: str, ask: MapAsk, patterns: Patterns
+) -> dict[str, Any]:
+    """The links that are wanted, where they were found, and whether time ran out before all was looked at."""
     found: dict[str, None] = {}
     counts = {"sitemap": 0, "crawling": 0}
     partial = False
@@ -77,19 +100,17 @@ async def map_site(ask: MapAsk, services: ServicesDep, owner: OwnerDep) -> dict[
     if ask.search_query:
         words = ask.search_query.lower().split()
         links = [link for link in links if all(word in link.lower() for word in words)]
-    links = links[: ask.max_urls]
-    return {
-        "success": True,
-        "data": {
-            "links": links, "total": len(links), "discoveryMethods": counts,
-            "timeTaken": round((time.monotonic() - started) * 1000), "fromCache": False,
-            **({"searchQuery": ask.search_query} if ask.search_query else {}),
-        },
-        "metadata": {
-            "url": url, "includeSubdomains": ask.include_subdomains, "maxUrls": ask.max_urls,
-            "timestamp": iso(moment_of(now_ms())), "partial": partial,
-        },
-    }  # fmt: skip
+    return {"links": links[: ask.max_urls], "counts": counts, "partial": partial}
+
+
+async def _keep(
+    services: Services, key: str, owner: str, url: str, ask: MapAsk, found: dict[str, Any]
+) -> None:
+    document, at_ms = orjson.dumps(found).decode(), now_ms()
+    kept = KeptMap(
+        key, owner, url, len(document.encode()), at_ms, at_ms + ask.cache_ttl * 1000, document
+    )
+    await services.state.database.write(lambda con: store_map(con, kept))
 
 
 async def _follow(
@@ -120,6 +141,54 @@ def _belongs(link: str, url: str, ask: MapAsk) -> bool:
     if urlsplit(link).netloc == urlsplit(url).netloc:
         return True
     return ask.include_subdomains and host.endswith("." + own.removeprefix("www."))
+
+
+@router.get("/map/health", response_model=None, summary="Whether sites can be mapped, or this one")
+async def map_health(
+    services: ServicesDep, owner: OwnerDep, url: str | None = None
+) -> JSONResponse | dict[str, Any]:
+    """With `url` its start page is asked for, by the same rules as a map: 503 where it is not to be had."""
+    scraper = scraper_of(services)
+    stats = await services.state.read(lambda con: map_stats(con, owner, now_ms()))
+    told: dict[str, Any] = {
+        "status": "healthy", "timestamp": iso(moment_of(now_ms())), "cachedMaps": stats.count,
+    }  # fmt: skip
+    if url is None:
+        return {"success": True, **told}
+    told["url"] = checked(url, scraper.egress)
+    try:
+        async with within_a_minute():
+            fetched = await scraper.get(told["url"], ScrapeOptions(), owner)
+        if fetched is None or fetched.status >= 400:
+            answered = 304 if fetched is None else fetched.status
+            raise FetchFailed(f"The page answered {answered}.", status=answered, code="status")
+    except FetchFailed as failure:
+        told |= {"status": "unhealthy", "error": failure.reason, "reason": failure.code}
+        return JSONResponse({"success": False, **told}, 503)
+    return {
+        "success": True, **told, "statusCode": fetched.status,
+        "responseTime": round(fetched.elapsed_ms),
+    }  # fmt: skip
+
+
+@router.get("/map/cache/stats", summary="How many maps are kept for the caller, and how large")
+async def map_cache_stats(services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """`totalKeys` maps of `totalSize` bytes."""
+    stats = await services.state.read(lambda con: map_stats(con, owner, now_ms()))
+    return {"success": True, "totalKeys": stats.count, "totalSize": stats.size_bytes}
+
+
+@router.post(
+    "/map/cache/clear", summary="Forget maps: those of one address, or all of the caller's"
+)
+async def clear_map_cache(
+    services: ServicesDep, owner: OwnerDep, ask: Annotated[CacheAsk | None, Body()] = None
+) -> dict[str, Any]:
+    """Drops the caller's own maps."""
+    url = checked(ask.url, scraper_of(services).egress) if ask and ask.url else None
+    count = await services.state.database.write(lambda con: forget_maps(con, owner, url))
+    message = f"Map cache cleared for URL: {url}" if url else "Map cache cleared"
+    return {"success": True, "message": message, "count": count}
 
 
 @router.post("/search", summary="Search the web, and scrape what is found")
@@ -165,128 +234,3 @@ async def _read_result(
         result["scrapeError"] = (
             failure.reason if isinstance(failure, FetchFailed) else failure.message
         )
-
-
-@router.post("/endpoints", status_code=201, summary="Save a scrape or an extraction as an endpoint")
-async def save(
-    ask: EndpointAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
-) -> dict[str, Any]:
-    """It answers under `GET /api/endpoints/{slug}`, its parameters in the query."""
-    _check_endpoint(ask, scraper_of(services).egress)
-    definition = ask.model_dump(mode="json", by_alias=True)
-    endpoint_id, at_ms = str(uuid4()), now_ms()
-
-    def work(con: Connection) -> None:
-        count, taken = con.execute(
-            "SELECT count(*), count(*) FILTER (slug = ?) FROM scrape_endpoints WHERE owner = ?",
-            [ask.slug, owner],
-        ).fetchone() or (0, 0)
-        if taken:
-            raise Conflict("There is an endpoint with this slug: delete it first.", param="slug")
-        if count >= ENDPOINTS_MAX:
-            raise Conflict(f"There are {ENDPOINTS_MAX} endpoints: delete some first.")
-        con.execute(
-            "INSERT INTO scrape_endpoints (id, owner, slug, definition, created_at_ms) "
-            "VALUES (?, ?, ?, ?, ?)",
-            [endpoint_id, owner, ask.slug, orjson.dumps(definition).decode(), at_ms],
-        )
-
-    await services.state.database.write(work)
-    return {"success": True, "endpoint": _endpoint_view(endpoint_id, definition, at_ms, base)}
-
-
-@router.get("/endpoints", summary="List saved endpoints")
-async def endpoints(services: ServicesDep, owner: OwnerDep, base: BaseDep) -> dict[str, Any]:
-    """The caller's endpoints, by slug."""
-    rows = await services.state.read(
-        lambda con: con.execute(
-            "SELECT id, definition, created_at_ms FROM scrape_endpoints WHERE owner = ? ORDER BY slug",
-            [owner],
-        ).fetchall()
-    )
-    views = [_endpoint_view(row[0], orjson.loads(row[1]), row[2], base) for row in rows]
-    return {"success": True, "count": len(views), "endpoints": views}
-
-
-@router.get("/endpoints/{slug}", summary="Run a saved endpoint")
-async def run(
-    slug: str, services: ServicesDep, owner: OwnerDep, request: Request
-) -> dict[str, Any]:
-    """Answers as `POST /api/scrape`, or with a schema as `POST /api/extract-schema`."""
-    row = await services.state.read(
-        lambda con: con.execute(
-            "SELECT definition FROM scrape_endpoints WHERE owner = ? AND slug = ?", [owner, slug]
-        ).fetchone()
-    )
-    if row is None:
-        raise NotFound("Endpoint not found", param="slug")
-    ask = EndpointAsk.model_validate_json(row[0])
-    url = checked(_filled(ask, dict(request.query_params)), scraper_of(services).egress)
-    if ask.schema_ is None:
-        whole = ScrapeAsk.model_validate({"url": url, "options": ask.options})
-        scraped = await read_page(services, url, whole.options, owner)
-        return {"success": True, **scraped.document}
-    async with within_a_minute():
-        extract = ExtractAsk.model_validate(
-            {"url": url, "schema": ask.schema_, "options": ask.options}
-        )
-        return await extraction(services, extract, owner)
-
-
-@router.delete("/endpoints/{slug}", summary="Delete a saved endpoint")
-async def delete(slug: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """It is gone when this returns."""
-
-    def work(con: Connection) -> bool:
-        done = con.execute(
-            "DELETE FROM scrape_endpoints WHERE owner = ? AND slug = ? RETURNING 1", [owner, slug]
-        )
-        return done.fetchone() is not None
-
-    if not await services.state.database.write(work):
-        raise NotFound("Endpoint not found", param="slug")
-    return {"success": True, "message": "Endpoint deleted"}
-
-
-def _check_endpoint(ask: EndpointAsk, egress: Egress) -> None:
-    checked(_PARAMETER.sub("x", ask.url), egress)
-    parts = urlsplit(ask.url)
-    if _PARAMETER.search(parts.netloc) or _PARAMETER.search(parts.scheme):
-        raise InvalidRequest("url may have parameters in its path and query only.", param="url")
-    unknown = set(_PARAMETER.findall(ask.url)) ^ set(ask.params)
-    if unknown:
-        raise InvalidRequest(
-            f"params and the names in url differ: {', '.join(sorted(unknown))}.", param="params"
-        )
-    if ask.schema_ is not None:
-        checked_schema(ask.schema_)
-    kind = ScrapeAsk if ask.schema_ is None else ExtractAsk
-    body = {"url": "http://x", "options": ask.options} | (
-        {} if ask.schema_ is None else {"schema": ask.schema_}
-    )
-    try:
-        kind.model_validate(body)
-    except ValidationError as fault:
-        first = fault.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidRequest(f"{where} {first['msg']}.", param=where) from None
-
-
-def _filled(ask: EndpointAsk, sent: dict[str, str]) -> str:
-    unknown = sorted(set(sent) - set(ask.params))
-    if unknown:
-        raise InvalidRequest(f"{unknown[0]} is not a parameter of this endpoint.", param=unknown[0])
-    values = {**ask.params, **sent}
-    for name, value in values.items():
-        if value is None:
-            raise InvalidRequest(f"{name} is required: add it to the query.", param=name)
-    return _PARAMETER.sub(lambda match: quote(values[match[1]] or "", safe=""), ask.url)
-
-
-def _endpoint_view(
-    endpoint_id: str, definition: dict[str, Any], at_ms: int, base: str
-) -> dict[str, Any]:
-    return {
-        "id": endpoint_id, **definition, "createdAt": iso(moment_of(at_ms)),
-        "endpointUrl": f"{base}/api/endpoints/{definition['slug']}",
-    }  # fmt: skip

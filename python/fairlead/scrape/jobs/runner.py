@@ -20,6 +20,7 @@ from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.moment import now_ms
 from fairlead.scrape.browser.reader import JobReader
 from fairlead.scrape.cache import sweep_cache
+from fairlead.scrape.css.table import sweep_css_schemas
 from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.jobs.frontier import Frontier
 from fairlead.scrape.jobs.hook import sweep_hooks, tell_end, tell_page
@@ -39,6 +40,7 @@ from fairlead.scrape.jobs.table import (
     settle_place,
     sweep_jobs,
 )
+from fairlead.scrape.map_cache import sweep_maps
 from fairlead.scrape.options import DEPTH_MAX, BatchAsk, CrawlAsk, LlmsTxtAsk, ScrapeAsk
 from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
@@ -357,6 +359,8 @@ def _sweep(con: Connection) -> None:
     sweep_jobs(con, at_ms)
     sweep_hooks(con)
     sweep_cache(con, at_ms)
+    sweep_maps(con, at_ms)
+    sweep_css_schemas(con, at_ms)
 
 
 def runner_of(services: Services) -> Runner:

@@ -12,9 +12,11 @@ from selectolax.lexbor import LexborHTMLParser
 
 from fairlead import _core
 from fairlead.scrape.charset import decode
+from fairlead.scrape.page.css import fill_ratio, records_of, text_of, wrong_selectors
 from fairlead.scrape.page.links import base_of, links_of
 from fairlead.scrape.page.metadata import metadata_of
 from fairlead.scrape.page.nesting import flattened
+from fairlead.scrape.page.outline import outline_of
 
 _HTML: Final = frozenset(["text/html", "application/xhtml+xml", ""])
 _TEXTUAL: Final = ("text/", "application/json", "application/xml", "application/ld+json")
@@ -75,6 +77,20 @@ def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
     if formats:
         document["formats"] = formats
     return document, [link["url"] for link in links]
+
+
+def select(url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
+    """What a plan of selectors (`page.css`) finds in a page: `records` and their `fill_ratio`, or `wrongs` where the
+    plan is none. Without a plan, what is needed to make one: the page's `outline`, and whether it `is_blank`.
+    """
+    if plan is not None and (wrongs := wrong_selectors(plan)):
+        return {"wrongs": wrongs}
+    parser = LexborHTMLParser(flattened(html))
+    if plan is None:
+        body = parser.body
+        return {"outline": outline_of(parser), "is_blank": body is None or not text_of(body)}
+    records = records_of(parser, base_of(parser, url), plan)
+    return {"wrongs": [], "records": records, "fill_ratio": fill_ratio(records)}
 
 
 def _held(parser: LexborHTMLParser, base: str, form: str, want: Want) -> dict[str, Any]:
