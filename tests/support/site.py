@@ -168,6 +168,17 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
     def page_empty(self, _: Any) -> None:
         self.send("")
 
+    def page_contact(self, _: Any) -> None:
+        self.send("<title>Contact</title><main><h1>Write to us</h1><p>Or to port@harbour.example, or not@all.<p>"
+                  "<a href='mailto:Master@harbour.example?subject=x'>the master</a> "
+                  "<a href='tel:+44 (0)20 7946 0000'>call</a> "
+                  "<a href='https://www.linkedin.com/company/harbour'>us</a> "
+                  "<a href='https://x.com/intent/tweet?u'>tell</a> "
+                  "<a href='https://github.com/'>code</a></main>")  # fmt: skip
+
+    def page_clock(self, _: Any) -> None:
+        self.send(f"<title>Clock</title><main><h1>Asked for</h1><p>{self.asked['/clock']} times")
+
     def page_robots_txt(self, _: Any) -> None:
         self.send(f"User-agent: *\nDisallow: /secret/\nSitemap: http://{self.headers['Host']}/sitemap.xml\n",
                   kind="text/plain")  # fmt: skip

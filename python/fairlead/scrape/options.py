@@ -79,6 +79,12 @@ class CommonOptions(Ask):
         return bool(self.actions or self.wait_for_selector or self.wait_for_timeout)
 
 
+Format = Literal[
+    "markdown", "html", "rawHtml", "text", "links", "tables", "code", "images", "contacts", "screenshot", "pdf",
+    "mhtml", "changeTracking",
+]  # fmt: skip
+
+
 class ScrapeOptions(CommonOptions):
     """Options of a scrape."""
 
@@ -94,6 +100,9 @@ class ScrapeOptions(CommonOptions):
         description="`links`, `tables`, `code`, `images` (booleans) ask for these lists in `formats`, "
         "`screenshot` for a picture and `downloads` for the files that a browser was given.",
     )
+    formats: list[Format] = Field(
+        default=[], max_length=20, description="What else of the page is told, in `formats`."
+    )
     session_id: Annotated[StrictStr, Field(min_length=1, max_length=64)] | None = Field(
         None, description="A browser session of yours, in whose tab the page is read."
     )
@@ -102,13 +111,26 @@ class ScrapeOptions(CommonOptions):
     def needs_browser(self) -> bool:
         """Whether plain HTTP cannot do what is asked."""
         return (
-            self.use_browser or self.wants_picture or self.wants_downloads or super().needs_browser
+            self.use_browser
+            or self.wants_picture
+            or self.wants_downloads
+            or self.wants_print
+            or super().needs_browser
         )
 
     @property
     def wants_picture(self) -> bool:
         """Whether a picture of the page is asked for."""
-        return bool((self.extraction_options or {}).get("screenshot"))
+        return self.wants("screenshot")
+
+    def wants(self, name: str) -> bool:
+        """Whether this is asked for, in whichever way."""
+        return name in self.formats or bool((self.extraction_options or {}).get(name))
+
+    @property
+    def wants_print(self) -> bool:
+        """Whether the page is asked for as a file, which is not kept."""
+        return "pdf" in self.formats or "mhtml" in self.formats
 
     @property
     def wants_downloads(self) -> bool:
@@ -221,6 +243,16 @@ class CrawlAsk(Ask):
     exclude_patterns: Patterns = []
     allow_subdomains: StrictBool = False
     skip_sitemaps: StrictBool = True
+    sitemaps_only: StrictBool = Field(
+        False,
+        description="Whether only pages are read that the sitemaps name, and no links followed.",
+    )
+    use_browser: StrictBool = Field(False, description="As scrapeOptions.useBrowser.")
+    regex_on_full_url: StrictBool = Field(
+        False,
+        alias="regexOnFullURL",
+        description="Whether includePaths and excludePaths look at the whole address too.",
+    )
     max_retries: Retries = Field(
         1, description="How often a page is asked for again whose host was busy or did not answer."
     )
@@ -240,10 +272,22 @@ class CrawlAsk(Ask):
         return min([*said, DEPTH_MAX]) if said else DEPTH_DEFAULT
 
     @property
+    def reads_sitemaps(self) -> bool:
+        """Whether pages are taken from the sitemaps."""
+        return self.sitemaps_only or not self.skip_sitemaps
+
+    @property
+    def page_options(self) -> ScrapeOptions:
+        """How each page is read."""
+        if not self.use_browser:
+            return self.scrape_options
+        return self.scrape_options.model_copy(update={"use_browser": True})
+
+    @property
     def width(self) -> int:
         """How many pages are fetched at once; by the browser, no more than its pool has."""
         width = min(self.crawl_options.max_concurrent_crawlers or WIDTH_DEFAULT, WIDTH_MAX)
-        if self.scrape_options.needs_browser and self.crawl_options.browser_pool_size is not None:
+        if self.page_options.needs_browser and self.crawl_options.browser_pool_size is not None:
             return min(width, self.crawl_options.browser_pool_size)
         return width
 
@@ -310,6 +354,9 @@ class MapAsk(Ask):
 class SearchAsk(Ask):
     query: Annotated[StrictStr, Field(min_length=1, max_length=500)]
     limit: Annotated[StrictInt, Field(ge=1, le=50)] = 10
+    provider: Annotated[StrictStr, Field(min_length=1, max_length=64)] | None = Field(
+        None, description="The name of one search provider, which then answers alone."
+    )
     lang: Annotated[StrictStr, Field(pattern=r"^[A-Za-z]{2}(-[A-Za-z]{2})?$")] | None = None
     scrape_results: StrictBool = False
     scrape_options: ScrapeOptions = ScrapeOptions()

@@ -11,12 +11,16 @@ from starlette.requests import Request
 
 from fairlead.caller import caller_of
 from fairlead.errors import RateLimited, Unauthenticated
+from fairlead.moment import now_ms
 from fairlead.own_relay import relay_url
+from fairlead.scrape.quota import daily_calls_of
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.services import services_of
 
 WINDOW_S: Final = 60.0
 OWNERS_MAX: Final = 10_000
+# Pages are read for these, though they are asked for by GET.
+_READING: Final = ("/api/reader", "/api/endpoints/", "/api/map/health")
 
 
 class CallLimit:
@@ -50,7 +54,16 @@ async def _owner(request: Request) -> str:
     settings = await scraper_of(services).settings()
     if isinstance(limit, CallLimit):
         limit.spend(principal.id, settings.scrape_requests_per_minute, time.monotonic())
+    if _does_something(request):
+        calls = daily_calls_of(services)
+        await calls.spend(principal.id, settings.scrape_requests_per_day, now_ms())
     return principal.id
+
+
+def _does_something(request: Request) -> bool:
+    """Whether a call is more than a look at what is there, or the end of it."""
+    is_look = request.method in {"GET", "DELETE"}
+    return not is_look or request.url.path.startswith(_READING)
 
 
 async def _base(request: Request) -> str:

@@ -39,6 +39,7 @@ from fairlead.scrape.options import (
     SummarizeOptions,
 )
 from fairlead.scrape.owner import BaseDep, OwnerDep
+from fairlead.scrape.quota import daily_calls_of, day_of
 from fairlead.scrape.scraper import Scraped, scraper_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
@@ -140,6 +141,21 @@ async def forget(
     count = await services.state.database.write(lambda con: forget_cached(con, owner, url))
     message = f"Cache invalidated for URL: {url}" if url else "Cache cleared"
     return {"success": True, "message": message, "count": count}
+
+
+@router.get("/usage", summary="How many calls the key has made today, and has left")
+async def usage(services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """Counted are calls that do something, not looks at what is there. The day is that of UTC."""
+    at_ms = now_ms()
+    made = await daily_calls_of(services).made(owner, at_ms)
+    most = (await scraper_of(services).settings(fresh=True)).scrape_requests_per_day
+    return {
+        "success": True, "date": day_of(at_ms),
+        "usage": {
+            "requestsToday": made, "dailyLimit": most or None,
+            "remaining": max(0, most - made) if most else None, "unlimited": not most,
+        },
+    }  # fmt: skip
 
 
 @router.get("/scrape/openapi.json", summary="The scraping API as an OpenAPI document")

@@ -197,7 +197,10 @@ async def search(ask: SearchAsk, services: ServicesDep, owner: OwnerDep) -> dict
     scraper = scraper_of(services)
     async with within_a_minute():
         answer = await search_web(
-            services, SearchQuery(query=ask.query, max_results=ask.limit, language=ask.lang)
+            services,
+            SearchQuery(
+                query=ask.query, max_results=ask.limit, language=ask.lang, provider=ask.provider
+            ),
         )
         results = _listed(answer)
         if ask.scrape_results:

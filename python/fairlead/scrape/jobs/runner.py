@@ -43,6 +43,7 @@ from fairlead.scrape.jobs.table import (
 from fairlead.scrape.map_cache import sweep_maps
 from fairlead.scrape.options import DEPTH_MAX, BatchAsk, CrawlAsk, LlmsTxtAsk, ScrapeAsk
 from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
+from fairlead.scrape.seen import sweep_seen
 from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
@@ -171,7 +172,7 @@ class _Run:
                 if job.kind == "crawl"
                 else LlmsTxtAsk.model_validate(asked).as_crawl()
             )
-            self._options, self._width = self._crawl.scrape_options, self._crawl.width
+            self._options, self._width = self._crawl.page_options, self._crawl.width
             self._retries = self._crawl.max_retries
             # A page's links are not in the cache, and a crawl wants the site as it is.
             self._options = self._options.model_copy(update={"skip_cache": True})
@@ -222,7 +223,7 @@ class _Run:
             self._frontier.know(url)
             if place_number == 0:
                 self._frontier.widen(url)
-        if self._crawl is not None and not self._crawl.skip_sitemaps and not read:
+        if self._crawl is not None and self._crawl.reads_sitemaps and not read:
             links = await sitemap_urls(self._scraper, self._job.url, self._job.pages_max)
             # Before any of them is read: an address that is not stored cannot be settled.
             found = self._frontier.add(links, 1)
@@ -262,7 +263,7 @@ class _Run:
             )
             if not is_second_way:
                 page = self._page(place, scraped, None)
-            if self._crawl is not None:
+            if self._crawl is not None and not self._crawl.sitemaps_only:
                 found = self._frontier.add(scraped.links, place.depth + 1)
         else:
             page = self._page(place, None, failure)
@@ -361,6 +362,7 @@ def _sweep(con: Connection) -> None:
     sweep_cache(con, at_ms)
     sweep_maps(con, at_ms)
     sweep_css_schemas(con, at_ms)
+    sweep_seen(con, at_ms)
 
 
 def runner_of(services: Services) -> Runner:

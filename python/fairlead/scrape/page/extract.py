@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from fairlead import _core
 from fairlead.scrape.charset import decode
+from fairlead.scrape.page.contacts import contacts_of
 from fairlead.scrape.page.css import fill_ratio, records_of, text_of, wrong_selectors
 from fairlead.scrape.page.links import base_of, links_of
 from fairlead.scrape.page.metadata import metadata_of
@@ -39,13 +41,16 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Want:
     """What is asked of a page: `form` is `html`, `markdown` or `text`; `lists` names what `formats`
-    shall have of `links`, `tables`, `code` and `images`.
+    shall have of `links`, `tables`, `code`, `images` and `contacts`, and `forms` in which other forms it shall have
+    the content too (`rawHtml` is the page as it came). A `fingerprint` changes when the content's words do.
     """
 
     form: str = "html"
     only_main_content: bool = True
     fit_markdown: bool = False
     lists: list[str] = field(default_factory=list)
+    forms: list[str] = field(default_factory=list)
+    fingerprint: bool = False
 
 
 def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
@@ -58,9 +63,13 @@ def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
     if source.redirects:
         metadata["redirects"] = source.redirects
     if kind not in _HTML:
-        if want.form == "markdown" and kind != "text/markdown":
-            text = f"```\n{text}\n```" if text.strip() else ""
-        return _document(source, "", text, want, metadata), []
+        told = {form: _fenced(text, kind, form) for form in [want.form, *want.forms]}
+        document = _document(source, "", told[want.form], want, metadata)
+        if want.forms:
+            document["formats"] = {form: told[form] for form in want.forms}
+        if want.fingerprint:
+            document["fingerprint"] = _fingerprint(text)
+        return document, []
     parser = LexborHTMLParser(flattened(text))
     metadata |= metadata_of(parser)
     base = base_of(parser, source.url)
@@ -74,9 +83,33 @@ def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
     }
     if "links" in want.lists:
         formats["links"] = links
+    if "contacts" in want.lists:
+        formats["contacts"] = contacts_of(
+            text_of(parser.body) if parser.body else "", held["links"]
+        )
+
+    def content_as(form: str) -> str:
+        if form == "rawHtml" or (form == "html" and not want.only_main_content):
+            return text
+        told: str = content if form == want.form else _held(parser, base, form, want)["content"]
+        return told
+
+    formats |= {form: content_as(form) for form in want.forms}
     if formats:
         document["formats"] = formats
+    if want.fingerprint:
+        document["fingerprint"] = _fingerprint(content_as("text"))
     return document, [link["url"] for link in links]
+
+
+def _fenced(text: str, kind: str, form: str) -> str:
+    if form != "markdown" or kind == "text/markdown":
+        return text
+    return f"```\n{text}\n```" if text.strip() else ""
+
+
+def _fingerprint(text: str) -> str:
+    return hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()
 
 
 def select(url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:

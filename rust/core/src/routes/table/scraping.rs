@@ -34,6 +34,7 @@ pub(super) static ROUTES: &[Route] = &[
     scraping("POST", "/api/batch/cleanup", NO_BODY, "Forget batches that ended long ago."),
     scraping("POST", "/api/llmstxt", RECORD, "Write a site's llms.txt in the background."),
     scraping("GET", "/api/llmstxt/{id}", NO_BODY, "A site's llms.txt, or how far it is."),
+    scraping("GET", "/api/usage", NO_BODY, "How many calls the key has made today, and has left."),
     scraping("GET", "/api/reader", NO_BODY, "A page as markdown."),
     scraping("POST", "/api/browser/sessions", RECORD, "Open a browser session."),
     scraping("GET", "/api/browser/sessions", NO_BODY, "List browser sessions."),
