@@ -40,10 +40,11 @@ from fairlead.scrape.css.router import router as extract_auto
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
 from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as scrape_jobs
+from fairlead.scrape.map_router import router as scrape_maps
 from fairlead.scrape.router import router as scrape
 from fairlead.scrape.saved.endpoint_router import router as saved_endpoints
 from fairlead.scrape.saved.site_router import router as saved_sites
-from fairlead.scrape.site_router import router as scrape_sites
+from fairlead.scrape.search_router import router as scrape_search
 from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
 from fairlead.search.router import router as search
 from fairlead.store.services import BackgroundTask
@@ -79,7 +80,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     scrape,
     scrape_jobs,
     extract_auto,
-    scrape_sites,
+    scrape_maps,
+    scrape_search,
     saved_endpoints,
     saved_sites,
     browser_sessions,

@@ -17,13 +17,14 @@ from fairlead.scrape.css.router import router as extract_auto
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
 from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as jobs
+from fairlead.scrape.map_router import router as maps
 from fairlead.scrape.router import router as pages
 from fairlead.scrape.saved.endpoint_router import router as saved_endpoints
 from fairlead.scrape.saved.site_router import router as saved_sites
-from fairlead.scrape.site_router import router as sites
+from fairlead.scrape.search_router import router as search
 
 _ROUTERS: Final = (
-    pages, extract_auto, jobs, sites, saved_endpoints, saved_sites, browser_sessions, scrape_downloads, llmstxt,
+    pages, extract_auto, jobs, maps, search, saved_endpoints, saved_sites, browser_sessions, scrape_downloads, llmstxt,
 )  # fmt: skip
 VERSION: Final = "1.0.0"
 OPENAPI: Final = "3.0.0"
@@ -113,6 +114,8 @@ def _answers(operation: dict[str, Any], path: str, method: str) -> None:
         if status.startswith("2") and not path.endswith(_OTHER_THAN_JSON):
             name = "Accepted" if method == "post" and path in _ACCEPTING else "Success"
             answer["content"] = _json(name)
+        elif not status.startswith("2"):
+            answer["content"] = _json("Error")
     for status, text in _ERRORS.items():
         if status == "404" and "{" not in path:
             continue

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from fastapi import Depends
 from starlette.requests import Request
+from starlette.responses import Response
 
 from fairlead.caller import caller_of
 from fairlead.errors import RateLimited, Unauthenticated
@@ -45,7 +46,7 @@ class CallLimit:
             self._windows.popitem(last=False)
 
 
-async def _owner(request: Request) -> str:
+async def _owner(request: Request, response: Response) -> str:
     principal = caller_of(request).principal
     if principal.kind != "key" or principal.id is None:
         raise Unauthenticated("A gateway API key is required: send `X-API-Key: sk-fl-...`.")
@@ -55,8 +56,11 @@ async def _owner(request: Request) -> str:
     if isinstance(limit, CallLimit):
         limit.spend(principal.id, settings.scrape_requests_per_minute, time.monotonic())
     if _does_something(request):
-        calls = daily_calls_of(services)
-        await calls.spend(principal.id, settings.scrape_requests_per_day, now_ms())
+        most = settings.scrape_requests_per_day
+        made = await daily_calls_of(services).spend(principal.id, most, now_ms())
+        if most:
+            response.headers["x-quota-limit"] = str(most)
+            response.headers["x-quota-remaining"] = str(most - made)
     return principal.id
 
 

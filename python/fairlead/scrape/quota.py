@@ -40,8 +40,8 @@ class DailyCalls:
             self._counts.setdefault(owner, stored if self._day == day else 0)
         return self._counts[owner]
 
-    async def spend(self, owner: str, most: int, at_ms: int) -> None:
-        """Counts a call; `RateLimited` when the day has no room for it. 0 is no limit."""
+    async def spend(self, owner: str, most: int, at_ms: int) -> int:
+        """Counts a call; how many there are now. `RateLimited` when the day has no room for it. 0 is no limit."""
         if await self.made(owner, at_ms) >= most > 0:
             raise RateLimited(
                 "Daily quota exceeded: the next day begins at midnight UTC.",
@@ -50,6 +50,7 @@ class DailyCalls:
             )
         self._counts[owner] += 1
         self._unwritten.add(owner)
+        return self._counts[owner]
 
     async def write_down(self) -> None:
         """Stores what has been counted since the last time."""

@@ -32,7 +32,12 @@ from fairlead.store.services import ServicesDep
 router = APIRouter(prefix="/api", tags=["scraping"])
 
 
-@router.post("/endpoints", status_code=201, summary="Save a scrape or an extraction as an endpoint")
+@router.post(
+    "/endpoints",
+    status_code=201,
+    summary="Save a scrape or an extraction as an endpoint",
+    responses={409: {"description": "The slug is taken, or there are too many."}},
+)
 async def save(
     ask: EndpointAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:

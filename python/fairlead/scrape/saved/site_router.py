@@ -40,7 +40,12 @@ RunBody = Annotated[RunAsk | None, Body()]
 VerifyBody = Annotated[VerifyAsk | None, Body()]
 
 
-@router.post("", status_code=201, summary="Save a site as an endpoint that gives records")
+@router.post(
+    "",
+    status_code=201,
+    summary="Save a site as an endpoint that gives records",
+    responses={409: {"description": "The name is taken, or there are too many."}},
+)
 async def save(
     ask: SiteAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:

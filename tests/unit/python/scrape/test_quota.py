@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from fairlead.scrape import owner, quota, router
@@ -13,7 +15,14 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_day_has_room_for_so_many_calls(tmp_path, site) -> None:
     async with run_scraping(tmp_path / "data", scrapeRequestsPerDay=2) as scraping:
-        await scraping.scrape(site.url("/article"))
+        principal = json.dumps({"kind": "key", "id": scraping.owner, "scopes": []})
+        answer = await scraping.client.post(
+            "/api/scrape",
+            json={"url": site.url("/article")},
+            headers={"x-fairlead-principal": principal},
+        )
+        assert answer.headers["x-quota-limit"] == "2"
+        assert answer.headers["x-quota-remaining"] == "1"
         await scraping.ask("GET", "/api/reader", url=site.url("/article"))
         refused = await scraping.scrape(site.url("/article"), expect=429)
         assert refused["error"].startswith("Daily quota exceeded")

@@ -1,4 +1,4 @@
-"""Whole sites and the web: map and search."""
+"""The addresses of a whole site, kept for a while."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 
 from fairlead.errors import InvalidRequest
 from fairlead.moment import iso, moment_of, now_ms
-from fairlead.scrape.address import BadAddress, canonical, checked
+from fairlead.scrape.address import checked
 from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.jobs.patterns import Patterns
 from fairlead.scrape.map_cache import (
@@ -24,14 +24,11 @@ from fairlead.scrape.map_cache import (
     map_stats,
     store_map,
 )
-from fairlead.scrape.options import CacheAsk, MapAsk, ScrapeOptions, SearchAsk
+from fairlead.scrape.options import CacheAsk, MapAsk, ScrapeOptions
 from fairlead.scrape.owner import OwnerDep
 from fairlead.scrape.router import within_a_minute
 from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.scrape.sitemap import sitemap_urls
-from fairlead.search.ask import SearchQuery
-from fairlead.search.run import Searched
-from fairlead.search.run import search as search_web
 from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api", tags=["scraping"])
@@ -143,7 +140,12 @@ def _belongs(link: str, url: str, ask: MapAsk) -> bool:
     return ask.include_subdomains and host.endswith("." + own.removeprefix("www."))
 
 
-@router.get("/map/health", response_model=None, summary="Whether sites can be mapped, or this one")
+@router.get(
+    "/map/health",
+    response_model=None,
+    summary="Whether sites can be mapped, or this one",
+    responses={503: {"description": "The site cannot be mapped now."}},
+)
 async def map_health(
     services: ServicesDep, owner: OwnerDep, url: str | None = None
 ) -> JSONResponse | dict[str, Any]:
@@ -189,51 +191,3 @@ async def clear_map_cache(
     count = await services.state.database.write(lambda con: forget_maps(con, owner, url))
     message = f"Map cache cleared for URL: {url}" if url else "Map cache cleared"
     return {"success": True, "message": message, "count": count}
-
-
-@router.post("/search", summary="Search the web, and scrape what is found")
-async def search(ask: SearchAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """By the search providers, of which the setting `scrapeSearchUrl` is one."""
-    scraper = scraper_of(services)
-    async with within_a_minute():
-        answer = await search_web(
-            services,
-            SearchQuery(
-                query=ask.query, max_results=ask.limit, language=ask.lang, provider=ask.provider
-            ),
-        )
-        results = _listed(answer)
-        if ask.scrape_results:
-            options = ask.scrape_options.model_copy(update={"extractor_format": "markdown"})
-            await asyncio.gather(
-                *(_read_result(scraper, result, options, owner) for result in results)
-            )
-    return {
-        "success": True, "query": ask.query, "provider": answer.provider, "count": len(results),
-        "results": results,
-    }  # fmt: skip
-
-
-def _listed(answer: Searched) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for one in answer.results:
-        try:
-            url = canonical(one.url)
-        except BadAddress:
-            continue
-        found.append(
-            {"position": len(found) + 1, "title": one.title, "url": url, "snippet": one.snippet}
-        )
-    return found
-
-
-async def _read_result(
-    scraper: Scraper, result: dict[str, Any], options: ScrapeOptions, owner: str
-) -> None:
-    try:
-        url = checked(result["url"], scraper.egress)
-        result["markdown"] = (await scraper.scrape(url, options, owner)).document["content"]
-    except (FetchFailed, InvalidRequest) as failure:
-        result["scrapeError"] = (
-            failure.reason if isinstance(failure, FetchFailed) else failure.message
-        )
