@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -303,3 +304,24 @@ def test_a_sites_health_for_maps(caller: httpx.Client, site: Site) -> None:
         ill = expect(caller.get("/api/map/health", params={"url": site.url(path)}), 503)
         assert (ill["success"], ill["status"], ill["reason"]) == (False, "unhealthy", reason)
     expect(caller.get("/api/map/health", params={"url": "http://169.254.169.254/"}), 400)
+
+
+@pytest.mark.skipif(
+    not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+    reason="there is no Chromium on this machine",
+)
+def test_records_that_a_script_makes_are_read_by_the_browser(
+    caller: httpx.Client, site: Site
+) -> None:
+    pytest.importorskip("playwright")
+    caller.timeout = 90
+    body: dict[str, Any] = {
+        "url": site.url("/scripted"), "fields": [{"name": "late"}],
+        "cssSchema": {"baseSelector": "#out", "fields": [{"name": "late", "selector": "p"}]},
+        "options": {"waitForSelector": "#late"},
+    }  # fmt: skip
+    answer = expect(caller.post("/api/extract-auto", json=body), 200)
+    assert answer["data"] == [{"late": "made by a script"}]
+    session = expect(caller.post("/api/browser/sessions", json={}), 201)["session"]
+    body["options"]["sessionId"] = session["id"]
+    assert expect(caller.post("/api/extract-auto", json=body), 200)["healthy"] is True

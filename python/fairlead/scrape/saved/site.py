@@ -12,6 +12,7 @@ from fairlead.scrape.address import checked
 from fairlead.scrape.css.extraction import Extracted, extract_records
 from fairlead.scrape.css.schema import AutoOptions, CssAsk
 from fairlead.scrape.options import Ask
+from fairlead.scrape.router import within_a_minute
 from fairlead.scrape.saved.table import Saved, note_run
 from fairlead.scrape.saved.template import Parameters, Template, fill
 from fairlead.scrape.scraper import scraper_of
@@ -84,9 +85,10 @@ async def run_site(
     if is_fresh:
         options = options.model_copy(update={"skip_cache": True})
     try:
-        extracted = await extract_records(
-            services, saved.owner, url, ask, options, key=site_key(saved), is_forced=is_forced
-        )
+        async with within_a_minute():
+            extracted = await extract_records(
+                services, saved.owner, url, ask, options, key=site_key(saved), is_forced=is_forced
+            )
     except FairleadError as fault:
         await _note(services, saved, {"health": "degraded", "error": fault.message})
         if fault.status not in FAILURES:

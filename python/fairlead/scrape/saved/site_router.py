@@ -10,7 +10,6 @@ from fairlead.errors import FairleadError, NotFound
 from fairlead.scrape.css.extraction import check_selectors
 from fairlead.scrape.css.table import forget_css_schema
 from fairlead.scrape.owner import BaseDep, OwnerDep
-from fairlead.scrape.router import within_a_minute
 from fairlead.scrape.saved.site import (
     RunAsk,
     SentValues,
@@ -101,7 +100,8 @@ async def run(
 ) -> dict[str, Any]:
     """Answers as `POST /api/extract-auto`. A run that failed is 400."""
     saved = await services.state.read(lambda con: _found(con, owner, saved_id=site_id))
-    return await _run(services, saved, ask or RunAsk())
+    ask = ask or RunAsk()
+    return await run_site(services, saved, ask.params, is_forced=ask.force_reheal)
 
 
 @router.post("/by-name/{name}/run", summary="Run a saved site by its name")
@@ -110,7 +110,8 @@ async def run_by_name(
 ) -> dict[str, Any]:
     """As by its id."""
     saved = await services.state.read(lambda con: _found(con, owner, slug=name))
-    return await _run(services, saved, ask or RunAsk())
+    ask = ask or RunAsk()
+    return await run_site(services, saved, ask.params, is_forced=ask.force_reheal)
 
 
 @router.post("/{site_id}/verify", summary="Run a saved site with its sample parameters")
@@ -120,19 +121,12 @@ async def verify(
     """As a run, of the page as it is now."""
     saved = await services.state.read(lambda con: _found(con, owner, saved_id=site_id))
     sent = {**saved.definition["sampleParams"], **(ask.params if ask else {})}
-    async with within_a_minute():
-        return await run_site(services, saved, sent, is_fresh=True)
-
-
-async def _run(services: Services, saved: Saved, ask: RunAsk) -> dict[str, Any]:
-    async with within_a_minute():
-        return await run_site(services, saved, ask.params, is_forced=ask.force_reheal)
+    return await run_site(services, saved, sent, is_fresh=True)
 
 
 async def _verification(services: Services, saved: Saved, sent: SentValues) -> dict[str, Any]:
     try:
-        async with within_a_minute():
-            return await run_site(services, saved, sent, is_fresh=True)
+        return await run_site(services, saved, sent, is_fresh=True)
     except FairleadError as fault:
         return {"success": False, "error": fault.message, **fault.extra}
 
