@@ -17,11 +17,17 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from fairlead.scrape.saved.template import Parameters, Template
+
 Selector = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 Url = Annotated[
     StrictStr, Field(min_length=1, max_length=2048, json_schema_extra={"format": "uri"})
 ]
-
+ModelName = Annotated[StrictStr, Field(min_length=1, max_length=300)]
+SessionId = Annotated[
+    Annotated[StrictStr, Field(min_length=1, max_length=64)] | None,
+    Field(description="A browser session of yours, in whose tab the page is read."),
+]
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -96,6 +102,12 @@ class CommonOptions(StepOptions):
         return bool(self.actions or self.wait_for_selector or self.wait_for_timeout)
 
 
+Format = Literal[
+    "markdown", "html", "rawHtml", "text", "links", "tables", "code", "images", "contacts", "screenshot", "pdf",
+    "mhtml", "changeTracking",
+]  # fmt: skip
+
+
 class ScrapeOptions(CommonOptions):
     """Options of a scrape."""
 
@@ -111,21 +123,35 @@ class ScrapeOptions(CommonOptions):
         description="`links`, `tables`, `code`, `images` (booleans) ask for these lists in `formats`, "
         "`screenshot` for a picture and `downloads` for the files that a browser was given.",
     )
-    session_id: Annotated[StrictStr, Field(min_length=1, max_length=64)] | None = Field(
-        None, description="A browser session of yours, in whose tab the page is read."
+    formats: list[Format] = Field(
+        default=[], max_length=20, description="What else of the page is told, in `formats`."
     )
+    session_id: SessionId = None
 
     @property
     def needs_browser(self) -> bool:
         """Whether plain HTTP cannot do what is asked."""
         return (
-            self.use_browser or self.wants_picture or self.wants_downloads or super().needs_browser
+            self.use_browser
+            or self.wants_picture
+            or self.wants_downloads
+            or self.wants_print
+            or super().needs_browser
         )
 
     @property
     def wants_picture(self) -> bool:
         """Whether a picture of the page is asked for."""
-        return bool((self.extraction_options or {}).get("screenshot"))
+        return self.wants("screenshot")
+
+    def wants(self, name: str) -> bool:
+        """Whether this is asked for, in whichever way."""
+        return name in self.formats or bool((self.extraction_options or {}).get(name))
+
+    @property
+    def wants_print(self) -> bool:
+        """Whether the page is asked for as a file, which is not kept."""
+        return "pdf" in self.formats or "mhtml" in self.formats
 
     @property
     def wants_downloads(self) -> bool:
@@ -194,7 +220,7 @@ class SummarizeOptions(CommonOptions):
     """Options of a summary."""
 
     temperature: Annotated[StrictFloat | StrictInt, Field(ge=0, le=2)] | None = None
-    model: Annotated[StrictStr, Field(min_length=1, max_length=300)] | None = None
+    model: ModelName | None = None
 
 
 class ExtractOptions(SummarizeOptions):
@@ -256,6 +282,16 @@ class CrawlAsk(Ask):
     exclude_patterns: Patterns = []
     allow_subdomains: StrictBool = False
     skip_sitemaps: StrictBool = True
+    sitemaps_only: StrictBool = Field(
+        False,
+        description="Whether only pages are read that the sitemaps name, and no links followed.",
+    )
+    use_browser: StrictBool = Field(False, description="As scrapeOptions.useBrowser.")
+    regex_on_full_url: StrictBool = Field(
+        False,
+        alias="regexOnFullURL",
+        description="Whether includePaths and excludePaths look at the whole address too.",
+    )
     max_retries: Retries = Field(
         1, description="How often a page is asked for again whose host was busy or did not answer."
     )
@@ -275,10 +311,22 @@ class CrawlAsk(Ask):
         return min([*said, DEPTH_MAX]) if said else DEPTH_DEFAULT
 
     @property
+    def reads_sitemaps(self) -> bool:
+        """Whether pages are taken from the sitemaps."""
+        return self.sitemaps_only or not self.skip_sitemaps
+
+    @property
+    def page_options(self) -> ScrapeOptions:
+        """How each page is read."""
+        if not self.use_browser:
+            return self.scrape_options
+        return self.scrape_options.model_copy(update={"use_browser": True})
+
+    @property
     def width(self) -> int:
         """How many pages are fetched at once; by the browser, no more than its pool has."""
         width = min(self.crawl_options.max_concurrent_crawlers or WIDTH_DEFAULT, WIDTH_MAX)
-        if self.scrape_options.needs_browser and self.crawl_options.browser_pool_size is not None:
+        if self.page_options.needs_browser and self.crawl_options.browser_pool_size is not None:
             return min(width, self.crawl_options.browser_pool_size)
         return width
 
@@ -343,7 +391,6 @@ class ParseAsk(Ask):
 
 
 Prompt = Annotated[StrictStr, Field(min_length=1, max_length=5000)]
-ModelName = Annotated[StrictStr, Field(min_length=1, max_length=300)]
 EXTRACT_PAGES_MAX = 1000
 
 
@@ -408,6 +455,10 @@ class MapAsk(Ask):
     search_query: Annotated[StrictStr, Field(min_length=1, max_length=500)] | None = None
     skip_sitemaps: StrictBool = False
     sitemaps_only: StrictBool = False
+    skip_cache: StrictBool = False
+    cache_ttl: Annotated[StrictInt, Field(gt=0, le=30 * 86_400)] = Field(
+        3600, description="Seconds for which the map is kept."
+    )
     timeout_ms: Annotated[StrictInt, Field(ge=1000, le=50_000)] = 30_000
     include_patterns: Patterns = []
     exclude_patterns: Patterns = []
@@ -416,6 +467,9 @@ class MapAsk(Ask):
 class SearchAsk(Ask):
     query: Annotated[StrictStr, Field(min_length=1, max_length=500)]
     limit: Annotated[StrictInt, Field(ge=1, le=50)] = 10
+    provider: Annotated[StrictStr, Field(min_length=1, max_length=64)] | None = Field(
+        None, description="The name of one search provider, which then answers alone."
+    )
     lang: Annotated[StrictStr, Field(pattern=r"^[A-Za-z]{2}(-[A-Za-z]{2})?$")] | None = None
     scrape_results: StrictBool = False
     scrape_options: ScrapeOptions = ScrapeOptions()
@@ -425,10 +479,7 @@ class EndpointAsk(Ask):
     """A scrape, or with `schema` an extraction, under a name. `{name}` in `url` is a parameter."""
 
     slug: Annotated[StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-    url: Annotated[StrictStr, Field(min_length=1, max_length=2048)]
-    params: dict[
-        Annotated[StrictStr, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")],
-        Annotated[StrictStr, Field(max_length=500)] | None,
-    ] = Field({}, max_length=20, description="Names and defaults; null makes a parameter required.")
+    url: Template
+    params: Parameters = {}
     schema_: dict[str, Any] | None = Field(None, alias="schema")
     options: dict[str, Any] = {}

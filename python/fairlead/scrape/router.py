@@ -14,7 +14,7 @@ from fastapi import APIRouter, Body, Response
 from starlette.requests import Request
 
 from fairlead.errors import InvalidRequest, UpstreamTimeout
-from fairlead.model import Model
+from fairlead.model import Asked, Model
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import checked
 from fairlead.scrape.cache import forget_cached
@@ -40,6 +40,7 @@ from fairlead.scrape.options import (
     SummarizeOptions,
 )
 from fairlead.scrape.owner import BaseDep, OwnerDep
+from fairlead.scrape.quota import daily_calls_of, day_of
 from fairlead.scrape.scraper import Scraped, scraper_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
@@ -143,6 +144,21 @@ async def forget(
     return {"success": True, "message": message, "count": count}
 
 
+@router.get("/usage", summary="How many calls the key has made today, and has left")
+async def usage(services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """Counted are calls that do something, not looks at what is there. The day is that of UTC."""
+    at_ms = now_ms()
+    made = await daily_calls_of(services).made(owner, at_ms)
+    most = (await scraper_of(services).settings(fresh=True)).scrape_requests_per_day
+    return {
+        "success": True, "date": day_of(at_ms),
+        "usage": {
+            "requestsToday": made, "dailyLimit": most or None,
+            "remaining": max(0, most - made) if most else None, "unlimited": not most,
+        },
+    }  # fmt: skip
+
+
 @router.get("/scrape/openapi.json", summary="The scraping API as an OpenAPI document")
 async def description(owner: OwnerDep) -> Response:  # noqa: ARG001 - only a key is told
     """OpenAPI 3.0.0, description version 1.0.0."""
@@ -219,9 +235,8 @@ async def model_name(services: Services, said: str | None, param: str = "options
     return name
 
 
-def _with_model(scraped: Scraped, name: str, asked: Any) -> dict[str, Any]:
-    tokens = {"input": asked.tokens_input, "output": asked.tokens_output}
-    return {**scraped.document["metadata"], "model": name, "tokens": tokens}
+def _with_model(scraped: Scraped, name: str, asked: Asked) -> dict[str, Any]:
+    return {**scraped.document["metadata"], "model": name, "tokens": asked.tokens}
 
 
 def new_job(kind: Kind, owner: str, url: str, asked: dict[str, Any], pages_max: int) -> Job:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from fairlead.invalid import invalid_request
 from fairlead.scrape.model import json_of, plain, wrongs_of
 from fairlead.scrape.options import SessionAction
 
@@ -93,9 +94,8 @@ def _step(action: dict[str, Any]) -> SessionAction:
     try:
         return SessionAction.model_validate({k: v for k, v in action.items() if v is not None})
     except ValidationError as fault:
-        first = fault.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise NoAction(f"{where} {first['msg']}".strip()) from None
+        wrong = invalid_request(fault.errors(include_url=False, include_input=False))
+        raise NoAction(wrong.message.removesuffix(".")) from None
 
 
 def _finish(action: dict[str, Any], validator: Any) -> Finish:

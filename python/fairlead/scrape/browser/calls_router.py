@@ -6,7 +6,6 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from fairlead.errors import InvalidRequest
 from fairlead.scrape.address import checked
 from fairlead.scrape.browser.calls import Calls
 from fairlead.scrape.fetch import FetchFailed
@@ -33,9 +32,7 @@ async def discover(ask: DiscoverAsk, services: ServicesDep, owner: OwnerDep) -> 
                 fetched = await scraper.rendering.fetch(url, ask.options.as_scrape(), calls)
             await scraper.check_redirect(fetched, settings)
         except FetchFailed as failure:
-            raise InvalidRequest(
-                failure.reason, extra={"metadata": {"reason": failure.code}}
-            ) from None
+            raise failure.as_refusal() from None
     apis = calls.view()
     return {
         "success": True, "url": fetched.url, "status": fetched.status, "count": len(apis),

@@ -22,7 +22,7 @@ from fairlead.scrape.browser.process import (
     failure_of,
     in_time,
 )
-from fairlead.scrape.browser.steps import Downloads, act, picture_of, text_of
+from fairlead.scrape.browser.steps import Downloads, act, archive_of, pdf_of, picture_of, text_of
 from fairlead.scrape.fetch import Fetched, FetchFailed
 from fairlead.scrape.options import ScrapeOptions
 from fairlead.scrape.transport import RESOLVE_S
@@ -163,6 +163,11 @@ async def taken(
     if options.wants_picture:
         picture = await picture_of(page, is_whole=False)
         given["screenshot"] = f"data:image/png;base64,{b64encode(picture).decode()}"
+    if "pdf" in options.formats:
+        paper = await pdf_of(page)
+        given["pdf"] = f"data:application/pdf;base64,{b64encode(paper).decode()}"
+    if "mhtml" in options.formats:
+        given["mhtml"] = await archive_of(page)
     if options.wants_downloads:
         await downloads.settled()
         given["downloads"] = await _files(downloads)

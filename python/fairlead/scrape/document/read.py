@@ -17,6 +17,7 @@ from fairlead.scrape.document import docx, xlsx
 from fairlead.scrape.document.archive import Archive, kind_of_archive
 from fairlead.scrape.document.kinds import SUPPORTED, ZIP, UnknownKind, kind_of
 from fairlead.scrape.page.extract import Source, Unreadable, Want, extract
+from fairlead.scrape.page.fence import fenced
 
 # What relative links are relative to in a document that came without an address.
 NOWHERE: Final = "http://document.invalid"
@@ -80,15 +81,8 @@ def _text(said: str, kind: str, metadata: dict[str, Any]) -> str:
         except ValueError:
             raise Unreadable("The document is said to be JSON, and is not.") from None
     if kind in {"json", "xml"}:
-        return _fenced(said, kind)
+        return fenced(said.strip(), kind)
     return said
-
-
-def _fenced(said: str, kind: str) -> str:
-    fence = "```"
-    while fence in said:
-        fence += "`"
-    return f"{fence}{kind}\n{said.strip()}\n{fence}"
 
 
 def _csv(said: str, metadata: dict[str, Any]) -> str:

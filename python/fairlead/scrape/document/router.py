@@ -15,8 +15,7 @@ from fairlead.scrape.document.read import NOWHERE
 from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.options import ParseAsk
 from fairlead.scrape.owner import OwnerDep
-from fairlead.scrape.page.extract import Source, Want
-from fairlead.scrape.page.pool import ReadFailed
+from fairlead.scrape.page.extract import Source
 from fairlead.scrape.router import within_a_minute
 from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.store.services import ServicesDep
@@ -35,12 +34,9 @@ async def parse(ask: ParseAsk, services: ServicesDep, owner: OwnerDep) -> dict[s
     async with within_a_minute():
         try:
             source = await _source(scraper, ask)
-            want = Want("markdown", only_main_content=ask.only_main_content, is_document=True)
-            document, _ = await scraper.pool.read(source, want)
-        except (FetchFailed, ReadFailed) as failure:
-            raise InvalidRequest(
-                failure.reason, extra={"metadata": {"reason": failure.code}}
-            ) from None
+            document = await scraper.read_document(source, is_main=ask.only_main_content)
+        except FetchFailed as failure:
+            raise failure.as_refusal() from None
     return {"success": True, **({"url": source.url} if ask.url else {}), **document}
 
 

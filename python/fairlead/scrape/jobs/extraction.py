@@ -54,7 +54,7 @@ class Extraction:
         sure = await asyncio.to_thread(confidence_of, data, self._schema, content[:PAGE_MAX_CHARS])
         document = {
             "title": scraped.document["title"], "data": data, "confidence": sure,
-            "tokens": {"input": asked.tokens_input, "output": asked.tokens_output},
+            "tokens": asked.tokens,
         }  # fmt: skip
         return replace(scraped, document=document)
 

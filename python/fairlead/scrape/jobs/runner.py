@@ -22,6 +22,7 @@ from fairlead.moment import now_ms
 from fairlead.scrape.agent.run import AgentRun
 from fairlead.scrape.browser.reader import JobReader
 from fairlead.scrape.cache import sweep_cache
+from fairlead.scrape.css.table import sweep_css_schemas
 from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.jobs.ending import conclude, finish
 from fairlead.scrape.jobs.extraction import Extraction
@@ -41,6 +42,7 @@ from fairlead.scrape.jobs.table import (
     settle_place,
     sweep_jobs,
 )
+from fairlead.scrape.map_cache import sweep_maps
 from fairlead.scrape.options import (
     DEPTH_MAX,
     WIDTH_DEFAULT,
@@ -51,6 +53,7 @@ from fairlead.scrape.options import (
     ScrapeAsk,
 )
 from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
+from fairlead.scrape.seen import sweep_seen
 from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
@@ -198,7 +201,7 @@ class _Run:
         else:
             self._crawl = LlmsTxtAsk.model_validate(asked).as_crawl()
         if self._crawl is not None:
-            self._options, self._width = self._crawl.scrape_options, self._crawl.width
+            self._options, self._width = self._crawl.page_options, self._crawl.width
             self._retries = self._crawl.max_retries
             # A page's links are not in the cache, and a crawl wants the site as it is.
             self._options = self._options.model_copy(update={"skip_cache": True})
@@ -249,7 +252,7 @@ class _Run:
             self._frontier.know(url)
             if place_number == 0:
                 self._frontier.widen(url)
-        if self._crawl is not None and not self._crawl.skip_sitemaps and not read:
+        if self._crawl is not None and self._crawl.reads_sitemaps and not read:
             links = await sitemap_urls(self._scraper, self._job.url, self._job.pages_max)
             # Before any of them is read: an address that is not stored cannot be settled.
             found = self._frontier.add(links, 1)
@@ -287,7 +290,7 @@ class _Run:
             page = self._page(place, None, failure)
         elif is_new:
             page = self._page(place, scraped, None)
-        if scraped is not None and self._crawl is not None:
+        if scraped is not None and self._crawl is not None and not self._crawl.sitemaps_only:
             found = self._frontier.add(scraped.links, place.depth + 1)
         await self._store(place, page, scraped.document["title"] if scraped else None, found)
 
@@ -361,6 +364,9 @@ def _sweep(con: Connection) -> None:
     sweep_jobs(con, at_ms)
     sweep_hooks(con)
     sweep_cache(con, at_ms)
+    sweep_maps(con, at_ms)
+    sweep_css_schemas(con, at_ms)
+    sweep_seen(con, at_ms)
 
 
 def runner_of(services: Services) -> Runner:
