@@ -421,9 +421,11 @@ class ExtractTaskAsk(Ask):
 
     @property
     def page_options(self) -> ScrapeOptions:
-        """How a page is read for a model."""
+        """How a page is read for a model, which is shown the content alone."""
         form = self.scrape_options.extractor_format or "markdown"
-        return self.scrape_options.model_copy(update={"extractor_format": form})
+        return self.scrape_options.model_copy(
+            update={"extractor_format": form, "formats": [], "extraction_options": None}
+        )
 
     def as_crawl(self) -> CrawlAsk | None:
         """The crawl that finds the pages, where they are not named."""

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from fairlead.scrape.options import ExtractTaskAsk
 from fairlead.scrape.page.fence import fenced
 from fairlead.scrape.seen import KEPT_MS
 
@@ -34,6 +35,19 @@ async def test_one_scrape_gives_the_page_in_several_forms(scraping, site) -> Non
 def test_text_cannot_end_the_block_that_it_stands_in() -> None:
     assert fenced("one ` and two ``") == "```\none ` and two ``\n```"
     assert fenced("```\n`````", "xml") == "``````xml\n```\n`````\n``````"
+
+
+def test_what_a_model_is_not_shown_is_not_asked_of_a_page() -> None:
+    wants = {"formats": ["pdf"], "extractionOptions": {"screenshot": True}, "fitMarkdown": True}
+    ask = ExtractTaskAsk.model_validate(
+        {"url": "http://x/", "prompt": "all", "scrapeOptions": wants}
+    )
+    crawl = ask.as_crawl()
+    assert crawl is not None
+    for options in (ask.page_options, crawl.page_options):
+        assert not options.needs_browser
+        assert options.fit_markdown
+        assert options.extractor_format == "markdown"
 
 
 async def test_contacts_are_what_links_and_words_say(scraping, site) -> None:
