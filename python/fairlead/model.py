@@ -31,6 +31,11 @@ class Asked:
     tokens_input: int
     tokens_output: int
 
+    @property
+    def tokens(self) -> dict[str, int]:
+        """As they are told."""
+        return {"input": self.tokens_input, "output": self.tokens_output}
+
 
 class Model:
     """One model, asked for one key; for nobody where no key is named, while none is asked for."""

@@ -202,6 +202,11 @@ def test_search_results_are_scraped(
     answer = expect(
         caller.post("/api/search", json={"query": "harbours", "scrapeResults": True}), 200
     )
+    assert answer["provider"]
+    chosen = {"query": "harbours", "provider": answer["provider"]}
+    assert expect(caller.post("/api/search", json=chosen), 200)["count"] == 2
+    chosen["provider"] = "none"
+    assert "provider" in expect(caller.post("/api/search", json=chosen), 400)["error"]
     first, second = answer["results"]
     assert first["markdown"].startswith("# On harbours")
     assert second["scrapeError"] == "The page answered 404."

@@ -12,13 +12,25 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from fairlead.scrape.agent.router import router as agents
+from fairlead.scrape.browser.calls_router import router as browser_calls
 from fairlead.scrape.browser.router import router as browser_sessions
+from fairlead.scrape.css.router import router as extract_auto
+from fairlead.scrape.document.router import router as documents
 from fairlead.scrape.jobs.download_router import router as scrape_downloads
+from fairlead.scrape.jobs.extract_router import router as extractions
 from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
 from fairlead.scrape.jobs.router import router as jobs
+from fairlead.scrape.map_router import router as maps
 from fairlead.scrape.router import router as pages
-from fairlead.scrape.site_router import router as sites
+from fairlead.scrape.saved.endpoint_router import router as saved_endpoints
+from fairlead.scrape.saved.site_router import router as saved_sites
+from fairlead.scrape.search_router import router as search
 
+_ROUTERS: Final = (
+    pages, extract_auto, jobs, maps, search, saved_endpoints, saved_sites, browser_sessions, scrape_downloads, llmstxt,
+    documents, extractions, browser_calls, agents,
+)  # fmt: skip
 VERSION: Final = "1.0.0"
 OPENAPI: Final = "3.0.0"
 
@@ -58,14 +70,21 @@ _ENVELOPES: Final[dict[str, Any]] = {
 }
 _OTHER_THAN_JSON: Final = ("/stream", "/openapi.json", "/zip", "/download", "/reader")
 _ACCEPTING: Final = frozenset(
-    ["/api/scrape/async", "/api/crawl", "/api/batch/scrape", "/api/llmstxt"]
+    [
+        "/api/scrape/async",
+        "/api/crawl",
+        "/api/batch/scrape",
+        "/api/llmstxt",
+        "/api/extract",
+        "/api/agent",
+    ]
 )
 
 
 def scraping_document() -> dict[str, Any]:
     """The document: OpenAPI 3.0.0, description version 1.0.0."""
     app = FastAPI()
-    for router in (pages, jobs, sites, browser_sessions, scrape_downloads, llmstxt):
+    for router in _ROUTERS:
         app.include_router(router)
     document: dict[str, Any] = get_openapi(
         title="fairlead scraping API",
@@ -107,6 +126,8 @@ def _answers(operation: dict[str, Any], path: str, method: str) -> None:
         if status.startswith("2") and not path.endswith(_OTHER_THAN_JSON):
             name = "Accepted" if method == "post" and path in _ACCEPTING else "Success"
             answer["content"] = _json(name)
+        elif not status.startswith("2"):
+            answer["content"] = _json("Error")
     for status, text in _ERRORS.items():
         if status == "404" and "{" not in path:
             continue

@@ -14,6 +14,7 @@ import httpx
 
 from fairlead import __version__
 from fairlead.egress import Egress
+from fairlead.errors import InvalidRequest
 from fairlead.scrape.address import BadAddress, canonical
 from fairlead.scrape.transport import Forbidden, GuardedTransport
 
@@ -52,6 +53,10 @@ class FetchFailed(Exception):
         self.status = status
         self.code = code
         self.retry_after_s = retry_after_s
+
+    def as_refusal(self, **known: object) -> InvalidRequest:
+        """What whoever asked for the page is told, with what else is known."""
+        return InvalidRequest(self.reason, extra={**known, "metadata": {"reason": self.code}})
 
     @property
     def may_pass(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -17,16 +17,36 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from fairlead.scrape.saved.template import Parameters, Template
+
 Selector = Annotated[StrictStr, Field(min_length=1, max_length=1000)]
 Url = Annotated[
     StrictStr, Field(min_length=1, max_length=2048, json_schema_extra={"format": "uri"})
 ]
+ModelName = Annotated[StrictStr, Field(min_length=1, max_length=300)]
+SessionId = Annotated[
+    Annotated[StrictStr, Field(min_length=1, max_length=64)] | None,
+    Field(description="A browser session of yours, in whose tab the page is read."),
+]
+
+A = TypeVar("A", bound=BaseModel)
 
 
 class Ask(BaseModel):
     """A body of the scraping API: camelCase names, nothing unknown."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
+
+
+def one_of(ask: A, first: str, second: str) -> A:
+    """The body, if it has one of these fields and not both."""
+    if (getattr(ask, first) is None) == (getattr(ask, second) is None):
+        raise PydanticCustomError(
+            "no_valid_fields",
+            "Send either {first} or {second}.",
+            {"first": first, "second": second},
+        )
+    return ask
 
 
 class Action(Ask):
@@ -57,14 +77,19 @@ class SessionAsk(Ask):
     viewport: Viewport | None = None
 
 
-class CommonOptions(Ask):
-    """Options of every call that reads a page."""
+class StepOptions(Ask):
+    """What a browser waits for and does before a page is read."""
 
     wait_for_selector: Selector | None = None
     wait_for_timeout: Annotated[StrictInt, Field(gt=0, le=30_000)] | None = Field(
         None, description="Milliseconds."
     )
     actions: list[Action] = Field(default=[], max_length=50)
+
+
+class CommonOptions(StepOptions):
+    """Options of every call that reads a page."""
+
     skip_cache: StrictBool = False
     cache_ttl: Annotated[StrictInt, Field(gt=0, le=30 * 86_400)] | None = Field(
         None, description="Seconds; 3600 where it is not sent."
@@ -75,6 +100,12 @@ class CommonOptions(Ask):
     def needs_browser(self) -> bool:
         """Whether plain HTTP cannot do what is asked."""
         return bool(self.actions or self.wait_for_selector or self.wait_for_timeout)
+
+
+Format = Literal[
+    "markdown", "html", "rawHtml", "text", "links", "tables", "code", "images", "contacts", "screenshot", "pdf",
+    "mhtml", "changeTracking",
+]  # fmt: skip
 
 
 class ScrapeOptions(CommonOptions):
@@ -92,26 +123,58 @@ class ScrapeOptions(CommonOptions):
         description="`links`, `tables`, `code`, `images` (booleans) ask for these lists in `formats`, "
         "`screenshot` for a picture and `downloads` for the files that a browser was given.",
     )
-    session_id: Annotated[StrictStr, Field(min_length=1, max_length=64)] | None = Field(
-        None, description="A browser session of yours, in whose tab the page is read."
+    formats: list[Format] = Field(
+        default=[], max_length=20, description="What else of the page is told, in `formats`."
     )
+    session_id: SessionId = None
 
     @property
     def needs_browser(self) -> bool:
         """Whether plain HTTP cannot do what is asked."""
         return (
-            self.use_browser or self.wants_picture or self.wants_downloads or super().needs_browser
+            self.use_browser
+            or self.wants_picture
+            or self.wants_downloads
+            or self.wants_print
+            or super().needs_browser
         )
 
     @property
     def wants_picture(self) -> bool:
         """Whether a picture of the page is asked for."""
-        return bool((self.extraction_options or {}).get("screenshot"))
+        return self.wants("screenshot")
+
+    def wants(self, name: str) -> bool:
+        """Whether this is asked for, in whichever way."""
+        return name in self.formats or bool((self.extraction_options or {}).get(name))
+
+    @property
+    def wants_print(self) -> bool:
+        """Whether the page is asked for as a file, which is not kept."""
+        return "pdf" in self.formats or "mhtml" in self.formats
 
     @property
     def wants_downloads(self) -> bool:
         """Whether the files are asked for that the page gives."""
         return bool((self.extraction_options or {}).get("downloads"))
+
+
+class DiscoverOptions(StepOptions):
+    """Options of a look at a page's calls."""
+
+    stealth_mode: StrictBool = False
+    skip_tls_verification: StrictBool = False
+
+    def as_scrape(self) -> ScrapeOptions:
+        """The scrape during which the page is watched."""
+        return ScrapeOptions.model_validate(
+            {**self.model_dump(), "use_browser": True}, by_name=True, by_alias=False
+        )
+
+
+class DiscoverAsk(Ask):
+    url: Url
+    options: DiscoverOptions = DiscoverOptions()
 
 
 class SessionAction(Ask):
@@ -157,7 +220,7 @@ class SummarizeOptions(CommonOptions):
     """Options of a summary."""
 
     temperature: Annotated[StrictFloat | StrictInt, Field(ge=0, le=2)] | None = None
-    model: Annotated[StrictStr, Field(min_length=1, max_length=300)] | None = None
+    model: ModelName | None = None
 
 
 class ExtractOptions(SummarizeOptions):
@@ -219,6 +282,16 @@ class CrawlAsk(Ask):
     exclude_patterns: Patterns = []
     allow_subdomains: StrictBool = False
     skip_sitemaps: StrictBool = True
+    sitemaps_only: StrictBool = Field(
+        False,
+        description="Whether only pages are read that the sitemaps name, and no links followed.",
+    )
+    use_browser: StrictBool = Field(False, description="As scrapeOptions.useBrowser.")
+    regex_on_full_url: StrictBool = Field(
+        False,
+        alias="regexOnFullURL",
+        description="Whether includePaths and excludePaths look at the whole address too.",
+    )
     max_retries: Retries = Field(
         1, description="How often a page is asked for again whose host was busy or did not answer."
     )
@@ -238,10 +311,22 @@ class CrawlAsk(Ask):
         return min([*said, DEPTH_MAX]) if said else DEPTH_DEFAULT
 
     @property
+    def reads_sitemaps(self) -> bool:
+        """Whether pages are taken from the sitemaps."""
+        return self.sitemaps_only or not self.skip_sitemaps
+
+    @property
+    def page_options(self) -> ScrapeOptions:
+        """How each page is read."""
+        if not self.use_browser:
+            return self.scrape_options
+        return self.scrape_options.model_copy(update={"use_browser": True})
+
+    @property
     def width(self) -> int:
         """How many pages are fetched at once; by the browser, no more than its pool has."""
         width = min(self.crawl_options.max_concurrent_crawlers or WIDTH_DEFAULT, WIDTH_MAX)
-        if self.scrape_options.needs_browser and self.crawl_options.browser_pool_size is not None:
+        if self.page_options.needs_browser and self.crawl_options.browser_pool_size is not None:
             return min(width, self.crawl_options.browser_pool_size)
         return width
 
@@ -289,6 +374,82 @@ class LlmsTxtAsk(Ask):
         )  # fmt: skip
 
 
+class ParseAsk(Ask):
+    """A document: its bytes, or where they are."""
+
+    content: Annotated[StrictStr, Field(min_length=1)] | None = Field(None, description="Base64.")
+    url: Url | None = None
+    content_type: Annotated[StrictStr, Field(max_length=200)] = Field(
+        "",
+        description="A media type or a short name such as `docx`; what the bytes say goes before it.",
+    )
+    only_main_content: StrictBool = Field(False, description="Of HTML.")
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        return one_of(self, "content", "url")
+
+
+Prompt = Annotated[StrictStr, Field(min_length=1, max_length=5000)]
+EXTRACT_PAGES_MAX = 1000
+
+
+class ExtractTaskAsk(Ask):
+    """An extraction from many pages: those of `urls`, or those that are found from `url`."""
+
+    urls: Annotated[list[Url], Field(min_length=1, max_length=EXTRACT_PAGES_MAX)] | None = None
+    url: Url | None = None
+    prompt: Prompt | None = Field(None, description="What to look for.")
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    limit: Count | None = Field(
+        None, description="Pages at most: of `urls` all where it is not sent, from `url` 20."
+    )
+    model: ModelName | None = None
+    scrape_options: ScrapeOptions = ScrapeOptions()
+
+    @model_validator(mode="after")
+    def _has_pages_and_a_wish(self) -> Self:
+        if self.prompt is None and self.schema_ is None:
+            raise PydanticCustomError("no_valid_fields", "Send prompt, schema or both.")
+        return one_of(self, "urls", "url")
+
+    @property
+    def pages_max(self) -> int:
+        """How many pages are read at most."""
+        most = len(self.urls) if self.urls is not None else EXTRACT_PAGES_MAX
+        return min(self.limit or (most if self.urls is not None else 20), most)
+
+    @property
+    def page_options(self) -> ScrapeOptions:
+        """How a page is read for a model, which is shown the content alone."""
+        form = self.scrape_options.extractor_format or "markdown"
+        return self.scrape_options.model_copy(
+            update={"extractor_format": form, "formats": [], "extraction_options": None}
+        )
+
+    def as_crawl(self) -> CrawlAsk | None:
+        """The crawl that finds the pages, where they are not named."""
+        if self.url is None:
+            return None
+        ask = {"url": self.url, "limit": self.pages_max, "maxDepth": 3, "skipSitemaps": False}
+        return CrawlAsk.model_validate(ask).model_copy(update={"scrape_options": self.page_options})
+
+
+class AgentAsk(Ask):
+    """What an agent shall come to, and where it begins."""
+
+    url: Url
+    prompt: Prompt = Field(description="The goal.")
+    schema_: dict[str, Any] | None = Field(
+        None, alias="schema", description="What `data` of the result fits."
+    )
+    max_steps: Annotated[StrictInt, Field(ge=1, le=20)] = 10
+    allow_other_sites: StrictBool = Field(
+        False, description="Whether it may leave the host of `url`."
+    )
+    model: ModelName | None = None
+
+
 class MapAsk(Ask):
     url: Url
     max_urls: Annotated[StrictInt, Field(ge=1, le=30_000)] = 5000
@@ -296,6 +457,10 @@ class MapAsk(Ask):
     search_query: Annotated[StrictStr, Field(min_length=1, max_length=500)] | None = None
     skip_sitemaps: StrictBool = False
     sitemaps_only: StrictBool = False
+    skip_cache: StrictBool = False
+    cache_ttl: Annotated[StrictInt, Field(gt=0, le=30 * 86_400)] = Field(
+        3600, description="Seconds for which the map is kept."
+    )
     timeout_ms: Annotated[StrictInt, Field(ge=1000, le=50_000)] = 30_000
     include_patterns: Patterns = []
     exclude_patterns: Patterns = []
@@ -304,6 +469,9 @@ class MapAsk(Ask):
 class SearchAsk(Ask):
     query: Annotated[StrictStr, Field(min_length=1, max_length=500)]
     limit: Annotated[StrictInt, Field(ge=1, le=50)] = 10
+    provider: Annotated[StrictStr, Field(min_length=1, max_length=64)] | None = Field(
+        None, description="The name of one search provider, which then answers alone."
+    )
     lang: Annotated[StrictStr, Field(pattern=r"^[A-Za-z]{2}(-[A-Za-z]{2})?$")] | None = None
     scrape_results: StrictBool = False
     scrape_options: ScrapeOptions = ScrapeOptions()
@@ -313,10 +481,7 @@ class EndpointAsk(Ask):
     """A scrape, or with `schema` an extraction, under a name. `{name}` in `url` is a parameter."""
 
     slug: Annotated[StrictStr, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-    url: Annotated[StrictStr, Field(min_length=1, max_length=2048)]
-    params: dict[
-        Annotated[StrictStr, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,39}$")],
-        Annotated[StrictStr, Field(max_length=500)] | None,
-    ] = Field({}, max_length=20, description="Names and defaults; null makes a parameter required.")
+    url: Template
+    params: Parameters = {}
     schema_: dict[str, Any] | None = Field(None, alias="schema")
     options: dict[str, Any] = {}

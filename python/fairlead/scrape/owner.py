@@ -8,15 +8,20 @@ from typing import Annotated, Final
 
 from fastapi import Depends
 from starlette.requests import Request
+from starlette.responses import Response
 
 from fairlead.caller import caller_of
 from fairlead.errors import RateLimited, Unauthenticated
+from fairlead.moment import now_ms
 from fairlead.own_relay import relay_url
+from fairlead.scrape.quota import daily_calls_of
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.services import services_of
 
 WINDOW_S: Final = 60.0
 OWNERS_MAX: Final = 10_000
+# Pages are read for these, though they are asked for by GET.
+_READING: Final = ("/api/reader", "/api/endpoints/", "/api/map/health")
 
 
 class CallLimit:
@@ -41,7 +46,7 @@ class CallLimit:
             self._windows.popitem(last=False)
 
 
-async def _owner(request: Request) -> str:
+async def _owner(request: Request, response: Response) -> str:
     principal = caller_of(request).principal
     if principal.kind != "key" or principal.id is None:
         raise Unauthenticated("A gateway API key is required: send `X-API-Key: sk-fl-...`.")
@@ -50,7 +55,19 @@ async def _owner(request: Request) -> str:
     settings = await scraper_of(services).settings()
     if isinstance(limit, CallLimit):
         limit.spend(principal.id, settings.scrape_requests_per_minute, time.monotonic())
+    if _does_something(request):
+        most = settings.scrape_requests_per_day
+        made = await daily_calls_of(services).spend(principal.id, most, now_ms())
+        if most:
+            response.headers["x-quota-limit"] = str(most)
+            response.headers["x-quota-remaining"] = str(most - made)
     return principal.id
+
+
+def _does_something(request: Request) -> bool:
+    """Whether a call is more than a look at what is there, or the end of it."""
+    is_look = request.method in {"GET", "DELETE"}
+    return not is_look or request.url.path.startswith(_READING)
 
 
 async def _base(request: Request) -> str:

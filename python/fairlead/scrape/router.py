@@ -14,7 +14,7 @@ from fastapi import APIRouter, Body, Response
 from starlette.requests import Request
 
 from fairlead.errors import InvalidRequest, UpstreamTimeout
-from fairlead.model import Model
+from fairlead.model import Asked, Model
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import checked
 from fairlead.scrape.cache import forget_cached
@@ -25,6 +25,7 @@ from fairlead.scrape.jobs.table import (
     Job,
     Kind,
     Place,
+    Progress,
     find_job,
     insert_job,
     list_pages,
@@ -39,6 +40,7 @@ from fairlead.scrape.options import (
     SummarizeOptions,
 )
 from fairlead.scrape.owner import BaseDep, OwnerDep
+from fairlead.scrape.quota import daily_calls_of, day_of
 from fairlead.scrape.scraper import Scraped, scraper_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
@@ -119,7 +121,7 @@ async def summarize_page(
     """At most `maxLength` words, by the model of `options.model` or the setting `scrapeModel`."""
     url = checked(ask.url, scraper_of(services).egress)
     async with within_a_minute():
-        name = await model_name(services, ask.options)
+        name = await model_name(services, ask.options.model)
         scraped = await _markdown(services, url, ask.options, owner)
         model = Model(services.config, owner, name, temperature=ask.options.temperature)
         asked = await summarize(model, scraped.document["content"], ask.max_length)
@@ -140,6 +142,21 @@ async def forget(
     count = await services.state.database.write(lambda con: forget_cached(con, owner, url))
     message = f"Cache invalidated for URL: {url}" if url else "Cache cleared"
     return {"success": True, "message": message, "count": count}
+
+
+@router.get("/usage", summary="How many calls the key has made today, and has left")
+async def usage(services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """Counted are calls that do something, not looks at what is there. The day is that of UTC."""
+    at_ms = now_ms()
+    made = await daily_calls_of(services).made(owner, at_ms)
+    most = (await scraper_of(services).settings(fresh=True)).scrape_requests_per_day
+    return {
+        "success": True, "date": day_of(at_ms),
+        "usage": {
+            "requestsToday": made, "dailyLimit": most or None,
+            "remaining": max(0, most - made) if most else None, "unlimited": not most,
+        },
+    }  # fmt: skip
 
 
 @router.get("/scrape/openapi.json", summary="The scraping API as an OpenAPI document")
@@ -183,7 +200,7 @@ async def read_page(services: Services, url: str, options: ScrapeOptions, owner:
 async def extraction(services: Services, ask: ExtractAsk, owner: str) -> dict[str, Any]:
     """The answer of an extraction."""
     url = checked(ask.url, scraper_of(services).egress)
-    name = await model_name(services, ask.options)
+    name = await model_name(services, ask.options.model)
     scraped = await _markdown(services, url, ask.options, owner)
     model = Model(
         services.config, owner, name,
@@ -207,20 +224,19 @@ async def _markdown(services: Services, url: str, options: SummarizeOptions, own
     )
 
 
-async def model_name(services: Services, options: SummarizeOptions) -> str:
+async def model_name(services: Services, said: str | None, param: str = "options.model") -> str:
     """The model that is to be asked; `InvalidRequest` where nobody has named one."""
-    name = options.model or (await scraper_of(services).settings(fresh=True)).scrape_model
+    name = said or (await scraper_of(services).settings(fresh=True)).scrape_model
     if name is None:
         raise InvalidRequest(
-            "options.model is not sent and the setting scrapeModel is not set: name a model.",
-            param="options.model",
+            f"{param} is not sent and the setting scrapeModel is not set: name a model.",
+            param=param,
         )
     return name
 
 
-def _with_model(scraped: Scraped, name: str, asked: Any) -> dict[str, Any]:
-    tokens = {"input": asked.tokens_input, "output": asked.tokens_output}
-    return {**scraped.document["metadata"], "model": name, "tokens": tokens}
+def _with_model(scraped: Scraped, name: str, asked: Asked) -> dict[str, Any]:
+    return {**scraped.document["metadata"], "model": name, "tokens": asked.tokens}
 
 
 def new_job(kind: Kind, owner: str, url: str, asked: dict[str, Any], pages_max: int) -> Job:
@@ -230,6 +246,14 @@ def new_job(kind: Kind, owner: str, url: str, asked: dict[str, Any], pages_max: 
         options=orjson.dumps(asked).decode(), pages_max=pages_max, error=None, created_at_ms=now_ms(), ended_at_ms=None,
         expires_at_ms=None,
     )  # fmt: skip
+
+
+def progress_view(progress: Progress) -> dict[str, int]:
+    """How far a job is."""
+    return {
+        "total": progress.total, "completed": progress.completed, "failed": progress.failed,
+        "pending": progress.pending,
+    }  # fmt: skip
 
 
 def job_view(job: Job) -> dict[str, Any]:

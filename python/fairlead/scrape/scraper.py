@@ -21,13 +21,15 @@ from fairlead.scrape.manners import Manners
 from fairlead.scrape.options import ScrapeOptions
 from fairlead.scrape.page.extract import Source, Want
 from fairlead.scrape.page.pool import Pool, ReadFailed
+from fairlead.scrape.seen import note_seen, seen_key
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
 from fairlead.store.services import Services
 
 CACHE_TTL_S: Final = 3600
 SETTINGS_KEPT_S: Final = 1.0
 
-_LISTS: Final = ("links", "tables", "code", "images")
+_LISTS: Final = ("links", "tables", "code", "images", "contacts")
+_FORMS: Final = ("markdown", "html", "rawHtml", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,9 @@ class Scraper:
         started = time.monotonic()
         key = cache_key(owner, url, options)
         cached: Cached | None = None
-        # What a session sees depends on what was done in it.
-        keeps = not options.skip_cache and options.session_id is None
+        # What a session sees depends on what was done in it; whether a page has changed, no copy can tell.
+        tracks = "changeTracking" in options.formats
+        keeps = not (options.skip_cache or options.session_id or options.wants_print or tracks)
         if keeps:
             cached = await self.services.state.read(lambda con: find_cached(con, key))
             if cached is not None and cached.expires_at_ms > now_ms():
@@ -102,8 +105,10 @@ class Scraper:
                 f"The page answered {fetched.status}.", status=fetched.status, code="status",
                 retry_after_s=float(said) if said.isascii() and said.isdigit() else None,
             )  # fmt: skip
-        document, links = await self.extract(fetched, options)
+        document, links = await self.extract(fetched, options, tracks=tracks)
         at_ms = now_ms()
+        if tracks:
+            await self._track(document, seen_key(owner, url, options), at_ms)
         document["metadata"] |= {
             "timestamp": iso(moment_of(at_ms)),
             "status": fetched.status,
@@ -165,25 +170,31 @@ class Scraper:
                 fetched = await self.fetcher.fetch(
                     url, conditions=conditions, verify=not options.skip_tls_verification
                 )
-        if settings.scrape_robots and fetched.redirects:
-            rules = await self.manners.rules(fetched.url)
-            if not rules.allows(fetched.url):
-                raise FetchFailed(
-                    "The site's robots.txt does not allow the address that it redirects to.",
-                    code="robots",
-                )
+        await self.check_redirect(fetched, settings)
         return None if fetched.status == 304 and cached is not None else fetched
 
+    async def check_redirect(self, fetched: Fetched, settings: OperatorSettings) -> None:
+        """`FetchFailed` where robots.txt forbids the address that a page turned out to have."""
+        if not settings.scrape_robots or not fetched.redirects:
+            return
+        rules = await self.manners.rules(fetched.url)
+        if not rules.allows(fetched.url):
+            raise FetchFailed(
+                "The site's robots.txt does not allow the address that it redirects to.",
+                code="robots",
+            )
+
     async def extract(
-        self, fetched: Fetched, options: ScrapeOptions
+        self, fetched: Fetched, options: ScrapeOptions, *, tracks: bool = False
     ) -> tuple[dict[str, Any], list[str]]:
-        """What the page holds."""
-        wanted = options.extraction_options or {}
+        """What the page holds; where changes are tracked, with a `fingerprint` of it."""
         want = Want(
             form=options.extractor_format or "html",
             only_main_content=options.only_main_content,
             fit_markdown=options.fit_markdown,
-            lists=[name for name in _LISTS if wanted.get(name)],
+            lists=[name for name in _LISTS if options.wants(name)],
+            forms=[form for form in _FORMS if form in options.formats],
+            fingerprint=tracks,
         )
         source = Source(fetched.url, fetched.body, fetched.content_type, fetched.redirects)
         try:
@@ -193,6 +204,22 @@ class Scraper:
         if fetched.given:
             document["formats"] = document.get("formats", {}) | fetched.given
         return document, links
+
+    async def select(self, url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
+        """What selectors find in HTML that is at hand, as `extract.select` tells it."""
+        try:
+            return await self.pool.select(url, html, plan)
+        except ReadFailed as failure:
+            raise FetchFailed(failure.reason, code=failure.code) from None
+
+    async def read_document(self, source: Source, *, is_main: bool) -> dict[str, Any]:
+        """A document of any kind that is at hand, as `document.read_document` tells it."""
+        want = Want("markdown", only_main_content=is_main, is_document=True)
+        try:
+            document, _ = await self.pool.read(source, want)
+        except ReadFailed as failure:
+            raise FetchFailed(failure.reason, code=failure.code) from None
+        return document
 
     async def document_of(self, url: str, html: str, options: ScrapeOptions) -> dict[str, Any]:
         """What HTML that is at hand holds, as a scrape tells it; nothing is fetched."""
@@ -207,6 +234,13 @@ class Scraper:
             "fromCache": False,
         }
         return document
+
+    async def _track(self, document: dict[str, Any], key: str, at_ms: int) -> None:
+        fingerprint = document.pop("fingerprint")
+        told = await self.services.state.database.write(
+            lambda con: note_seen(con, key, fingerprint, at_ms)
+        )
+        document["formats"] = document.get("formats", {}) | {"changeTracking": told}
 
     async def _keep(self, cached: Cached) -> None:
         # Not a change that relays must know of: written past the publisher.

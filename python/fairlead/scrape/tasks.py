@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlead.scrape.browser.router import expiring
 from fairlead.scrape.jobs.runner import running
+from fairlead.scrape.quota import writing_down
 from fairlead.store.services import BackgroundTask, Services
 
 
@@ -12,4 +13,8 @@ async def _jobs(services: Services) -> None:
         await runner.run()
 
 
-TASKS = (BackgroundTask("scrape.jobs", _jobs), BackgroundTask("scrape.sessions", expiring))
+TASKS = (
+    BackgroundTask("scrape.jobs", _jobs),
+    BackgroundTask("scrape.sessions", expiring),
+    BackgroundTask("scrape.calls", writing_down),
+)

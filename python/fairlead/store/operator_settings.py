@@ -142,6 +142,12 @@ class OperatorSettings(BaseModel):
         le=1_000_000,
         description="Calls of the scraping API for each key; 0 is no limit.",
     )
+    scrape_requests_per_day: StrictInt = Field(
+        0,
+        ge=0,
+        le=100_000_000,
+        description="Calls of the scraping API that do something, for each key and UTC day; 0 is no limit.",
+    )
     scrape_search_url: StrictStr | None = Field(
         None,
         min_length=8,

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from fairlead.egress import AddressForbidden, NameUnknown
 from fairlead.errors import FairleadError
 from fairlead.scrape.address import BadAddress, canonical
+from fairlead.scrape.browser.calls import Calls
 from fairlead.scrape.browser.process import (
     ACTION_MS,
     Browser,
@@ -21,7 +22,7 @@ from fairlead.scrape.browser.process import (
     failure_of,
     in_time,
 )
-from fairlead.scrape.browser.steps import Downloads, act, picture_of, text_of
+from fairlead.scrape.browser.steps import Downloads, act, archive_of, pdf_of, picture_of, text_of
 from fairlead.scrape.fetch import Fetched, FetchFailed
 from fairlead.scrape.options import ScrapeOptions
 from fairlead.scrape.transport import RESOLVE_S
@@ -40,13 +41,13 @@ class Rendering:
         self.browser = browser
         self.free = asyncio.Semaphore(PAGES_AT_ONCE)
 
-    async def fetch(self, url: str, options: ScrapeOptions) -> Fetched:
-        """The page after its scripts, waits and actions, in a context of its own. `FetchFailed`, or
-        `InvalidRequest` where there is no browser.
+    async def fetch(self, url: str, options: ScrapeOptions, calls: Calls | None = None) -> Fetched:
+        """The page after its scripts, waits and actions, in a context of its own; `calls` notes what it
+        calls. `FetchFailed`, or `InvalidRequest` where there is no browser.
         """
         reader = JobReader(self, options)
         try:
-            return await reader.fetch(url, options)
+            return await reader.fetch(url, options, calls)
         finally:
             await reader.close()
 
@@ -72,7 +73,7 @@ class JobReader:
         if context is not None:
             await context.close()
 
-    async def fetch(self, url: str, options: ScrapeOptions) -> Fetched:
+    async def fetch(self, url: str, options: ScrapeOptions, calls: Calls | None = None) -> Fetched:
         """As `Rendering.fetch`, in the job's context."""
         started = time.monotonic()
         await judge(self._rendering.browser, url)
@@ -81,7 +82,7 @@ class JobReader:
                 context = await self._opened()
                 self._under_way += 1
                 try:
-                    return await read(context.inner, url, options, started)
+                    return await read(context.inner, url, options, started, calls)
                 finally:
                     self._under_way -= 1
         except TimeoutError:
@@ -125,12 +126,16 @@ async def judge(browser: Browser, url: str) -> None:
         raise FetchFailed(f"The page cannot be fetched: {error}.", code="unreachable") from None
 
 
-async def read(context: Any, url: str, options: ScrapeOptions, started: float) -> Fetched:
+async def read(
+    context: Any, url: str, options: ScrapeOptions, started: float, calls: Calls | None = None
+) -> Fetched:
     """Opens the address in a tab of the context, does what is asked, and closes the tab."""
     page = await context.new_page()
     downloads = Downloads()
     if options.wants_downloads:
         downloads.watch(page)
+    if calls is not None:
+        calls.watch(page)
     try:
         page.on("popup", lambda popup: asyncio.ensure_future(in_time(popup.close())))
         answer = await page.goto(url, wait_until="load", timeout=LOAD_MS)
@@ -142,6 +147,8 @@ async def read(context: Any, url: str, options: ScrapeOptions, started: float) -
             await page.wait_for_timeout(options.wait_for_timeout)
         for number, action in enumerate(options.actions):
             await act(page, action, number)
+        if calls is not None:
+            await calls.settled(page)
         return await taken(page, answer, url, options, started, downloads)
     finally:
         await in_time(page.close())
@@ -156,6 +163,11 @@ async def taken(
     if options.wants_picture:
         picture = await picture_of(page, is_whole=False)
         given["screenshot"] = f"data:image/png;base64,{b64encode(picture).decode()}"
+    if "pdf" in options.formats:
+        paper = await pdf_of(page)
+        given["pdf"] = f"data:application/pdf;base64,{b64encode(paper).decode()}"
+    if "mhtml" in options.formats:
+        given["mhtml"] = await archive_of(page)
     if options.wants_downloads:
         await downloads.settled()
         given["downloads"] = await _files(downloads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from pathlib import Path as File
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
@@ -22,9 +22,13 @@ from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/browser/sessions", tags=["scraping"])
 
+EXPIRE_EVERY_S = 5.0
+
 T = TypeVar("T")
 
 Number = Annotated[int, Query(ge=1, le=1_000_000)]
+
+_OF_A_FETCH: Final = frozenset(["screenshot", "pdf", "mhtml", "changeTracking"])
 
 
 @router.post("", status_code=201, summary="Open a browser session")
@@ -112,6 +116,11 @@ async def _act(scraper: Scraper, session: Session, ask: SessionAction) -> dict[s
 
         return await _told(go())
     if ask.type == "scrape":
+        if elsewhere := sorted(_OF_A_FETCH.intersection(ask.options.formats)):
+            raise InvalidRequest(
+                f"{elsewhere[0]} is not a format of what stands in a session: scrape with options.sessionId.",
+                param="options.formats",
+            )
         content = await _told(
             scraper.sessions.act(session, SessionAction.model_validate({"type": "content"}))
         )
@@ -123,7 +132,7 @@ async def _told(work: Awaitable[T]) -> T:
     try:
         return await work
     except FetchFailed as failure:
-        raise InvalidRequest(failure.reason, extra={"metadata": {"reason": failure.code}}) from None
+        raise failure.as_refusal() from None
 
 
 def _view(session: Session, base: str) -> dict[str, Any]:
@@ -141,7 +150,7 @@ def _view(session: Session, base: str) -> dict[str, Any]:
 async def expiring(services: Services) -> None:
     """Closes sessions whose time is over; lasts until it is cancelled."""
     while True:
-        await asyncio.sleep(5.0)
+        await asyncio.sleep(EXPIRE_EVERY_S)
         scraper = services.rooms.get(Scraper)
         if isinstance(scraper, Scraper):
             await scraper.sessions.expire()

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import time
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 from uuid import uuid4
 
@@ -20,6 +20,7 @@ from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.browser.process import Browser, Context, Look, failure_of, in_time
 from fairlead.scrape.browser.reader import LOAD_MS, judge, taken
 from fairlead.scrape.browser.steps import Downloads, File, perform, picture_of, text_of
+from fairlead.scrape.browser.survey import Survey, settle, survey_of
 from fairlead.scrape.fetch import Fetched, FetchFailed
 from fairlead.scrape.options import Action, ScrapeOptions, SessionAction, SessionAsk
 
@@ -30,6 +31,7 @@ AGE_S: Final = 1800.0
 ACTION_DEADLINE_S: Final = 40.0
 RESULT_MAX_CHARS: Final = 1_000_000
 POPUPS_TOLD: Final = 10
+BARRED_TOLD: Final = 10
 POPUP_DEADLINE_S: Final = 5.0
 
 
@@ -43,6 +45,8 @@ class Session:
         self.page = page
         self.downloads = Downloads()
         self.popups: list[str] = []
+        self.barred: list[str] = []
+        """Where its tabs were not let go to, if they are confined."""
         self._noting: set[asyncio.Task[None]] = set()
         self.turn = asyncio.Lock()
         self.created_at_ms = self.used_at_ms = now_ms()
@@ -95,6 +99,8 @@ class Sessions:
 
     async def create(self, owner: str, ask: SessionAsk) -> Session:
         """A new session on an empty page; `RateLimited` where there are enough of them."""
+        # Those whose time is over take no room, whenever they are swept.
+        await self.expire()
         own = sum(session.owner == owner for session in self._open.values())
         if len(self._open) + self._opening >= SESSIONS_MAX or own >= SESSIONS_OF_OWNER_MAX:
             raise RateLimited(
@@ -124,7 +130,12 @@ class Sessions:
 
     def of(self, owner: str) -> list[Session]:
         """The owner's sessions, oldest first."""
-        return [session for session in self._open.values() if session.owner == owner]
+        now_s = time.monotonic()
+        return [
+            session
+            for session in self._open.values()
+            if session.owner == owner and session.ends_s > now_s
+        ]
 
     def find(self, session_id: str, owner: str) -> Session:
         """The owner's session; `NotFound`, also for another's and for one that has expired."""
@@ -173,6 +184,36 @@ class Sessions:
                     code="forbidden_address",
                 )
             return result
+
+    async def survey(self, session: Session) -> Survey:
+        """What the session's page offers. `FetchFailed`."""
+        async with session.turn, self._deadline(session, "The page did not answer in time"):
+            return await survey_of(session.page, session.popups)
+
+    async def settled(self, session: Session) -> str:
+        """Waits until the page has come to rest, or a little while; where it is then. `FetchFailed`."""
+        async with session.turn, self._deadline(session, "The page did not answer in time"):
+            await settle(session.page)
+            return str(session.page.url)
+
+    async def confine(self, session: Session, allows: Callable[[str], bool]) -> None:
+        """From now on the session's tabs go only where `allows` says; what their pages load is free.
+        Redirects are not asked about: whoever confines looks at where a page ended, too.
+        """
+
+        async def judge_way(route: Any) -> None:
+            # A tab that is gone meanwhile needs no answer.
+            with contextlib.suppress(Exception):
+                if _is_way(route.request) and not allows(route.request.url):
+                    del session.barred[BARRED_TOLD:]
+                    session.barred.append(str(route.request.url)[:2048])
+                    # Not `failed`: the page stays as it is.
+                    await route.abort("aborted")
+                else:
+                    await route.continue_()
+
+        async with self._deadline(session, "The page did not answer in time"):
+            await session.context.inner.route("**/*", judge_way)
 
     async def read(self, session: Session, url: str, options: ScrapeOptions) -> Fetched:
         """An address in the session's tab, with the session's cookies, as a scrape sees it."""
@@ -258,6 +299,16 @@ class Sessions:
             case "scrape":
                 raise FetchFailed("scrape is not done here.")
         return {"url": page.url}
+
+
+def _is_way(request: Any) -> bool:
+    """Whether the request leads a whole tab elsewhere."""
+    if not request.is_navigation_request():
+        return False
+    try:
+        return request.frame.parent_frame is None
+    except Exception:  # noqa: BLE001 - Playwright has no frame yet for a window that opens
+        return True
 
 
 def _bounded(value: Any) -> Any:

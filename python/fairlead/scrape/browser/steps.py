@@ -15,6 +15,8 @@ from fairlead.scrape.options import Action
 SCROLL_MAX: Final = 1_000_000
 PICTURE_MAX_PX: Final = 16_000
 PICTURE_MAX_BYTES: Final = 10 * 1024 * 1024
+PRINT_MAX_BYTES: Final = 20 * 1024 * 1024
+PRINT_DEADLINE_S: Final = 30.0
 FILES_MAX: Final = 10
 FILE_MAX_BYTES: Final = 25 * 1024 * 1024
 FILE_DEADLINE_S: Final = 20.0
@@ -88,6 +90,29 @@ async def picture_of(page: Any, *, is_whole: bool) -> bytes:
             f"The picture is larger than {PICTURE_MAX_BYTES} bytes.", code="too_large"
         )
     return picture
+
+
+async def pdf_of(page: Any) -> bytes:
+    """The page as it would be printed."""
+    async with asyncio.timeout(PRINT_DEADLINE_S):
+        paper: bytes = await page.pdf(print_background=True)
+    if len(paper) > PRINT_MAX_BYTES:
+        raise FetchFailed(f"The PDF is larger than {PRINT_MAX_BYTES} bytes.", code="too_large")
+    return paper
+
+
+async def archive_of(page: Any) -> str:
+    """The page with its pictures and styles as one file (MHTML)."""
+    async with asyncio.timeout(PRINT_DEADLINE_S):
+        wire = await page.context.new_cdp_session(page)
+        try:
+            said = await wire.send("Page.captureSnapshot", {"format": "mhtml"})
+        finally:
+            await wire.detach()
+    archive: str = said["data"]
+    if len(archive) > PRINT_MAX_BYTES:
+        raise FetchFailed(f"The archive is larger than {PRINT_MAX_BYTES} bytes.", code="too_large")
+    return archive
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,18 @@ KNOWN_MAX: Final = 50_000
 """Addresses that one job remembers. A site that makes up addresses without end is cut off here."""
 
 
+def patterns_of(ask: CrawlAsk) -> Patterns:
+    """What a crawl takes."""
+    if ask.regex_on_full_url:
+        return Patterns(
+            include_patterns=ask.include_paths + ask.include_patterns,
+            exclude_patterns=ask.exclude_paths + ask.exclude_patterns,
+        )
+    return Patterns(
+        ask.include_paths, ask.exclude_paths, ask.include_patterns, ask.exclude_patterns
+    )
+
+
 class Frontier:
     """Taken up from rows with `know` and `wait`; then `pop` and `add`."""
 
@@ -22,13 +34,7 @@ class Frontier:
         self._depth_max = ask.depth_max if ask else 0
         self._subdomains = bool(ask and ask.allow_subdomains)
         self._hosts = {urlsplit(start).netloc}
-        self._patterns = (
-            Patterns(
-                ask.include_paths, ask.exclude_paths, ask.include_patterns, ask.exclude_patterns
-            )
-            if ask
-            else Patterns()
-        )
+        self._patterns = patterns_of(ask) if ask else Patterns()
         self._known: set[str] = set()
         self._waiting: list[tuple[int, int, str]] = []
         self._next = 0

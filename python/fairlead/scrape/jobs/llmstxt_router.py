@@ -23,7 +23,7 @@ from fairlead.scrape.jobs.table import (
 )
 from fairlead.scrape.options import LlmsTxtAsk
 from fairlead.scrape.owner import BaseDep, OwnerDep
-from fairlead.scrape.router import job_view, new_job
+from fairlead.scrape.router import job_view, new_job, progress_view
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
@@ -64,10 +64,10 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str,
 
     job, progress, pages = await services.state.read(look)
     view: dict[str, Any] = {
-        "success": True, **job_view(job),
-        "progress": {"total": progress.total, "completed": progress.completed, "failed": progress.failed,
-                     "pending": progress.pending},
-    }  # fmt: skip
+        "success": True,
+        **job_view(job),
+        "progress": progress_view(progress),
+    }
     if job.status == "completed":
         documents = [
             orjson.loads(page.document or "{}") for page in sorted(pages, key=lambda p: p.place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated, Any, Final
@@ -12,13 +13,14 @@ from fastapi import APIRouter, Query
 from starlette.responses import StreamingResponse
 
 from fairlead import _core
-from fairlead.errors import InvalidRequest
+from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.host import AddressRefused
 from fairlead.moment import iso, moment_of, now_ms
-from fairlead.scrape.address import checked
+from fairlead.scrape.address import checked, host_of
+from fairlead.scrape.jobs.ending import conclude
+from fairlead.scrape.jobs.frontier import patterns_of
 from fairlead.scrape.jobs.hook import insert_hook, tell_start
-from fairlead.scrape.jobs.patterns import Patterns
-from fairlead.scrape.jobs.runner import conclude, runner_of
+from fairlead.scrape.jobs.runner import runner_of
 from fairlead.scrape.jobs.table import (
     Job,
     Kind,
@@ -34,7 +36,7 @@ from fairlead.scrape.jobs.table import (
 )
 from fairlead.scrape.options import LIMIT_DEFAULT, LIMIT_MAX, BatchAsk, CrawlAsk, EstimateAsk
 from fairlead.scrape.owner import BaseDep, OwnerDep
-from fairlead.scrape.router import job_view, new_job
+from fairlead.scrape.router import job_view, new_job, progress_view
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
@@ -59,9 +61,7 @@ async def crawl(
 ) -> dict[str, Any]:
     """Where to ask for it; with a webhook also the secret that its events are signed with."""
     url = checked(ask.url, scraper_of(services).egress)
-    Patterns(
-        ask.include_paths, ask.exclude_paths, ask.include_patterns, ask.exclude_patterns
-    ).check()
+    patterns_of(ask).check()
     job = new_job("crawl", owner, url, ask.model_dump(mode="json", by_alias=True), ask.pages_max)
     return await _start(services, job, [Place(0, 0, url)], ask.webhook, base)
 
@@ -123,7 +123,7 @@ async def crawl_errors(job_id: str, services: ServicesDep, owner: OwnerDep) -> d
 async def crawl_stream(
     job_id: str, services: ServicesDep, owner: OwnerDep, skip: Skip = 0
 ) -> StreamingResponse:
-    """Events `open`, `page`, `progress`, `done`; `skip` leaves out pages that were seen."""
+    """Events `open`, `page`, `progress`, and `done` or `error`; `skip` leaves out pages that were seen."""
     return await _stream(services, "crawl", job_id, owner, skip)
 
 
@@ -137,15 +137,19 @@ async def cancel_crawl(job_id: str, services: ServicesDep, owner: OwnerDep) -> d
 async def batch(
     ask: BatchAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
-    """Each address is read once, however often it is named."""
+    """Each address is read once, however often it is named. `estimatedTime` are seconds, and the least."""
     egress = scraper_of(services).egress
     urls = dict.fromkeys(checked(url, egress, f"urls[{n}]") for n, url in enumerate(ask.urls))
     places = [Place(place, 0, url) for place, url in enumerate(urls)]
     job = new_job(
         "batch", owner, places[0].url, ask.model_dump(mode="json", by_alias=True), len(places)
     )
+    settings = await scraper_of(services).settings()
+    # What the manners alone take: no host is asked sooner.
+    turns = max(Counter(map(host_of, urls)).values())
     return await _start(services, job, places, ask.webhook, base) | {
         "batchId": job.id, "totalUrls": len(places),
+        "estimatedTime": turns * settings.scrape_host_delay_ms / 1000,
     }  # fmt: skip
 
 
@@ -174,7 +178,7 @@ async def batch_errors(job_id: str, services: ServicesDep, owner: OwnerDep) -> d
 async def batch_stream(
     job_id: str, services: ServicesDep, owner: OwnerDep, skip: Skip = 0
 ) -> StreamingResponse:
-    """Events `open`, `page`, `progress`, `done`; `skip` leaves out pages that were seen."""
+    """Events `open`, `page`, `progress`, and `done` or `error`; `skip` leaves out pages that were seen."""
     return await _stream(services, "batch", job_id, owner, skip)
 
 
@@ -187,7 +191,7 @@ async def batch_progress(job_id: str, services: ServicesDep, owner: OwnerDep) ->
         return job, progress_of(con, job)
 
     job, progress = await services.state.read(look)
-    return {"success": True, **job_view(job), "progress": _progress_view(progress)}
+    return {"success": True, **job_view(job), "progress": progress_view(progress)}
 
 
 @router.post("/batch/cleanup", summary="Forget batches that ended long ago")
@@ -257,7 +261,7 @@ async def _status(
         "crawl" if kind == "crawl" else "batch": orjson.loads(job.options),
         "jobs": [_page_view(page) for page in pages],
         "count": len(pages),
-        "progress": _progress_view(progress),
+        "progress": progress_view(progress),
     }
     seen = skip + len(pages)
     if seen < progress.completed + progress.failed or job.is_active:
@@ -308,7 +312,8 @@ async def _stream(
 async def _events(
     services: Services, kind: Kind, job_id: str, owner: str, seen: int
 ) -> AsyncIterator[bytes]:
-    yield _event("open", {"crawlId": job_id, "message": "The stream is open."})
+    name = "crawlId" if kind == "crawl" else "batchId"
+    yield _event("open", {name: job_id, "message": "The stream is open."})
     told: Progress | None = None
     loop = asyncio.get_running_loop()
     ends_s = loop.time() + STREAM_MAX_S
@@ -316,15 +321,19 @@ async def _events(
         # Asked for before looking, so that no change falls between.
         news = asyncio.ensure_future(runner_of(services).news(HEARTBEAT_S))
         try:
-            job, progress, pages = await services.state.read(
-                partial(_look, kind, job_id, owner, seen)
-            )
+            try:
+                job, progress, pages = await services.state.read(
+                    partial(_look, kind, job_id, owner, seen)
+                )
+            except FairleadError as fault:
+                yield _event("error", {"error": fault.message, "code": fault.kind})
+                return
             for page in pages:
                 seen = page.number
-                yield _event("page", _page_view(page), seen)
+                yield _event("page", _told_page(page), seen)
             if progress != told:
                 told = progress
-                yield _event("progress", _progress_view(progress))
+                yield _event("progress", progress_view(progress))
             if len(pages) == STREAM_PAGES:
                 continue
             if not job.is_active:
@@ -338,7 +347,7 @@ async def _events(
                 return
             if loop.time() > ends_s:
                 yield _event(
-                    "done", {"status": "timeout", **_progress_view(progress), "done": False}
+                    "done", {"status": "timeout", **progress_view(progress), "done": False}
                 )
                 return
             if not pages:
@@ -372,8 +381,12 @@ def _page_view(page: Page) -> dict[str, Any]:
     return view
 
 
-def _progress_view(progress: Progress) -> dict[str, int]:
-    return {
-        "total": progress.total, "completed": progress.completed,
-        "failed": progress.failed, "pending": progress.pending,
-    }  # fmt: skip
+def _told_page(page: Page) -> dict[str, Any]:
+    """A page as a stream tells it: what most listeners want of it stands at the top too."""
+    view = _page_view(page)
+    document = view.get("document")
+    if document is not None:
+        view |= {"title": document["title"], "metadata": document["metadata"]}
+        if document["contentType"] == "markdown":
+            view["markdown"] = document["content"]
+    return view

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Final
@@ -18,37 +19,50 @@ import structlog
 
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.moment import now_ms
+from fairlead.scrape.agent.run import AgentRun
 from fairlead.scrape.browser.reader import JobReader
 from fairlead.scrape.cache import sweep_cache
+from fairlead.scrape.css.table import sweep_css_schemas
 from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.jobs.ending import conclude, finish
+from fairlead.scrape.jobs.extraction import Extraction
 from fairlead.scrape.jobs.frontier import Frontier
-from fairlead.scrape.jobs.hook import sweep_hooks, tell_end, tell_page
+from fairlead.scrape.jobs.hook import sweep_hooks, tell_page
 from fairlead.scrape.jobs.table import (
     Job,
+    Kind,
     Page,
     Place,
     Settled,
     active_jobs,
     begin_job,
-    end_job,
     extend_frontier,
     frontier_of,
-    list_pages,
-    progress_of,
     read_urls,
     settle_place,
     sweep_jobs,
 )
-from fairlead.scrape.options import DEPTH_MAX, BatchAsk, CrawlAsk, LlmsTxtAsk, ScrapeAsk
+from fairlead.scrape.map_cache import sweep_maps
+from fairlead.scrape.options import (
+    DEPTH_MAX,
+    WIDTH_DEFAULT,
+    BatchAsk,
+    CrawlAsk,
+    ExtractTaskAsk,
+    LlmsTxtAsk,
+    ScrapeAsk,
+)
 from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
+from fairlead.scrape.seen import sweep_seen
 from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.store.file import Connection
-from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
 
 JOBS_AT_ONCE: Final = 8
 LOOK_EVERY_S: Final = 5.0
 SWEEP_EVERY_S: Final = 60.0
+# How many of a kind, and of these of one key: an agent has a tab of the browser, of which there are few.
+OF_KIND_AT_ONCE: Final[dict[Kind, tuple[int, int]]] = {"agent": (3, 2)}
 JOB_DEADLINE_S: Final = 6 * 3600.0
 PAGE_DEADLINE_S: Final = 300.0
 RETRY_S: Final = 2.0
@@ -65,6 +79,8 @@ class Runner:
         self._services = services
         self._scraper: Scraper = scraper_of(services)
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._kinds: Counter[Kind] = Counter()
+        self._shares: Counter[tuple[Kind, str]] = Counter()
         self._wanted = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -115,20 +131,31 @@ class Runner:
         for job in await self._services.state.read(active_jobs):
             if len(self._tasks) >= JOBS_AT_ONCE:
                 return
-            if job.id not in self._tasks:
+            if job.id not in self._tasks and self._has_room(job):
                 task = asyncio.create_task(self._work(job), name=f"job {job.id}")
                 self._tasks[job.id] = task
-                task.add_done_callback(partial(self._done, job.id))
+                self._kinds[job.kind] += 1
+                self._shares[job.kind, job.owner] += 1
+                task.add_done_callback(partial(self._done, job))
 
-    def _done(self, job_id: str, _: asyncio.Task[None]) -> None:
-        self._tasks.pop(job_id, None)
+    def _has_room(self, job: Job) -> bool:
+        most, own = OF_KIND_AT_ONCE.get(job.kind, (JOBS_AT_ONCE, JOBS_AT_ONCE))
+        return self._kinds[job.kind] < most and self._shares[job.kind, job.owner] < own
+
+    def _done(self, job: Job, _: asyncio.Task[None]) -> None:
+        self._tasks.pop(job.id, None)
+        self._kinds[job.kind] -= 1
+        self._shares[job.kind, job.owner] -= 1
+        # Keys come and go: what is at nothing is not kept.
+        self._shares += Counter()
         self.wake()
         self._tell()
 
     async def _work(self, job: Job) -> None:
         try:
+            run = AgentRun if job.kind == "agent" else _Run
             async with asyncio.timeout(JOB_DEADLINE_S):
-                await _Run(self._services, self._scraper, job, self._tell).run()
+                await run(self._services, self._scraper, job, self._tell).run()
         except TimeoutError:
             await self._end(
                 job, "failed", f"The job was not done within {JOB_DEADLINE_S / 3600:g} h."
@@ -155,6 +182,7 @@ class _Run:
         self._tell = tell
         asked = orjson.loads(job.options)
         self._crawl: CrawlAsk | None = None
+        self._extraction: Extraction | None = None
         self._retries, self._page_deadline_s, self._fails_fast = 1, PAGE_DEADLINE_S, False
         if job.kind == "batch":
             batch = BatchAsk.model_validate(asked)
@@ -163,13 +191,17 @@ class _Run:
             self._page_deadline_s = (batch.timeout or PAGE_DEADLINE_S * 1000) / 1000
         elif job.kind == "scrape":
             self._options, self._width = ScrapeAsk.model_validate(asked).options, 1
+        elif job.kind == "extract":
+            extract = ExtractTaskAsk.model_validate(asked)
+            self._extraction = Extraction(services.config, job.owner, extract)
+            self._options, self._width = extract.page_options, WIDTH_DEFAULT
+            self._crawl = extract.as_crawl()
+        elif job.kind == "crawl":
+            self._crawl = CrawlAsk.model_validate(asked)
         else:
-            self._crawl = (
-                CrawlAsk.model_validate(asked)
-                if job.kind == "crawl"
-                else LlmsTxtAsk.model_validate(asked).as_crawl()
-            )
-            self._options, self._width = self._crawl.scrape_options, self._crawl.width
+            self._crawl = LlmsTxtAsk.model_validate(asked).as_crawl()
+        if self._crawl is not None:
+            self._options, self._width = self._crawl.page_options, self._crawl.width
             self._retries = self._crawl.max_retries
             # A page's links are not in the cache, and a crawl wants the site as it is.
             self._options = self._options.model_copy(update={"skip_cache": True})
@@ -220,7 +252,7 @@ class _Run:
             self._frontier.know(url)
             if place_number == 0:
                 self._frontier.widen(url)
-        if self._crawl is not None and not self._crawl.skip_sitemaps and not read:
+        if self._crawl is not None and self._crawl.reads_sitemaps and not read:
             links = await sitemap_urls(self._scraper, self._job.url, self._job.pages_max)
             # Before any of them is read: an address that is not stored cannot be settled.
             found = self._frontier.add(links, 1)
@@ -229,9 +261,13 @@ class _Run:
     async def _read(self, place: Place) -> None:
         scraped: Scraped | None = None
         failure: FetchFailed | None = None
+        is_new = True
         try:
             async with asyncio.timeout(self._page_deadline_s):
                 scraped = await self._scrape(place.url)
+                is_new = self._is_new(place, scraped)
+                if self._extraction is not None and is_new:
+                    scraped = await self._extraction.of(scraped)
         except FetchFailed as fault:
             failure = fault
         except TimeoutError:
@@ -250,21 +286,21 @@ class _Run:
         # From here to the end of the write nothing else of this job runs that takes a number.
         page: Page | None = None
         found: list[Place] = []
-        if scraped is not None:
-            if self._crawl is not None and place.place == 0:
-                self._frontier.widen(scraped.url)
-            is_second_way = (
-                self._crawl is not None
-                and scraped.url != place.url
-                and not self._frontier.know(scraped.url)
-            )
-            if not is_second_way:
-                page = self._page(place, scraped, None)
-            if self._crawl is not None:
-                found = self._frontier.add(scraped.links, place.depth + 1)
-        else:
+        if scraped is None or failure is not None:
             page = self._page(place, None, failure)
+        elif is_new:
+            page = self._page(place, scraped, None)
+        if scraped is not None and self._crawl is not None and not self._crawl.sitemaps_only:
+            found = self._frontier.add(scraped.links, place.depth + 1)
         await self._store(place, page, scraped.document["title"] if scraped else None, found)
+
+    def _is_new(self, place: Place, scraped: Scraped) -> bool:
+        """Whether the page is not one that the job knows under another address already."""
+        if self._crawl is None:
+            return True
+        if place.place == 0:
+            self._frontier.widen(scraped.url)
+        return scraped.url == place.url or self._frontier.know(scraped.url)
 
     async def _scrape(self, url: str) -> Scraped:
         """The page, asked for again as often as was allowed where that may help."""
@@ -323,40 +359,14 @@ class _Run:
         return await self._services.state.record(work, deadline_s=30.0)
 
 
-def finish(con: Connection, job: Job) -> None:
-    """The job has nothing left to do: its last status follows from its pages."""
-    progress = progress_of(con, job)
-    status, error = "completed", None
-    if job.kind == "batch" and progress.failed and progress.completed:
-        status = "completed_with_errors"
-    elif progress.failed and not progress.completed:
-        status = "failed"
-        first = list_pages(con, job.id, 0, 1, status="failed")
-        error = first[0].error if first else None
-    conclude(con, job, status, error)
-
-
-def conclude(con: Connection, job: Job, status: str, error: str | None) -> bool:
-    """Ends a job and tells its listener; False when it had ended already."""
-    at_ms = now_ms()
-    expires_at_ms = at_ms + retention_ms(con)
-    progress = progress_of(con, job)
-    if not end_job(con, job.id, status, error, at_ms, expires_at_ms):
-        return False
-    tell_end(con, job, status, error, progress, at_ms)
-    return True
-
-
-def retention_ms(con: Connection) -> int:
-    """How long an ended job is kept."""
-    return read_operator_settings(con).scrape_retention_hours * 3_600_000
-
-
 def _sweep(con: Connection) -> None:
     at_ms = now_ms()
     sweep_jobs(con, at_ms)
     sweep_hooks(con)
     sweep_cache(con, at_ms)
+    sweep_maps(con, at_ms)
+    sweep_css_schemas(con, at_ms)
+    sweep_seen(con, at_ms)
 
 
 def runner_of(services: Services) -> Runner:

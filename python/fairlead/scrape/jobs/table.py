@@ -9,12 +9,13 @@ from fairlead.errors import NotFound, RateLimited
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 
-Kind = Literal["scrape", "crawl", "batch", "llmstxt"]
+Kind = Literal["scrape", "crawl", "batch", "llmstxt", "extract", "agent"]
 Settled = Literal["stored", "known", "ended"]
 
 ACTIVE: Final = ("pending", "processing", "scraping")
 FIRST_STATUS: Final[dict[Kind, str]] = {
     "scrape": "pending", "crawl": "scraping", "batch": "processing", "llmstxt": "pending",
+    "extract": "pending", "agent": "pending",
 }  # fmt: skip
 ACTIVE_MAX: Final = 1000
 ACTIVE_OF_OWNER_MAX: Final = 100
@@ -234,15 +235,32 @@ def settle_place(
     if row is None:
         return "known"
     if page is not None:
-        con.execute(
-            f"INSERT INTO scrape_pages (job_id, {_PAGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                job_id, page.number, page.place, page.url, page.status, page.http_status,
-                page.error, page.code, page.document, page.at_ms,
-            ],
-        )  # fmt: skip
+        _insert_page(con, job_id, page)
     insert_places(con, job_id, found)
     return "stored"
+
+
+def store_step(con: Connection, job_id: str, page: Page) -> Settled:
+    """A step of a job that has steps in place of pages, unless the job has ended or has it already."""
+    if status_of(con, job_id) not in ACTIVE:
+        return "ended"
+    known = con.execute(
+        "SELECT 1 FROM scrape_pages WHERE job_id = ? AND number = ?", [job_id, page.number]
+    ).fetchone()
+    if known is not None:
+        return "known"
+    _insert_page(con, job_id, page)
+    return "stored"
+
+
+def _insert_page(con: Connection, job_id: str, page: Page) -> None:
+    con.execute(
+        f"INSERT INTO scrape_pages (job_id, {_PAGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            job_id, page.number, page.place, page.url, page.status, page.http_status,
+            page.error, page.code, page.document, page.at_ms,
+        ],
+    )  # fmt: skip
 
 
 def end_job(

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,9 +13,13 @@ from selectolax.lexbor import LexborHTMLParser
 
 from fairlead import _core
 from fairlead.scrape.charset import decode
+from fairlead.scrape.page.contacts import contacts_of
+from fairlead.scrape.page.css import fill_ratio, records_of, text_of, wrong_selectors
+from fairlead.scrape.page.fence import fenced
 from fairlead.scrape.page.links import base_of, links_of
 from fairlead.scrape.page.metadata import metadata_of
 from fairlead.scrape.page.nesting import flattened
+from fairlead.scrape.page.outline import outline_of
 
 _HTML: Final = frozenset(["text/html", "application/xhtml+xml", ""])
 _TEXTUAL: Final = ("text/", "application/json", "application/xml", "application/ld+json")
@@ -37,13 +42,18 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Want:
     """What is asked of a page: `form` is `html`, `markdown` or `text`; `lists` names what `formats`
-    shall have of `links`, `tables`, `code` and `images`.
+    shall have of `links`, `tables`, `code`, `images` and `contacts`, and `forms` in which other forms it shall have
+    the content too (`rawHtml` is the page as it came). A `fingerprint` changes when the content's words do.
+    `is_document` asks for a document of any kind (`scrape.document`) in place of a page.
     """
 
     form: str = "html"
     only_main_content: bool = True
     fit_markdown: bool = False
     lists: list[str] = field(default_factory=list)
+    forms: list[str] = field(default_factory=list)
+    fingerprint: bool = False
+    is_document: bool = False
 
 
 def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
@@ -56,9 +66,13 @@ def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
     if source.redirects:
         metadata["redirects"] = source.redirects
     if kind not in _HTML:
-        if want.form == "markdown" and kind != "text/markdown":
-            text = f"```\n{text}\n```" if text.strip() else ""
-        return _document(source, "", text, want, metadata), []
+        told = {form: _told_as(form, text, kind) for form in [want.form, *want.forms]}
+        document = _document(source, "", told[want.form], want, metadata)
+        if want.forms:
+            document["formats"] = {form: told[form] for form in want.forms}
+        if want.fingerprint:
+            document["fingerprint"] = _fingerprint(text)
+        return document, []
     parser = LexborHTMLParser(flattened(text))
     metadata |= metadata_of(parser)
     base = base_of(parser, source.url)
@@ -72,9 +86,47 @@ def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
     }
     if "links" in want.lists:
         formats["links"] = links
+    if "contacts" in want.lists:
+        formats["contacts"] = contacts_of(
+            text_of(parser.body) if parser.body else "", held["links"]
+        )
+
+    def content_as(form: str) -> str:
+        if form == "rawHtml" or (form == "html" and not want.only_main_content):
+            return text
+        told: str = content if form == want.form else _held(parser, base, form, want)["content"]
+        return told
+
+    formats |= {form: content_as(form) for form in want.forms}
     if formats:
         document["formats"] = formats
+    if want.fingerprint:
+        document["fingerprint"] = _fingerprint(content_as("text"))
     return document, [link["url"] for link in links]
+
+
+def _told_as(form: str, text: str, kind: str) -> str:
+    if form != "markdown" or kind == "text/markdown":
+        return text
+    return fenced(text) if text.strip() else ""
+
+
+def _fingerprint(text: str) -> str:
+    return hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()
+
+
+def select(url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
+    """What a plan of selectors (`page.css`) finds in a page: `records` and their `fill_ratio`, or `wrongs` where the
+    plan is none. Without a plan, what is needed to make one: the page's `outline`, and whether it `is_blank`.
+    """
+    if plan is not None and (wrongs := wrong_selectors(plan)):
+        return {"wrongs": wrongs}
+    parser = LexborHTMLParser(flattened(html))
+    if plan is None:
+        body = parser.body
+        return {"outline": outline_of(parser), "is_blank": body is None or not text_of(body)}
+    records = records_of(parser, base_of(parser, url), plan)
+    return {"wrongs": [], "records": records, "fill_ratio": fill_ratio(records)}
 
 
 def _held(parser: LexborHTMLParser, base: str, form: str, want: Want) -> dict[str, Any]:

@@ -89,16 +89,26 @@ class Pool:
 
     async def read(self, source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
         """As `extract.extract`, elsewhere and in bounded time. `ReadFailed`."""
-        if self._waiting >= WAITING_MAX:
-            raise ReadFailed("Too many pages wait to be read.", "overloaded")
         head = {
             "url": source.url, "content_type": source.content_type, "redirects": source.redirects,
             "want": asdict(want),
         }  # fmt: skip
+        answer = await self._answer(head, source.body)
+        return answer["document"], answer["links"]
+
+    async def select(self, url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
+        """As `extract.select`, elsewhere and in bounded time. `ReadFailed`."""
+        answer = await self._answer({"url": url, "plan": plan}, html.encode("utf-8", "replace"))
+        selected: dict[str, Any] = answer["selected"]
+        return selected
+
+    async def _answer(self, head: dict[str, Any], body: bytes) -> dict[str, Any]:
+        if self._waiting >= WAITING_MAX:
+            raise ReadFailed("Too many pages wait to be read.", "overloaded")
         self._waiting += 1
         try:
             async with self._free:
-                answer = orjson.loads(await self._ask(orjson.dumps(head), source.body))
+                answer: dict[str, Any] = orjson.loads(await self._ask(orjson.dumps(head), body))
         finally:
             self._waiting -= 1
         if "unreadable" in answer:
@@ -106,7 +116,7 @@ class Pool:
         if "defect" in answer:
             log.error("page not read", error=answer["defect"])
             raise ReadFailed("This is a defect of fairlead; its log has more.", "internal")
-        return answer["document"], answer["links"]
+        return answer
 
     async def _ask(self, head: bytes, body: bytes) -> bytes:
         worker = await self._worker()

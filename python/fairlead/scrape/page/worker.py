@@ -1,10 +1,10 @@
-"""The process in which pages are read: `python -m fairlead.scrape.page.worker <fd>`.
+"""The process in which pages and documents are read: `python -m fairlead.scrape.page.worker <fd>`.
 
 It takes frames from a socket and answers each: 4 bytes of length (big-endian) and then the content. A
-question is two frames, `{"url", "content_type", "redirects", "want"}` as JSON and the body's bytes; an
-answer is one, `{"document", "links"}`, `{"unreadable"}` or
-`{"defect"}` as JSON. It ends when the socket does. Its memory
-is bounded; what does not fit ends the process, and the pool starts another.
+question is two frames, `{"url", "content_type", "redirects", "want"}` as JSON and the body's bytes, or
+`{"url", "plan"}` and HTML in UTF-8; an answer is one, `{"document", "links"}`, `{"selected"}`, `{"unreadable"}` or
+`{"defect"}` as JSON. It ends when the socket does. Its memory is bounded; what does not fit ends the process, and the
+pool starts another.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import os
 import resource
 import socket
 import sys
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
-from fairlead.scrape.page.extract import Source, Unreadable, Want, extract
+from fairlead.scrape.document.read import read_document
+from fairlead.scrape.page.extract import Source, Unreadable, Want, extract, select
 
 MEMORY_MAX_BYTES: Final = 1024 * 1024 * 1024
 NICENESS: Final = 5
@@ -39,10 +40,19 @@ def main() -> None:
             wire.sendall(len(answer).to_bytes(4, "big") + answer)
 
 
-def _read(head: dict[str, object], body: bytes) -> bytes:
-    want = Want(**head.pop("want"))  # type: ignore[arg-type]
+def _read(head: dict[str, Any], body: bytes) -> bytes:
     try:
-        document, links = extract(Source(body=body, **head), want)  # type: ignore[arg-type]
+        if "plan" in head:
+            told: dict[str, Any] = {"selected": select(head["url"], body.decode(), head["plan"])}
+        else:
+            want = Want(**head.pop("want"))
+            source = Source(body=body, **head)
+            links: list[str] = []
+            if want.is_document:
+                document = read_document(source, want)
+            else:
+                document, links = extract(source, want)
+            told = {"document": document, "links": links}
     except Unreadable as reason:
         return orjson.dumps({"unreadable": str(reason)})
     except MemoryError:
@@ -50,7 +60,7 @@ def _read(head: dict[str, object], body: bytes) -> bytes:
         os._exit(1)
     except Exception as error:  # noqa: BLE001 - told to whoever can log it
         return orjson.dumps({"defect": f"{type(error).__name__} {error}"[:300]})
-    return orjson.dumps({"document": document, "links": links})
+    return orjson.dumps(told)
 
 
 def _frame(wire: socket.socket) -> bytes:

@@ -8,6 +8,8 @@ pub(super) const NO_BODY: usize = 0;
 pub(super) const FORM: usize = 64 * KIB;
 pub(super) const RECORD: usize = MIB;
 pub(super) const PROMPT: usize = 32 * MIB;
+/// A document of 25 MiB in base64, and what stands around it.
+pub(super) const DOCUMENT: usize = 34 * MIB;
 /// A file of bytes; nothing else is as large.
 pub(super) const FILE: usize = 100 * MIB;
 pub(super) const UPLOAD: usize = 512 * MIB;

@@ -16,8 +16,8 @@ import standardwebhooks
 
 from fairlead.events import CATALOGUE
 from fairlead.moment import now_ms
+from fairlead.scrape.jobs.ending import conclude
 from fairlead.scrape.jobs.hook import insert_hook, sweep_hooks, tell_end, tell_page, tell_start
-from fairlead.scrape.jobs.runner import conclude
 from fairlead.scrape.jobs.table import Job, Page, Progress, find_job, insert_job, sweep_jobs
 from fairlead.scrape.router import new_job
 from fairlead.store.database import Database

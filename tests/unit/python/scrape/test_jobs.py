@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from typing import Any
 
 import pytest
 
+from fairlead.scrape.jobs.router import _events
 from fairlead.scrape.jobs.table import (
     Page,
     Place,
@@ -143,6 +145,21 @@ async def test_a_cancelled_crawl_stays_cancelled(scraping, site) -> None:
     assert (await scraping.ask("GET", "/api/crawl/active"))["count"] == 0
 
 
+async def test_a_crawl_may_read_only_what_the_sitemap_names(scraping, site) -> None:
+    answer = await crawled(
+        scraping, site.url("/pages/50"), sitemapsOnly=True, limit=50,
+        includePaths=[rf"^{re.escape(site.base)}/(pages|article)"], regexOnFullURL=True,
+    )  # fmt: skip
+    assert urls_of(answer) == {site.url(path) for path in ("/pages/50", "/article", "/pages/59")}
+
+
+async def test_a_stream_that_cannot_go_on_says_so(scraping) -> None:
+    events = [event async for event in _events(scraping.services, "batch", "none", "k1", 0)]
+    assert [event.split(b"\n")[0] for event in events] == [b"event: open", b"event: error"]
+    assert b'"batchId":"none"' in events[0]
+    assert b'"code":"not_found"' in events[1]
+
+
 async def test_jobs_belong_to_their_key(scraping, site) -> None:
     answer = await crawled(scraping, site.url("/empty"))
     stranger = scraping.as_owner("stranger")
@@ -153,7 +170,10 @@ async def test_jobs_belong_to_their_key(scraping, site) -> None:
 
 
 async def test_progress_is_told_as_it_happens(scraping, site) -> None:
-    started = await scraping.ask("POST", "/api/crawl", {"url": site.url("/pages/0"), "limit": 20})
+    body = {
+        "url": site.url("/pages/0"), "limit": 20, "scrapeOptions": {"extractorFormat": "markdown"},
+    }  # fmt: skip
+    started = await scraping.ask("POST", "/api/crawl", body)
     principal = {"kind": "key", "id": scraping.owner, "scopes": []}
     answer = await scraping.client.get(
         f"/api/crawl/{started['id']}/stream",
@@ -167,7 +187,10 @@ async def test_progress_is_told_as_it_happens(scraping, site) -> None:
         )
     ]
     assert events[0][0] == "open"
-    assert sum(name == "page" for name, _ in events) == 20
+    pages = [data for name, data in events if name == "page"]
+    assert len(pages) == 20
+    assert (pages[0]["title"], pages[0]["markdown"]) == ("Page 0", pages[0]["document"]["content"])
+    assert pages[0]["metadata"]["status"] == 200
     assert events[-1] == (
         "done",
         {"status": "completed", "total": 20, "success": 20, "failed": 0, "done": True},

@@ -1,6 +1,6 @@
 //! The scraping API.
 
-use crate::routes::doors::{scraping, NO_BODY, RECORD};
+use crate::routes::doors::{scraping, DOCUMENT, NO_BODY, RECORD};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[
@@ -9,6 +9,7 @@ pub(super) static ROUTES: &[Route] = &[
     scraping("GET", "/api/scrape/job/{id}", NO_BODY, "A background scrape and its result."),
     scraping("GET", "/api/scrape/openapi.json", NO_BODY, "The scraping API as an OpenAPI document."),
     scraping("POST", "/api/extract-schema", RECORD, "Extract data of a JSON Schema from a page."),
+    scraping("POST", "/api/extract-auto", RECORD, "Extract records from a page by selectors that heal."),
     scraping("POST", "/api/summarize", RECORD, "Summarize a page."),
     scraping("DELETE", "/api/cache", RECORD, "Forget scraped pages: one address, or all of the caller's."),
     scraping("POST", "/api/crawl", RECORD, "Crawl a site in the background."),
@@ -33,7 +34,14 @@ pub(super) static ROUTES: &[Route] = &[
     scraping("POST", "/api/batch/cleanup", NO_BODY, "Forget batches that ended long ago."),
     scraping("POST", "/api/llmstxt", RECORD, "Write a site's llms.txt in the background."),
     scraping("GET", "/api/llmstxt/{id}", NO_BODY, "A site's llms.txt, or how far it is."),
+    scraping("GET", "/api/usage", NO_BODY, "How many calls the key has made today, and has left."),
     scraping("GET", "/api/reader", NO_BODY, "A page as markdown."),
+    scraping("POST", "/api/extract", RECORD, "Extract data from a list of pages in the background."),
+    scraping("GET", "/api/extract/{id}", NO_BODY, "An extraction, or how far it is."),
+    scraping("POST", "/api/parse", DOCUMENT, "A document as markdown."),
+    scraping("POST", "/api/discover-apis", RECORD, "The calls that a page makes in a browser."),
+    scraping("POST", "/api/agent", RECORD, "Let a model work in a browser towards a goal, in the background."),
+    scraping("GET", "/api/agent/{id}", NO_BODY, "An agent's steps and what came of them."),
     scraping("POST", "/api/browser/sessions", RECORD, "Open a browser session."),
     scraping("GET", "/api/browser/sessions", NO_BODY, "List browser sessions."),
     scraping("GET", "/api/browser/sessions/{id}", NO_BODY, "A browser session."),
@@ -41,9 +49,19 @@ pub(super) static ROUTES: &[Route] = &[
     scraping("POST", "/api/browser/sessions/{id}/action", RECORD, "Do something in a browser session."),
     scraping("GET", "/api/browser/sessions/{id}/download", NO_BODY, "A file that a session downloaded."),
     scraping("POST", "/api/map", RECORD, "The addresses of a site."),
+    scraping("GET", "/api/map/health", NO_BODY, "Whether sites can be mapped, or this one."),
+    scraping("GET", "/api/map/cache/stats", NO_BODY, "How many maps are kept for the caller, and how large they are."),
+    scraping("POST", "/api/map/cache/clear", RECORD, "Forget maps: those of one address, or all of the caller's."),
     scraping("POST", "/api/search", RECORD, "Search the web, and scrape what is found."),
     scraping("GET", "/api/endpoints", NO_BODY, "List saved endpoints."),
     scraping("POST", "/api/endpoints", RECORD, "Save a scrape or an extraction as an endpoint."),
     scraping("GET", "/api/endpoints/{slug}", NO_BODY, "Run a saved endpoint."),
     scraping("DELETE", "/api/endpoints/{slug}", NO_BODY, "Delete a saved endpoint."),
+    scraping("POST", "/api/sites", RECORD, "Save a site as an endpoint that gives records."),
+    scraping("GET", "/api/sites", NO_BODY, "List saved sites."),
+    scraping("GET", "/api/sites/{id}", NO_BODY, "A saved site and how its last run went."),
+    scraping("DELETE", "/api/sites/{id}", NO_BODY, "Delete a saved site."),
+    scraping("POST", "/api/sites/{id}/run", RECORD, "Run a saved site."),
+    scraping("POST", "/api/sites/by-name/{name}/run", RECORD, "Run a saved site by its name."),
+    scraping("POST", "/api/sites/{id}/verify", RECORD, "Run a saved site with its sample parameters."),
 ];

@@ -1,0 +1,120 @@
+"""What a model may do in the browser: some of the actions of a session, each held to its rules, and the end.
+
+Not `evaluate`: what a model was talked into by a page must not run as a script. Nor those that only show the
+page (`content`, `scrape`, `screenshot`), because it is shown with each question.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from fairlead.invalid import invalid_request
+from fairlead.scrape.model import json_of, plain, wrongs_of
+from fairlead.scrape.options import SessionAction
+
+ACTIONS: Final = {
+    "navigate": '{"type": "navigate", "url": "https://..."}',
+    "click": '{"type": "click", "selector": "css"}',
+    "fill": '{"type": "fill", "selector": "css", "value": "text"}',
+    "type": '{"type": "type", "selector": "css", "value": "text, key by key"}',
+    "press": '{"type": "press", "selector": "css", "value": "Enter"}',
+    "select": '{"type": "select", "selector": "css", "value": "the option\'s value"}',
+    "scroll": '{"type": "scroll", "position": 1000}',
+    "waitForSelector": '{"type": "waitForSelector", "selector": "css"}',
+    "wait": '{"type": "wait", "timeout": 1000}',
+    "back": '{"type": "back"}',
+    "forward": '{"type": "forward"}',
+    "reload": '{"type": "reload"}',
+}
+_FIELDS: Final = frozenset(["type", "url", "selector", "value", "position", "timeout"])
+_END: Final = frozenset(["type", "completed", "reason", "answer", "data"])
+THOUGHT_MAX_CHARS: Final = 500
+ANSWER_MAX_CHARS: Final = 100_000
+
+
+class NoAction(ValueError):
+    """What is wrong with an answer, for whoever gave it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The end that the model has chosen. `data` counts where there is a schema."""
+
+    completed: bool
+    reason: str
+    answer: str | None
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One answer of the model."""
+
+    thought: str
+    action: SessionAction | Finish
+
+    def view(self) -> dict[str, Any]:
+        """The action as it is shown and told again."""
+        if isinstance(self.action, Finish):
+            return {
+                "type": "finish",
+                "completed": self.action.completed,
+                "reason": self.action.reason,
+            }
+        return self.action.model_dump(
+            mode="json", by_alias=True, include=set(_FIELDS), exclude_none=True
+        )
+
+
+def decision_of(text: str, validator: Any, *, only_finish: bool) -> Decision:
+    """What the model has said, if it fits; `validator` is that of the schema, if there is one. `NoAction`."""
+    try:
+        said = json_of(text)
+    except ValueError:
+        raise NoAction("it is not JSON") from None
+    if not isinstance(said, dict) or not isinstance(action := said.get("action"), dict):
+        raise NoAction('it is not an object with "thought" and "action"')
+    thought = said.get("thought")
+    thought = thought[:THOUGHT_MAX_CHARS] if isinstance(thought, str) else ""
+    if action.get("type") == "finish":
+        return Decision(thought, _finish(action, validator))
+    if only_finish:
+        raise NoAction('no step is left: "action" must be of the type finish')
+    return Decision(thought, _step(action))
+
+
+def _step(action: dict[str, Any]) -> SessionAction:
+    if action.get("type") not in ACTIONS:
+        raise NoAction(f'"type" is none of {", ".join(ACTIONS)}, finish')
+    if unknown := sorted(set(action) - _FIELDS):
+        raise NoAction(f"{unknown[0][:50]} is no member of an action")
+    try:
+        return SessionAction.model_validate({k: v for k, v in action.items() if v is not None})
+    except ValidationError as fault:
+        wrong = invalid_request(fault.errors(include_url=False, include_input=False))
+        raise NoAction(wrong.message.removesuffix(".")) from None
+
+
+def _finish(action: dict[str, Any], validator: Any) -> Finish:
+    if unknown := sorted(set(action) - _END):
+        raise NoAction(f"{unknown[0][:50]} is no member of finish")
+    completed, reason = action.get("completed", True), action.get("reason") or ""
+    answer, data = action.get("answer"), action.get("data")
+    if not isinstance(completed, bool) or not isinstance(reason, str):
+        raise NoAction('"completed" must be true or false, and "reason" a text')
+    if answer is not None and not isinstance(answer, str):
+        raise NoAction('"answer" must be a text')
+    if validator is None:
+        data = None
+    elif data is not None or completed:
+        wrongs = wrongs_of(data, validator)
+        if wrongs:
+            raise NoAction('"data" does not fit the schema: ' + "; ".join(wrongs))
+    if validator is None and completed and not answer:
+        raise NoAction('"answer" is missing')
+    # A page may have put what it wants to learn into the addresses of links.
+    told = plain(answer)[:ANSWER_MAX_CHARS] if answer else None
+    return Finish(completed, plain(reason)[:THOUGHT_MAX_CHARS], told, data)

@@ -1,0 +1,61 @@
+"""Agents: set one to work, and see what it did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from fastapi import APIRouter
+
+from fairlead.scrape.address import checked
+from fairlead.scrape.agent.run import STEPS_MAX
+from fairlead.scrape.jobs.runner import runner_of
+from fairlead.scrape.jobs.table import Job, Page, Place, find_job, insert_job, list_pages
+from fairlead.scrape.model import checked_schema
+from fairlead.scrape.options import AgentAsk
+from fairlead.scrape.owner import BaseDep, OwnerDep
+from fairlead.scrape.router import job_view, model_name, new_job
+from fairlead.scrape.scraper import scraper_of
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api/agent", tags=["scraping"])
+
+
+@router.post("", summary="Let a model work in a browser towards a goal, in the background")
+async def start(
+    ask: AgentAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
+) -> dict[str, Any]:
+    """A job's id and where to ask for it."""
+    if ask.schema_ is not None:
+        checked_schema(ask.schema_)
+    url = checked(ask.url, scraper_of(services).egress)
+    # The setting of today: a job goes on with the model that it began with.
+    asked = ask.model_copy(update={"model": await model_name(services, ask.model, "model")})
+    job = new_job("agent", owner, url, asked.model_dump(mode="json", by_alias=True), 1)
+    await services.state.database.write(lambda con: insert_job(con, job, [Place(0, 0, url)]))
+    runner_of(services).wake()
+    return {
+        "success": True, "id": job.id, "url": f"{base}/api/agent/{job.id}", "status": job.status,
+    }  # fmt: skip
+
+
+@router.get("/{job_id}", summary="An agent's steps and what came of them")
+async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """`steps` as they are done; `result` when it has ended, also when it failed. `result.completed` is what
+    the model says of the goal.
+    """
+
+    def look(con: Connection) -> tuple[Job, list[Page]]:
+        job = find_job(con, job_id, "agent", owner)
+        return job, list_pages(con, job.id, 0, STEPS_MAX + 1)
+
+    job, pages = await services.state.read(look)
+    steps = [orjson.loads(page.document or "{}") for page in pages if page.place]
+    view = {"success": True, **job_view(job)}
+    ends = [orjson.loads(page.document or "{}") for page in pages if not page.place]
+    if ends:
+        view["result"] = {"goal": orjson.loads(job.options)["prompt"], **ends[0], "steps": steps}
+    else:
+        view["steps"] = steps
+    return view

@@ -1,0 +1,290 @@
+"""One agent from its start to its end: look, ask, act, store, and again.
+
+Each step is a row as soon as it is done. After a crash the agent goes on behind the last of them, in a new tab
+at the address where that was; what had been filled in or logged in to is gone, and the model is told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from fairlead.errors import InvalidRequest, NotFound, RateLimited
+from fairlead.model import Model
+from fairlead.moment import now_ms
+from fairlead.scrape.address import BadAddress, canonical, checked
+from fairlead.scrape.agent.action import Decision, Finish
+from fairlead.scrape.agent.asking import Sight, Task, decide
+from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.jobs.ending import conclude
+from fairlead.scrape.jobs.table import (
+    Job,
+    Page,
+    begin_job,
+    list_pages,
+    settle_place,
+    store_step,
+)
+from fairlead.scrape.model import checked_schema
+from fairlead.scrape.options import AgentAsk, ScrapeOptions, SessionAction, SessionAsk
+from fairlead.store.file import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fairlead.scrape.browser.sessions import Session
+    from fairlead.scrape.browser.survey import Survey
+    from fairlead.scrape.scraper import Scraper
+    from fairlead.store.services import Services
+
+AGENT_DEADLINE_S: Final = 900.0
+ROOM_AGAIN_S: Final = 2.0
+STEPS_MAX: Final = 20
+LOOKS_MAX: Final = 3
+_MARKDOWN: Final = ScrapeOptions.model_validate(
+    {"extractorFormat": "markdown", "onlyMainContent": False}
+)
+_RESTARTED: Final = (
+    "The browser was started anew: you are at the address of the last step, and what was filled in or logged "
+    "in to is gone."
+)
+
+
+class AgentRun:
+    """As a run of any job: `run` lasts until the job has ended."""
+
+    def __init__(
+        self, services: Services, scraper: Scraper, job: Job, tell: Callable[[], None]
+    ) -> None:
+        ask = AgentAsk.model_validate(orjson.loads(job.options))
+        self._services = services
+        self._scraper = scraper
+        self._job = job
+        self._tell = tell
+        self._ask = ask
+        self._model = Model(services.config, job.owner, ask.model or "")
+        self._hosts: set[str] | None = None if ask.allow_other_sites else {urlsplit(job.url).netloc}
+        self._steps: list[dict[str, Any]] = []
+        self._url = job.url
+        self._session: Session | None = None
+        self._note: str | None = None
+        self._tokens = {"input": 0, "output": 0}
+        self._validator = checked_schema(ask.schema_) if ask.schema_ is not None else None
+
+    async def run(self) -> None:
+        await self._take_up()
+        try:
+            async with asyncio.timeout(AGENT_DEADLINE_S):
+                await self._work()
+        except TimeoutError:
+            late = f"The {AGENT_DEADLINE_S:g} seconds of an agent are over."
+            await self._end("completed", None, Finish(False, late, None, None))
+        except FetchFailed as failure:
+            await self._end("failed", failure.reason, Finish(False, failure.reason, None, None))
+        finally:
+            await self._leave()
+
+    async def _take_up(self) -> None:
+        job_id = self._job.id
+        await self._write(lambda con: begin_job(con, job_id))
+        for page in await self._services.state.read(
+            lambda con: list_pages(con, job_id, 0, STEPS_MAX)
+        ):
+            step = orjson.loads(page.document or "{}")
+            self._steps.append(step)
+            self._count(step["tokens"])
+            self._url = page.url
+            self._note = _RESTARTED
+            if self._hosts is not None:
+                # Where it has been it was allowed to be.
+                self._hosts.add(urlsplit(page.url).netloc)
+
+    async def _work(self) -> None:
+        """Ends with the job, at the latest when no step is left."""
+        while True:
+            survey = await self._look()
+            left = self._ask.max_steps - len(self._steps)
+            html = await self._scraper.document_of(survey.url, survey.html, _MARKDOWN)
+            sight = Sight(survey, html["content"], self._steps, left, self._note)
+            decision, tokens = await decide(self._model, self._task(), sight)
+            self._count(tokens)
+            self._note = None
+            end = decision.action
+            if not isinstance(end, Finish):
+                error = await self._act(end)
+                step = self._step(decision, survey, tokens, error)
+                await self._write(partial(store_step, job_id=self._job.id, page=step))
+                self._tell()
+            elif left == 0:
+                used_up = f"The {self._ask.max_steps} steps are used up."
+                await self._end("completed", None, Finish(False, used_up, end.answer, end.data))
+                return
+            else:
+                step = self._step(decision, survey, tokens, None)
+                await self._end("completed", None, end, step)
+                return
+
+    def _count(self, tokens: dict[str, int]) -> None:
+        for name in self._tokens:
+            self._tokens[name] += tokens[name]
+
+    def _task(self) -> Task:
+        return Task(
+            goal=self._ask.prompt, schema=self._ask.schema_, validator=self._validator,
+            hosts=frozenset(self._hosts) if self._hosts is not None else None,
+        )  # fmt: skip
+
+    # --- the browser
+
+    async def _look(self) -> Survey:
+        """The page as it stands, in a new tab where there is none, and never of another site."""
+        failure = FetchFailed("The page always leads to another site.", code="redirects")
+        for _ in range(LOOKS_MAX):
+            if self._session is None or not self._session.context.is_alive:
+                self._session = await self._begun()
+            try:
+                survey = await self._scraper.sessions.survey(self._session)
+            except FetchFailed as fault:
+                # A page that goes on by itself while it is looked at, or one that hung.
+                failure = fault
+                continue
+            if self._is_home(survey.url):
+                self._be_at(survey.url)
+                return survey
+            await self._go(self._url)
+        raise failure
+
+    async def _begun(self) -> Session:
+        is_first = self._session is None and not self._steps
+        if not is_first:
+            self._note = _RESTARTED
+        session = self._session = await self._room()
+        if self._hosts is not None and not is_first:
+            await self._scraper.sessions.confine(session, self._is_home)
+        await self._go(self._url)
+        if self._hosts is not None and is_first:
+            # The start turned out to live here: its host belongs to the site.
+            self._be_at(session.page.url)
+            self._hosts.add(urlsplit(self._url).netloc)
+            await self._scraper.sessions.confine(session, self._is_home)
+        return session
+
+    async def _room(self) -> Session:
+        """A tab of the job's own, which no call of its owner can come into."""
+        while True:
+            try:
+                return await self._scraper.sessions.create(self._job.id, SessionAsk())
+            except RateLimited:
+                await asyncio.sleep(ROOM_AGAIN_S)
+            except InvalidRequest as fault:
+                # There is no browser here.
+                raise FetchFailed(fault.message, code="invalid_request") from None
+
+    async def _go(self, url: str) -> None:
+        action = SessionAction.model_validate({"type": "navigate", "url": url})
+        async with self._scraper.admitted(url):
+            await self._scraper.sessions.act(self._open(), action)
+        await self._scraper.sessions.settled(self._open())
+
+    async def _act(self, action: SessionAction) -> str | None:
+        """Does it; what went wrong, if anything did."""
+        session = self._open()
+        session.barred.clear()
+        try:
+            if action.type == "navigate":
+                await self._go(self._target(action.url or ""))
+            else:
+                await self._scraper.sessions.act(session, action)
+                await self._scraper.sessions.settled(session)
+            url = str(session.page.url)
+            if not self._is_home(url):
+                await self._go(self._url)
+                return _away(url)
+            self._be_at(url)
+            if session.barred:
+                return _away(session.barred[0])
+        except FetchFailed as failure:
+            return failure.reason
+        except (InvalidRequest, NotFound) as fault:
+            return fault.message
+        return None
+
+    def _target(self, url: str) -> str:
+        try:
+            url = canonical(url, base=self._url)
+        except BadAddress as fault:
+            raise FetchFailed(f"url {fault}.") from None
+        url = checked(url, self._scraper.egress)
+        if not self._is_home(url):
+            raise FetchFailed(_away(url))
+        return url
+
+    def _is_home(self, url: str) -> bool:
+        parts = urlsplit(url)
+        return self._hosts is None or parts.netloc in self._hosts or parts.scheme == "about"
+
+    def _be_at(self, url: str) -> None:
+        # An empty page is nowhere to come back to.
+        if url.startswith(("http://", "https://")):
+            self._url = url
+
+    def _open(self) -> Session:
+        if self._session is None:
+            raise FetchFailed("There is no tab.", code="session")
+        return self._session
+
+    async def _leave(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await self._scraper.sessions.close(session)
+
+    # --- the rows
+
+    def _step(
+        self, decision: Decision, survey: Survey, tokens: dict[str, int], error: str | None
+    ) -> Page:
+        number = len(self._steps) + 1
+        step = {
+            "step": number, "url": survey.url, "thought": decision.thought, "action": decision.view(),
+            **({"error": error} if error else {}), "tokens": tokens,
+        }  # fmt: skip
+        self._steps.append(step)
+        return Page(
+            number, number, self._url, "failed" if error else "completed", None, error, None,
+            orjson.dumps(step).decode(), now_ms(),
+        )  # fmt: skip
+
+    async def _end(
+        self, status: str, error: str | None, end: Finish, last: Page | None = None
+    ) -> None:
+        """The last row is the result; it comes with the last step and the job's end."""
+        job, number = self._job, len(self._steps) + 1
+        result = {
+            "completed": end.completed, "reason": end.reason, "finalUrl": self._url,
+            **({"answer": end.answer} if end.answer is not None else {}),
+            **({"data": end.data} if end.data is not None else {}),
+            "model": self._ask.model, "tokens": self._tokens,
+        }  # fmt: skip
+        page = Page(
+            number, 0, self._url, "completed", None, None, None, orjson.dumps(result).decode(), now_ms()
+        )  # fmt: skip
+
+        def work(con: Connection) -> None:
+            if last is not None:
+                store_step(con, job.id, last)
+            if settle_place(con, job.id, 0, page, []) == "stored":
+                conclude(con, job, status, error)
+
+        await self._write(work)
+        self._tell()
+
+    async def _write(self, work: Callable[[Connection], Any]) -> Any:
+        return await self._services.state.record(work, deadline_s=30.0)
+
+
+def _away(url: str) -> str:
+    return f"That leads to another site, {urlsplit(url).netloc[:200]}, which is not visited."

@@ -1,0 +1,88 @@
+"""What a page offers to whoever works in it: its address, its title, its HTML, and what can be clicked or filled."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fairlead.scrape.browser.steps import text_of
+
+ELEMENTS_MAX: Final = 100
+FIELD_MAX_CHARS: Final = 300
+LOAD_MS: Final = 10_000
+QUIET_MS: Final = 1500
+
+_FIELDS: Final = ("selector", "tag", "type", "name", "text", "value", "href", "options")
+
+# The result is the page's to change, as all that it holds: it is cut and typed again when it comes.
+_LOOK: Final = """([most, width]) => {
+  const only = (id) => id && document.querySelectorAll('#' + CSS.escape(id)).length === 1;
+  const path = (element) => {
+    const parts = [];
+    for (let each = element; each && each !== document.documentElement; each = each.parentElement) {
+      if (only(each.id)) { parts.unshift('#' + CSS.escape(each.id)); break; }
+      let place = 1;
+      for (let s = each.previousElementSibling; s; s = s.previousElementSibling)
+        place += s.localName === each.localName;
+      parts.unshift(each.localName + ':nth-of-type(' + place + ')');
+    }
+    return parts.join(' > ');
+  };
+  const shown = (element) => {
+    const box = element.getBoundingClientRect();
+    return box.width > 0 && box.height > 0 && getComputedStyle(element).visibility === 'visible';
+  };
+  const cut = (text) => String(text ?? '').replace(/\\s+/g, ' ').trim().slice(0, width);
+  const all = document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary, '
+    + '[role=button], [role=link], [role=checkbox], [role=tab], [contenteditable=true], [onclick]');
+  return [...all].filter(shown).slice(0, most).map((e) => ({
+    selector: path(e), tag: e.localName, type: cut(e.type), name: cut(e.name || e.ariaLabel || e.placeholder),
+    text: e.localName === 'select' ? '' : cut(e.innerText), value: e.type === 'password' ? '' : cut(e.value),
+    href: cut(e.localName === 'a' ? e.href : ''),
+    options: e.localName === 'select' ? [...e.options].slice(0, 30).map((o) => cut(o.value) + ': ' + cut(o.text)) : [],
+  }));
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A page as it stands."""
+
+    url: str
+    title: str
+    html: str
+    elements: list[dict[str, Any]]
+    windows: list[str]
+
+
+async def settle(page: Any) -> None:
+    """Waits until the page is loaded and calls no more, or a little while; a busy page is looked at as it is."""
+    with contextlib.suppress(Exception):
+        await page.wait_for_load_state("load", timeout=LOAD_MS)
+        await page.wait_for_load_state("networkidle", timeout=QUIET_MS)
+
+
+async def survey_of(page: Any, windows: list[str]) -> Survey:
+    """What is to be seen. What Playwright raises, or `FetchFailed`."""
+    html = await text_of(page)
+    found = await page.evaluate(_LOOK, [ELEMENTS_MAX, FIELD_MAX_CHARS])
+    elements = [
+        _typed(each) for each in (found if isinstance(found, list) else [])[:ELEMENTS_MAX]
+        if isinstance(each, dict)
+    ]  # fmt: skip
+    title = str(await page.title())[:FIELD_MAX_CHARS]
+    return Survey(str(page.url)[:2048], title, html, elements, list(windows))
+
+
+def _typed(element: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name in _FIELDS:
+        value = element.get(name)
+        if isinstance(value, list):
+            value = [str(each)[:FIELD_MAX_CHARS] for each in value[:30]]
+        elif not isinstance(value, str):
+            continue
+        if value:
+            kept[name] = value[: 4 * FIELD_MAX_CHARS] if isinstance(value, str) else value
+    return kept

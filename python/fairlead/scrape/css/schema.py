@@ -1,0 +1,161 @@
+"""What is asked for (`FieldAsk`), and where it stands in a page (`CssSchema`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, StrictBool, StrictStr, model_validator
+from pydantic_core import PydanticCustomError
+
+from fairlead.scrape.options import Ask, SessionId, SummarizeOptions, Url
+
+DEPTH_MAX: Final = 3
+NESTED: Final = frozenset(["nested", "nested_list"])
+
+FieldType = Literal["text", "attribute", "html", "number", "list", "nested", "nested_list"]
+FieldName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
+Attribute = Annotated[StrictStr, Field(pattern=r"^[A-Za-z_:][A-Za-z0-9_.:-]{0,99}$")]
+Selector = Annotated[StrictStr, Field(max_length=500)]
+
+
+class _Named(Ask):
+    """What a field is, and what is in it where it holds records itself."""
+
+    name: FieldName
+    type: FieldType = "text"
+    attribute: Attribute | None = Field(
+        None, description="Taken instead of the element's text; addresses are told in full."
+    )
+
+    @property
+    def inner(self) -> Sequence[_Named]:
+        """The fields in it."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if bool(self.inner) != (self.type in NESTED):
+            raise PydanticCustomError(
+                "no_valid_fields",
+                "The field {name} is of type {type}: fields of the types nested and nested_list have fields, others "
+                "have none.",
+                {"name": self.name, "type": self.type},
+            )
+        if _depth(self) > DEPTH_MAX:
+            raise PydanticCustomError(
+                "no_valid_fields", "The field {name} is nested more than {most} deep.",
+                {"name": self.name, "most": DEPTH_MAX},
+            )  # fmt: skip
+        _check_names(self.inner)
+        return self
+
+
+class FieldAsk(_Named):
+    """One field of each record."""
+
+    description: Annotated[StrictStr, Field(max_length=500)] | None = Field(
+        None, description="What the model, if one is asked, should look for."
+    )
+    fields: list[FieldAsk] = Field([], max_length=50)
+
+    @property
+    def inner(self) -> Sequence[_Named]:
+        return self.fields
+
+
+class CssField(_Named):
+    """Where a field stands in its record."""
+
+    selector: Selector = Field("", description="Empty for the record's own element.")
+    fields: list[CssField] = Field([], max_length=50)
+
+    @property
+    def inner(self) -> Sequence[_Named]:
+        return self.fields
+
+    @model_validator(mode="after")
+    def _names_attribute(self) -> Self:
+        if self.type == "attribute" and self.attribute is None:
+            raise PydanticCustomError(
+                "no_valid_fields", "The field {name} is of type attribute: name the attribute.",
+                {"name": self.name},
+            )  # fmt: skip
+        return self
+
+
+class CssSchema(Ask):
+    """`baseSelector` finds the records."""
+
+    base_selector: Annotated[Selector, Field(min_length=1)]
+    fields: list[CssField] = Field(min_length=1, max_length=50)
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """As `page.css` reads it, and as it is kept and told."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+class AutoOptions(SummarizeOptions):
+    """How the page is read, and by which model it is healed."""
+
+    use_browser: StrictBool = False
+    session_id: SessionId = None
+
+
+Fields = Annotated[list[FieldAsk], Field(min_length=1, max_length=50)]
+
+
+class CssAsk(Ask):
+    """What is asked of a page's records, wherever the page is."""
+
+    fields: Fields
+    css_schema: CssSchema | None = Field(
+        None, description="Selectors for these fields; without them a model finds some."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _check_names(self.fields)
+        wrongs = misfits(self.fields, self.css_schema.fields) if self.css_schema else []
+        if wrongs:
+            raise PydanticCustomError(
+                "no_valid_fields", "cssSchema does not fit fields: {wrong}.", {"wrong": wrongs[0]}
+            )
+        return self
+
+
+class AutoAsk(CssAsk):
+    """An extraction by selectors that heal."""
+
+    url: Url
+    force_reheal: StrictBool = Field(
+        False, description="Whether a model looks for new selectors though the old ones may do."
+    )
+    options: AutoOptions = AutoOptions()
+
+
+def misfits(asked: Sequence[_Named], given: Sequence[_Named], place: str = "") -> list[str]:
+    """Where selectors are not for the fields that are asked for, as sentences."""
+    wrongs: list[str] = []
+    wanted, found = ({field.name: field for field in fields} for fields in (asked, given))
+    for name in [*wanted, *(name for name in found if name not in wanted)]:
+        if name not in found:
+            wrongs.append(f"there is no field {place}{name}")
+        elif name not in wanted:
+            wrongs.append(f"{place}{name} is not asked for")
+        elif wanted[name].type != found[name].type:
+            wrongs.append(f"{place}{name} must be of type {wanted[name].type}")
+        else:
+            wrongs += misfits(wanted[name].inner, found[name].inner, f"{place}{name}.")
+    return wrongs
+
+
+def _check_names(fields: Sequence[_Named]) -> None:
+    names = [field.name for field in fields]
+    if len(set(names)) != len(names):
+        raise PydanticCustomError("no_valid_fields", "fields have each name once.")
+
+
+def _depth(field: _Named) -> int:
+    return 1 + max(map(_depth, field.inner), default=0)

@@ -1,0 +1,126 @@
+"""The archives in which office programs keep their documents: ZIP with XML, read under caps.
+
+A few kilobytes of ZIP may hold gigabytes, and a few lines of a DTD may too. So what comes out of an
+archive is counted while it comes, and XML with a DTD, which these formats forbid, is not read at all.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import posixpath
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Final
+from xml.etree import ElementTree as ET
+from xml.parsers import expat
+
+from fairlead.scrape.page.extract import Unreadable
+
+FILES_MAX: Final = 10_000
+FILE_MAX_BYTES: Final = 64 * 1024 * 1024
+ARCHIVE_MAX_BYTES: Final = 128 * 1024 * 1024
+RELATIONSHIP: Final = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
+
+
+class Archive:
+    """An archive's files. Everything raises `Unreadable`."""
+
+    def __init__(self, body: bytes) -> None:
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(body))
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error):
+            raise Unreadable("The document is no whole ZIP archive.") from None
+        self.names = frozenset(self._zip.namelist())
+        if len(self.names) > FILES_MAX:
+            raise Unreadable(f"The document has more than {FILES_MAX} files.")
+        self._room = ARCHIVE_MAX_BYTES
+
+    def read(self, name: str) -> bytes:
+        """A file's bytes."""
+        most = min(FILE_MAX_BYTES, self._room)
+        try:
+            with self._zip.open(name) as file:
+                body = file.read(most + 1)
+        except KeyError:
+            raise Unreadable(f"The document lacks its part {name[:100]}.") from None
+        except RuntimeError:
+            raise Unreadable("The document is encrypted.") from None
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError,
+                NotImplementedError, ValueError):  # fmt: skip
+            raise Unreadable(f"The document's part {name[:100]} is broken.") from None
+        if len(body) > most:
+            raise Unreadable(
+                f"The document is larger than {FILE_MAX_BYTES} bytes in one part, or than "
+                f"{ARCHIVE_MAX_BYTES} in all, when it is unpacked."
+            )
+        self._room -= len(body)
+        return body
+
+    def tree(self, name: str) -> ET.Element:
+        """A file's XML as a whole."""
+        body = self._xml(name)
+        try:
+            return ET.fromstring(body)  # noqa: S314 - it has no DTD
+        except ET.ParseError:
+            raise Unreadable(f"The document's part {name[:100]} is no XML.") from None
+
+    def elements(self, name: str) -> Iterator[ET.Element]:
+        """A file's elements, each when it ends. The reader clears what it has done with."""
+        body = self._xml(name)
+        try:
+            for _, element in ET.iterparse(io.BytesIO(body)):  # noqa: S314 - it has no DTD
+                yield element
+        except ET.ParseError:
+            raise Unreadable(f"The document's part {name[:100]} is no XML.") from None
+
+    def targets(self, name: str) -> dict[str, str]:
+        """Where the relationships of a file lead, by their ids: addresses, and names in the archive."""
+        folder, _, file = name.rpartition("/")
+        table = f"{folder}/_rels/{file}.rels"
+        if table not in self.names:
+            return {}
+        found: dict[str, str] = {}
+        for each in self.tree(table).iter(RELATIONSHIP):
+            target = each.get("Target", "")
+            if each.get("TargetMode") != "External":
+                target = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+            found[each.get("Id", "")] = target
+        return found
+
+    def _xml(self, name: str) -> bytes:
+        body = self.read(name)
+        _refuse_dtd(body, name)
+        return body
+
+
+class _Begun(Exception):
+    """The root element begins: what follows cannot declare anything."""
+
+
+def _refuse_dtd(body: bytes, name: str) -> None:
+    def refuse(*_: object) -> None:
+        raise Unreadable(f"The document's part {name[:100]} declares entities, which is not read.")
+
+    def begin(*_: object) -> None:
+        raise _Begun
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = begin
+    try:
+        parser.Parse(body, True)
+    except _Begun:
+        return
+    except (expat.ExpatError, LookupError, ValueError):
+        raise Unreadable(f"The document's part {name[:100]} is no XML.") from None
+
+
+def kind_of_archive(body: bytes) -> str | None:
+    """`docx` or `xlsx`; None for other archives. `Unreadable` for a broken one."""
+    names = Archive(body).names
+    if "word/document.xml" in names:
+        return "docx"
+    return "xlsx" if "xl/workbook.xml" in names else None

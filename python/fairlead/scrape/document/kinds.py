@@ -1,0 +1,79 @@
+"""What kind of document a file is: by what it is said to be, by its name, by its first bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+TYPES: Final = {
+    "html": ("text/html", "application/xhtml+xml"),
+    "text": ("text/plain",),
+    "markdown": ("text/markdown", "text/x-markdown"),
+    "csv": ("text/csv", "application/csv"),
+    "tsv": ("text/tab-separated-values",),
+    "json": ("application/json", "text/json"),
+    "xml": ("application/xml", "text/xml"),
+    "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),
+    "xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",),
+}
+_NAMED: Final = {name: kind for kind, names in TYPES.items() for name in (kind, *names)}
+_ENDINGS: Final = {kind: kind for kind in TYPES} | {
+    "htm": "html", "xhtml": "html", "txt": "text", "log": "text", "md": "markdown",
+}  # fmt: skip
+# What servers say of a file of which they know nothing more; `text/plain` is often one of these.
+_VAGUE: Final = frozenset(
+    ["", "application/octet-stream", "binary/octet-stream", "application/zip", "text/plain"]
+)
+_FOREIGN: Final = (
+    (b"%PDF-", "PDF"), (b"\xd0\xcf\x11\xe0", "an office document of before 2007"),
+    (b"{\\rtf", "RTF"), (b"\x89PNG", "a picture"), (b"\xff\xd8\xff", "a picture"), (b"GIF8", "a picture"),
+    (b"\x1f\x8b", "a compressed file"),
+)  # fmt: skip
+ZIP: Final = b"PK\x03\x04"
+SUPPORTED: Final = "HTML, plain text, Markdown, CSV, TSV, JSON, XML, DOCX and XLSX"
+
+
+class UnknownKind(ValueError):
+    """What the document is instead; a phrase."""
+
+
+def kind_of(body: bytes, content_type: str, url: str, archived: str | None) -> str:
+    """A name of `TYPES`. `archived` is the kind that an archive's files make it, None where it is none.
+    `UnknownKind`.
+    """
+    said = content_type.partition(";")[0].strip().lower()
+    for start, name in _FOREIGN:
+        if body.startswith(start):
+            raise UnknownKind(name)
+    if body.startswith(ZIP):
+        if archived is None:
+            raise UnknownKind("an archive that is neither DOCX nor XLSX")
+        return archived
+    if said not in _VAGUE:
+        kind = _NAMED.get(said) or _by_suffix(said)
+        if kind is None:
+            raise UnknownKind(said[:100])
+        return kind
+    ending = unquote(urlsplit(url).path).rpartition("/")[2].rpartition(".")[2].lower()
+    return _ENDINGS.get(ending) or ("text" if said == "text/plain" else _by_content(body))
+
+
+def _by_suffix(said: str) -> str | None:
+    if said.endswith("+json"):
+        return "json"
+    if said.endswith("+xml"):
+        return "xml"
+    return "text" if said.startswith("text/") else None
+
+
+def _by_content(body: bytes) -> str:
+    head = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if head.startswith((b"<!doctype html", b"<html")) or b"<html" in head or b"<body" in head:
+        return "html"
+    if head.startswith(b"<?xml"):
+        return "xml"
+    if head.startswith((b"{", b"[")):
+        return "json"
+    if b"\0" in head and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UnknownKind("a file of bytes")
+    return "text"

@@ -1,0 +1,143 @@
+"""From the bytes of a document to markdown: a pure function, run in the processes of `page.pool`, because a
+hostile document takes as long and as much memory as it likes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+import orjson
+
+from fairlead.scrape.charset import decode
+from fairlead.scrape.document import docx, xlsx
+from fairlead.scrape.document.archive import Archive, kind_of_archive
+from fairlead.scrape.document.kinds import SUPPORTED, ZIP, UnknownKind, kind_of
+from fairlead.scrape.page.extract import Source, Unreadable, Want, extract
+from fairlead.scrape.page.fence import fenced
+
+# What relative links are relative to in a document that came without an address.
+NOWHERE: Final = "http://document.invalid"
+MARKDOWN_MAX_CHARS: Final = 10_000_000
+CELL_MAX_CHARS: Final = 1_000_000
+_DELIMITERS: Final = ",;\t|"
+
+
+def read_document(source: Source, want: Want) -> dict[str, Any]:
+    """`title`, `markdown`, `detectedType`, `metadata`. `Unreadable` for what is of no kind that is read,
+    and for what is broken.
+    """
+    archived = kind_of_archive(source.body) if source.body.startswith(ZIP) else None
+    try:
+        kind = kind_of(source.body, source.content_type, source.url, archived)
+    except UnknownKind as found:
+        raise Unreadable(
+            f"The document is {found}, which is not read. Supported are {SUPPORTED}."
+        ) from None
+    metadata: dict[str, Any] = {"bytes": len(source.body)}
+    title = ""
+    try:
+        if kind in {"docx", "xlsx"}:
+            if archived is None:
+                raise Unreadable(f"The document is said to be {kind}, and is no ZIP archive.")
+            archive = Archive(source.body)
+            if kind == "docx":
+                title, text = _html(docx.html_of(archive), source.url, want, metadata)
+            else:
+                text = _sheets(archive, metadata)
+            title = _title(archive) or title
+        else:
+            said, metadata["charset"] = decode(source.body, source.content_type)
+            if kind == "html":
+                title, text = _html(said, source.url, want, metadata)
+            else:
+                text = _text(said, kind, metadata)
+    except RecursionError:
+        raise Unreadable("The document is nested too deeply.") from None
+    metadata["truncated"] = metadata.get("truncated", False) or len(text) > MARKDOWN_MAX_CHARS
+    return {
+        "title": title, "markdown": text[:MARKDOWN_MAX_CHARS], "detectedType": kind, "metadata": metadata,
+    }  # fmt: skip
+
+
+def _html(html: str, url: str, want: Want, metadata: dict[str, Any]) -> tuple[str, str]:
+    source = Source(url, html.encode("utf-8", "replace"), "text/html; charset=utf-8")
+    document, _ = extract(source, Want("markdown", only_main_content=want.only_main_content))
+    for name in ("description", "language"):
+        if name in document["metadata"]:
+            metadata[name] = document["metadata"][name]
+    return document["title"], document["content"].replace(f"]({NOWHERE}/", "](/")
+
+
+def _text(said: str, kind: str, metadata: dict[str, Any]) -> str:
+    if kind in {"csv", "tsv"}:
+        return _csv(said, metadata)
+    if kind == "json":
+        try:
+            said = orjson.dumps(orjson.loads(said), option=orjson.OPT_INDENT_2).decode()
+        except ValueError:
+            raise Unreadable("The document is said to be JSON, and is not.") from None
+    if kind in {"json", "xml"}:
+        return fenced(said.strip(), kind)
+    return said
+
+
+def _csv(said: str, metadata: dict[str, Any]) -> str:
+    head = Counter(said[:10_000].partition("\n")[0])
+    delimiter = max(_DELIMITERS, key=lambda each: head[each])
+    csv.field_size_limit(CELL_MAX_CHARS)
+    try:
+        rows = csv.reader(io.StringIO(said, newline=""), delimiter=delimiter)
+        text, metadata["rows"], metadata["truncated"] = _table(row for row in rows if any(row))
+    except csv.Error as fault:
+        raise Unreadable(f"The document cannot be read as CSV: {fault}.") from None
+    return text
+
+
+def _sheets(archive: Archive, metadata: dict[str, Any]) -> str:
+    parts: list[str] = []
+    names: list[str] = []
+    rows, room = 0, MARKDOWN_MAX_CHARS
+    metadata["truncated"] = False
+    for name, lines in xlsx.sheets_of(archive):
+        text, count, is_cut = _table(lines, room)
+        names.append(name)
+        parts.append(f"## {_one_line(name)}\n\n{text}".rstrip())
+        rows, room = rows + count, room - len(text)
+        if is_cut:
+            metadata["truncated"] = True
+            break
+    metadata |= {"sheets": names, "rows": rows}
+    return "\n\n".join(parts)
+
+
+def _table(rows: Iterable[list[str]], room: int = MARKDOWN_MAX_CHARS) -> tuple[str, int, bool]:
+    """A table of which the first row is the head, how many rows it has, and whether it was cut."""
+    kept: list[list[str]] = []
+    is_cut = False
+    for row in rows:
+        cells = [_one_line(each) for each in row]
+        room -= sum(map(len, cells)) + 3 * len(cells)
+        if room < 0:
+            is_cut = True
+            break
+        kept.append(cells)
+    columns = max(map(len, kept), default=0)
+    lines = ["| " + " | ".join(row + [""] * (columns - len(row))) + " |" for row in kept]
+    if lines:
+        lines.insert(1, "|" + " --- |" * columns)
+    return "\n".join(lines), max(0, len(kept) - 1), is_cut
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _title(archive: Archive) -> str:
+    if "docProps/core.xml" not in archive.names:
+        return ""
+    found = archive.tree("docProps/core.xml").find("{http://purl.org/dc/elements/1.1/}title")
+    return _one_line(found.text or "")[:500] if found is not None else ""

@@ -1,0 +1,61 @@
+"""`POST /api/parse`: a document as markdown."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from typing import Any, Final
+
+from fastapi import APIRouter
+
+from fairlead.errors import InvalidRequest, TooLarge
+from fairlead.scrape.address import checked
+from fairlead.scrape.document.read import NOWHERE
+from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.options import ParseAsk
+from fairlead.scrape.owner import OwnerDep
+from fairlead.scrape.page.extract import Source
+from fairlead.scrape.router import within_a_minute
+from fairlead.scrape.scraper import Scraper, scraper_of
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api", tags=["scraping"])
+
+DOCUMENT_MAX_BYTES: Final = 25 * 1024 * 1024
+
+
+@router.post("/parse", summary="A document as markdown")
+async def parse(ask: ParseAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:  # noqa: ARG001 - only a key may ask
+    """HTML, plain text, Markdown, CSV, TSV, JSON, XML, DOCX or XLSX of 25 MiB at most, sent as base64 or
+    fetched. Nothing is kept.
+    """
+    scraper = scraper_of(services)
+    async with within_a_minute():
+        try:
+            source = await _source(scraper, ask)
+            document = await scraper.read_document(source, is_main=ask.only_main_content)
+        except FetchFailed as failure:
+            raise failure.as_refusal() from None
+    return {"success": True, **({"url": source.url} if ask.url else {}), **document}
+
+
+async def _source(scraper: Scraper, ask: ParseAsk) -> Source:
+    if ask.content is not None:
+        try:
+            body = await asyncio.to_thread(base64.b64decode, ask.content, validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidRequest("content is not base64.", param="content") from None
+        if len(body) > DOCUMENT_MAX_BYTES:
+            raise TooLarge(f"content is larger than {DOCUMENT_MAX_BYTES} bytes.", param="content")
+        return Source(f"{NOWHERE}/", body, ask.content_type)
+    url = checked(ask.url or "", scraper.egress)
+    async with scraper.admitted(url) as settings:
+        fetched = await scraper.fetcher.fetch(url, max_bytes=DOCUMENT_MAX_BYTES)
+    await scraper.check_redirect(fetched, settings)
+    if fetched.status >= 400:
+        raise FetchFailed(
+            f"The address answered {fetched.status}.", status=fetched.status, code="status"
+        )
+    kind = ask.content_type or fetched.content_type
+    return Source(fetched.url, fetched.body, kind, fetched.redirects)

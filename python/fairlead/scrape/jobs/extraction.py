@@ -1,0 +1,90 @@
+"""What a model reads from the pages of an extraction, page by page, and how they are shown together."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+
+from fairlead.errors import (
+    FairleadError,
+    Overloaded,
+    RateLimited,
+    UpstreamOverloaded,
+    UpstreamRateLimited,
+)
+from fairlead.model import Model
+from fairlead.scrape.confidence import confidence_of
+from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.jobs.table import Page
+from fairlead.scrape.model import PAGE_MAX_CHARS, extract_by_schema
+from fairlead.scrape.options import ExtractTaskAsk
+from fairlead.scrape.scraper import Scraped
+from fairlead.settings import ControlConfig
+
+TRIES: Final = 3
+WAIT_S: Final = 2.0
+WAIT_MAX_S: Final = 30.0
+# What an extraction without a schema may come to.
+ANYTHING: Final = {"type": ["object", "array"]}
+
+_PASSING: Final = (RateLimited, Overloaded, UpstreamOverloaded, UpstreamRateLimited)
+
+
+class Extraction:
+    """The model's part of one job."""
+
+    def __init__(self, config: ControlConfig, owner: str, ask: ExtractTaskAsk) -> None:
+        self._model = Model(config, owner, ask.model or "")
+        self._schema = ask.schema_ if ask.schema_ is not None else ANYTHING
+        self._prompt = ask.prompt
+
+    async def of(self, scraped: Scraped) -> Scraped:
+        """The page with what was read from it in place of its content. `FetchFailed` with the code
+        `model` where that did not work.
+        """
+        content = scraped.document["content"]
+        try:
+            data, asked = await self._asked(content)
+        except FairleadError as error:
+            # Not to be taken for an error of our own database, which is no fault of the page.
+            raise FetchFailed(error.message, status=scraped.status, code="model") from None
+        sure = await asyncio.to_thread(confidence_of, data, self._schema, content[:PAGE_MAX_CHARS])
+        document = {
+            "title": scraped.document["title"], "data": data, "confidence": sure,
+            "tokens": asked.tokens,
+        }  # fmt: skip
+        return replace(scraped, document=document)
+
+    async def _asked(self, content: str) -> Any:
+        tries = 1
+        while True:
+            try:
+                return await extract_by_schema(self._model, content, self._schema, self._prompt)
+            except _PASSING as error:
+                if tries >= TRIES:
+                    raise
+                wait_s = min(error.retry_after_s or WAIT_S * tries, WAIT_MAX_S)
+            tries += 1
+            await asyncio.sleep(wait_s)
+
+
+def extraction_result(pages: list[Page], model: str) -> dict[str, Any]:
+    """`data` of the pages that were read, in their order, and of every page how it went."""
+    data: list[Any] = []
+    sources: list[dict[str, Any]] = []
+    tokens = {"input": 0, "output": 0}
+    for page in sorted(pages, key=lambda page: page.place):
+        source: dict[str, Any] = {
+            "url": page.url, "success": page.document is not None, "error": page.error, "confidence": None,
+        }  # fmt: skip
+        if page.document is not None:
+            document = orjson.loads(page.document)
+            data.append(document["data"])
+            source["confidence"] = document["confidence"]
+            for name in tokens:
+                tokens[name] += document["tokens"][name]
+        sources.append(source)
+    return {"data": data, "sources": sources, "model": model, "tokens": tokens}

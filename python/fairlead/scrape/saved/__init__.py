@@ -1,0 +1,3 @@
+"""Calls saved under a name, with parameters in their address: endpoints (a scrape, or an extraction by a model) and
+sites (records by selectors that heal). `table.py` keeps both, `template.py` makes addresses, the routers are the wire.
+"""

@@ -1,0 +1,114 @@
+"""Scrapes and extractions saved as endpoints of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import ValidationError
+from starlette.requests import Request
+
+from fairlead.egress import Egress
+from fairlead.errors import InvalidRequest, NotFound
+from fairlead.moment import iso, moment_of
+from fairlead.scrape.address import checked
+from fairlead.scrape.model import checked_schema
+from fairlead.scrape.options import EndpointAsk, ExtractAsk, ScrapeAsk
+from fairlead.scrape.owner import BaseDep, OwnerDep
+from fairlead.scrape.router import extraction, read_page, within_a_minute
+from fairlead.scrape.saved.table import (
+    Saved,
+    delete_saved,
+    find_saved,
+    insert_saved,
+    list_saved,
+    new_saved,
+)
+from fairlead.scrape.saved.template import check_template, fill
+from fairlead.scrape.scraper import scraper_of
+from fairlead.store.file import Connection
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api", tags=["scraping"])
+
+
+@router.post(
+    "/endpoints",
+    status_code=201,
+    summary="Save a scrape or an extraction as an endpoint",
+    responses={409: {"description": "The slug is taken, or there are too many."}},
+)
+async def save(
+    ask: EndpointAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
+) -> dict[str, Any]:
+    """It answers under `GET /api/endpoints/{slug}`, its parameters in the query."""
+    _check(ask, scraper_of(services).egress)
+    saved = new_saved(owner, "endpoint", ask.slug, ask.model_dump(mode="json", by_alias=True))
+    await services.state.database.write(lambda con: insert_saved(con, saved, named="slug"))
+    return {"success": True, "endpoint": _view(saved, base)}
+
+
+@router.get("/endpoints", summary="List saved endpoints")
+async def endpoints(services: ServicesDep, owner: OwnerDep, base: BaseDep) -> dict[str, Any]:
+    """The caller's endpoints, by slug."""
+    found = await services.state.read(lambda con: list_saved(con, "endpoint", owner))
+    return {
+        "success": True, "count": len(found), "endpoints": [_view(saved, base) for saved in found],
+    }  # fmt: skip
+
+
+@router.get("/endpoints/{slug}", summary="Run a saved endpoint")
+async def run(
+    slug: str, services: ServicesDep, owner: OwnerDep, request: Request
+) -> dict[str, Any]:
+    """Answers as `POST /api/scrape`, or with a schema as `POST /api/extract-schema`."""
+    saved = await services.state.read(lambda con: _found(con, owner, slug))
+    ask = EndpointAsk.model_validate(saved.definition)
+    filled = fill(ask.url, ask.params, dict(request.query_params), place="the query")
+    url = checked(filled, scraper_of(services).egress)
+    if ask.schema_ is None:
+        whole = ScrapeAsk.model_validate({"url": url, "options": ask.options})
+        scraped = await read_page(services, url, whole.options, owner)
+        return {"success": True, **scraped.document}
+    async with within_a_minute():
+        extract = ExtractAsk.model_validate(
+            {"url": url, "schema": ask.schema_, "options": ask.options}
+        )
+        return await extraction(services, extract, owner)
+
+
+@router.delete("/endpoints/{slug}", summary="Delete a saved endpoint")
+async def delete(slug: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """It is gone when this returns."""
+    await services.state.database.write(lambda con: delete_saved(con, _found(con, owner, slug)))
+    return {"success": True, "message": "Endpoint deleted"}
+
+
+def _found(con: Connection, owner: str, slug: str) -> Saved:
+    saved = find_saved(con, "endpoint", owner, slug=slug)
+    if saved is None:
+        raise NotFound("Endpoint not found", param="slug")
+    return saved
+
+
+def _check(ask: EndpointAsk, egress: Egress) -> None:
+    check_template(ask.url, ask.params, egress)
+    if ask.schema_ is not None:
+        checked_schema(ask.schema_)
+    kind = ScrapeAsk if ask.schema_ is None else ExtractAsk
+    body = {"url": "http://x", "options": ask.options} | (
+        {} if ask.schema_ is None else {"schema": ask.schema_}
+    )
+    try:
+        kind.model_validate(body)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidRequest(f"{where} {first['msg']}.", param=where) from None
+
+
+def _view(saved: Saved, base: str) -> dict[str, Any]:
+    return {
+        "id": saved.id, **saved.definition, "createdAt": iso(moment_of(saved.created_at_ms)),
+        "endpointUrl": f"{base}/api/endpoints/{saved.slug}",
+    }  # fmt: skip

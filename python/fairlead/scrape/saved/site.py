@@ -1,0 +1,123 @@
+"""A saved site: an address with parameters, the records that stand there, and how its last run went."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.moment import iso, moment_of, now_ms
+from fairlead.scrape.address import checked
+from fairlead.scrape.css.extraction import Extracted, extract_records
+from fairlead.scrape.css.schema import AutoOptions, CssAsk
+from fairlead.scrape.options import Ask, SessionId
+from fairlead.scrape.router import within_a_minute
+from fairlead.scrape.saved.table import Saved, note_run
+from fairlead.scrape.saved.template import Parameters, Template, fill
+from fairlead.scrape.scraper import scraper_of
+from fairlead.store.services import Services
+
+# What went wrong with a page, its session or the model: the run failed. Limits and our own state stay what they are.
+FAILURES: Final = frozenset([400, 404, 502, 504])
+
+SentValues = Annotated[
+    dict[str, Annotated[StrictStr, Field(max_length=500)] | StrictInt | StrictFloat],
+    Field(max_length=20),
+]
+
+
+class SiteAsk(CssAsk):
+    """A site to be saved."""
+
+    name: Annotated[StrictStr, Field(pattern=r"^[a-z0-9_]{1,48}$")]
+    url: Template
+    params: Parameters = Field({})
+    sample_params: SentValues = Field({}, description="Values with which the site is verified.")
+    session_id: SessionId = None
+    verify: StrictBool = Field(
+        False, description="Whether it is run with `sampleParams` once it is saved."
+    )
+    options: AutoOptions = AutoOptions()
+
+
+class RunAsk(Ask):
+    """A run of a saved site."""
+
+    params: SentValues = Field({})
+    force_reheal: StrictBool = False
+
+
+class VerifyAsk(Ask):
+    """A run with the sample parameters, of which some may be other ones."""
+
+    params: SentValues = Field({})
+
+
+def site_key(saved: Saved) -> str:
+    """Under what its selectors are kept."""
+    return f"site:{saved.id}"
+
+
+def site_address(services: Services, ask: SiteAsk, sent: SentValues) -> str:
+    """The address with these values, held to the rules for addresses."""
+    values = {name: str(value) for name, value in sent.items()}
+    filled = fill(ask.url, ask.params, values, place="params")
+    return checked(filled, scraper_of(services).egress)
+
+
+async def run_site(
+    services: Services,
+    saved: Saved,
+    sent: SentValues,
+    *,
+    is_forced: bool = False,
+    is_fresh: bool = False,
+) -> dict[str, Any]:
+    """The records, as an extraction answers them; how it went is kept. A run that failed is `InvalidRequest`."""
+    ask = SiteAsk.model_validate(saved.definition)
+    url = site_address(services, ask, sent)
+    options = ask.options
+    if ask.session_id is not None:
+        options = options.model_copy(update={"session_id": ask.session_id})
+    if is_fresh:
+        options = options.model_copy(update={"skip_cache": True})
+    try:
+        async with within_a_minute():
+            extracted = await extract_records(
+                services, saved.owner, url, ask, options, key=site_key(saved), is_forced=is_forced
+            )
+    except FairleadError as fault:
+        await _note(services, saved, {"health": "degraded", "error": fault.message})
+        if fault.status not in FAILURES:
+            raise
+        raise InvalidRequest(
+            fault.message,
+            param=fault.param,
+            extra={"url": url, "reason": fault.kind, **fault.extra},
+        ) from None
+    view = {"name": saved.slug, **extracted.view()}
+    await _note(services, saved, _told(extracted))
+    return view
+
+
+def site_view(saved: Saved, base: str) -> dict[str, Any]:
+    """As it is listed: what was sent, and how the last run went."""
+    definition = {name: value for name, value in saved.definition.items() if name != "verify"}
+    last_run = saved.last_run
+    return {
+        "id": saved.id, **definition, "createdAt": iso(moment_of(saved.created_at_ms)),
+        "runUrl": f"{base}/api/sites/by-name/{saved.slug}/run",
+        "health": last_run["health"] if last_run else "unknown", "lastRun": last_run,
+    }  # fmt: skip
+
+
+def _told(extracted: Extracted) -> dict[str, Any]:
+    view = extracted.view()
+    names = ("health", "fieldFillRatio", "recordCount", "source", "healed")
+    return {name: view[name] for name in names}
+
+
+async def _note(services: Services, saved: Saved, run: dict[str, Any]) -> None:
+    told = {"at": iso(moment_of(now_ms())), **run}
+    await services.state.database.write(lambda con: note_run(con, saved.id, told))

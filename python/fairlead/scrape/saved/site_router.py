@@ -1,0 +1,140 @@
+"""Sites saved as endpoints that give records."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body
+
+from fairlead.errors import FairleadError, NotFound
+from fairlead.scrape.css.extraction import check_selectors
+from fairlead.scrape.css.table import forget_css_schema
+from fairlead.scrape.owner import BaseDep, OwnerDep
+from fairlead.scrape.saved.site import (
+    RunAsk,
+    SentValues,
+    SiteAsk,
+    VerifyAsk,
+    run_site,
+    site_address,
+    site_key,
+    site_view,
+)
+from fairlead.scrape.saved.table import (
+    Saved,
+    delete_saved,
+    find_saved,
+    insert_saved,
+    list_saved,
+    new_saved,
+)
+from fairlead.scrape.saved.template import check_template
+from fairlead.scrape.scraper import scraper_of
+from fairlead.store.file import Connection
+from fairlead.store.services import Services, ServicesDep
+
+router = APIRouter(prefix="/api/sites", tags=["scraping"])
+
+RunBody = Annotated[RunAsk | None, Body()]
+VerifyBody = Annotated[VerifyAsk | None, Body()]
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Save a site as an endpoint that gives records",
+    responses={409: {"description": "The name is taken, or there are too many."}},
+)
+async def save(
+    ask: SiteAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
+) -> dict[str, Any]:
+    """It runs under `POST /api/sites/{id}/run`. With `verify` it is run at once, and `verification` tells how that
+    went; it is saved either way.
+    """
+    check_template(ask.url, ask.params, scraper_of(services).egress)
+    if ask.sample_params or ask.verify:
+        site_address(services, ask, ask.sample_params)
+    if ask.css_schema is not None:
+        await check_selectors(services, ask.css_schema)
+    saved = new_saved(owner, "site", ask.name, ask.model_dump(mode="json", by_alias=True))
+    await services.state.database.write(lambda con: insert_saved(con, saved, named="name"))
+    if not ask.verify:
+        return {"success": True, "site": site_view(saved, base)}
+    verification = await _verification(services, saved, ask.sample_params)
+    kept = await services.state.read(lambda con: _found(con, owner, saved_id=saved.id))
+    return {"success": True, "site": site_view(kept, base), "verification": verification}
+
+
+@router.get("", summary="List saved sites")
+async def sites(services: ServicesDep, owner: OwnerDep, base: BaseDep) -> dict[str, Any]:
+    """The caller's sites, by name."""
+    found = await services.state.read(lambda con: list_saved(con, "site", owner))
+    return {"success": True, "count": len(found), "sites": [site_view(one, base) for one in found]}
+
+
+@router.get("/{site_id}", summary="A saved site and how its last run went")
+async def site(
+    site_id: str, services: ServicesDep, owner: OwnerDep, base: BaseDep
+) -> dict[str, Any]:
+    """`health` is that of the last run: healthy, degraded, or unknown."""
+    saved = await services.state.read(lambda con: _found(con, owner, saved_id=site_id))
+    return {"success": True, "site": site_view(saved, base)}
+
+
+@router.delete("/{site_id}", summary="Delete a saved site")
+async def delete(site_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """It is gone when this returns, and so are the selectors that were found for it."""
+
+    def work(con: Connection) -> None:
+        saved = _found(con, owner, saved_id=site_id)
+        delete_saved(con, saved)
+        forget_css_schema(con, site_key(saved))
+
+    await services.state.database.write(work)
+    return {"success": True, "message": "Site deleted"}
+
+
+@router.post("/{site_id}/run", summary="Run a saved site")
+async def run(
+    site_id: str, services: ServicesDep, owner: OwnerDep, ask: RunBody = None
+) -> dict[str, Any]:
+    """Answers as `POST /api/extract-auto`. A run that failed is 400."""
+    saved = await services.state.read(lambda con: _found(con, owner, saved_id=site_id))
+    ask = ask or RunAsk()
+    return await run_site(services, saved, ask.params, is_forced=ask.force_reheal)
+
+
+@router.post("/by-name/{name}/run", summary="Run a saved site by its name")
+async def run_by_name(
+    name: str, services: ServicesDep, owner: OwnerDep, ask: RunBody = None
+) -> dict[str, Any]:
+    """As by its id."""
+    saved = await services.state.read(lambda con: _found(con, owner, slug=name))
+    ask = ask or RunAsk()
+    return await run_site(services, saved, ask.params, is_forced=ask.force_reheal)
+
+
+@router.post("/{site_id}/verify", summary="Run a saved site with its sample parameters")
+async def verify(
+    site_id: str, services: ServicesDep, owner: OwnerDep, ask: VerifyBody = None
+) -> dict[str, Any]:
+    """As a run, of the page as it is now."""
+    saved = await services.state.read(lambda con: _found(con, owner, saved_id=site_id))
+    sent = {**saved.definition["sampleParams"], **(ask.params if ask else {})}
+    return await run_site(services, saved, sent, is_fresh=True)
+
+
+async def _verification(services: Services, saved: Saved, sent: SentValues) -> dict[str, Any]:
+    try:
+        return await run_site(services, saved, sent, is_fresh=True)
+    except FairleadError as fault:
+        return {"success": False, "error": fault.message, **fault.extra}
+
+
+def _found(
+    con: Connection, owner: str, *, slug: str | None = None, saved_id: str | None = None
+) -> Saved:
+    saved = find_saved(con, "site", owner, slug=slug, saved_id=saved_id)
+    if saved is None:
+        raise NotFound("Site not found", param="id" if slug is None else "name")
+    return saved

@@ -1,0 +1,96 @@
+"""What is saved, by owner, kind and slug."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from uuid import uuid4
+
+import orjson
+
+from fairlead.errors import Conflict
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+
+Kind = Literal["endpoint", "site"]
+
+SAVED_MAX: Final = 500
+
+_COLUMNS: Final = "id, owner, kind, slug, definition, created_at_ms, last_run"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """`definition` is what was sent, `last_run` what is told of a site's last run."""
+
+    id: str
+    owner: str
+    kind: Kind
+    slug: str
+    definition: dict[str, Any]
+    created_at_ms: int
+    last_run: dict[str, Any] | None = None
+
+
+def new_saved(owner: str, kind: Kind, slug: str, definition: dict[str, Any]) -> Saved:
+    """One that is about to be stored."""
+    return Saved(str(uuid4()), owner, kind, slug, definition, now_ms())
+
+
+def insert_saved(con: Connection, saved: Saved, *, named: str) -> None:
+    """Stores it, in the writer. `Conflict` where the slug, which callers know as `named`, is taken, or there are too
+    many.
+    """
+    count, taken = con.execute(
+        "SELECT count(*), count(*) FILTER (slug = ?) FROM scrape_endpoints WHERE owner = ? AND kind = ?",
+        [saved.slug, saved.owner, saved.kind],
+    ).fetchone() or (0, 0)
+    if taken:
+        raise Conflict(f"There is one with this {named}: delete it first.", param=named)
+    if count >= SAVED_MAX:
+        raise Conflict(f"There are {SAVED_MAX} {saved.kind}s: delete some first.")
+    con.execute(
+        f"INSERT INTO scrape_endpoints ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)",
+        [
+            saved.id, saved.owner, saved.kind, saved.slug, orjson.dumps(saved.definition).decode(),
+            saved.created_at_ms,
+        ],
+    )  # fmt: skip
+
+
+def list_saved(con: Connection, kind: Kind, owner: str) -> list[Saved]:
+    """An owner's, by slug."""
+    rows = con.execute(
+        f"SELECT {_COLUMNS} FROM scrape_endpoints WHERE owner = ? AND kind = ? ORDER BY slug",
+        [owner, kind],
+    ).fetchall()
+    return [_saved(row) for row in rows]
+
+
+def find_saved(
+    con: Connection, kind: Kind, owner: str, *, slug: str | None = None, saved_id: str | None = None
+) -> Saved | None:
+    """By its slug, or by its id."""
+    row = con.execute(
+        f"SELECT {_COLUMNS} FROM scrape_endpoints WHERE owner = ? AND kind = ? AND (slug = ? OR id = ?)",
+        [owner, kind, slug, saved_id],
+    ).fetchone()
+    return None if row is None else _saved(row)
+
+
+def delete_saved(con: Connection, saved: Saved) -> None:
+    """It is gone, in the writer."""
+    con.execute("DELETE FROM scrape_endpoints WHERE id = ?", [saved.id])
+
+
+def note_run(con: Connection, saved_id: str, run: dict[str, Any]) -> None:
+    """Keeps how the last run went, in the writer."""
+    con.execute(
+        "UPDATE scrape_endpoints SET last_run = ? WHERE id = ?",
+        [orjson.dumps(run).decode(), saved_id],
+    )
+
+
+def _saved(row: tuple[Any, ...]) -> Saved:
+    last_run = orjson.loads(row[6]) if row[6] is not None else None
+    return Saved(row[0], row[1], row[2], row[3], orjson.loads(row[4]), row[5], last_run)

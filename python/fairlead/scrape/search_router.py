@@ -1,0 +1,70 @@
+"""Searching the web, and scraping what is found."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter
+
+from fairlead.errors import InvalidRequest
+from fairlead.scrape.address import BadAddress, canonical, checked
+from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.options import ScrapeOptions, SearchAsk
+from fairlead.scrape.owner import OwnerDep
+from fairlead.scrape.router import within_a_minute
+from fairlead.scrape.scraper import Scraper, scraper_of
+from fairlead.search.ask import SearchQuery
+from fairlead.search.run import Searched
+from fairlead.search.run import search as search_web
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api", tags=["scraping"])
+
+
+@router.post("/search", summary="Search the web, and scrape what is found")
+async def search(ask: SearchAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+    """By the search providers, of which the setting `scrapeSearchUrl` is one."""
+    scraper = scraper_of(services)
+    async with within_a_minute():
+        answer = await search_web(
+            services,
+            SearchQuery(
+                query=ask.query, max_results=ask.limit, language=ask.lang, provider=ask.provider
+            ),
+        )
+        results = _listed(answer)
+        if ask.scrape_results:
+            options = ask.scrape_options.model_copy(update={"extractor_format": "markdown"})
+            await asyncio.gather(
+                *(_read_result(scraper, result, options, owner) for result in results)
+            )
+    return {
+        "success": True, "query": ask.query, "provider": answer.provider, "count": len(results),
+        "results": results,
+    }  # fmt: skip
+
+
+def _listed(answer: Searched) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for one in answer.results:
+        try:
+            url = canonical(one.url)
+        except BadAddress:
+            continue
+        found.append(
+            {"position": len(found) + 1, "title": one.title, "url": url, "snippet": one.snippet}
+        )
+    return found
+
+
+async def _read_result(
+    scraper: Scraper, result: dict[str, Any], options: ScrapeOptions, owner: str
+) -> None:
+    try:
+        url = checked(result["url"], scraper.egress)
+        result["markdown"] = (await scraper.scrape(url, options, owner)).document["content"]
+    except (FetchFailed, InvalidRequest) as failure:
+        result["scrapeError"] = (
+            failure.reason if isinstance(failure, FetchFailed) else failure.message
+        )
