@@ -202,9 +202,7 @@ async fn relay(
             return Ok(());
         }
         exchange.end([]);
-    } else if is_head {
-        exchange.end([]);
-    } else if copy(exchange, &mut body).await {
+    } else if is_head || copy(exchange, &mut body).await {
         exchange.end([]);
     } else {
         exchange.abort();

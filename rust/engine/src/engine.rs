@@ -65,6 +65,8 @@ impl std::fmt::Debug for FedHere {
 /// Where work runs.
 trait Start {
     type Started;
+    /// Whether it matters that work is likely to be done at once.
+    const IS_ELSEWHERE: bool;
 
     fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Started;
 
@@ -76,6 +78,7 @@ trait Start {
 
 impl Start for Handle {
     type Started = ();
+    const IS_ELSEWHERE: bool = true;
 
     fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) {
         drop(self.spawn(work));
@@ -91,6 +94,7 @@ struct Here;
 
 impl Start for Here {
     type Started = Work;
+    const IS_ELSEWHERE: bool = false;
 
     fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Work {
         Box::pin(work)
@@ -215,7 +219,7 @@ impl Engine {
             }
             Answer::CountTokens => start.start(trace::within(trace, count::serve(shared, whole))),
             // On the heap first: wrapped as it is, all of its size would be copied again.
-            _ if cache::is_likely(&shared, &whole) => {
+            _ if S::IS_ELSEWHERE && cache::is_likely(&shared, &whole) => {
                 start.begin(trace::within(trace, Box::pin(chat::serve(shared, whole))))
             }
             _ => start.start(trace::within(trace, Box::pin(chat::serve(shared, whole)))),

@@ -125,10 +125,11 @@ pub struct Asked {
 pub fn is_likely(shared: &Shared, whole: &Whole) -> bool {
     let (admission, body) = (&whole.admission, &whole.body);
     let is_small = body.len() <= MAX_GLANCE_BYTES && admission.idempotency_key.is_none();
+    // The body is looked into last.
     is_small
-        && (admission.cache.mode != Mode::Unsaid || has_zero_temperature(caller_of(admission.route), body))
         && !admission.bypasses_cache()
         && shared.live.load().snapshot.cache.is_enabled
+        && (admission.cache.mode != Mode::Unsaid || has_zero_temperature(caller_of(admission.route), body))
 }
 
 /// `None`: the cache has nothing to do with the request.

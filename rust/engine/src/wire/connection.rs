@@ -103,7 +103,7 @@ impl Connection {
             return Poll::Ready(Err(fault));
         }
         loop {
-            let read = ready!(self.poll_read(cx, |bytes| Bytes::copy_from_slice(bytes)));
+            let read = ready!(self.poll_read(cx, Bytes::copy_from_slice));
             let bytes = match read {
                 Ok(bytes) if bytes.is_empty() => return Poll::Ready(Err(Fault::Closed)),
                 Ok(bytes) => bytes,

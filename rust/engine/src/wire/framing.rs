@@ -128,13 +128,13 @@ impl Chunks {
             (At::Digits, b';' | b' ' | b'\t') => self.beside(At::Extension)?,
             (At::Extension, byte) if byte != b'\n' => self.beside(At::Extension)?,
             (At::SizeEnd, b'\n') if self.left > 0 => At::Data,
-            (At::SizeEnd, b'\n') => At::Trailer,
             (At::DataEnd, b'\r') => At::DataEnded,
             (At::DataEnded, b'\n') => At::Size,
             (At::Trailer, b'\r') => At::LastEnd,
             (At::TrailerLine, b'\r') => At::TrailerEnd,
             (At::Trailer | At::TrailerLine, byte) if byte != b'\n' => self.beside(At::TrailerLine)?,
-            (At::TrailerEnd, b'\n') => At::Trailer,
+            // A size of zero, or one more trailer.
+            (At::SizeEnd | At::TrailerEnd, b'\n') => At::Trailer,
             (At::LastEnd, b'\n') => At::Done,
             _ => return Err(Malformed),
         })
