@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from fairlead.scrape.address import checked
-from fairlead.scrape.css.extraction import extract_records, page_key
+from fairlead.scrape.css.records import extract_records, page_key
 from fairlead.scrape.css.schema import AutoAsk
 from fairlead.scrape.owner import OwnerDep
 from fairlead.scrape.router import within_a_minute

@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import checked
-from fairlead.scrape.css.extraction import Extracted, extract_records
+from fairlead.scrape.css.records import Extracted, extract_records
 from fairlead.scrape.css.schema import AutoOptions, CssAsk
 from fairlead.scrape.options import Ask, SessionId
 from fairlead.scrape.router import within_a_minute

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body
 
 from fairlead.errors import FairleadError, NotFound
-from fairlead.scrape.css.extraction import check_selectors
+from fairlead.scrape.css.records import check_selectors
 from fairlead.scrape.css.table import forget_css_schema
 from fairlead.scrape.owner import BaseDep, OwnerDep
 from fairlead.scrape.saved.site import (
