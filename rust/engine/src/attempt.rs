@@ -209,18 +209,27 @@ pub async fn prove(pool: &Pool, target: &Target, uri: &Uri, body: Contents<'_>) 
 }
 
 /// `may_be_idle_close`: a kept connection, and so soon after the request that the provider's idle timer may have met it.
-fn broken(fault: &Fault, may_be_idle_close: bool) -> Error {
+fn broken(fault: &Fault, may_be_idle_close: bool) -> Failed {
     let retry = match fault {
         Fault::NothingSent => {
-            return upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.");
+            return upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.").into();
         }
         Fault::Malformed => {
-            return upstream(Kind::UpstreamInvalid, Retry::Never, "The provider's answer is not HTTP.");
+            return upstream(Kind::UpstreamInvalid, Retry::Never, "The provider's answer is not HTTP.").into();
+        }
+        Fault::Body(error) => {
+            tracing::error!(%error, "an upload cannot be read again");
+            return Failed { blames_connection: false, ..unreadable().into() };
         }
         Fault::Closed if may_be_idle_close => Retry::ReusedConnection,
         Fault::Closed | Fault::Broken(_) => Retry::Never,
     };
-    upstream(Kind::UpstreamReset, retry, "The provider closed the connection before it answered.")
+    upstream(Kind::UpstreamReset, retry, "The provider closed the connection before it answered.").into()
+}
+
+/// A body that was kept for the provider cannot be had.
+pub(crate) fn unreadable() -> Error {
+    Error::gateway(Kind::StorageUnavailable, "The upload cannot be read again.").after_s(1)
 }
 
 /// 2xx goes on; everything else becomes a failure with its class.

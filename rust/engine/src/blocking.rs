@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{ready, Context, Poll};
 use tokio::task::JoinHandle;
 
-/// Under way and waiting, in the whole process; about half a second of a busy disk.
+/// Under way and waiting, of either kind in the whole process; about half a second of a busy disk.
 const MOST: usize = 1_024;
 
-static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+// Apart, so that a disk that hangs does not look like names that do not resolve.
+static DISK: AtomicUsize = AtomicUsize::new(0);
+static NAMES: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts from its making to the end of its work, whoever still waits for that.
 struct Place(&'static AtomicUsize);
@@ -34,10 +36,19 @@ impl Drop for Place {
 #[derive(Debug)]
 pub struct Blocking<T>(Option<JoinHandle<T>>);
 
-/// Begins work; call it in a runtime. Where too much is under way it fails with `ResourceBusy`.
+/// Begins work with files; call it in a runtime. Where too much is under way it fails with `ResourceBusy`.
+pub fn disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
+    run(&DISK, work)
+}
+
+/// The same for names.
+pub fn names<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
+    run(&NAMES, work)
+}
+
 #[allow(clippy::disallowed_methods, reason = "the one place")]
-pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
-    Blocking(Place::take(&UNDER_WAY).map(|place| {
+fn run<T: Send + 'static>(count: &'static AtomicUsize, work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
+    Blocking(Place::take(count).map(|place| {
         tokio::task::spawn_blocking(move || {
             let done = work();
             drop(place);
@@ -66,8 +77,8 @@ mod tests {
     #[tokio::test]
     async fn work_is_done_elsewhere_and_a_panic_is_an_error() {
         let here = std::thread::current().id();
-        assert_ne!(run(|| std::thread::current().id()).await.expect("done"), here);
-        assert!(run(|| panic!("a defect")).await.is_err());
+        assert_ne!(disk(|| std::thread::current().id()).await.expect("done"), here);
+        assert!(names(|| panic!("a defect")).await.is_err());
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             shared.commands.0.lock().push(Report { id: command.id, result, error });
             continue;
         }
-        let done = blocking::run(move || of_cache(&cache, &command.kind, &args)).await;
+        let done = blocking::disk(move || of_cache(&cache, &command.kind, &args)).await;
         let (result, error) = match done {
             Ok(Ok(mut result)) => {
                 if is_stats {

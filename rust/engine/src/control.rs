@@ -4,13 +4,14 @@
 use crate::admission::{Admission, Forward, Whole};
 use crate::answer;
 use crate::answer::EndGuard;
+use crate::attempt;
 use crate::chat;
 use crate::exchange::{Exchange, Head, Room};
 use crate::searches;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::upload::Stored;
-use crate::wire::{Chunk, Incoming, Lease, Sliced, Unanswered};
+use crate::wire::{Chunk, Fault, Incoming, Lease, Sliced, Unanswered};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::error::{Error, Kind};
@@ -220,12 +221,12 @@ pub(crate) async fn ask(
     if let Some(lease) = shared.pool.kept(&shared.control) {
         match send(lease, head, body, head_deadline).await? {
             Err(Unanswered { unsent: Some(unsent), .. }) => body = unsent,
-            other => return other.map_err(|_| absent()),
+            other => return other.map_err(|unanswered| lost(&unanswered)),
         }
     }
     let fresh = tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control));
     let lease = fresh.await.map_err(|_| absent())??;
-    send(lease, head, body, head_deadline).await?.map_err(|_| absent())
+    send(lease, head, body, head_deadline).await?.map_err(|unanswered| lost(&unanswered))
 }
 
 async fn send(
@@ -255,6 +256,13 @@ async fn copy(exchange: &Exchange, body: &mut Incoming) -> bool {
             Ok(None) => return true,
             Ok(Some(Err(_))) | Err(_) => return false,
         }
+    }
+}
+
+fn lost(unanswered: &Unanswered) -> Error {
+    match unanswered.fault {
+        Fault::Body(_) => attempt::unreadable(),
+        _ => absent(),
     }
 }
 

@@ -81,7 +81,7 @@ async fn read(chunk: Chunk) -> Option<Vec<u8>> {
                 let mut head = vec![0; usize::try_from(end - start).ok()?];
                 file.read_exact_at(&mut head, start).ok().map(|()| head)
             };
-            blocking::run(work).await.ok().flatten()
+            blocking::disk(work).await.ok().flatten()
         }
     }
 }

@@ -26,7 +26,7 @@ impl Resolver {
     pub async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
         let place = self.place(host).acquire_owned().await.map_err(io::Error::other)?;
         let host = host.to_owned();
-        let found = blocking::run(move || {
+        let found = blocking::names(move || {
             let addresses = (host.as_str(), 0).to_socket_addrs().map(|all| all.map(|address| address.ip()).collect());
             drop(place);
             addresses

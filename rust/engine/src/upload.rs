@@ -8,6 +8,7 @@
 //! front: push* -> end         task: read, write, accept*  -> Stored, or why not
 //! ```
 
+use crate::attempt::unreadable;
 use crate::blocking;
 use crate::exchange::Exchange;
 use crate::inbound;
@@ -85,7 +86,6 @@ impl Stored {
 
     /// A digest of its parts, in their order: names and contents, and not of what stands between them.
     pub async fn digest(&self) -> Result<[u8; 32], Error> {
-        let unreadable = || Error::gateway(Kind::StorageUnavailable, "The upload cannot be read again.").after_s(1);
         let mut context = Context::new(&SHA256);
         for part in &self.form.parts {
             for told in [Some(part.name.as_str()), part.file_name.as_deref(), part.content_type.as_deref()] {
@@ -99,7 +99,7 @@ impl Stored {
                 }
                 Chunk::File { file, start, end } => {
                     let work = move || read_into(context, &file, start, end);
-                    blocking::run(work).await.and_then(|read| read).map_err(|_| unreadable())?
+                    blocking::disk(work).await.and_then(|read| read).map_err(|_| unreadable())?
                 }
             };
         }
@@ -212,7 +212,7 @@ impl Task {
             };
             (&*file).write_all(&piece).map(|()| file)
         };
-        let written = blocking::run(work).await;
+        let written = blocking::disk(work).await;
         let file = written.and_then(|written| written).map_err(|error| {
             tracing::error!(%error, "an upload cannot be written");
             let message = "The upload cannot be written to disk.";

@@ -133,7 +133,7 @@ async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<Kept> {
         Found::Nothing => None,
         Found::Stored(stored) => {
             let store = Arc::clone(store);
-            let reading = blocking::run(move || store.fetch(&key, &stored));
+            let reading = blocking::disk(move || store.fetch(&key, &stored));
             // Late, or ended by a panic: a miss.
             tokio::time::timeout(DISK_DEADLINE, reading).await.ok()?.ok()?
         }

@@ -72,7 +72,7 @@ impl Sliced {
         {
             let reading = self.reading.get_or_insert_with(|| {
                 let (file, from, until) = (Arc::clone(file), *start, (*start + READ_BYTES).min(*end));
-                blocking::run(move || {
+                blocking::disk(move || {
                     let mut bytes = vec![0; (until - from) as usize];
                     file.read_exact_at(&mut bytes, from).map(|()| Bytes::from(bytes))
                 })
@@ -103,6 +103,10 @@ impl Sliced {
         self.left_bytes -= bytes as u64;
         if !self.loaded.is_empty() {
             self.loaded.advance(bytes);
+            if self.loaded.is_empty() {
+                // What is empty still holds its memory.
+                self.loaded = Bytes::new();
+            }
             bytes = 0;
         }
         while let Some(part) = self.parts.get_mut(self.next) {

@@ -5,13 +5,15 @@ use super::body::Sliced;
 use super::framing::Malformed;
 use super::head::{self, Told};
 use crate::connector::Socket;
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes, BytesMut};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::future::{poll_fn, Future as _};
 use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::pin::{pin, Pin};
 use std::task::{ready, Context, Poll, Waker};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::task::unconstrained;
 
 /// The most that is read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -24,12 +26,15 @@ thread_local! {
 /// Why no whole answer came.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// Not a byte of the request was taken, so that it can be sent again.
+    /// Nothing of the request can have been carried out, so that it can be sent again.
     #[error("the connection was closed before the request")]
     NothingSent,
-    /// An orderly close before the answer's end.
+    /// An orderly close: before the first byte of an answer, or inside a body.
     #[error("the connection was closed before the answer's end")]
     Closed,
+    /// The request's own body cannot be read.
+    #[error("the request's body cannot be read: {0}")]
+    Body(io::Error),
     #[error("the answer is not HTTP")]
     Malformed,
     #[error("the connection broke: {0}")]
@@ -45,15 +50,14 @@ impl From<Malformed> for Fault {
 /// What of a request is not written yet.
 #[derive(Debug, Default)]
 struct Unsent {
-    head: Vec<u8>,
-    /// Of the head.
-    written: usize,
+    /// Empty once it is written.
+    head: Bytes,
     body: Sliced,
 }
 
 impl Unsent {
     fn is_empty(&self) -> bool {
-        self.written == self.head.len() && self.body.left_bytes() == 0
+        self.head.is_empty() && self.body.left_bytes() == 0
     }
 }
 
@@ -63,7 +67,11 @@ pub(super) struct Connection {
     socket: Socket,
     /// Read, and not used yet.
     ahead: Bytes,
+    /// A head that has not come to its end.
+    partial: BytesMut,
     unsent: Unsent,
+    /// The provider has some of the request.
+    has_begun: bool,
     /// The provider takes no more of the request.
     is_deaf: bool,
     /// Written and not flushed, which matters to TLS alone.
@@ -72,24 +80,34 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(socket: Socket) -> Self {
-        Self { socket, ahead: Bytes::new(), unsent: Unsent::default(), is_deaf: false, is_unflushed: false }
+        Self {
+            socket,
+            ahead: Bytes::new(),
+            partial: BytesMut::new(),
+            unsent: Unsent::default(),
+            has_begun: false,
+            is_deaf: false,
+            is_unflushed: false,
+        }
     }
 
     /// Whether it may carry another request: everything was written and read, and the other side has neither closed it nor
     /// said anything unasked.
     pub(super) fn is_idle(&mut self) -> bool {
-        if !self.ahead.is_empty() || !self.unsent.is_empty() || self.is_deaf {
+        if !self.ahead.is_empty() || !self.unsent.is_empty() || self.is_unflushed || self.is_deaf {
             return false;
         }
         let mut space = [0; 1];
         let mut space = ReadBuf::new(&mut space);
-        let mut nobody = Context::from_waker(Waker::noop());
-        Pin::new(&mut self.socket).poll_read(&mut nobody, &mut space).is_pending()
+        // Whatever share of the thread's time its task has used: without a share left, everything looks silent.
+        let look = unconstrained(poll_fn(|cx| Pin::new(&mut self.socket).poll_read(cx, &mut space)));
+        pin!(look).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// Takes a request up. It is written while its answer is waited for.
     pub(super) fn begin(&mut self, head: Vec<u8>, body: Sliced) {
-        self.unsent = Unsent { head, written: 0, body };
+        self.unsent = Unsent { head: head.into(), body };
+        self.has_begun = false;
     }
 
     /// The body of a request of which nothing was written.
@@ -103,22 +121,38 @@ impl Connection {
             return Poll::Ready(Err(fault));
         }
         loop {
-            let read = ready!(self.poll_read(cx, Bytes::copy_from_slice));
+            let seen = self.partial.len();
+            let read = ready!(self.poll_read(cx, |bytes: &[u8]| BytesMut::from(bytes)));
             let bytes = match read {
-                Ok(bytes) if bytes.is_empty() => return Poll::Ready(Err(Fault::Closed)),
+                // Whatever this is, it is no answer to what was not asked.
+                _ if !self.has_begun => return Poll::Ready(Err(Fault::NothingSent)),
+                Ok(bytes) if bytes.is_empty() && seen == 0 => return Poll::Ready(Err(Fault::Closed)),
+                Ok(bytes) if bytes.is_empty() => {
+                    // It had begun to answer, so it had heard the request.
+                    return Poll::Ready(Err(Fault::Broken(io::ErrorKind::UnexpectedEof.into())));
+                }
                 Ok(bytes) => bytes,
                 Err(error) => return Poll::Ready(Err(Fault::Broken(error))),
             };
-            // A head comes whole but for the rarest case.
-            self.ahead = if self.ahead.is_empty() { bytes } else { [&self.ahead[..], &bytes].concat().into() };
-            match head::decode(&self.ahead) {
-                Ok(Some(told)) => {
-                    let rest = self.ahead.slice(told.end..);
-                    self.ahead = rest;
+            // A head comes whole but for the rarest case; one that does not is read again only where it may be whole.
+            if seen == 0 {
+                self.partial = bytes;
+            } else {
+                self.partial.extend_from_slice(&bytes);
+                if !head::may_end(&self.partial, seen) {
+                    if self.partial.len() > head::MAX_HEAD_BYTES {
+                        return Poll::Ready(Err(Fault::Malformed));
+                    }
+                    continue;
+                }
+            }
+            let input = std::mem::take(&mut self.partial).freeze();
+            match head::decode(&input)? {
+                Some(told) => {
+                    self.ahead = input.slice(told.end..);
                     return Poll::Ready(Ok(told));
                 }
-                Ok(None) => {}
-                Err(Malformed) => return Poll::Ready(Err(Fault::Malformed)),
+                None => self.partial = input.into(),
             }
         }
     }
@@ -129,17 +163,19 @@ impl Connection {
             return Ok(());
         }
         while !self.unsent.is_empty() {
-            let Unsent { head, written, body } = &mut self.unsent;
-            match body.poll_load(cx) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Err(Fault::Broken(error)),
-                Poll::Pending => break,
+            let Unsent { head, body } = &mut self.unsent;
+            if let Poll::Ready(Err(error)) = body.poll_load(cx) {
+                return Err(Fault::Body(error));
             }
             let mut slices: SmallVec<[IoSlice<'_>; 8]> = SmallVec::new();
-            if *written < head.len() {
-                slices.push(IoSlice::new(&head[*written..]));
+            if !head.is_empty() {
+                slices.push(IoSlice::new(head));
             }
             body.slices(&mut slices);
+            if slices.is_empty() {
+                // A file is being read.
+                break;
+            }
             let wrote = match Pin::new(&mut self.socket).poll_write_vectored(cx, &slices) {
                 Poll::Pending => break,
                 Poll::Ready(Ok(0)) => Err(io::ErrorKind::WriteZero.into()),
@@ -147,14 +183,18 @@ impl Connection {
             };
             drop(slices);
             match wrote {
-                Ok(mut size) => {
-                    let of_head = size.min(head.len() - *written);
-                    *written += of_head;
-                    size -= of_head;
-                    body.advance(size);
+                Ok(size) => {
+                    let of_head = size.min(head.len());
+                    head.advance(of_head);
+                    if head.is_empty() {
+                        // What is empty still holds its memory, and the credential in it.
+                        *head = Bytes::new();
+                    }
+                    body.advance(size - of_head);
+                    self.has_begun = true;
                     self.is_unflushed = true;
                 }
-                Err(_) if *written == 0 => return Err(Fault::NothingSent),
+                Err(_) if !self.has_begun => return Err(Fault::NothingSent),
                 Err(_) => {
                     self.is_deaf = true;
                     return Ok(());

@@ -6,6 +6,8 @@ use http::{StatusCode, Version};
 
 /// What extensions and trailers of one answer may come to; nobody reads them.
 const MAX_ASIDE_BYTES: usize = 16 * 1024;
+/// Digits of one size, and the blanks behind them with which some servers fill it up.
+const MAX_SIZE_BYTES: usize = 32;
 
 /// Not HTTP, or not the HTTP that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,8 @@ enum At {
     #[default]
     Size,
     Digits,
+    /// Behind the digits.
+    Blank,
     Extension,
     SizeEnd,
     Data,
@@ -85,6 +89,8 @@ pub(super) struct Chunks {
     at: At,
     /// Of this chunk.
     left: u64,
+    /// Of the line with its size, so far.
+    size_bytes: usize,
     aside: usize,
 }
 
@@ -122,14 +128,18 @@ impl Chunks {
             (At::Size | At::Digits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 let digit = (byte as char).to_digit(16).map_or(0, u64::from);
                 self.left = self.left.checked_mul(16).ok_or(Malformed)? + digit;
-                At::Digits
+                self.sized(At::Digits)?
             }
-            (At::Digits | At::Extension, b'\r') => At::SizeEnd,
-            (At::Digits, b';' | b' ' | b'\t') => self.beside(At::Extension)?,
+            (At::Digits | At::Blank, b' ' | b'\t') => self.sized(At::Blank)?,
+            (At::Digits | At::Blank | At::Extension, b'\r') => At::SizeEnd,
+            (At::Digits | At::Blank, b';') => self.beside(At::Extension)?,
             (At::Extension, byte) if byte != b'\n' => self.beside(At::Extension)?,
             (At::SizeEnd, b'\n') if self.left > 0 => At::Data,
             (At::DataEnd, b'\r') => At::DataEnded,
-            (At::DataEnded, b'\n') => At::Size,
+            (At::DataEnded, b'\n') => {
+                self.size_bytes = 0;
+                At::Size
+            }
             (At::Trailer, b'\r') => At::LastEnd,
             (At::TrailerLine, b'\r') => At::TrailerEnd,
             (At::Trailer | At::TrailerLine, byte) if byte != b'\n' => self.beside(At::TrailerLine)?,
@@ -138,6 +148,15 @@ impl Chunks {
             (At::LastEnd, b'\n') => At::Done,
             _ => return Err(Malformed),
         })
+    }
+
+    fn sized(&mut self, at: At) -> Result<At, Malformed> {
+        self.size_bytes += 1;
+        if self.size_bytes > MAX_SIZE_BYTES {
+            Err(Malformed)
+        } else {
+            Ok(at)
+        }
     }
 
     fn beside(&mut self, at: At) -> Result<At, Malformed> {
@@ -217,6 +236,9 @@ mod tests {
         }
         let more = [&input[..], b"HTTP/1.1"].concat();
         assert_eq!(decode(&more, more.len()), Ok((b"hello world".to_vec(), input.len(), true)));
+        // Sizes that are filled up to one width are no extension, however many there are.
+        let wide = [b"1     \r\nx\r\n".repeat(10_000), b"0\r\n\r\n".to_vec()].concat();
+        assert_eq!(decode(&wide, 999).map(|(out, _, is_done)| (out.len(), is_done)), Ok((10_000, true)));
         assert_eq!(decode(b"5\r\nhel", 100).map(|(out, _, is_done)| (out, is_done)), Ok((b"hel".to_vec(), false)));
     }
 
@@ -231,11 +253,14 @@ mod tests {
             b"5\r\nhello\n",
             b"g\r\n",
             b"5;a\nb\r\n",
+            b"5 7\r\n",
             b"0\r\nx: y\n\r\n",
             b"11111111111111111\r\n",
         ] {
             assert_eq!(decode(input, 100), Err(Malformed), "{:?}", String::from_utf8_lossy(input));
         }
+        let zeros = [b'0'; MAX_SIZE_BYTES + 1];
+        assert_eq!(decode(&zeros, 10), Err(Malformed));
         let long = [b"5;".to_vec(), vec![b'a'; MAX_ASIDE_BYTES + 1]].concat();
         assert_eq!(decode(&long, 1000), Err(Malformed));
     }

@@ -45,6 +45,12 @@ pub(super) struct Told {
     pub(super) end: usize,
 }
 
+/// Whether a head may end in what came behind the first `seen` bytes.
+pub(super) fn may_end(input: &[u8], seen: usize) -> bool {
+    let new = &input[seen.saturating_sub(3)..];
+    memchr::memchr_iter(b'\n', new).any(|at| matches!(new[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
+}
+
 /// Reads an answer's head, and passes over those that only say that one is to come (1xx). `None`: more bytes are needed.
 pub(super) fn decode(input: &Bytes) -> Result<Option<Told>, Malformed> {
     let mut start = 0;
@@ -119,6 +125,16 @@ mod tests {
         let told = decode(&Bytes::from_static(text)).expect("an answer").expect("whole");
         assert_eq!((told.answer.status(), told.framing, told.persists), (StatusCode::OK, Framing::Length(2), true));
         assert_eq!((&text[told.end..], &told.answer.headers()["x"]), (&b"ok"[..], &HeaderValue::from_static("")));
+    }
+
+    #[test]
+    fn a_head_may_end_where_its_last_line_does() {
+        let text = b"HTTP/1.1 200 OK\r\nx: y\r\n\r\n";
+        for seen in 0..text.len() {
+            assert!(may_end(text, seen), "{seen}");
+            assert!(!may_end(&text[..text.len() - 1], seen.min(text.len() - 1)));
+        }
+        assert!(may_end(b"x\n\n", 2) && !may_end(b"\r\n\r\nmore", 8));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::pool::{Lease, Pool, Unanswered};
-use super::{Fault, Sliced};
+use super::{Chunk, Fault, Sliced};
 use crate::connector::{Connector, Origin, Socket};
 use bytes::Bytes;
 use fairlead_dialect::Pieces;
@@ -152,10 +152,35 @@ async fn what_can_be_sent_again_is_told_from_what_cannot() {
     let (answer, ()) = tokio::join!(lease.send(&head, body("hello")), served);
     assert!(matches!(answer, Err(Unanswered { fault: Fault::Closed, unsent: None })));
 
+    // It had begun to answer.
+    let Pair { lease, mut provider, .. } = pair();
+    provider.write_all(b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 2").await.expect("written");
+    provider.shutdown().await.expect("closed");
+    let answer = lease.send(&head, body("hello")).await;
+    assert!(matches!(answer, Err(Unanswered { fault: Fault::Broken(_), unsent: None })));
+
     let Pair { lease, mut provider, .. } = pair();
     provider.write_all(b"220 smtp ready\r\n").await.expect("written");
     let answer = lease.send(&head, body("hello")).await;
     assert!(matches!(answer, Err(Unanswered { fault: Fault::Malformed, .. })));
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_read_is_nobody_elses_fault() {
+    let Pair { lease, mut provider, .. } = pair();
+    let file = Arc::new(std::fs::File::open("/dev/null").expect("a file"));
+    let upload = Sliced::mixed([Chunk::File { file, start: 0, end: 10 }]);
+    let served = async {
+        // The head does not wait for the disk.
+        let mut heard = Vec::new();
+        while !heard.ends_with(b"content-length: 10\r\n\r\n") {
+            assert!(provider.read_buf(&mut heard).await.expect("open") > 0);
+        }
+        provider
+    };
+    let head = head();
+    let (answer, _provider) = tokio::join!(lease.send(&head, upload), served);
+    assert!(matches!(answer, Err(Unanswered { fault: Fault::Body(_), unsent: None })));
 }
 
 #[tokio::test]
