@@ -26,6 +26,8 @@ def test_a_stream_tells_how_far_it_is(gateway: Gateway, lane: Lane) -> None:
             chunk(delta("a") + delta("b")),
             Wait(2.2),
             chunk(delta("c")),
+            # What comes with the end is told with the end.
+            Wait(0.3),
             chunk(finish() + DONE) + b"0\r\n\r\n",
         ]
     )

@@ -10,6 +10,8 @@ from typing import Any
 
 import duckdb
 
+from fairlead.usage.record import SCHEMA
+
 
 def stored_records(data_dir: Path) -> list[dict[str, Any]]:
     """Every settled request of an instance that has ended: in `usage.duckdb` or still to be taken in."""
@@ -22,10 +24,15 @@ def stored_records(data_dir: Path) -> list[dict[str, Any]]:
 
 
 def spooled_records(data_dir: Path, without: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Every record in the spool, but for the segments named; a last line that is not whole is left out."""
+    """Every record in the spool, but for the segments named; a last line that is not whole is left out.
+
+    What a line leaves out is not known, which is None.
+    """
+    unknown = dict.fromkeys(SCHEMA)
     found: list[dict[str, Any]] = []
     for path in sorted((data_dir / "spool").iterdir()):
         if path.is_file() and path.stem not in without:
             with contextlib.suppress(FileNotFoundError):  # taken in meanwhile
-                found += [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+                lines = path.read_bytes().split(b"\n")[:-1]
+                found += [unknown | json.loads(line) for line in lines]
     return found

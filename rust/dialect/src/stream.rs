@@ -181,7 +181,9 @@ impl Translation {
     fn finish(self, how: End) -> Closing {
         let Self { framer, mut state } = self;
         let mut out = Vec::new();
-        if state.end.is_none() {
+        // As in `openai::stream`.
+        let is_taken_away = matches!((&state.end, &how), (Some(Ended::Done), End::Broken(_)));
+        if state.end.is_none() || is_taken_away {
             match how {
                 End::Clean => state.end_cleanly(&framer.close().bytes, &mut out),
                 End::Broken(error) => state.fail(error, &mut out),

@@ -270,10 +270,13 @@ impl<'a> Relay<'a> {
             (_, Some(error)) => failover::outcome(error.kind),
             _ => Outcome::UpstreamFailed,
         };
-        if let (Outcome::Refused, false, Some(error)) = (outcome, self.exchange.is_headed(), &closing.error) {
+        // Events that were read with the fault are told like those that were read before it: where a provider's bytes were cut
+        // on their way must not decide what a caller gets.
+        let is_begun = self.exchange.is_headed() || (settlement.first_byte.is_some() && !last.is_empty());
+        if let (Outcome::Refused, false, Some(error)) = (outcome, is_begun, &closing.error) {
             return Err(error.clone().into());
         }
-        if let (Outcome::UpstreamFailed, false, Some(error)) = (outcome, self.exchange.is_headed(), &closing.error) {
+        if let (Outcome::UpstreamFailed, false, Some(error)) = (outcome, is_begun, &closing.error) {
             if let Some(told) = closing.upstream_error.filter(is_the_callers) {
                 let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "The provider rejected the request.");
                 let rejection = Some(Box::new(Rejection::told(StatusCode::BAD_REQUEST, told, target)));

@@ -139,7 +139,9 @@ impl StreamScan {
     /// Ends the answer.
     pub fn finish(mut self, how: End) -> Closing {
         let mut bytes = Bytes::new();
-        if self.progress.end.is_none() {
+        // What broke a stream behind its end was whoever took that end away.
+        let is_taken_away = matches!((&self.progress.end, &how), (Some(Ended::Done), End::Broken(_)));
+        if self.progress.end.is_none() || is_taken_away {
             bytes = match how {
                 End::Clean => self.end_cleanly(),
                 End::Broken(error) => self.end_with(error),

@@ -175,6 +175,15 @@ fn comments_and_other_fields_pass_and_empty_data_does_not() {
 }
 
 #[test]
+fn an_end_that_was_taken_away_is_a_fault() {
+    let blocked = Error::gateway(ErrorKind::GuardrailBlocked, "It says what it must not.");
+    let relayed = relay(false, &events(&[HELLO, STOP, END]), End::Broken(blocked));
+
+    assert!(relayed.done && relayed.closing.outcome == Outcome::UpstreamFailed);
+    assert!(String::from_utf8_lossy(&relayed.closing.bytes).contains("guardrail_blocked"));
+}
+
+#[test]
 fn the_first_token_is_told_once() {
     let chunks = [": ping\n\n", "data: {\"choi", "ces\":[]}\n\n", HELLO, "\n\n"].map(str::as_bytes);
 

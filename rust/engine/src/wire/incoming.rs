@@ -16,12 +16,14 @@ pub struct Incoming {
     lease: Option<Lease>,
     framing: Framing,
     persists: bool,
+    /// What was wrong behind the bytes that were told last.
+    fault: Option<Fault>,
 }
 
 impl Incoming {
     /// The body behind a head. One without bytes gives its connection back at once.
     pub(super) fn new(lease: Lease, framing: Framing, persists: bool) -> Self {
-        let mut body = Self { lease: Some(lease), framing, persists };
+        let mut body = Self { lease: Some(lease), framing, persists, fault: None };
         if body.framing == Framing::Length(0) {
             body.finish();
         }
@@ -36,6 +38,9 @@ impl Incoming {
 
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Fault>> {
         loop {
+            if let Some(fault) = self.fault.take() {
+                return Poll::Ready(Err(fault));
+            }
             let Some(lease) = &mut self.lease else { return Poll::Ready(Ok(None)) };
             let connection = &mut lease.connection;
             connection.poll_write(cx)?;
@@ -56,7 +61,7 @@ impl Incoming {
                     let mut unchunk = |input: &[u8]| {
                         data.reserve(input.len());
                         let used = chunks.decode(input, &mut data)?;
-                        Ok::<Bytes, Fault>(Bytes::copy_from_slice(&input[used..]))
+                        Ok(Bytes::copy_from_slice(&input[used..]))
                     };
                     let rest = if ahead.is_empty() {
                         ready!(connection.poll_read(cx, |input| {
@@ -65,11 +70,15 @@ impl Incoming {
                             } else {
                                 unchunk(input)
                             }
-                        }))??
+                        }))?
                     } else {
-                        unchunk(&ahead)?
+                        unchunk(&ahead)
                     };
-                    connection.put_ahead(rest);
+                    match rest {
+                        Ok(rest) => connection.put_ahead(rest),
+                        // What came before it was whole, however the bytes were cut on their way.
+                        Err(fault) => self.fault = Some(fault),
+                    }
                     if chunks.is_done() {
                         self.finish();
                     }

@@ -136,6 +136,17 @@ async fn an_answer_that_stops_short_is_a_fault() {
 }
 
 #[tokio::test]
+async fn what_was_whole_before_a_fault_is_told() {
+    let Pair { lease, mut provider, .. } = pair();
+    let answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\nnonsense\r\n";
+    provider.write_all(answer).await.expect("written");
+    let mut body = lease.send(&head(), body("x")).await.expect("an answer").into_body();
+    assert_eq!(body.frame().await.expect("a frame").expect("bytes").into_data().expect("data"), "ok");
+    assert!(matches!(body.frame().await, Some(Err(Fault::Malformed))));
+    assert!(body.frame().await.is_none());
+}
+
+#[tokio::test]
 async fn what_can_be_sent_again_is_told_from_what_cannot() {
     let Pair { lease, provider, .. } = pair();
     drop(provider);
