@@ -182,7 +182,7 @@ impl Translation {
         let Self { framer, mut state } = self;
         let mut out = Vec::new();
         // As in `openai::stream`.
-        let is_taken_away = matches!((&state.end, &how), (Some(Ended::Done), End::Broken(_)));
+        let is_taken_away = matches!((&state.end, &how), (Some(Ended::Done), End::Broken(fault)) if fault.kind == Kind::GuardrailBlocked);
         if state.end.is_none() || is_taken_away {
             match how {
                 End::Clean => state.end_cleanly(&framer.close().bytes, &mut out),

@@ -111,12 +111,14 @@ pub async fn events(
                 };
                 let units = settlement.units().told(meter.units());
                 settlement.set_units(units);
+                if meter.has_answered() {
+                    settlement.first_byte.get_or_insert_with(Instant::now);
+                }
                 if passed.done {
                     let ending = meter.finish(None);
                     return end(shared, exchange, settlement, target, fallbacks, passed.pieces, ending);
                 }
                 if meter.has_answered() {
-                    settlement.first_byte.get_or_insert_with(Instant::now);
                     tell(shared, exchange, settlement, target, fallbacks, &EVENT_STREAM, passed.pieces);
                 }
             }
@@ -155,7 +157,9 @@ fn end(
         return Ok(Passed { outcome: Outcome::Completed, error: None, last, is_cut: false });
     };
     let outcome = failover::outcome(error.kind);
-    if !exchange.is_headed() {
+    // As in `stream`: events that were read with the fault are told like those before it.
+    let is_begun = exchange.is_headed() || (settlement.first_byte.is_some() && !last.is_empty());
+    if !is_begun {
         let retry = if outcome == Outcome::UpstreamFailed { Retry::Elsewhere } else { Retry::Never };
         return Err(Error { retry, ..error }.into());
     }
@@ -168,6 +172,7 @@ fn end(
         last.push(Bytes::from_static(b"\n\n"));
         last.push(terminal_error(&ErrorText::from(&error)));
     }
+    tell(shared, exchange, settlement, target, fallbacks, &EVENT_STREAM, []);
     settlement.bytes_response += size(&last);
     Ok(Passed { outcome, error: Some(error), last, is_cut: false })
 }

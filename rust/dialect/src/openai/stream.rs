@@ -139,8 +139,8 @@ impl StreamScan {
     /// Ends the answer.
     pub fn finish(mut self, how: End) -> Closing {
         let mut bytes = Bytes::new();
-        // What broke a stream behind its end was whoever took that end away.
-        let is_taken_away = matches!((&self.progress.end, &how), (Some(Ended::Done), End::Broken(_)));
+        // The first end wins, unless a guardrail took it away from the caller.
+        let is_taken_away = matches!((&self.progress.end, &how), (Some(Ended::Done), End::Broken(fault)) if fault.kind == ErrorKind::GuardrailBlocked);
         if self.progress.end.is_none() || is_taken_away {
             bytes = match how {
                 End::Clean => self.end_cleanly(),
