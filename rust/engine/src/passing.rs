@@ -12,7 +12,7 @@ use crate::patience::SEND_PATIENCE;
 use crate::relayed::head_headers;
 use crate::settle::Settlement;
 use crate::shared::Shared;
-use crate::stream::{judged, EVENT_STREAM, NO_BUFFERING};
+use crate::stream::{is_begun, judged, EVENT_STREAM, NO_BUFFERING};
 use crate::target::Target;
 use crate::wire::Incoming;
 use bytes::Bytes;
@@ -157,9 +157,7 @@ fn end(
         return Ok(Passed { outcome: Outcome::Completed, error: None, last, is_cut: false });
     };
     let outcome = failover::outcome(error.kind);
-    // As in `stream`: events that were read with the fault are told like those before it.
-    let is_begun = exchange.is_headed() || (settlement.first_byte.is_some() && !last.is_empty());
-    if !is_begun {
+    if !is_begun(exchange, settlement, &last) {
         let retry = if outcome == Outcome::UpstreamFailed { Retry::Elsewhere } else { Retry::Never };
         return Err(Error { retry, ..error }.into());
     }

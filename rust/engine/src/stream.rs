@@ -270,9 +270,7 @@ impl<'a> Relay<'a> {
             (_, Some(error)) => failover::outcome(error.kind),
             _ => Outcome::UpstreamFailed,
         };
-        // Events that were read with the fault are told like those that were read before it: where a provider's bytes were cut
-        // on their way must not decide what a caller gets.
-        let is_begun = self.exchange.is_headed() || (settlement.first_byte.is_some() && !last.is_empty());
+        let is_begun = is_begun(self.exchange, settlement, &last);
         if let (Outcome::Refused, false, Some(error)) = (outcome, is_begun, &closing.error) {
             return Err(error.clone().into());
         }
@@ -446,6 +444,12 @@ fn poll_step(
         return Poll::Ready(if has_room { Step::Tick } else { Step::ClientStalls });
     }
     Poll::Pending
+}
+
+/// Whether the caller is told of a fault inside its answer. Events that were read with the fault are told like those that were
+/// read before it: where a provider's bytes were cut on their way must not decide what a caller gets.
+pub(crate) fn is_begun(exchange: &Exchange, settlement: &Settlement, last: &Pieces) -> bool {
+    exchange.is_headed() || (settlement.first_byte.is_some() && !last.is_empty())
 }
 
 pub(crate) fn no_events() -> Error {
