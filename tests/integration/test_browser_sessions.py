@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import base64
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.chromium import needs_chromium
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect, start_gateway
 from tests.support.site import BRISK, Site
 from tests.support.site_browser import FILE, PASSWORD
 
 pytest.importorskip("playwright")
-pytestmark = pytest.mark.skipif(
-    not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    reason="there is no Chromium on this machine",
-)
+pytestmark = needs_chromium
 
 SESSIONS = "/api/browser/sessions"
 

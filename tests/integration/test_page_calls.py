@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.chromium import needs_chromium
 from tests.support.processes import Gateway, expect, start_gateway
 from tests.support.site import BRISK, Site
 
 pytest.importorskip("playwright")
-pytestmark = pytest.mark.skipif(
-    not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    reason="there is no Chromium on this machine",
-)
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.chromium import needs_chromium
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect, start_gateway
 from tests.support.site import BRISK, Site
@@ -264,13 +264,7 @@ def test_progress_comes_while_the_crawl_is_under_way(caller: httpx.Client, site:
     assert any(line.startswith("data: ") and '"status":"cancelled"' in line for line in rest)
 
 
-needs_browser = pytest.mark.skipif(
-    not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    reason="there is no Chromium on this machine",
-)
-
-
-@needs_browser
+@needs_chromium
 def test_a_browser_runs_scripts_and_actions_behind_the_same_guard(
     scraping_gateway: Gateway, caller: httpx.Client, site: Site
 ) -> None:

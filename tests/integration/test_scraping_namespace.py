@@ -5,7 +5,6 @@ redirects and what a browser's page asks for. None may get a single byte.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.integration.test_webhook_namespace import HOSTS, namespace_works
+from tests.support.chromium import needs_chromium
 
 PROGRAM = """
 import asyncio, json, socket, sys, tempfile
@@ -185,10 +185,7 @@ def test_no_forbidden_listener_sees_a_byte_of_a_fetch() -> None:
 
 
 @needs_namespace
-@pytest.mark.skipif(
-    not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    reason="there is no Chromium on this machine",
-)
+@needs_chromium
 def test_no_forbidden_listener_sees_a_byte_of_what_a_browsers_page_asks_for() -> None:
     pytest.importorskip("playwright")
     report = run("browser")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.chromium import needs_chromium
 from tests.support.processes import Gateway, Lane, expect, start_gateway
 from tests.support.site import BRISK, GOODS, Site
 from tests.support.upstream import Upstream, completion, reply
@@ -306,10 +306,7 @@ def test_a_sites_health_for_maps(caller: httpx.Client, site: Site) -> None:
     expect(caller.get("/api/map/health", params={"url": "http://169.254.169.254/"}), 400)
 
 
-@pytest.mark.skipif(
-    not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    reason="there is no Chromium on this machine",
-)
+@needs_chromium
 def test_records_that_a_script_makes_are_read_by_the_browser(
     caller: httpx.Client, site: Site
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.chromium import needs_chromium
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect, start_gateway
 from tests.support.site import BRISK, Site
@@ -18,10 +18,7 @@ from tests.support.site_browser import PASSWORD
 from tests.support.upstream import Gate, Script, Upstream, completion, reply
 
 pytest.importorskip("playwright")
-pytestmark = pytest.mark.skipif(
-    not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    reason="there is no Chromium on this machine",
-)
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.chromium import needs_chromium
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
 from tests.support.site import BRISK, Site
@@ -160,10 +160,7 @@ def test_a_whole_site_is_crawled_exactly_also_when_control_is_killed_twenty_time
     assert killed(gateway, caller, site, 20, 150) >= 15
 
 
-@pytest.mark.skipif(
-    not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    reason="there is no Chromium on this machine",
-)
+@needs_chromium
 def test_a_crawl_by_the_browser_sees_what_scripts_make(caller: httpx.Client, site: Site) -> None:
     pytest.importorskip("playwright")
     job_id = start(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from typing import Any
 
@@ -14,14 +13,12 @@ from fairlead.scrape.browser import router as router_module
 from fairlead.scrape.browser.process import Look
 from fairlead.scrape.browser.sessions import ACTION_DEADLINE_S, AGE_S, IDLE_S, Session
 from fairlead.scrape.scraper import scraper_of
+from tests.support.chromium import needs_chromium
 
 pytest.importorskip("playwright")
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.skipif(
-        not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-        reason="there is no Chromium on this machine",
-    ),
+    needs_chromium,
 ]
 
 SESSIONS = "/api/browser/sessions"

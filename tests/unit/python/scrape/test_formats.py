@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import shutil
 
 import pytest
 
 from fairlead.scrape.options import ExtractTaskAsk
 from fairlead.scrape.page.fence import fenced
 from fairlead.scrape.seen import KEPT_MS
+from tests.support.chromium import needs_chromium
 
 pytestmark = pytest.mark.anyio
 
@@ -77,10 +77,7 @@ async def test_changes_are_told_to_each_caller(scraping, site) -> None:
     assert await status("/pages/1") == "new"
 
 
-@pytest.mark.skipif(
-    not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
-    reason="there is no Chromium on this machine",
-)
+@needs_chromium
 async def test_the_browser_gives_a_page_as_files(scraping, site) -> None:
     pytest.importorskip("playwright")
     scraping.client.timeout = 90
