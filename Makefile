@@ -4,13 +4,23 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Cargo profile of everything that is built here: optimised, without link-time optimisation, so that
-# the extension, the Rust tests and clippy share what they compile. `make bench` uses `release`.
+# the extension, the Rust tests and clippy share what they compile. A release is made otherwise, below.
 PROFILE ?= fast
 # Where a benchmark finds the start scripts of other gateways; without the folder they are left out.
 PEERS_DIR ?= ../shared/peers
 BENCH_FLAGS ?=
 # The provider behind a load run, a crate of its own.
 UPSTREAM := benches/load/upstream/Cargo.toml
+
+# A release is compiled twice: the first build writes down what a day in small runs (benches/training.py), the second is laid
+# out by that. Where the compiler's own llvm-profdata is missing it is compiled once, and said so.
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+LLVM_PROFDATA ?= $(shell rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata
+LEARNT := target/learnt/profile
+# Named though it is this machine's, so that what runs while compiling is not compiled like it.
+release = rm -f $(VENV)/.stamp-core-*; \
+	PIP_QUIET=1 RUSTFLAGS="$(if $(wildcard $(LLVM_PROFDATA)),-Cprofile-use=$(CURDIR)/$(LEARNT))" \
+	$(BIN)/maturin $(1) --profile release --target $(HOST)
 
 CORE_SOURCES := Cargo.toml Cargo.lock $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -37,8 +47,8 @@ run: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Build everything into 
 	$(BIN)/fairlead serve --demo
 
 .PHONY: build
-build: $(VENV)/.stamp-run ## Make the wheel and the source archive in dist/ (fully optimised: some minutes).
-	$(BIN)/maturin build --profile dist --sdist --out dist
+build: $(LEARNT) ## Make the wheel and the source archive in dist/ (compiled twice: some ten minutes).
+	$(call release,build --sdist --out dist)
 
 ##@ Work
 
@@ -83,9 +93,8 @@ format: $(VENV)/.stamp-dev ## Lay out the code as `make check` wants it.
 	cargo fmt --manifest-path $(UPSTREAM)
 
 .PHONY: bench
-bench: $(VENV)/.stamp-test ## Measure: the Rust core alone, then whole gateways side by side (needs nginx and wrk).
-	PIP_QUIET=1 $(BIN)/maturin develop --quiet --release
-	touch $(VENV)/.stamp-core-release && rm -f $(VENV)/.stamp-core-$(PROFILE)
+bench: $(VENV)/.stamp-test $(LEARNT) ## Measure: the Rust core alone, then whole gateways side by side (needs nginx and wrk).
+	$(call release,develop --quiet)
 	$(BIN)/pytest benches/micro --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 	PEERS_DIR=$(PEERS_DIR) $(BIN)/python benches/load/run.py $(BENCH_FLAGS)
 	$(BIN)/python benches/load/issuer.py
@@ -141,6 +150,19 @@ $(VENV)/.stamp-run $(VENV)/.stamp-test $(VENV)/.stamp-dev: $(VENV)/.stamp-%: req
 $(VENV)/.stamp-node: tests/support/node/package-lock.json tests/support/node/.npmrc | $(BIN)/python
 	if command -v npm >/dev/null; then cd tests/support/node && npm ci --silent; fi
 	touch $@
+
+$(LEARNT): $(CORE_SOURCES) pyproject.toml requirements/run.txt benches/training.py | $(VENV)/.stamp-run
+	rm -rf $(@D) && mkdir -p $(@D)
+ifneq ($(wildcard $(LLVM_PROFDATA)),)
+	rm -f $(VENV)/.stamp-core-*
+	PIP_QUIET=1 RUSTFLAGS=-Cprofile-generate=$(CURDIR)/$(@D) \
+		$(BIN)/maturin develop --quiet --profile release --target $(HOST) --target-dir target/learning
+	$(BIN)/python benches/training.py
+	$(LLVM_PROFDATA) merge --output $@ $(@D)/*.profraw
+else
+	@echo "no llvm-profdata beside rustc (rustup component add llvm-tools): the release will be about a fifth slower"
+	touch $@
+endif
 
 $(VENV)/.stamp-core-$(PROFILE): $(CORE_SOURCES) pyproject.toml requirements/run.txt | $(VENV)/.stamp-run
 	PIP_QUIET=1 $(BIN)/maturin develop --quiet --profile $(PROFILE)

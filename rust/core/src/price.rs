@@ -119,8 +119,15 @@ impl Cost {
 
     /// USD with exactly ten decimals, as the cost header shows it.
     pub fn usd_text(self) -> String {
+        const A_DOLLAR: u64 = 10_000_000_000;
+        // Every answer says it, and numbers of 128 bits are written several times as slowly as those that nearly all costs fit.
         let tenths_of_nanos = (self.0 + 50) / 100;
-        format!("{}.{:010}", tenths_of_nanos / 10_000_000_000, tenths_of_nanos % 10_000_000_000)
+        match u64::try_from(tenths_of_nanos) {
+            Ok(tenths) => format!("{}.{:010}", tenths / A_DOLLAR, tenths % A_DOLLAR),
+            Err(_) => {
+                format!("{}.{:010}", tenths_of_nanos / u128::from(A_DOLLAR), tenths_of_nanos % u128::from(A_DOLLAR))
+            }
+        }
     }
 }
 
@@ -153,6 +160,8 @@ mod tests {
         assert_eq!(price.cost(&usage).usd_text(), "0.0000085500");
         assert_eq!(price.cost(&usage).usd_micros(), 9);
         assert_eq!(Cost::default().usd_text(), "0.0000000000");
+        assert_eq!(Cost(u128::from(u64::MAX) * 200).usd_text(), "3689348814.7419103230");
+        assert_eq!(Cost(u128::from(u64::MAX)).usd_text(), "18446744.0737095516");
     }
 
     #[test]

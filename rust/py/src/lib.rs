@@ -15,6 +15,11 @@ mod socket;
 
 use pyo3::prelude::*;
 
+/// A request makes a few dozen small allocations and frees most of them within it; the C library's allocator took twice the
+/// time of this one for them (`docs/explanation/doors.md`). It is the Rust side's alone: Python keeps its own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The boundary, whole.
 #[pymodule(gil_used = false)]
 mod _core {

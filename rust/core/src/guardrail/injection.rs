@@ -4,7 +4,7 @@
 //! Phrases are evidence, not proof, so the usual action is to warn. Only the first 16 KiB of a text are read: what takes a
 //! model over stands where it is read first, and long documents speak of everything.
 
-use super::patterns::{always, Pattern};
+use super::patterns::{always, Characters, Pattern};
 use std::sync::LazyLock;
 
 /// How much of a text is read.
@@ -14,7 +14,7 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
     [
         Pattern::new(
             "override",
-            None,
+            &[],
             concat!(
                 r"(?i)\b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,30}\b(?:all|any|every|the|your|these|my)?\s?",
                 r"(?:previous|prior|above|earlier|preceding|existing|system|original)\s+",
@@ -27,7 +27,7 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
         ),
         Pattern::new(
             "reveal",
-            None,
+            &[],
             concat!(
                 r"(?i)\b(?:reveal|print|show|repeat|output|leak|tell)\b[^.!?\n]{0,40}\b",
                 r"(?:system|hidden|initial|original|secret|developer)\s+(?:prompts?|instructions?|messages?)\b",
@@ -36,7 +36,7 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
         ),
         Pattern::new(
             "persona",
-            None,
+            &[],
             concat!(
                 r"(?i)\byou\s+are\s+now\s+(?:in\s+)?(?:dan|developer\s+mode|jailbroken|unrestricted|unfiltered)\b",
                 r"|\bdo\s+anything\s+now\b",
@@ -48,13 +48,13 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
         ),
         Pattern::new(
             "turn-mark",
-            None,
+            const { &[Characters::one(b'<').either(Characters::one(b'['))] },
             r"<\|(?:im_start|im_end|endoftext|system|start_header_id)\|>|<<SYS>>|\[/?INST\]",
             always,
         ),
         Pattern::new(
             "exfiltrate",
-            None,
+            const { &[Characters::one(b':')] },
             concat!(
                 r"(?i)\b(?:send|post|upload|forward|exfiltrate)\b[^.!?\n]{0,60}\b",
                 r"(?:api\s+keys?|passwords?|credentials|secrets?|environment\s+variables)\b[^.!?\n]{0,60}\bhttps?://",

@@ -1,23 +1,33 @@
 //! Personal data: mail addresses, payment cards, bank accounts, telephone and social security numbers. Numbers are believed
 //! only with their check digits or the separators that people write them with.
 
-use super::patterns::{always, Pattern};
+use super::patterns::{always, Characters, Pattern};
 use std::sync::LazyLock;
 
 pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
     [
         Pattern::new(
             "email",
-            Some(b'@'),
+            const { &[Characters::one(b'@')] },
             r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24}\b",
             always,
         ),
-        Pattern::new("card", None, r"\b[2-6][0-9](?:[ -]?[0-9]){11,17}\b", is_card),
-        Pattern::new("iban", None, r"\b[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b", is_iban),
-        Pattern::new("ssn", Some(b'-'), r"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b", is_ssn),
+        Pattern::new("card", const { &[Characters::DIGITS] }, r"\b[2-6][0-9](?:[ -]?[0-9]){11,17}\b", is_card),
+        Pattern::new(
+            "iban",
+            const { &[Characters::CAPITALS, Characters::DIGITS] },
+            r"\b[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
+            is_iban,
+        ),
+        Pattern::new(
+            "ssn",
+            const { &[Characters::one(b'-'), Characters::DIGITS] },
+            r"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b",
+            is_ssn,
+        ),
         Pattern::new(
             "phone",
-            None,
+            const { &[Characters::DIGITS] },
             r"(?:\+[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?[0-9]{1,4}(?:[ .-]?[0-9]{2,4}){2,4}|\([2-9][0-9]{2}\) ?[0-9]{3}-[0-9]{4}|\b[2-9][0-9]{2}-[0-9]{3}-[0-9]{4})\b",
             is_phone,
         ),

@@ -1,6 +1,6 @@
 //! One text: what the guardrails find in it, and what it reads like afterwards.
 
-use super::patterns::Pattern;
+use super::patterns::{Characters, Pattern};
 use super::{credential, injection, merge, personal, Action, Actions, Finding, Findings, Guardrail};
 use std::ops::Range;
 
@@ -15,18 +15,12 @@ pub struct Text {
 pub fn judge_text(text: &str, actions: Actions) -> Text {
     let mut findings = Findings::new();
     let mut cuts = Vec::new();
-    for guardrail in Guardrail::ALL {
-        let action = actions.of(guardrail);
-        if action == Action::Off {
-            continue;
+    find(text, actions, |place, finding| {
+        merge(&mut findings, [finding]);
+        if finding.action == Action::Redact {
+            cuts.push((place, finding.kind));
         }
-        for (kind, place) in find(guardrail, text) {
-            merge(&mut findings, [Finding { guardrail, kind, action }]);
-            if action == Action::Redact {
-                cuts.push((place, kind));
-            }
-        }
-    }
+    });
     let redacted = (!cuts.is_empty()).then(|| replace(text, cuts));
     Text { findings, redacted }
 }
@@ -34,23 +28,32 @@ pub fn judge_text(text: &str, actions: Actions) -> Text {
 /// Where what may be cut out of a stream lies; kinds and places, by place.
 pub(super) fn places(text: &str, actions: Actions) -> Vec<(Range<usize>, Finding)> {
     let mut all: Vec<(Range<usize>, Finding)> = Vec::new();
-    for guardrail in Guardrail::ALL {
-        let action = actions.of(guardrail);
-        if action != Action::Off {
-            all.extend(find(guardrail, text).map(|(kind, place)| (place, Finding { guardrail, kind, action })));
-        }
-    }
+    find(text, actions, |place, finding| all.push((place, finding)));
     all.sort_by_key(|(place, _)| (place.start, usize::MAX - place.end));
     all
 }
 
-fn find(guardrail: Guardrail, text: &str) -> impl Iterator<Item = (&'static str, Range<usize>)> + '_ {
-    let (patterns, text): (&'static [Pattern], &str) = match guardrail {
-        Guardrail::PiiMasker => (&*personal::PATTERNS, text),
-        Guardrail::CredentialMasker => (&*credential::PATTERNS, text),
-        Guardrail::PromptInjection => (&*injection::PATTERNS, head(text, injection::READ_BYTES)),
-    };
-    patterns.iter().flat_map(move |pattern| pattern.find(text).map(|place| (pattern.kind, place)))
+fn find(text: &str, actions: Actions, mut found: impl FnMut(Range<usize>, Finding)) {
+    if actions.is_off() {
+        return;
+    }
+    let has = Characters::of(text);
+    for guardrail in Guardrail::ALL {
+        let action = actions.of(guardrail);
+        if action == Action::Off {
+            continue;
+        }
+        let (patterns, text): (&'static [Pattern], &str) = match guardrail {
+            Guardrail::PiiMasker => (&*personal::PATTERNS, text),
+            Guardrail::CredentialMasker => (&*credential::PATTERNS, text),
+            Guardrail::PromptInjection => (&*injection::PATTERNS, head(text, injection::READ_BYTES)),
+        };
+        for pattern in patterns.iter().filter(|pattern| pattern.may_meet(has)) {
+            for place in pattern.find(text) {
+                found(place, Finding { guardrail, kind: pattern.kind, action });
+            }
+        }
+    }
 }
 
 /// At most so many bytes, whole characters.
