@@ -40,7 +40,7 @@ _TABLES: Final = {
     f"added_{table}": f"SELECT bucket_ms, d.id AS dimension_id, {columns} "
     f"FROM settled_{table} f JOIN dimensions d ON {_SAME}"
     for table, columns in _MEASURES.items()
-}  # fmt: skip
+}
 
 _ADD_DIMENSIONS = f"""
 INSERT INTO dimensions

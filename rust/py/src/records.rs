@@ -29,6 +29,9 @@ fn data_type(kind: Kind) -> DataType {
     }
 }
 
+/// A line is about so long: columns that have room from the start need not move while they grow.
+const LINE_BYTES: usize = 512;
+
 /// The columns of a record: `name`, `is_required`.
 #[pyfunction]
 pub(crate) fn record_columns(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
@@ -81,7 +84,8 @@ impl PyRecords {
 }
 
 fn read(data: &[u8]) -> Result<PyRecords, ArrowError> {
-    let mut columns: Vec<Builder> = COLUMNS.iter().map(|column| Builder::of(column.kind)).collect();
+    let mut columns: Vec<Builder> =
+        COLUMNS.iter().map(|column| Builder::of(column.kind, data.len() / LINE_BYTES)).collect();
     let mut rejected = Vec::new();
     read_lines(
         data,
@@ -105,13 +109,13 @@ enum Builder {
 }
 
 impl Builder {
-    fn of(kind: Kind) -> Self {
+    fn of(kind: Kind, rows: usize) -> Self {
         match kind {
-            Kind::Text => Self::Text(StringViewBuilder::new()),
-            Kind::Flag => Self::Flag(BooleanBuilder::new()),
-            Kind::Small => Self::Small(Int32Builder::new()),
-            Kind::Whole | Kind::Moment => Self::Whole(Int64Builder::new()),
-            Kind::Real => Self::Real(Float64Builder::new()),
+            Kind::Text => Self::Text(StringViewBuilder::with_capacity(rows)),
+            Kind::Flag => Self::Flag(BooleanBuilder::with_capacity(rows)),
+            Kind::Small => Self::Small(Int32Builder::with_capacity(rows)),
+            Kind::Whole | Kind::Moment => Self::Whole(Int64Builder::with_capacity(rows)),
+            Kind::Real => Self::Real(Float64Builder::with_capacity(rows)),
         }
     }
 

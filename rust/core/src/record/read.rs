@@ -1,6 +1,7 @@
 //! Lines of a segment read back, and which lines are no records.
 
 use super::columns::{Column, Kind, COLUMNS, LATEST_MS};
+use super::quick::read_quickly;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -21,6 +22,8 @@ pub enum Value<'a> {
 /// The values of a line, one for each of [`COLUMNS`].
 pub type Row<'a> = [Value<'a>; COLUMNS.len()];
 
+pub(super) const EMPTY: Row<'static> = [const { Value::Null }; COLUMNS.len()];
+
 /// Whole numbers up to here are told exactly by a real one.
 const EXACT_MAX: u64 = 1 << 53;
 
@@ -29,15 +32,16 @@ const EXACT_MAX: u64 = 1 << 53;
 /// type is rejected.
 pub fn read_lines<'a>(data: &'a [u8], mut keep: impl FnMut(&Row<'a>), mut reject: impl FnMut(&'a [u8])) {
     let mut order = Order::default();
+    let mut row = EMPTY;
     let mut from = 0;
     while from < data.len() {
         let until = memchr::memchr(b'\n', &data[from..]).map_or(data.len(), |at| from + at);
         let line = &data[from..until];
         from = until + 1;
-        match read_line(line, &mut order) {
-            Some(row) => keep(&row),
-            None if is_blank(line) => {}
-            None => reject(line),
+        if is_record(line, &mut order, &mut row) {
+            keep(&row);
+        } else if !is_blank(line) {
+            reject(line);
         }
     }
 }
@@ -46,20 +50,32 @@ fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0x0b)
 }
 
-fn read_line<'a>(line: &'a [u8], order: &mut Order) -> Option<Row<'a>> {
-    let line = std::str::from_utf8(line).ok()?;
-    let mut row = [const { Value::Null }; COLUMNS.len()];
+/// Reads a line into `row`, and says whether it is a record.
+fn is_record<'a>(line: &'a [u8], order: &mut Order, row: &mut Row<'a>) -> bool {
+    let Ok(line) = std::str::from_utf8(line) else {
+        return false;
+    };
+    *row = EMPTY;
+    if !read_quickly(line, order, row) {
+        *row = EMPTY;
+        if !read_any(line, order, row) {
+            return false;
+        }
+    }
+    row.iter().zip(&COLUMNS).all(|(value, column)| fits(value, column))
+}
+
+/// Reads a line of any JSON object; whether it is one.
+pub(super) fn read_any<'a>(line: &'a str, order: &mut Order, row: &mut Row<'a>) -> bool {
     let mut reading = serde_json::Deserializer::from_str(line);
-    reading.deserialize_map(Fields { row: &mut row, order }).ok()?;
-    reading.end().ok()?;
-    row.iter().zip(&COLUMNS).all(|(value, column)| fits(value, column)).then_some(row)
+    reading.deserialize_map(Fields { row, order }).is_ok() && reading.end().is_ok()
 }
 
 fn fits(value: &Value<'_>, column: &Column) -> bool {
     match (column.kind, value) {
         (_, Value::Null) => !column.is_required,
         (Kind::Text, Value::Text(_)) | (Kind::Flag, Value::Flag(_)) | (Kind::Real, Value::Real(_)) => true,
-        (Kind::Small, Value::Whole(number)) => number.unsigned_abs() <= i32::MAX as u64,
+        (Kind::Small, Value::Whole(number)) => i32::try_from(number.unsigned_abs()).is_ok(),
         (Kind::Whole, Value::Whole(number)) => *number != i64::MIN,
         (Kind::Moment, Value::Whole(number)) => (0..=LATEST_MS).contains(number),
         _ => false,
@@ -68,13 +84,23 @@ fn fits(value: &Value<'_>, column: &Column) -> bool {
 
 /// Which column's field came after each one's, and first (the last entry): a writer tells its fields in one order, so
 /// what came next in the line before is looked for first.
-struct Order([usize; COLUMNS.len() + 1]);
+pub(super) struct Order([usize; COLUMNS.len() + 1]);
 
-const FIRST: usize = COLUMNS.len();
+pub(super) const FIRST: usize = COLUMNS.len();
 
 impl Default for Order {
     fn default() -> Self {
         Self([0; COLUMNS.len() + 1])
+    }
+}
+
+impl Order {
+    pub(super) fn after(&self, before: usize) -> usize {
+        self.0[before]
+    }
+
+    pub(super) fn note(&mut self, before: usize, at: usize) {
+        self.0[before] = at;
     }
 }
 
@@ -92,7 +118,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut fields: A) -> Result<(), A::Error> {
         let mut before = FIRST;
-        while let Some(found) = fields.next_key_seed(Name { expected: self.order.0[before] })? {
+        while let Some(found) = fields.next_key_seed(Name { expected: self.order.after(before) })? {
             let Some(at) = found else {
                 fields.next_value::<IgnoredAny>()?;
                 continue;
@@ -101,7 +127,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
                 Kind::Real => real(fields.next_value::<&RawValue>()?.get()),
                 _ => fields.next_value_seed(Any)?,
             };
-            self.order.0[before] = at;
+            self.order.note(before, at);
             before = at;
         }
         Ok(())
@@ -109,7 +135,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
 }
 
 /// A number as it is written: `serde_json` reads some to the neighbour of the nearest.
-fn real<'a>(text: &str) -> Value<'a> {
+pub(super) fn real<'a>(text: &str) -> Value<'a> {
     if text == "null" {
         return Value::Null;
     }

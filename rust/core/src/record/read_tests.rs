@@ -1,7 +1,8 @@
 //! What the writer writes, the reader reads back; what is no record is told.
 
 use super::columns::{Kind, COLUMNS};
-use super::read::{read_lines, Value};
+use super::quick::read_quickly;
+use super::read::{read_any, read_lines, Order, Value, EMPTY};
 use super::{Cache, CacheKind, Outcome, Record};
 use proptest::prelude::*;
 use serde_json::{json, Value as Json};
@@ -102,6 +103,8 @@ fn every_field_that_is_written_is_a_column() {
     };
 
     let line = written(&whole);
+    let text = std::str::from_utf8(&line[..line.len() - 1]).expect("it is text");
+    assert!(read_quickly(text, &mut Order::default(), &mut EMPTY.clone()), "as a relay writes it");
 
     let fields: Json = serde_json::from_slice(&line).expect("it is JSON");
     assert_eq!(fields.as_object().map(serde_json::Map::len), Some(COLUMNS.len()));
@@ -149,6 +152,26 @@ proptest! {
         }
     }
 
+    /// A written line with a byte or two changed: what is read quickly is what it says.
+    #[test]
+    fn what_is_read_quickly_is_read_the_same_slowly(
+        changes in prop::collection::vec((0..600_usize, "[-0-9.eE\"\\\\{}:, a-z\u{e4}]{0,2}"), 0..3),
+    ) {
+        let mut line = String::from_utf8(written(&plain())).expect("it is text");
+        line.pop();
+        for (at, text) in changes {
+            let at = at % line.len();
+            if line.is_char_boundary(at) && line.is_char_boundary(at + 1) {
+                line.replace_range(at..=at, &text);
+            }
+        }
+        let (mut quick, mut slow) = (EMPTY, EMPTY);
+        if read_quickly(&line, &mut Order::default(), &mut quick) {
+            prop_assert!(read_any(&line, &mut Order::default(), &mut slow), "{}", line);
+            prop_assert_eq!(quick, slow);
+        }
+    }
+
     #[test]
     fn no_bytes_break_it(data in prop::collection::vec(any::<u8>(), 0..200)) {
         let (kept, rejected) = read(&data);
@@ -182,7 +205,7 @@ fn what_has_another_type_or_is_out_of_range_is_rejected() {
         let wrong = match column.kind {
             Kind::Text => ["1", "true", "[]", "{}", "\"\\ud800\"", "\"\u{1}\"", "x"],
             Kind::Flag => ["1", "\"true\"", "[1]", "{\"a\":1}", "0", "tru", "1.0"],
-            Kind::Small => ["2147483648", "-2147483648", "1.0", "true", "\"1\"", "[]", "01"],
+            Kind::Small => ["2147483648", "-2147483648", "1.0", "true", "-0", "[]", "01"],
             Kind::Whole => ["9223372036854775808", "-9223372036854775808", "1.0", "1e3", "true", "\"1\"", "{}"],
             Kind::Moment => ["-1", "253402300800000", "1.0", "true", "\"1\"", "[]", "1e3"],
             Kind::Real => ["9007199254740993", "18446744073709551615", "1e400", "true", "\"1\"", "[]", "1."],
