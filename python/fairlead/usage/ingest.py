@@ -76,6 +76,7 @@ class Ingest:
             return 0
         batches = await asyncio.to_thread(self._parse, segments)
         if not self._is_planned:
+            await self._usage.write(self._intake.make, deadline_s=WRITE_DEADLINE_S)
             await self._usage.write(self._intake.plan, deadline_s=WRITE_DEADLINE_S)
             self._is_planned = True
         await self._usage.write(partial(self._insert, batches), deadline_s=WRITE_DEADLINE_S)

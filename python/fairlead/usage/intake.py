@@ -66,16 +66,19 @@ class Intake:
     def __init__(self) -> None:
         self._source = _Source()
 
-    def plan(self, con: Connection) -> None:
-        """Makes what the statements need; in a transaction of its own, so that a round that is rolled
-        back takes nothing of it along.
-        """
+    def make(self, con: Connection) -> None:
+        """Makes what the statements read and write, once for a connection."""
         # A connection takes no source while a result of an earlier write is open.
         con.execute("DROP VIEW IF EXISTS settled_facts").fetchall()
         con.register("settled", self._source)
         con.execute("CREATE TEMP VIEW settled_facts AS FROM usage_facts('settled')")
         for table, rows in _TABLES.items():
             con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {rows} LIMIT 0")
+
+    def plan(self, con: Connection) -> None:
+        """Plans the statements, in a transaction after `make`'s: before its end the catalog is not yet
+        that which later rounds see, and each of them would plan again.
+        """
         _prepare(con, "take", "INSERT INTO requests BY NAME FROM settled")
         for table, rows in _TABLES.items():
             _prepare(con, table, f"INSERT INTO {table} {rows}")
