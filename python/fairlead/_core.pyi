@@ -8,6 +8,7 @@ __all__ = [
     "Door",
     "Engine",
     "Exchange",
+    "Records",
     "Socket",
     "address_allowed",
     "error_kinds",
@@ -19,6 +20,8 @@ __all__ = [
     "new_key",
     "new_webhook_secret",
     "read_page",
+    "read_records",
+    "record_columns",
     "routes",
     "seal",
     "sign_aws",
@@ -123,6 +126,16 @@ class Exchange:
         """The client is gone: the work stops and settles."""
 
 @final
+class Records:
+    """Settled requests as columns, for whoever takes the Arrow PyCapsule interface: strings are views."""
+
+    @property
+    def rejected(self) -> list[bytes]:
+        """The lines that are no records."""
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
 class Socket:
     """A connection of frames. What is not there yet is ``None``; ``id`` will be among the engine's ready ones."""
 
@@ -147,6 +160,14 @@ def routes() -> list[dict[str, Any]]:
 
 def error_kinds() -> list[dict[str, Any]]:
     """Every error kind: ``kind``, ``status``, ``type``, ``summary``."""
+
+def record_columns() -> list[dict[str, Any]]:
+    """The columns of a record, in the order of the table ``requests``: ``name``, ``is_required``."""
+
+def read_records(data: bytes) -> Records:
+    """The records of NDJSON. Unknown fields are left out; a line that lacks a required one or has another type is
+    rejected.
+    """
 
 def seal(key: bytes, record_id: str, plaintext: bytes) -> bytes:
     """AES-256-GCM under a key of 32 bytes; the record's id is associated data."""

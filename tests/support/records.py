@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from fairlead.usage.record import SCHEMA
+from fairlead.usage.record import COLUMNS
 
 
 def stored_records(data_dir: Path) -> list[dict[str, Any]]:
@@ -28,7 +28,7 @@ def spooled_records(data_dir: Path, without: Collection[str] = ()) -> list[dict[
 
     What a line leaves out is not known, which is None.
     """
-    unknown = dict.fromkeys(SCHEMA)
+    unknown = dict.fromkeys(COLUMNS)
     found: list[dict[str, Any]] = []
     for path in sorted((data_dir / "spool").iterdir()):
         if path.is_file() and path.stem not in without:

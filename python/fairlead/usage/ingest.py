@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -21,8 +22,8 @@ import structlog
 from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
+from fairlead.usage.intake import Intake
 from fairlead.usage.record import parse_lines
-from fairlead.usage.rollup import add_to_rollups
 from fairlead.usage.segment import Segment, read_segments
 
 POLL_S = 0.25
@@ -56,6 +57,8 @@ class Ingest:
         self._spool_dir = spool_dir
         self._announce = announce
         self._forgot_at = time.monotonic()
+        self._intake = Intake()
+        self._is_planned = False
 
     async def run(self) -> None:
         """Works until it is cancelled. Raises when the database does not answer; nothing is lost by
@@ -72,7 +75,11 @@ class Ingest:
         if not segments:
             return 0
         batches = await asyncio.to_thread(self._parse, segments)
-        await self._usage.write(lambda con: _insert(con, batches), deadline_s=WRITE_DEADLINE_S)
+        if not self._is_planned:
+            await self._usage.write(self._intake.make, deadline_s=WRITE_DEADLINE_S)
+            await self._usage.write(self._intake.plan, deadline_s=WRITE_DEADLINE_S)
+            self._is_planned = True
+        await self._usage.write(partial(self._insert, batches), deadline_s=WRITE_DEADLINE_S)
         if self._announce is not None:
             await self._announce([batch.rows for batch in batches])
         await asyncio.to_thread(_delete, segments)
@@ -86,6 +93,21 @@ class Ingest:
                 self._set_aside(segment.name, parsed.rejected)
             batches.append(_Batch(segment.name, parsed.rows))
         return batches
+
+    def _insert(self, batches: list[_Batch], con: Connection) -> None:
+        names = [batch.name for batch in batches]
+        known = {
+            row[0]
+            for row in con.execute(
+                "SELECT name FROM segments WHERE name IN (SELECT unnest(?))", [names]
+            ).fetchall()
+        }
+        fresh = {batch.name: batch.rows for batch in batches if batch.name not in known}
+        if not fresh:
+            return
+        # Many small pieces cost more in every statement than putting them together does.
+        self._intake.add(con, pl.concat(fresh.values(), rechunk=True))
+        con.execute("INSERT INTO segments SELECT unnest(?), ?", [list(fresh), now_ms()])
 
     def _set_aside(self, name: str, lines: list[bytes]) -> None:
         folder = self._spool_dir / "rejected"
@@ -110,28 +132,6 @@ class Ingest:
                 "DELETE FROM segments WHERE ingested_at_ms < ?", [before_ms]
             ).fetchall()
         )
-
-
-def _insert(con: Connection, batches: list[_Batch]) -> None:
-    names = [batch.name for batch in batches]
-    known = {
-        row[0]
-        for row in con.execute(
-            "SELECT name FROM segments WHERE name IN (SELECT unnest(?))", [names]
-        ).fetchall()
-    }
-    fresh = {batch.name: batch.rows for batch in batches if batch.name not in known}
-    if not fresh:
-        return
-    # In the form that polars holds them in: nothing is copied.
-    rows = pl.concat(fresh.values()).to_arrow(compat_level=pl.CompatLevel.newest())
-    con.register("settled", rows)
-    try:
-        con.execute("INSERT INTO requests BY NAME SELECT * FROM settled")
-        add_to_rollups(con)
-    finally:
-        con.unregister("settled")
-    con.execute("INSERT INTO segments SELECT unnest(?), ?", [list(fresh), now_ms()])
 
 
 def _delete(segments: list[Segment]) -> None:

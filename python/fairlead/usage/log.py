@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead.store.file import Connection
-from fairlead.usage.record import SCHEMA
+from fairlead.usage.record import COLUMNS as RECORD
 
-COLUMNS = tuple(name for name in SCHEMA if name != "no_log")
+COLUMNS = tuple(name for name in RECORD if name != "no_log")
 
 _CONDITIONS = {
     "key_id": "key_id = ?",

@@ -1,7 +1,7 @@
 """Usage rolled up by minute, hour and day (`0003_rollups.sql`).
 
-A round of ingestion adds what its records come to, in the transaction that adds the records: one row
-for each bucket and set of dimensions, at each level. A bucket may have many such rows, and whoever
+A round of ingestion (`intake.py`) adds what its records come to, in the transaction that adds the
+records: one row for each bucket and set of dimensions, at each level. A bucket may have many such rows, and whoever
 reads sums over them, so that what comes late or piecemeal is counted like anything else. Rows of one
 bucket are merged once it is closed, or when there are many.
 """
@@ -52,56 +52,12 @@ MERGE_ABOVE_ROWS: Final = 20_000
 MERGE_ROWS: Final = 100_000
 WRITE_DEADLINE_S: Final = 60.0
 
-_NAMES = ", ".join(DIMENSIONS)
-_SAME = " AND ".join(f"d.{name} IS NOT DISTINCT FROM f.{name}" for name in DIMENSIONS)
 
-
-def measures(alias: str = "") -> str:
+def measures() -> str:
     """Every measure of a group, as SQL over rows of facts or of rollups."""
-    dot = f"{alias}." if alias else ""
-    sums = [f"sum({dot}{name})::BIGINT AS {name}" for name in SUMS]
-    maxes = [f"max({dot}{name}) AS {name}" for name in MAXES]
+    sums = [f"sum({name})::BIGINT AS {name}" for name in SUMS]
+    maxes = [f"max({name}) AS {name}" for name in MAXES]
     return ", ".join(sums + maxes)
-
-
-_ADD_DIMENSIONS = f"""
-INSERT INTO dimensions
-SELECT (SELECT coalesce(max(id), 0) FROM dimensions) + row_number() OVER (), {_NAMES}
-FROM (SELECT DISTINCT {_NAMES} FROM settled_facts) f
-WHERE NOT EXISTS (SELECT 1 FROM dimensions d WHERE {_SAME})
-"""
-_FACTS = f"""
-CREATE OR REPLACE TEMP TABLE settled_minutes AS
-SELECT f.ts_ms - f.ts_ms % 60000 AS bucket_ms, d.id AS dimension_id, {measures("f")}
-FROM settled_facts f JOIN dimensions d ON {_SAME} GROUP BY ALL
-"""
-_VALUES = f"""
-CREATE OR REPLACE TEMP TABLE settled_bins AS
-SELECT f.ts_ms - f.ts_ms % 60000 AS bucket_ms, d.id AS dimension_id, f.measure, f.bin,
-    count(*) AS requests, sum(f.value)::BIGINT AS total
-FROM usage_values('settled_facts') f JOIN dimensions d ON {_SAME} GROUP BY ALL
-"""
-
-
-def add_to_rollups(con: Connection) -> None:
-    """Adds the records of the registered table `settled` to every level, in the writer."""
-    con.execute("CREATE OR REPLACE TEMP TABLE settled_facts AS FROM usage_facts('settled')")
-    con.execute(_ADD_DIMENSIONS)
-    con.execute(_FACTS)
-    con.execute(_VALUES)
-    for level in ROLLUPS:
-        bucket = f"bucket_ms - bucket_ms % {BUCKET_MS[level]} AS bucket_ms, dimension_id"
-        con.execute(
-            f"INSERT INTO rollup_{level} BY NAME "
-            f"SELECT {bucket}, TRUE AS is_delta, {measures()} FROM settled_minutes GROUP BY ALL"
-        )
-        con.execute(
-            f"INSERT INTO histogram_{level} BY NAME SELECT {bucket}, TRUE AS is_delta, measure, "
-            "bin, sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total "
-            "FROM settled_bins GROUP BY ALL"
-        )
-    for table in ("settled_facts", "settled_minutes", "settled_bins"):
-        con.execute(f"DROP TABLE {table}")
 
 
 async def merge_rollups(usage: Database, at_ms: int | None = None) -> int:
@@ -153,14 +109,17 @@ def _merge(con: Connection, table: str, columns: str, buckets: list[int]) -> int
     # Buckets of one round are near to each other, so the range leaves most of the table unread.
     chosen = f"FROM {table} WHERE bucket_ms BETWEEN ? AND ? AND bucket_ms IN (SELECT unnest(?))"
     bound = [buckets[0], buckets[-1], buckets]
-    con.execute(
-        "CREATE OR REPLACE TEMP TABLE merged AS "
-        f"SELECT bucket_ms, dimension_id, FALSE AS is_delta, {columns} {chosen} GROUP BY ALL",
+    # What the transaction inserts comes after every row that is there. A temporary table would do,
+    # but after one the statements of ingestion would be planned anew for each round.
+    last = con.execute(f"SELECT max(rowid) {chosen}", bound).fetchone()
+    after = con.execute(
+        f"INSERT INTO {table} BY NAME SELECT bucket_ms, dimension_id, FALSE AS is_delta, {columns} "
+        f"{chosen} GROUP BY ALL ORDER BY bucket_ms",
         bound,
-    )
-    before = con.execute(f"DELETE {chosen}", bound).fetchone()
-    after = con.execute(f"INSERT INTO {table} BY NAME FROM merged ORDER BY bucket_ms").fetchone()
-    con.execute("DROP TABLE merged")
+    ).fetchone()
+    before = con.execute(
+        f"DELETE {chosen} AND rowid <= ?", [*bound, last[0] if last else None]
+    ).fetchone()
     return int(before[0]) - int(after[0]) if before and after else 0
 
 

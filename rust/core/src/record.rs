@@ -1,5 +1,11 @@
 //! The usage record: one line of the spool per settled request. Field names are the columns of `usage.duckdb`.
 
+pub mod columns;
+mod quick;
+pub mod read;
+#[cfg(test)]
+mod read_tests;
+
 use crate::usage::Usage;
 use serde::Serialize;
 

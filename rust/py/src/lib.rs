@@ -11,6 +11,7 @@ mod engine;
 mod exchange;
 mod functions;
 mod ready;
+mod records;
 mod socket;
 
 use pyo3::prelude::*;
@@ -37,6 +38,8 @@ mod _core {
     use crate::functions::{google_assertion, guardrails, judge_guardrails, read_page, sign_aws};
     #[pymodule_export]
     use crate::functions::{new_webhook_secret, sign_webhook, sign_webhook_token, verify_webhook};
+    #[pymodule_export]
+    use crate::records::{read_records, record_columns, PyRecords};
     #[pymodule_export]
     use crate::socket::PySocket;
 

@@ -5,6 +5,7 @@ killed, one that has read `PAGES_WORN` pages is replaced, one that dies takes it
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
@@ -160,6 +161,10 @@ class Pool:
         return worker
 
 
+# The Rust side's allocator takes addresses for 1 GiB ahead, which is all that a worker may have; KiB.
+_ENVIRONMENT: Final = {"MIMALLOC_ARENA_RESERVE": "32768"}
+
+
 def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair()
     with theirs:
@@ -167,6 +172,7 @@ def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
             [sys.executable, "-m", "fairlead.scrape.page.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
+            env={**os.environ, **_ENVIRONMENT},
         )
     ours.setblocking(False)
     return process, ours

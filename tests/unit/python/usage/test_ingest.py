@@ -85,11 +85,11 @@ async def test_killed_before_the_commit_nothing_is_lost(
 ) -> None:
     (spool / "w-0.ndjson").write_bytes(lines("r1"))
 
-    def fail(_con: Connection, _batches: Any) -> None:
+    def fail(_ingest: Ingest, _batches: Any, _con: Connection) -> None:
         raise StorageUnavailable("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_insert", fail)
+        patch.setattr(Ingest, "_insert", fail)
         with pytest.raises(StorageUnavailable):
             await Ingest(usage, spool).ingest()
     assert files(spool) == ["w-0.ndjson"]

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead.moment import LATEST_MS
 from fairlead.store.file import open_file
 from fairlead.store.prepare import MIGRATIONS
-from fairlead.usage.record import NULLABLE, SCHEMA, parse_lines
+from fairlead.usage.record import COLUMNS, NULLABLE, parse_lines
 
 
 def line(record: dict[str, Any]) -> bytes:
@@ -36,7 +37,7 @@ def test_the_fields_are_those_of_the_table(record: Any, tmp_path: Path) -> None:
     finally:
         connection.close()
 
-    assert list(SCHEMA) == [name for name, *_ in columns] == list(record("r"))
+    assert list(COLUMNS) == [name for name, *_ in columns] == list(record("r"))
     assert {name for name, _, null, *_ in columns if null == "YES"} == NULLABLE
 
 
@@ -58,6 +59,11 @@ def test_blank_lines_are_nothing(record: Any) -> None:
     assert parse_lines(b"").rows.height == 0
     assert parse_lines(b"\n \n").rejected == []
     assert parse_lines(b"\n" + line(record("r1")) + b"\n\n").rows.height == 1
+
+
+@pytest.mark.parametrize("ts_ms", [0, LATEST_MS])
+def test_the_first_and_the_last_time_are_taken(record: Any, ts_ms: int) -> None:
+    assert parse_lines(line(record("r1", ts_ms=ts_ms))).rows["ts_ms"].to_list() == [ts_ms]
 
 
 @pytest.mark.parametrize("ts_ms", [-1, 253_402_300_800_000, 2**62])

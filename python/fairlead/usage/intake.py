@@ -1,0 +1,132 @@
+"""What a round of ingestion puts into the database: records, and what they add to the rollups.
+
+Rounds are frequent and often small, so that most of what one costs would be the planning of its
+statements. They are planned once for a connection instead: over a source that gives out the rows of
+the round, and temporary tables that are empty between rounds. The engine plans a prepared statement
+without a look at what its tables hold just then, and plans it anew each time once the connection's
+catalog has changed: after this, its writer makes no temporary table.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+from fairlead.store.file import Connection
+from fairlead.usage.record import parse_lines
+from fairlead.usage.rollup import BUCKET_MS, DIMENSIONS, MAXES, ROLLUPS, SUMS, measures
+
+_NAMES = ", ".join(DIMENSIONS)
+_SAME = " AND ".join(f"d.{name} IS NOT DISTINCT FROM f.{name}" for name in DIMENSIONS)
+_MINUTE = f"ts_ms - ts_ms % {BUCKET_MS['minute']} AS bucket_ms"
+
+_MEASURES: Final = {
+    "rollup": ", ".join((*SUMS, *MAXES)),
+    "histogram": "measure, bin, requests, total",
+}
+_ADDED_UP: Final = {
+    "rollup": measures(),
+    "histogram": "measure, bin, sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total",
+}
+
+# What the tables of a round hold, by name. Rows with names first: ids are looked up for few.
+_TABLES: Final = {
+    "settled_rollup": f"SELECT {_MINUTE}, {_NAMES}, {_ADDED_UP['rollup']} "
+    "FROM settled_facts GROUP BY ALL",
+    "settled_histogram": f"SELECT {_MINUTE}, {_NAMES}, measure, bin, count(*) AS requests, "
+    "sum(value)::BIGINT AS total FROM usage_values('settled_facts') GROUP BY ALL",
+} | {
+    f"added_{table}": f"SELECT bucket_ms, d.id AS dimension_id, {columns} "
+    f"FROM settled_{table} f JOIN dimensions d ON {_SAME}"
+    for table, columns in _MEASURES.items()
+}
+
+_ADD_DIMENSIONS = f"""
+INSERT INTO dimensions
+SELECT (SELECT coalesce(max(id), 0) FROM dimensions) + row_number() OVER (), {_NAMES}
+FROM (SELECT DISTINCT {_NAMES} FROM settled_rollup) f
+WHERE NOT EXISTS (SELECT 1 FROM dimensions d WHERE {_SAME})
+"""
+
+
+class _Source:
+    """The rows of the round, under one name in every statement."""
+
+    def __init__(self) -> None:
+        self.rows = self.no_rows = parse_lines(b"").rows
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.rows.__arrow_c_stream__(requested_schema)
+
+
+class Intake:
+    """The statements of a round. All of it runs in the writer."""
+
+    def __init__(self) -> None:
+        self._source = _Source()
+
+    def make(self, con: Connection) -> None:
+        """Makes what the statements read and write, once for a connection."""
+        # A connection takes no source while a result of an earlier write is open.
+        con.execute("DROP VIEW IF EXISTS settled_facts").fetchall()
+        con.register("settled", self._source)
+        con.execute("CREATE TEMP VIEW settled_facts AS FROM usage_facts('settled')")
+        for table, rows in _TABLES.items():
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {rows} LIMIT 0")
+
+    def plan(self, con: Connection) -> None:
+        """Plans the statements, in a transaction after `make`'s: before its end the catalog is not yet
+        that which later rounds see, and each of them would plan again.
+        """
+        _prepare(con, "take", "INSERT INTO requests BY NAME FROM settled")
+        for table, rows in _TABLES.items():
+            _prepare(con, table, f"INSERT INTO {table} {rows}")
+        _prepare(con, "add_dimensions", _ADD_DIMENSIONS)
+        for table, columns in _MEASURES.items():
+            for level in ROLLUPS:
+                into = f"INSERT INTO {table}_{level} BY NAME SELECT "
+                bucket = f"bucket_ms - bucket_ms % {BUCKET_MS[level]} AS bucket_ms"
+                keys = f"{bucket}, dimension_id, TRUE AS is_delta"
+                _prepare(con, f"{table}_{level}", f"{into}{keys}, {columns} FROM added_{table}")
+                added_up = f"{keys}, {_ADDED_UP[table]} FROM added_{table} GROUP BY ALL"
+                _prepare(con, f"{table}_{level}_of_many", into + added_up)
+
+    def add(self, con: Connection, rows: pl.DataFrame) -> None:
+        """Adds records to the table `requests` and to every level of the rollups."""
+        if rows.is_empty():
+            return
+        self._source.rows = rows
+        try:
+            con.execute("EXECUTE take")
+            groups = _changed(con, "EXECUTE settled_rollup")
+            con.execute("EXECUTE settled_histogram")
+        finally:
+            self._source.rows = self._source.no_rows
+        # New dimensions are rare, and show in groups that find none.
+        if _changed(con, "EXECUTE added_rollup") < groups:
+            con.execute("TRUNCATE added_rollup")
+            con.execute("EXECUTE add_dimensions")
+            con.execute("EXECUTE added_rollup")
+        con.execute("EXECUTE added_histogram")
+        # Within one minute there is nothing that an hour or a day would add up.
+        of_many = "_of_many" if _minutes(rows) > 1 else ""
+        for table in _MEASURES:
+            for level in ROLLUPS:
+                con.execute(f"EXECUTE {table}_{level}{'' if level == 'minute' else of_many}")
+        for table in _TABLES:
+            con.execute(f"TRUNCATE {table}")
+
+
+def _prepare(con: Connection, name: str, sql: str) -> None:
+    con.execute(f"PREPARE {name} AS {sql}")
+
+
+def _changed(con: Connection, sql: str) -> int:
+    """Runs a statement that inserts; how many rows."""
+    row = con.execute(sql).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _minutes(rows: pl.DataFrame) -> int:
+    return int(rows.select((pl.col("ts_ms") // BUCKET_MS["minute"]).n_unique()).item())

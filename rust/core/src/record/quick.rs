@@ -1,0 +1,97 @@
+//! A line in the form in which a relay writes it: no white space, nothing escaped, no field that is not known. With these a
+//! segment is read in little more than half of the time that lines of any JSON take.
+
+use super::columns::{Kind, COLUMNS};
+use super::read::{real, Order, Row, Value, FIRST};
+use std::borrow::Cow;
+
+/// Reads a line of that form into `row`. False for any other, be it a record or none; what `row` has then is of no use.
+pub(super) fn read_quickly<'a>(line: &'a str, order: &mut Order, row: &mut Row<'a>) -> bool {
+    let mut cursor = Cursor { rest: line };
+    cursor.fields(order, row).is_some()
+}
+
+/// What of the line is not read yet. Every step is `None` where the line is not of the form.
+struct Cursor<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Cursor<'a> {
+    fn fields(&mut self, order: &mut Order, row: &mut Row<'a>) -> Option<()> {
+        let mut before = FIRST;
+        self.step("{\"")?;
+        loop {
+            let at = self.name(order.after(before))?;
+            order.note(before, at);
+            before = at;
+            row[at] = match COLUMNS[at].kind {
+                Kind::Text => Value::Text(Cow::Borrowed(self.text()?)),
+                Kind::Flag => Value::Flag(self.flag()?),
+                Kind::Small | Kind::Whole | Kind::Moment => Value::Whole(self.number(false)?.parse().ok()?),
+                Kind::Real => real(self.number(true)?),
+            };
+            if self.rest == "}" {
+                return Some(());
+            }
+            self.step(",\"")?;
+        }
+    }
+
+    fn step(&mut self, over: &str) -> Option<()> {
+        self.rest = self.rest.strip_prefix(over)?;
+        Some(())
+    }
+
+    /// Steps over a name, whose quote is read, and its colon; which column it is.
+    fn name(&mut self, expected: usize) -> Option<usize> {
+        if let Some(rest) = self.rest.strip_prefix(COLUMNS[expected].name).and_then(|rest| rest.strip_prefix("\":")) {
+            self.rest = rest;
+            return Some(expected);
+        }
+        let (name, rest) = self.rest.split_once("\":")?;
+        self.rest = rest;
+        COLUMNS.iter().position(|column| column.name == name)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        self.step("\"")?;
+        let end = self.rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f))?;
+        let text = &self.rest[..end];
+        self.rest = &self.rest[end..];
+        self.step("\"")?;
+        Some(text)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        if self.step("true").is_some() {
+            return Some(true);
+        }
+        self.step("false").map(|()| false)
+    }
+
+    /// Steps over a number without an exponent; what follows it is for the caller to see.
+    fn number(&mut self, has_fraction: bool) -> Option<&'a str> {
+        let bytes = self.rest.as_bytes();
+        let first = usize::from(bytes.first() == Some(&b'-'));
+        let mut end = first + digits(&bytes[first..]);
+        let is_zero = bytes.get(first) == Some(&b'0');
+        // A negative zero is no whole number to those who read any JSON.
+        if end == first || (is_zero && (end > first + 1 || first == 1)) {
+            return None;
+        }
+        if has_fraction && bytes.get(end) == Some(&b'.') {
+            let fraction = digits(&bytes[end + 1..]);
+            if fraction == 0 {
+                return None;
+            }
+            end += 1 + fraction;
+        }
+        let number = &self.rest[..end];
+        self.rest = &self.rest[end..];
+        Some(number)
+    }
+}
+
+fn digits(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| byte.is_ascii_digit()).count()
+}

@@ -1,0 +1,147 @@
+//! Records of a segment as columns that polars and DuckDB take as they are (the Arrow `PyCapsule` interface).
+
+use arrow_array::builder::{
+    ArrayBuilder, BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, StringViewBuilder,
+};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use fairlead_core::record::columns::{Kind, COLUMNS};
+use fairlead_core::record::read::{read_lines, Value};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
+use std::sync::{Arc, LazyLock};
+
+/// Strings as views: the form in which polars holds them.
+static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+    let field = |name: &str, kind, is_required: bool| Field::new(name, data_type(kind), !is_required);
+    Arc::new(Schema::new(COLUMNS.iter().map(|each| field(each.name, each.kind, each.is_required)).collect::<Vec<_>>()))
+});
+
+fn data_type(kind: Kind) -> DataType {
+    match kind {
+        Kind::Text => DataType::Utf8View,
+        Kind::Flag => DataType::Boolean,
+        Kind::Small => DataType::Int32,
+        Kind::Whole | Kind::Moment => DataType::Int64,
+        Kind::Real => DataType::Float64,
+    }
+}
+
+/// A line is about so long: columns that have room from the start need not move while they grow.
+const LINE_BYTES: usize = 512;
+
+/// The columns of a record: `name`, `is_required`.
+#[pyfunction]
+pub(crate) fn record_columns(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    COLUMNS
+        .iter()
+        .map(|column| {
+            let entry = PyDict::new(py);
+            entry.set_item("name", column.name)?;
+            entry.set_item("is_required", column.is_required)?;
+            Ok(entry)
+        })
+        .collect()
+}
+
+/// The records of a segment's lines.
+#[pyfunction]
+pub(crate) fn read_records(py: Python<'_>, data: &[u8]) -> PyResult<PyRecords> {
+    py.detach(|| read(data)).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+#[pyclass(name = "Records", frozen)]
+pub(crate) struct PyRecords {
+    batch: RecordBatch,
+    rejected: Vec<Vec<u8>>,
+}
+
+#[pymethods]
+impl PyRecords {
+    fn __len__(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// The lines that are no records.
+    #[getter]
+    fn rejected<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.rejected.iter().map(|line| PyBytes::new(py, line)))
+    }
+
+    /// The interface asks for the parameter and lets whoever gives the stream leave it alone.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let reader = RecordBatchIterator::new([Ok(self.batch.clone())], SCHEMA.clone());
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+    }
+}
+
+fn read(data: &[u8]) -> Result<PyRecords, ArrowError> {
+    let mut columns: Vec<Builder> =
+        COLUMNS.iter().map(|column| Builder::of(column.kind, data.len() / LINE_BYTES)).collect();
+    let mut rejected = Vec::new();
+    read_lines(
+        data,
+        |row| {
+            for (column, value) in columns.iter_mut().zip(row) {
+                column.append(value);
+            }
+        },
+        |line| rejected.push(line.to_vec()),
+    );
+    let arrays = columns.iter_mut().map(Builder::finish).collect();
+    Ok(PyRecords { batch: RecordBatch::try_new(SCHEMA.clone(), arrays)?, rejected })
+}
+
+enum Builder {
+    Text(StringViewBuilder),
+    Flag(BooleanBuilder),
+    Small(Int32Builder),
+    Whole(Int64Builder),
+    Real(Float64Builder),
+}
+
+impl Builder {
+    fn of(kind: Kind, rows: usize) -> Self {
+        match kind {
+            Kind::Text => Self::Text(StringViewBuilder::with_capacity(rows)),
+            Kind::Flag => Self::Flag(BooleanBuilder::with_capacity(rows)),
+            Kind::Small => Self::Small(Int32Builder::with_capacity(rows)),
+            Kind::Whole | Kind::Moment => Self::Whole(Int64Builder::with_capacity(rows)),
+            Kind::Real => Self::Real(Float64Builder::with_capacity(rows)),
+        }
+    }
+
+    /// A value of another kind is none: the reader has rejected its line.
+    fn append(&mut self, value: &Value<'_>) {
+        match (self, value) {
+            (Self::Text(column), Value::Text(text)) => column.append_value(text),
+            (Self::Text(column), _) => column.append_null(),
+            (Self::Flag(column), Value::Flag(flag)) => column.append_value(*flag),
+            (Self::Flag(column), _) => column.append_null(),
+            (Self::Small(column), Value::Whole(number)) => column.append_option(i32::try_from(*number).ok()),
+            (Self::Small(column), _) => column.append_null(),
+            (Self::Whole(column), Value::Whole(number)) => column.append_value(*number),
+            (Self::Whole(column), _) => column.append_null(),
+            (Self::Real(column), Value::Real(number)) => column.append_value(*number),
+            (Self::Real(column), _) => column.append_null(),
+        }
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            Self::Text(column) => ArrayBuilder::finish(column),
+            Self::Flag(column) => ArrayBuilder::finish(column),
+            Self::Small(column) => ArrayBuilder::finish(column),
+            Self::Whole(column) => ArrayBuilder::finish(column),
+            Self::Real(column) => ArrayBuilder::finish(column),
+        }
+    }
+}
