@@ -13,7 +13,7 @@ import anyio
 import jwt
 import pytest
 
-from fairlead.gateway.batches.runner import runner_of
+from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import Batch, insert_batch
 from fairlead.gateway.files.contents import Contents
 from fairlead.gateway.files.table import StoredFile, put_file
@@ -153,7 +153,7 @@ async def test_a_batch_that_ran_out_of_time_tells_it_with_a_token(
         await services.state.record(
             lambda con: insert_job(con, "key", "batch_1", [uri], {"order": 7}, at_ms)
         )
-        runner_of(services).wake()
+        BatchRunner.of(services).wake()
         with anyio.fail_after(30):
             while not listener.count():
                 await anyio.sleep(0.05)

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from fairlead.agents import protocol
 from fairlead.agents.card import READ, WRITE, card_of
 from fairlead.agents.protocol import Call, CallFault, RpcFault
-from fairlead.agents.runner import runner_of
+from fairlead.agents.runner import TaskRunner
 from fairlead.agents.skill import Skill
 from fairlead.agents.skill_table import find_skill_by_slug
 from fairlead.agents.task import ANYONE, Message, Task, client_owner
@@ -173,13 +173,13 @@ async def give_task(
         expires_at_ms=None,
     )  # fmt: skip
     stored = await visit.services.state.record(lambda con: insert_task(con, task, said))
-    runner_of(visit.services).wake()
+    TaskRunner.of(visit.services).wake()
     return stored
 
 
 async def until_ended(services: Services, task_id: str, within_s: float) -> None:
     """Waits until a task has ended, or for so long."""
-    waiting = asyncio.ensure_future(runner_of(services).until_ended(task_id, within_s))
+    waiting = asyncio.ensure_future(TaskRunner.of(services).until_ended(task_id, within_s))
     try:
         # The wait has begun before the look, so an end between the two is not missed.
         await asyncio.sleep(0)
@@ -204,7 +204,7 @@ async def _cancel(visit: Visit, params: dict[str, Any]) -> dict[str, Any]:
     )
     if not ended:
         raise RpcFault(protocol.TASK_NOT_CANCELABLE, "The task has ended already.")
-    runner_of(visit.services).stop(task_id)
+    TaskRunner.of(visit.services).stop(task_id)
     task, messages = await _found(visit, task_id)
     return task.view(messages)
 

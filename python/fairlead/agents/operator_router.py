@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query
 from pydantic import AliasChoices, Field
 
 from fairlead.agents.door import Visit, give_task
-from fairlead.agents.runner import runner_of, text_of
+from fairlead.agents.runner import TaskRunner, text_of
 from fairlead.agents.skill import Limit, Offset, Skill, Wire
 from fairlead.agents.skill_table import find_skill, find_skill_by_slug
 from fairlead.agents.task import OPERATOR, Message, State, Task, text_part
@@ -197,7 +197,7 @@ async def act(task_id: str, body: TaskAction, services: ServicesDep) -> TaskView
     ended = await services.state.record(lambda con: end_task(con, task_id, "canceled", now_ms()))
     if not ended:
         raise Conflict("The task has ended already.")
-    runner_of(services).stop(task_id)
+    TaskRunner.of(services).stop(task_id)
     return await services.state.read(lambda con: _view(con, found_task(con, task_id)))
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -31,56 +29,40 @@ from fairlead.errors import FairleadError, StorageUnavailable, Unauthenticated
 from fairlead.model import Model
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
+from fairlead.store.runner import Runner
 from fairlead.store.services import Services
 
 TASKS_AT_ONCE: Final = 16
 TASK_DEADLINE_S: Final = 600.0
-LOOK_EVERY_S: Final = 5.0
-SWEEP_EVERY_S: Final = 60.0
 RETRY_S: Final = 2.0
 CONTEXT_MAX_CHARS: Final = 200_000
 
 log = structlog.get_logger("fairlead.agents")
 
 
-class Runner:
-    """`run` is a background task; doors call `wake`, `stop` and `until_ended`."""
+class TaskRunner(Runner[Task]):
+    """Doors call `wake`, `stop` and `until_ended`."""
+
+    kind = "agent task"
+    at_once = TASKS_AT_ONCE
 
     def __init__(self, services: Services) -> None:
-        self._services = services
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._wanted = asyncio.Event()
+        super().__init__(services)
         self._ends: dict[str, asyncio.Event] = {}
         self._waiters: dict[str, int] = {}
 
-    async def run(self) -> None:
-        """Lasts until it is cancelled."""
-        swept_s = 0.0
-        loop = asyncio.get_running_loop()
-        try:
-            while True:
-                self._wanted.clear()
-                await self._take_up()
-                if loop.time() - swept_s > SWEEP_EVERY_S:
-                    swept_s = loop.time()
-                    await self._services.state.record(lambda con: sweep_tasks(con, now_ms()))
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_EVERY_S):
-                        await self._wanted.wait()
-        finally:
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+    async def active(self) -> list[Task]:
+        return await self.services.state.read(active_tasks)
 
-    def wake(self) -> None:
-        """There is a new task."""
-        self._wanted.set()
+    async def sweep(self) -> None:
+        await self.services.state.record(lambda con: sweep_tasks(con, now_ms()))
 
-    def stop(self, task_id: str) -> None:
-        """The task has ended otherwise: what is under way for it is dropped."""
-        if task := self._tasks.get(task_id):
-            task.cancel()
-        self._tell(task_id)
+    def stop(self, item_id: str) -> None:
+        super().stop(item_id)
+        self._tell(item_id)
+
+    def ended(self, item: Task) -> None:
+        self._tell(item.id)
 
     async def until_ended(self, task_id: str, within_s: float) -> None:
         """Waits until work on the task ends, or for so long. Call it before the task is stored, or look
@@ -102,23 +84,8 @@ class Runner:
         if event := self._ends.get(task_id):
             event.set()
 
-    async def _take_up(self) -> None:
-        if len(self._tasks) >= TASKS_AT_ONCE:
-            return
-        for task in await self._services.state.read(active_tasks):
-            if len(self._tasks) >= TASKS_AT_ONCE:
-                return
-            if task.id not in self._tasks:
-                work = asyncio.create_task(self._work(task), name=f"agent task {task.id}")
-                self._tasks[task.id] = work
-                work.add_done_callback(partial(self._done, task.id))
-
-    def _done(self, task_id: str, _: asyncio.Task[None]) -> None:
-        self._tasks.pop(task_id, None)
-        self.wake()
-        self._tell(task_id)
-
-    async def _work(self, task: Task) -> None:
+    async def work(self, item: Task) -> None:
+        task = item
         try:
             try:
                 async with asyncio.timeout(TASK_DEADLINE_S):
@@ -145,18 +112,18 @@ class Runner:
 
     async def _ask(self, task: Task) -> Message | None:
         """The answer; None when the task has ended otherwise."""
-        if not await self._services.state.record(lambda con: begin_task(con, task.id, now_ms())):
+        if not await self.services.state.record(lambda con: begin_task(con, task.id, now_ms())):
             return None
 
         def look(con: Connection) -> tuple[Skill | None, list[Message]]:
             said = context_before(con, task) + messages_of(con, task.id)
             return find_skill(con, task.skill_id), said
 
-        skill, said = await self._services.state.read(look)
+        skill, said = await self.services.state.read(look)
         if skill is None:
             return None
         model = Model(
-            self._services.config, skill.api_key_id, skill.model or DEFAULT_MODEL,
+            self.services.config, skill.api_key_id, skill.model or DEFAULT_MODEL,
             temperature=skill.temperature, deadline_s=TASK_DEADLINE_S,
         )  # fmt: skip
         asked = await model.ask(conversation(skill.prompt, said))
@@ -166,7 +133,7 @@ class Runner:
         self, task: Task, state: State, reason: str | None = None, answer: Message | None = None
     ) -> None:
         at_ms = max(now_ms(), task.created_at_ms)
-        await self._services.state.record(
+        await self.services.state.record(
             lambda con: end_task(con, task.id, state, at_ms, reason=reason, answer=answer)
         )
 
@@ -191,20 +158,3 @@ def text_of(parts: tuple[dict[str, Any], ...]) -> str:
         str(part["text"]) if part["kind"] == "text" else orjson.dumps(part["data"]).decode()
         for part in parts
     )
-
-
-def runner_of(services: Services) -> Runner:
-    """The process's runner, made when it is first needed."""
-    runner = services.rooms.get(Runner)
-    if not isinstance(runner, Runner):
-        runner = services.rooms[Runner] = Runner(services)
-    return runner
-
-
-@contextlib.asynccontextmanager
-async def running(services: Services) -> AsyncIterator[Runner]:
-    """The runner for as long as the background task lasts; another start makes everything anew."""
-    try:
-        yield runner_of(services)
-    finally:
-        services.rooms.pop(Runner, None)

@@ -9,7 +9,7 @@ from uuid import uuid4
 from fastapi import APIRouter
 
 from fairlead.agents.generate import Generated, GenerateSkill, generate_skill
-from fairlead.agents.runner import runner_of
+from fairlead.agents.runner import TaskRunner
 from fairlead.agents.skill import (
     DEFAULT_MODEL,
     Limit,
@@ -132,7 +132,7 @@ async def delete(skill_id: str, services: ServicesDep) -> SkillDeleted:
         return active
 
     for task_id in await services.state.record(work):
-        runner_of(services).stop(task_id)
+        TaskRunner.of(services).stop(task_id)
     return SkillDeleted()
 
 

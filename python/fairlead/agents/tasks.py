@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead.agents.runner import running
-from fairlead.store.services import BackgroundTask, Services
+from fairlead.agents.runner import TaskRunner
+from fairlead.store.services import BackgroundTask
 
-
-async def _tasks(services: Services) -> None:
-    async with running(services) as runner:
-        await runner.run()
-
-
-TASKS = (BackgroundTask("agents.tasks", _tasks),)
+TASKS = (BackgroundTask("agents.tasks", TaskRunner.run_one),)
 """Work on the tasks of agents."""

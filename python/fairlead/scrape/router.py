@@ -19,7 +19,7 @@ from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import checked
 from fairlead.scrape.cache import forget_cached
 from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.jobs.runner import runner_of
+from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import (
     FIRST_STATUS,
     Job,
@@ -67,7 +67,7 @@ async def scrape_async(
     url = checked(ask.url, scraper_of(services).egress)
     job = new_job("scrape", owner, url, ask.model_dump(mode="json", by_alias=True), 1)
     await services.state.database.write(lambda con: insert_job(con, job, [Place(0, 0, url)]))
-    runner_of(services).wake()
+    JobRunner.of(services).wake()
     return {
         "success": True, "id": job.id, "url": f"{base}/api/scrape/job/{job.id}",
         "status": job.status,

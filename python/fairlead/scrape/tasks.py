@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from fairlead.scrape.browser.router import expiring
-from fairlead.scrape.jobs.runner import running
+from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.quota import writing_down
-from fairlead.store.services import BackgroundTask, Services
-
-
-async def _jobs(services: Services) -> None:
-    async with running(services) as runner:
-        await runner.run()
-
+from fairlead.store.services import BackgroundTask
 
 TASKS = (
-    BackgroundTask("scrape.jobs", _jobs),
+    BackgroundTask("scrape.jobs", JobRunner.run_one),
     BackgroundTask("scrape.sessions", expiring),
     BackgroundTask("scrape.calls", writing_down),
 )

@@ -17,7 +17,7 @@ from fairlead.gateway.batches.google_fields import GoogleBatchAsk, InlineRequest
 from fairlead.gateway.batches.google_output import output_lines
 from fairlead.gateway.batches.google_view import google_view
 from fairlead.gateway.batches.lines import LINE_MAX_BYTES, wrong_request
-from fairlead.gateway.batches.runner import runner_of
+from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import (
     WINDOW_MS,
     Batch,
@@ -103,7 +103,7 @@ async def generate(
         if batch.is_inline:
             await Contents(services.data_dir).remove(file_id)
         raise
-    runner_of(services).wake()
+    BatchRunner.of(services).wake()
     return google_view(batch)
 
 
@@ -145,7 +145,7 @@ async def cancel(
         begin_cancel(con, batch_id, owner, now_ms())
 
     await services.state.record(work)
-    runner_of(services).cancel(batch_id)
+    BatchRunner.of(services).cancel(batch_id)
     return {}
 
 

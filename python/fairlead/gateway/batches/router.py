@@ -17,7 +17,7 @@ from fairlead.gateway.batches.google_router import (
     list_google,
     operation,
 )
-from fairlead.gateway.batches.runner import runner_of
+from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import (
     WINDOW_MS,
     Batch,
@@ -118,7 +118,7 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
             insert_job(con, owner, batch.id, uris, hooks.user_metadata, created_at_ms)
 
     await services.state.record(work)
-    runner_of(services).wake()
+    BatchRunner.of(services).wake()
     return batch_view(batch)
 
 
@@ -159,5 +159,5 @@ async def batch(batch_id: str, services: ServicesDep, owner: OwnerDep) -> Respon
 async def cancel(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """No further line is run; those that are under way have half a minute. What was done is kept."""
     marked = await services.state.record(lambda con: begin_cancel(con, batch_id, owner, now_ms()))
-    runner_of(services).cancel(batch_id)
+    BatchRunner.of(services).cancel(batch_id)
     return batch_view(marked)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from functools import partial
 from typing import Final
 
 import structlog
@@ -18,55 +16,40 @@ from fairlead.gateway.files.table import all_ids, take_expired
 from fairlead.moment import now_ms
 from fairlead.own_relay import public_origin, relay_client
 from fairlead.store.file import Connection
+from fairlead.store.runner import Runner
 from fairlead.store.services import Services
 
 BATCHES_AT_ONCE: Final = 8
-LOOK_EVERY_S: Final = 5.0
-SWEEP_EVERY_S: Final = 60.0
 RETRY_S: Final = 2.0
 
 log = structlog.get_logger("fairlead.gateway")
 
 
-class Runner:
-    """`run` is a background task; routes call `wake` and `cancel`."""
+class BatchRunner(Runner[Batch]):
+    """Routes call `wake` and `cancel`."""
+
+    kind = "batch"
+    at_once = BATCHES_AT_ONCE
 
     def __init__(self, services: Services) -> None:
-        self._services = services
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        super().__init__(services)
+        self._contents = Contents(services.data_dir)
         self._runs: dict[str, BatchRun] = {}
-        self._wanted = asyncio.Event()
 
     async def run(self) -> None:
-        """Lasts until it is cancelled."""
-        services = self._services
-        contents = Contents(services.data_dir)
-        self._client = relay_client(services.config, connections=BATCHES_AT_ONCE * WIDTH)
-        loop = asyncio.get_running_loop()
-        swept_s = loop.time()
+        self._client = relay_client(self.services.config, connections=BATCHES_AT_ONCE * WIDTH)
         try:
-            await self._forget_strays(contents)
-            while True:
-                self._wanted.clear()
-                await self._take_up()
-                if loop.time() - swept_s > SWEEP_EVERY_S:
-                    swept_s = loop.time()
-                    gone = await services.state.database.write(
-                        lambda con: take_expired(con, now_ms())
-                    )
-                    await contents.remove(*gone)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_EVERY_S):
-                        await self._wanted.wait()
+            await self._forget_strays()
+            await super().run()
         finally:
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             await self._client.aclose()
 
-    def wake(self) -> None:
-        """There is a new batch."""
-        self._wanted.set()
+    async def active(self) -> list[Batch]:
+        return await self.services.state.read(active_batches)
+
+    async def sweep(self) -> None:
+        gone = await self.services.state.database.write(lambda con: take_expired(con, now_ms()))
+        await self._contents.remove(*gone)
 
     def cancel(self, batch_id: str) -> None:
         """The batch's row says so already; this is for what is under way."""
@@ -74,33 +57,25 @@ class Runner:
             run.cancel()
         self.wake()
 
-    async def _forget_strays(self, contents: Contents) -> None:
+    async def _forget_strays(self) -> None:
         """Contents without a row, of uploads that ended with the process; a batch that is about to
         end has named its files.
         """
-        known = await self._services.state.read(all_ids)
-        for batch in await self._services.state.read(active_batches):
+        known = await self.services.state.read(all_ids)
+        for batch in await self.services.state.read(active_batches):
             known |= {batch.output_file_id or "", batch.error_file_id or ""}
-        await contents.sweep(known)
+        await self._contents.sweep(known)
 
-    async def _take_up(self) -> None:
-        for batch in await self._services.state.read(active_batches):
-            if len(self._tasks) >= BATCHES_AT_ONCE:
-                return
-            if batch.id not in self._tasks:
-                run = self._runs[batch.id] = BatchRun(self._services, self._client, batch)
-                task = asyncio.create_task(self._work(batch, run), name=f"batch {batch.id}")
-                self._tasks[batch.id] = task
-                task.add_done_callback(partial(self._done, batch.id))
+    def began(self, item: Batch) -> None:
+        self._runs[item.id] = BatchRun(self.services, self._client, item)
 
-    def _done(self, batch_id: str, _: asyncio.Task[None]) -> None:
-        self._tasks.pop(batch_id, None)
-        self._runs.pop(batch_id, None)
-        self.wake()
+    def ended(self, item: Batch) -> None:
+        self._runs.pop(item.id, None)
 
-    async def _work(self, batch: Batch, run: BatchRun) -> None:
+    async def work(self, item: Batch) -> None:
+        batch = item
         try:
-            await run.run()
+            await self._runs[batch.id].run()
         except (FairleadError, OSError) as error:
             # The database or the disk does not answer: the batch stands as it is, and is taken up
             # again.
@@ -108,18 +83,10 @@ class Runner:
             await asyncio.sleep(RETRY_S)
         except Exception as error:  # noqa: BLE001 - a defect ends this batch, not the others
             log.error("batch failed", batch=batch.id, error=type(error).__name__)
-            origin = public_origin(self._services.config)
+            origin = public_origin(self.services.config)
 
             def end(con: Connection) -> None:
                 change_batch(con, batch.id, status="failed", ended_at_ms=now_ms())
                 tell_end(con, batch.id, origin)
 
-            await self._services.state.record(end)
-
-
-def runner_of(services: Services) -> Runner:
-    """The process's runner, made when it is first needed."""
-    runner = services.rooms.get(Runner)
-    if not isinstance(runner, Runner):
-        runner = services.rooms[Runner] = Runner(services)
-    return runner
+            await self.services.state.record(end)

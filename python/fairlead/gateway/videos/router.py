@@ -13,7 +13,7 @@ from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.videos.fields import VideoAsk
 from fairlead.gateway.videos.lanes import Lane, lanes_for
 from fairlead.gateway.videos.provider import begin
-from fairlead.gateway.videos.runner import follower_of
+from fairlead.gateway.videos.runner import VideoRunner
 from fairlead.gateway.videos.table import (
     Operation,
     check_room,
@@ -60,7 +60,7 @@ async def predict(
             insert_job(con, owner, operation.id, uris, hooks.user_metadata, at_ms)
 
     await services.state.record(work)
-    follower_of(services).wake()
+    VideoRunner.of(services).wake()
     head.headers.update(bill(lane.provider, lane.usd_micros_per_second * ask.seconds()))
     return operation_view(operation)
 

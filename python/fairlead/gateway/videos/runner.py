@@ -7,8 +7,6 @@ it stands. What came of it and the telling are one write.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -36,6 +34,7 @@ from fairlead.gateway.videos.view import take_in, told_of
 from fairlead.moment import now_ms
 from fairlead.own_relay import public_origin
 from fairlead.store.file import Connection
+from fairlead.store.runner import Runner
 from fairlead.store.service_jobs import end_job, tell_job
 from fairlead.store.services import BackgroundTask, Services
 
@@ -47,62 +46,36 @@ WITHOUT_ANSWER_S: Final = 60.0
 ASKED_AT_ONCE: Final = 16
 REFUSALS_MAX: Final = 10
 """In a row: of a credential, say, until an operator has set it right."""
-LOOK_EVERY_S: Final = 5.0
-SWEEP_EVERY_S: Final = 600.0
+RETRY_S: Final = 5.0
 
 log = structlog.get_logger("fairlead.gateway")
 
 
-class Follower:
-    """`run` is a background task; routes call `wake`."""
+class VideoRunner(Runner[Operation]):
+    """Routes call `wake`."""
+
+    kind = "video"
+    sweep_every_s = 600.0
 
     def __init__(self, services: Services) -> None:
-        self._services = services
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._wanted = asyncio.Event()
+        super().__init__(services)
         self._room = asyncio.Semaphore(ASKED_AT_ONCE)
         self._origin = public_origin(services.config)
 
-    async def run(self) -> None:
-        """Lasts until it is cancelled."""
-        state, loop = self._services.state, asyncio.get_running_loop()
-        swept_s = -SWEEP_EVERY_S
-        try:
-            while True:
-                self._wanted.clear()
-                if loop.time() - swept_s > SWEEP_EVERY_S:
-                    swept_s = loop.time()
-                    await state.record(lambda con: take_old(con, now_ms()))
-                for operation in await state.read(active_operations):
-                    if operation.id not in self._tasks:
-                        self._begin(operation)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_EVERY_S):
-                        await self._wanted.wait()
-        finally:
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+    async def active(self) -> list[Operation]:
+        return await self.services.state.read(active_operations)
 
-    def wake(self) -> None:
-        """There is a new operation."""
-        self._wanted.set()
+    async def sweep(self) -> None:
+        await self.services.state.record(lambda con: take_old(con, now_ms()))
 
-    def _begin(self, operation: Operation) -> None:
-        task = asyncio.create_task(self._work(operation), name=f"video {operation.id}")
-        self._tasks[operation.id] = task
-        task.add_done_callback(partial(self._done, operation.id))
-
-    def _done(self, operation_id: str, _: asyncio.Task[None]) -> None:
-        self._tasks.pop(operation_id, None)
-
-    async def _work(self, operation: Operation) -> None:
+    async def work(self, item: Operation) -> None:
+        operation = item
         try:
             await self._follow(operation)
         except FairleadError as error:
             # The database does not answer: it is taken up again at the next look.
             log.error("video interrupted", operation=operation.id, error=type(error).__name__)
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(RETRY_S)
         except Exception as error:  # noqa: BLE001 - a defect ends this video, not the others
             log.error("video failed", operation=operation.id, error=type(error).__name__)
             await self._fail(operation, INTERNAL, "This is a defect of fairlead; see its log.")
@@ -139,8 +112,8 @@ class Follower:
             wait_s = min(slowest_s, wait_s * 1.5)
 
     async def _ask(self, operation: Operation) -> Told | None:
-        sealer = self._services.state.sealer
-        lane = await self._services.state.read(
+        sealer = self.services.state.sealer
+        lane = await self.services.state.read(
             lambda con: lane_of(con, sealer, operation.connection_id)
         )
         if lane is None:
@@ -184,23 +157,7 @@ class Follower:
                 # There is no event for a video that is not there.
                 end_job(con, operation.id, at_ms)
 
-        await self._services.state.record(work)
+        await self.services.state.record(work)
 
 
-def follower_of(services: Services) -> Follower:
-    """The process's follower, made when it is first needed."""
-    follower = services.rooms.get(Follower)
-    if not isinstance(follower, Follower):
-        follower = services.rooms[Follower] = Follower(services)
-    return follower
-
-
-async def _run(services: Services) -> None:
-    try:
-        await follower_of(services).run()
-    finally:
-        # Another start makes everything anew.
-        services.rooms.pop(Follower, None)
-
-
-TASKS = (BackgroundTask("gateway.videos", _run),)
+TASKS = (BackgroundTask("gateway.videos", VideoRunner.run_one),)

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 
 from fairlead.scrape.address import checked
 from fairlead.scrape.agent.run import STEPS_MAX
-from fairlead.scrape.jobs.runner import runner_of
+from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import Job, Page, Place, find_job, insert_job, list_pages
 from fairlead.scrape.model import checked_schema
 from fairlead.scrape.options import AgentAsk
@@ -34,7 +34,7 @@ async def start(
     asked = ask.model_copy(update={"model": await model_name(services, ask.model, "model")})
     job = new_job("agent", owner, url, asked.model_dump(mode="json", by_alias=True), 1)
     await services.state.database.write(lambda con: insert_job(con, job, [Place(0, 0, url)]))
-    runner_of(services).wake()
+    JobRunner.of(services).wake()
     return {
         "success": True, "id": job.id, "url": f"{base}/api/agent/{job.id}", "status": job.status,
     }  # fmt: skip

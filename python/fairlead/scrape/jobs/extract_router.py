@@ -9,7 +9,7 @@ from fastapi import APIRouter
 
 from fairlead.scrape.address import checked
 from fairlead.scrape.jobs.extraction import extraction_result
-from fairlead.scrape.jobs.runner import runner_of
+from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import (
     Job,
     Page,
@@ -49,7 +49,7 @@ async def start(
     )
     places = [Place(number, 0, url) for number, url in enumerate(urls)]
     await services.state.database.write(lambda con: insert_job(con, job, places))
-    runner_of(services).wake()
+    JobRunner.of(services).wake()
     return {
         "success": True, "id": job.id, "url": f"{base}/api/extract/{job.id}", "status": job.status,
     }  # fmt: skip

@@ -10,7 +10,7 @@ import orjson
 from fastapi import APIRouter
 
 from fairlead.scrape.address import checked
-from fairlead.scrape.jobs.runner import runner_of
+from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import (
     Job,
     Page,
@@ -45,7 +45,7 @@ async def start(
     asked = ask.model_dump(mode="json", by_alias=True)
     job = new_job("llmstxt", owner, url, asked, ask.max_urls)
     await services.state.database.write(lambda con: insert_job(con, job, [Place(0, 0, url)]))
-    runner_of(services).wake()
+    JobRunner.of(services).wake()
     return {
         "success": True, "id": job.id, "url": f"{base}/api/llmstxt/{job.id}", "status": job.status,
     }  # fmt: skip

@@ -20,7 +20,7 @@ from fairlead.scrape.address import checked, host_of
 from fairlead.scrape.jobs.ending import conclude
 from fairlead.scrape.jobs.frontier import patterns_of
 from fairlead.scrape.jobs.hook import insert_hook, tell_start
-from fairlead.scrape.jobs.runner import runner_of
+from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import (
     Job,
     Kind,
@@ -233,7 +233,7 @@ async def _start(
             tell_start(con, job)
 
     await services.state.record(work)
-    runner_of(services).wake()
+    JobRunner.of(services).wake()
     return view
 
 
@@ -294,7 +294,7 @@ async def _cancel(services: Services, kind: Kind, job_id: str, owner: str) -> di
         return "cancelled" if conclude(con, job, "cancelled", None) else job.status
 
     status = await services.state.record(work)
-    runner_of(services).stop(job_id)
+    JobRunner.of(services).stop(job_id)
     return {"success": True, "id": job_id, "status": status}
 
 
@@ -319,7 +319,7 @@ async def _events(
     ends_s = loop.time() + STREAM_MAX_S
     while True:
         # Asked for before looking, so that no change falls between.
-        news = asyncio.ensure_future(runner_of(services).news(HEARTBEAT_S))
+        news = asyncio.ensure_future(JobRunner.of(services).news(HEARTBEAT_S))
         try:
             try:
                 job, progress, pages = await services.state.read(

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Final
 
@@ -56,11 +55,10 @@ from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
 from fairlead.scrape.seen import sweep_seen
 from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.store.file import Connection
+from fairlead.store.runner import Runner
 from fairlead.store.services import Services
 
 JOBS_AT_ONCE: Final = 8
-LOOK_EVERY_S: Final = 5.0
-SWEEP_EVERY_S: Final = 60.0
 # How many of a kind, and of these of one key: an agent has a tab of the browser, of which there are few.
 OF_KIND_AT_ONCE: Final[dict[Kind, tuple[int, int]]] = {"agent": (3, 2)}
 JOB_DEADLINE_S: Final = 6 * 3600.0
@@ -72,46 +70,34 @@ AGAIN_MAX_S: Final = 30.0
 log = structlog.get_logger("fairlead.scrape")
 
 
-class Runner:
-    """`run` is a background task; routes call `wake`, `stop` and `news`."""
+class JobRunner(Runner[Job]):
+    """Routes call `wake`, `stop` and `news`."""
+
+    kind = "job"
+    at_once = JOBS_AT_ONCE
 
     def __init__(self, services: Services) -> None:
-        self._services = services
+        super().__init__(services)
         self._scraper: Scraper = scraper_of(services)
-        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._kinds: Counter[Kind] = Counter()
         self._shares: Counter[tuple[Kind, str]] = Counter()
-        self._wanted = asyncio.Event()
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Lasts until it is cancelled."""
-        swept_s = 0.0
-        loop = asyncio.get_running_loop()
         try:
-            while True:
-                self._wanted.clear()
-                await self._take_up()
-                if loop.time() - swept_s > SWEEP_EVERY_S:
-                    swept_s = loop.time()
-                    await self._services.state.database.write(_sweep)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_EVERY_S):
-                        await self._wanted.wait()
+            await super().run()
         finally:
-            for task in self._tasks.values():
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             await self._scraper.close()
+            self.services.rooms.pop(Scraper, None)
 
-    def wake(self) -> None:
-        """There is a new job."""
-        self._wanted.set()
+    async def active(self) -> list[Job]:
+        return await self.services.state.read(active_jobs)
 
-    def stop(self, job_id: str) -> None:
-        """The job has ended otherwise: whatever is under way for it is dropped."""
-        if task := self._tasks.get(job_id):
-            task.cancel()
+    async def sweep(self) -> None:
+        await self.services.state.database.write(_sweep)
+
+    def stop(self, item_id: str) -> None:
+        super().stop(item_id)
         self._tell()
 
     async def news(self, within_s: float) -> None:
@@ -125,37 +111,27 @@ class Runner:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def _take_up(self) -> None:
-        if len(self._tasks) >= JOBS_AT_ONCE:
-            return
-        for job in await self._services.state.read(active_jobs):
-            if len(self._tasks) >= JOBS_AT_ONCE:
-                return
-            if job.id not in self._tasks and self._has_room(job):
-                task = asyncio.create_task(self._work(job), name=f"job {job.id}")
-                self._tasks[job.id] = task
-                self._kinds[job.kind] += 1
-                self._shares[job.kind, job.owner] += 1
-                task.add_done_callback(partial(self._done, job))
+    def has_room(self, item: Job) -> bool:
+        most, own = OF_KIND_AT_ONCE.get(item.kind, (JOBS_AT_ONCE, JOBS_AT_ONCE))
+        return self._kinds[item.kind] < most and self._shares[item.kind, item.owner] < own
 
-    def _has_room(self, job: Job) -> bool:
-        most, own = OF_KIND_AT_ONCE.get(job.kind, (JOBS_AT_ONCE, JOBS_AT_ONCE))
-        return self._kinds[job.kind] < most and self._shares[job.kind, job.owner] < own
+    def began(self, item: Job) -> None:
+        self._kinds[item.kind] += 1
+        self._shares[item.kind, item.owner] += 1
 
-    def _done(self, job: Job, _: asyncio.Task[None]) -> None:
-        self._tasks.pop(job.id, None)
-        self._kinds[job.kind] -= 1
-        self._shares[job.kind, job.owner] -= 1
+    def ended(self, item: Job) -> None:
+        self._kinds[item.kind] -= 1
+        self._shares[item.kind, item.owner] -= 1
         # Keys come and go: what is at nothing is not kept.
         self._shares += Counter()
-        self.wake()
         self._tell()
 
-    async def _work(self, job: Job) -> None:
+    async def work(self, item: Job) -> None:
+        job = item
         try:
             run = AgentRun if job.kind == "agent" else _Run
             async with asyncio.timeout(JOB_DEADLINE_S):
-                await run(self._services, self._scraper, job, self._tell).run()
+                await run(self.services, self._scraper, job, self._tell).run()
         except TimeoutError:
             await self._end(
                 job, "failed", f"The job was not done within {JOB_DEADLINE_S / 3600:g} h."
@@ -169,7 +145,7 @@ class Runner:
             await self._end(job, "failed", "This is a defect of fairlead; its log has more.")
 
     async def _end(self, job: Job, status: str, error: str | None) -> None:
-        await self._services.state.record(lambda con: conclude(con, job, status, error))
+        await self.services.state.record(lambda con: conclude(con, job, status, error))
 
 
 class _Run:
@@ -367,22 +343,3 @@ def _sweep(con: Connection) -> None:
     sweep_maps(con, at_ms)
     sweep_css_schemas(con, at_ms)
     sweep_seen(con, at_ms)
-
-
-def runner_of(services: Services) -> Runner:
-    """The process's runner, made when it is first needed."""
-    runner = services.rooms.get(Runner)
-    if not isinstance(runner, Runner):
-        runner = services.rooms[Runner] = Runner(services)
-    return runner
-
-
-@contextlib.asynccontextmanager
-async def running(services: Services) -> AsyncIterator[Runner]:
-    """The runner for as long as the background task lasts; another start makes everything anew."""
-    runner = runner_of(services)
-    try:
-        yield runner
-    finally:
-        services.rooms.pop(Runner, None)
-        services.rooms.pop(Scraper, None)

@@ -12,10 +12,11 @@ import pytest
 
 from fairlead.gateway.batches import google_router
 from fairlead.gateway.batches.results import Results
-from fairlead.gateway.batches.runner import runner_of
+from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import ENDED, Batch, find_batch, insert_batch
 from fairlead.gateway.files.contents import Contents
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
+from fairlead.store.file import Connection
 from tests.support.management import Management, run_management
 from tests.support.process import free_port
 
@@ -54,7 +55,7 @@ async def test_what_was_not_run_in_its_day_is_told(management: Management) -> No
     )  # fmt: skip
     await services.state.record(lambda con: put_file(con, file))
     await services.state.record(lambda con: insert_batch(con, batch))
-    runner_of(services).wake()
+    BatchRunner.of(services).wake()
 
     with anyio.fail_after(60):
         while (
@@ -111,9 +112,14 @@ async def test_a_batch_of_googles_kind_is_finished_from_wherever_it_was(
         ended_at_ms=None, dialect="gemini",
     )  # fmt: skip
     file = StoredFile("file-in", "key", "batch", "in", len(content), now_ms, None)
-    await services.state.record(lambda con: put_file(con, file))
-    await services.state.record(lambda con: insert_batch(con, batch))
-    runner_of(services).wake()
+
+    def store(con: Connection) -> None:
+        # At once: a file of nobody's that no batch reads is let go.
+        put_file(con, file)
+        insert_batch(con, batch)
+
+    await services.state.record(store)
+    BatchRunner.of(services).wake()
     with anyio.fail_after(60):
         while (
             ended := await services.state.read(lambda con: find_batch(con, "batch_1"))

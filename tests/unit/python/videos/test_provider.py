@@ -27,7 +27,7 @@ from fairlead.gateway.providers.endpoint import Endpoint
 from fairlead.gateway.videos import runner
 from fairlead.gateway.videos.lanes import Lane
 from fairlead.gateway.videos.provider import open_video
-from fairlead.gateway.videos.runner import follower_of
+from fairlead.gateway.videos.runner import VideoRunner
 from fairlead.gateway.videos.table import Operation, find_operation, insert_operation
 from fairlead.store.service_jobs import insert_job
 from tests.support.management import Management, run_management
@@ -161,7 +161,7 @@ async def follow(
     state = management.services.state
     await state.record(lambda con: insert_operation(con, operation))
     await state.record(lambda con: insert_job(con, "key", "a1", [], {"a": 1}, at_ms))
-    follower_of(management.services).wake()
+    VideoRunner.of(management.services).wake()
     with anyio.fail_after(30):
         while True:
             found = await state.read(lambda con: find_operation(con, "a1", "key", "p/veo"))
