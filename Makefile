@@ -17,9 +17,11 @@ UPSTREAM := benches/load/upstream/Cargo.toml
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 LLVM_PROFDATA ?= $(shell rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata
 LEARNT := target/learnt/profile
+# What that day does not reach is compiled for speed all the same.
+LAID_OUT := -Cprofile-use=$(CURDIR)/$(LEARNT) -Cllvm-args=-pgso=false
 # Named though it is this machine's, so that what runs while compiling is not compiled like it.
 release = rm -f $(VENV)/.stamp-core-*; \
-	PIP_QUIET=1 RUSTFLAGS="$(if $(wildcard $(LLVM_PROFDATA)),-Cprofile-use=$(CURDIR)/$(LEARNT))" \
+	PIP_QUIET=1 RUSTFLAGS="$(if $(wildcard $(LLVM_PROFDATA)),$(LAID_OUT))" \
 	$(BIN)/maturin $(1) --profile release --target $(HOST)
 
 CORE_SOURCES := Cargo.toml Cargo.lock $(wildcard rust/*/Cargo.toml) $(shell find rust -name '*.rs')
@@ -151,7 +153,7 @@ $(VENV)/.stamp-node: tests/support/node/package-lock.json tests/support/node/.np
 	if command -v npm >/dev/null; then cd tests/support/node && npm ci --silent; fi
 	touch $@
 
-$(LEARNT): $(CORE_SOURCES) pyproject.toml requirements/run.txt benches/training.py | $(VENV)/.stamp-run
+$(LEARNT): $(CORE_SOURCES) pyproject.toml requirements/run.txt benches/training.py benches/load/ours.py | $(VENV)/.stamp-test
 	rm -rf $(@D) && mkdir -p $(@D)
 ifneq ($(wildcard $(LLVM_PROFDATA)),)
 	rm -f $(VENV)/.stamp-core-*

@@ -2,22 +2,27 @@
 
 An instrumented build writes down what it runs; the release is laid out by that (profile-guided
 optimisation). So this plays an ordinary day in small: every dialect, plain and streamed, over both
-doors, small bodies and large, refusals too, against the stand-in provider. Counts matter here and
-time does not.
+doors, small bodies and large, refusals too, against the stand-in provider and one that sends as fast
+as it can; then every pair of dialects, and pages. Counts matter here and time does not.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent / "load"))
-from ours import COMMAND, manage
+from benches.extract import large_page, source_of
+from fairlead.scrape.page.extract import Want, extract
+from others import start_upstream
+from ours import COMMAND, add_upstream, manage
 from target import Target, free_port, start, wait_for_line
 
 FRONTS: Final = ("native", "granian")
@@ -25,7 +30,10 @@ CLIENTS: Final = 8
 # Of each client; a round asks each question once, and the first of them, the most usual, ten times.
 ROUNDS: Final = 30
 USUAL: Final = 10
-START_S: Final = 60.0
+# Of a stream of the fast provider.
+CHUNKS: Final = 100
+PAGES: Final = 100
+START_S: Final = 120.0
 ANSWER_S: Final = 60.0
 
 SAID: Final = "Which of these three is the tallest, and by how much? Answer in one sentence."
@@ -33,6 +41,8 @@ TURNS: Final = [{"role": "user", "content": SAID}]
 # As a coding tool sends it: many turns, so that reading and judging a body count too.
 LONG: Final = [{"role": r, "content": SAID * 8} for _ in range(20) for r in ("user", "assistant")]
 
+CONTENTS: Final = [{"role": "user", "parts": [{"text": SAID}]}]
+GEMINI: Final = "/v1beta/models/demo/standin"
 CHAT: Final = "/v1/chat/completions"
 QUESTIONS: Final[list[tuple[str, dict[str, Any], int]]] = [
     (CHAT, {"messages": TURNS}, 200),
@@ -40,27 +50,52 @@ QUESTIONS: Final[list[tuple[str, dict[str, Any], int]]] = [
     (CHAT, {"messages": [*LONG, *TURNS], "temperature": 0.2}, 200),
     ("/v1/messages", {"messages": TURNS, "max_tokens": 100}, 200),
     ("/v1/messages", {"messages": TURNS, "max_tokens": 100, "stream": True}, 200),
+    (GEMINI + ":generateContent", {"contents": CONTENTS}, 200),
+    (GEMINI + ":streamGenerateContent?alt=sse", {"contents": CONTENTS}, 200),
+    ("/v1/embeddings", {"input": SAID, "model": "demo/standin-embedding"}, 200),
     ("/v1/responses", {"input": SAID, "store": False}, 200),
     ("/v1/responses", {"input": SAID, "store": False, "stream": True}, 200),
+    (CHAT, {"messages": TURNS, "model": "up/mock"}, 200),
+    (CHAT, {"messages": TURNS, "model": "up/mock", "stream": True}, 200),
     (CHAT, {"messages": TURNS, "model": "nobody/nothing"}, 404),
     (CHAT, {"messages": "no list"}, 400),
 ]
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        for front in FRONTS:
-            target = start_fairlead(Path(folder) / front, front)
-            try:
-                with ThreadPoolExecutor(CLIENTS) as clients:
-                    asked = sum(clients.map(ask_all, [target] * CLIENTS))
-            finally:
-                # Ended in peace: what a process has learnt it writes as it ends.
-                target.stop()
-            print(f"{front}: {asked} requests", flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        upstream = start_upstream(folder, CHUNKS)
+        try:
+            for front in FRONTS:
+                print(f"{front}: {play(folder / front, front, upstream)} requests", flush=True)
+        finally:
+            upstream.stop()
+    pairs = ["--streams", "40", "--rounds", "1", "--without-core"]
+    subprocess.run([sys.executable, Path(__file__).with_name("translate.py"), *pairs], check=True)
+    read_pages()
 
 
-def start_fairlead(folder: Path, front: str) -> Target:
+def read_pages() -> None:
+    source = source_of(large_page())
+    for form in ("markdown", "text", "html"):
+        for _ in range(PAGES):
+            extract(source, Want(form=form))
+    print(f"{3 * PAGES} pages", flush=True)
+
+
+def play(folder: Path, front: str, upstream: Target) -> int:
+    """A day of one door; how many requests it had."""
+    target = start_fairlead(folder, front, upstream.url.removesuffix(CHAT))
+    try:
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            return sum(clients.map(ask_all, [target] * CLIENTS))
+    finally:
+        # Ended in peace: what a process has learnt it writes as it ends.
+        target.stop()
+
+
+def start_fairlead(folder: Path, front: str, upstream: str) -> Target:
     folder.mkdir()
     port, log = free_port(), folder / "log"
     command = [str(COMMAND), "serve", "--demo", "--front", front]
@@ -70,6 +105,7 @@ def start_fairlead(folder: Path, front: str) -> Target:
     target = Target(front, "", base + CHAT, "demo/standin", process.pid, process=process)
     try:
         wait_for_line(process, log, "fairlead ready", START_S)
+        add_upstream(base, folder / "data", upstream)
         key = manage(base, folder / "data", "/api/keys", name="training")["key"]
     except BaseException:
         target.stop()

@@ -35,16 +35,7 @@ def start_fairlead(
     try:
         wait_for_line(process, log, "fairlead ready", 60)
         base = f"http://127.0.0.1:{port}"
-        manage(
-            base,
-            data,
-            "/api/provider-nodes",
-            name="upstream",
-            prefix="up",
-            type="openai-compatible",
-            baseUrl=f"{upstream}/v1",
-        )
-        manage(base, data, "/api/providers", name="main", provider="up", apiKey="sk-upstream")
+        add_upstream(base, data, upstream)
         key = manage(base, data, "/api/keys", name="bench")["key"]
         target.url = f"{base}/v1/chat/completions"
         target.headers = {"authorization": f"Bearer {key}"}
@@ -53,6 +44,20 @@ def start_fairlead(
         target.stop()
         raise
     return target
+
+
+def add_upstream(base: str, data: Path, upstream: str) -> None:
+    """The provider at this address, whose model is `up/mock` then."""
+    manage(
+        base,
+        data,
+        "/api/provider-nodes",
+        name="upstream",
+        prefix="up",
+        type="openai-compatible",
+        baseUrl=f"{upstream}/v1",
+    )
+    manage(base, data, "/api/providers", name="main", provider="up", apiKey="sk-upstream")
 
 
 def manage(base: str, data: Path, path: str, **fields: Any) -> dict[str, Any]:
