@@ -59,6 +59,7 @@ ENVIRONMENT_READERS = {
     "control/app.py": "takes FAIRLEAD_CONTROL_CONFIG",
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",
+    "scrape/page/pool.py": "hands its own on to its workers, with a bound of their allocator",
 }
 
 GRAB_BAGS = re.compile(r"(^|_)(utils?|helpers?|common|managers?|misc)$")
