@@ -85,6 +85,17 @@ struct State {
     given_bytes: usize,
 }
 
+impl State {
+    /// The one way out for a head, whichever front takes it.
+    fn take_head(&mut self) -> Option<Head> {
+        let mut head = self.head.take()?;
+        if let Some(cors) = self.cors.take() {
+            cors.mark(&mut head.headers);
+        }
+        Some(head)
+    }
+}
+
 /// See the module's page.
 #[derive(Debug)]
 pub struct Exchange {
@@ -107,13 +118,8 @@ impl Exchange {
     /// The answer's head, once. `None`: not yet; the front will be woken.
     pub fn take_head(&self) -> Option<Head> {
         let mut state = self.state.lock();
-        let mut head = state.head.take();
+        let head = state.take_head();
         state.front_waits = head.is_none();
-        if let Some(head) = &mut head {
-            if let Some(cors) = state.cors.take() {
-                cors.mark(&mut head.headers);
-            }
-        }
         head
     }
 
@@ -166,7 +172,7 @@ impl Exchange {
     pub fn poll_head(&self, cx: &Context<'_>) -> Poll<Option<Head>> {
         let mut state = self.state.lock();
         if state.head.is_some() || state.aborted {
-            return Poll::Ready(state.head.take());
+            return Poll::Ready(state.take_head());
         }
         wait(&mut state.front, cx);
         Poll::Pending
@@ -472,6 +478,23 @@ mod tests {
         assert_eq!(exchange.poll_room(cx), Poll::Ready(Room::Free));
         while exchange.take().is_some() {}
         assert_eq!(exchange.poll_room(cx), Poll::Ready(Room::Free));
+    }
+
+    #[test]
+    fn a_head_says_which_pages_may_read_it_whichever_front_takes_it() {
+        let origin = HeaderValue::from_static("https://app.example");
+        let marked = |take: fn(&Exchange) -> Option<Head>| {
+            let exchange = Exchange::new(1, Arc::new(Count::default()));
+            exchange.set_cors(Some(Cors::Readable(origin.clone())));
+            exchange.answer(head(), Bytes::new());
+            take(&exchange).expect("a head").headers.get(http::header::ACCESS_CONTROL_ALLOW_ORIGIN).cloned()
+        };
+        assert_eq!(marked(Exchange::take_head), Some(origin.clone()));
+        let polled = marked(|exchange| match exchange.poll_head(&Context::from_waker(Waker::noop())) {
+            Poll::Ready(head) => head,
+            Poll::Pending => None,
+        });
+        assert_eq!(polled, Some(origin.clone()));
     }
 
     #[test]
