@@ -16,8 +16,9 @@ mod socket;
 
 use pyo3::prelude::*;
 
-/// A request makes a few dozen small allocations and frees most of them within it; the C library's allocator took twice the
-/// time of this one for them (`docs/explanation/doors.md`). It is the Rust side's alone: Python keeps its own.
+/// A request makes a few dozen small allocations and frees most of them within it; the C library's allocator took nearly
+/// twice the time of this one for them (`docs/explanation/decisions/2026-11-22-release.md`). It is the Rust side's alone: Python
+/// keeps its own.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
