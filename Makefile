@@ -19,7 +19,7 @@ LLVM_PROFDATA ?= $(shell rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-pro
 LEARNT := target/learnt/profile
 # What that day does not reach is compiled for speed all the same.
 LAID_OUT := -Cprofile-use=$(CURDIR)/$(LEARNT) -Cllvm-args=-pgso=false
-# Named though it is this machine's, so that what runs while compiling is not compiled like it.
+# The target is named, though it is this machine's, so that build scripts and macros are not compiled like it.
 release = rm -f $(VENV)/.stamp-core-*; \
 	PIP_QUIET=1 RUSTFLAGS="$(if $(wildcard $(LLVM_PROFDATA)),$(LAID_OUT))" \
 	$(BIN)/maturin $(1) --profile release --target $(HOST)

@@ -84,8 +84,7 @@ class TaskRunner(Runner[Task]):
         if event := self._ends.get(task_id):
             event.set()
 
-    async def work(self, item: Task) -> None:
-        task = item
+    async def work(self, task: Task) -> None:
         try:
             try:
                 async with asyncio.timeout(TASK_DEADLINE_S):

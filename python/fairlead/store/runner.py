@@ -63,7 +63,7 @@ class Runner(ABC, Generic[ItemT]):
         """What has not ended, in the order in which it is taken up."""
 
     @abstractmethod
-    async def work(self, item: ItemT) -> None:
+    async def work(self, item: ItemT, /) -> None:
         """Until the item has ended, or is to be taken up again. What it raises nobody hears."""
 
     @abstractmethod

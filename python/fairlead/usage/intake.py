@@ -15,7 +15,15 @@ import polars as pl
 
 from fairlead.store.file import Connection
 from fairlead.usage.record import parse_lines
-from fairlead.usage.rollup import BUCKET_MS, DIMENSIONS, MAXES, ROLLUPS, SUMS, measures
+from fairlead.usage.rollup import (
+    BUCKET_MS,
+    DIMENSIONS,
+    HISTOGRAM_MEASURES,
+    MAXES,
+    ROLLUPS,
+    SUMS,
+    measures,
+)
 
 _NAMES = ", ".join(DIMENSIONS)
 _SAME = " AND ".join(f"d.{name} IS NOT DISTINCT FROM f.{name}" for name in DIMENSIONS)
@@ -27,7 +35,7 @@ _MEASURES: Final = {
 }
 _ADDED_UP: Final = {
     "rollup": measures(),
-    "histogram": "measure, bin, sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total",
+    "histogram": HISTOGRAM_MEASURES,
 }
 
 # What the tables of a round hold, by name. Rows with names first: ids are looked up for few.

@@ -10,10 +10,9 @@ import polars as pl
 from fairlead import _core
 
 # The columns of the table `requests`, and those that may be without a value.
-COLUMNS: Final = tuple(column["name"] for column in _core.record_columns())
-NULLABLE: Final = frozenset(
-    column["name"] for column in _core.record_columns() if not column["is_required"]
-)
+_TOLD: Final = _core.record_columns()
+COLUMNS: Final = tuple(column["name"] for column in _TOLD)
+NULLABLE: Final = frozenset(column["name"] for column in _TOLD if not column["is_required"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,11 @@ SUMS: Final = (
 )  # fmt: skip
 MAXES: Final = ("cache_write_max", "last_ts_ms")
 
+# Every measure of a bin, as SQL over rows of histograms.
+HISTOGRAM_MEASURES: Final = (
+    "measure, bin, sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total"
+)
+
 # Bins of a histogram are so wide: the greatest of a bin is so many times its least.
 BIN_WIDTH: Final = 1.02
 
@@ -71,7 +76,7 @@ async def merge_rollups(usage: Database, at_ms: int | None = None) -> int:
             (f"rollup_{level}", measures()),
             (
                 f"histogram_{level}",
-                "measure, bin, sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total",
+                HISTOGRAM_MEASURES,
             ),
         ):
             closed_ms = at - MERGE_AFTER_MS - BUCKET_MS[level]

@@ -72,8 +72,7 @@ class BatchRunner(Runner[Batch]):
     def ended(self, item: Batch) -> None:
         self._runs.pop(item.id, None)
 
-    async def work(self, item: Batch) -> None:
-        batch = item
+    async def work(self, batch: Batch) -> None:
         try:
             await self._runs[batch.id].run()
         except (FairleadError, OSError) as error:

@@ -68,8 +68,7 @@ class VideoRunner(Runner[Operation]):
     async def sweep(self) -> None:
         await self.services.state.record(lambda con: take_old(con, now_ms()))
 
-    async def work(self, item: Operation) -> None:
-        operation = item
+    async def work(self, operation: Operation) -> None:
         try:
             await self._follow(operation)
         except FairleadError as error:

@@ -126,8 +126,7 @@ class JobRunner(Runner[Job]):
         self._shares += Counter()
         self._tell()
 
-    async def work(self, item: Job) -> None:
-        job = item
+    async def work(self, job: Job) -> None:
         try:
             run = AgentRun if job.kind == "agent" else _Run
             async with asyncio.timeout(JOB_DEADLINE_S):
