@@ -21,16 +21,19 @@ def start_fairlead(
     name: str = "fairlead",
     front: str = "granian",
     threads: int = 1,
+    command: Path = COMMAND,
     **environment: str,
 ) -> Target:
     """A fresh instance with its own data directory in `folder`; `environment` is set beside it."""
-    if not COMMAND.exists():
-        raise Unavailable("no `fairlead` beside this Python: run `make bench`")
+    if not command.exists():
+        raise Unavailable(
+            f"there is no {command.name} in {command.parent.parent.name}: run `make bench` there"
+        )
     data, log, port = folder / name, folder / f"{name}.log", free_port()
     shutil.rmtree(data, ignore_errors=True)
-    command = [str(COMMAND), "serve", "--port", str(port), "--data-dir", str(data)]
-    command += ["--front", front, "--threads", str(threads)]
-    process = start(command, log=log, env={"REQUIRE_API_KEY": "true", **environment})
+    words = [str(command), "serve", "--port", str(port), "--data-dir", str(data)]
+    words += ["--front", front, "--threads", str(threads)]
+    process = start(words, log=log, env={"REQUIRE_API_KEY": "true", **environment})
     target = Target(name, "", "", "up/mock", process.pid, process=process)
     try:
         wait_for_line(process, log, "fairlead ready", 60)

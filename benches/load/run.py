@@ -1,9 +1,11 @@
 """Measures fairlead beside nginx and other gateways: one upstream, one machine, one run.
 
     python benches/load/run.py [--quick] [--rounds N] [--seconds N] [--peers all|none|NAME,...]
+                               [--before FAIRLEAD]
 
 Each round asks every target in turn, so that a machine that slows down slows them all. Other
-gateways come from the start scripts in $PEERS_DIR; one that does not install is named and left out.
+gateways come from the start scripts in $PEERS_DIR; one that does not install is named and left out. `--before` adds
+the command of another checkout as a target, so that a change is compared with what it changes.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ OPEN_STREAMS = {"granian": 2000, "native": 10_000}
 DESCRIPTORS = 65_536
 # Of a gateway's: what is no stream, and the short requests among the streams.
 OTHER_DESCRIPTORS = 500
+# What `--before` names.
+BEFORE = "fairlead-before"
 WARM_UP_S = 2
 WARM_UP_REQUESTS = 50
 
@@ -59,7 +63,7 @@ def main() -> int:
         folder = Path(name)
         folder.chmod(0o755)  # nginx gives up root for its worker, which must still get in
         try:
-            start_all(found, targets, folder, options.peers)
+            start_all(found, targets, folder, options.peers, options.before)
             found.conditions["command"] = shown(targets[0], seconds)
             answered = load(found, targets, rounds, seconds)
             if ours := next((target for target in targets if target.name == "fairlead"), None):
@@ -105,6 +109,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--front", choices=("granian", "native"), default="granian", help="who has our socket"
     )
+    parser.add_argument(
+        "--before", type=Path, help="`.venv/bin/fairlead` of another checkout, built alike"
+    )
     parser.add_argument("--no-streams", action="store_true", help="leave out the open streams")
     parser.add_argument("--readme", action="store_true", help="put the table into README.md")
     parser.add_argument("--keep", action="store_true", help="keep the result of a quick run too")
@@ -112,7 +119,9 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def start_all(found: Outcome, targets: list[Target], folder: Path, peers: str) -> None:
+def start_all(
+    found: Outcome, targets: list[Target], folder: Path, peers: str, before: Path | None
+) -> None:
     """The upstream first; then everything that starts here, each checked with a real answer."""
     upstream = start_upstream(folder, CHUNKS)
     targets.append(upstream)
@@ -131,6 +140,10 @@ def start_all(found: Outcome, targets: list[Target], folder: Path, peers: str) -
     if found.front == "native":
         starts[TWO_THREADS] = partial(
             start_fairlead, base, folder, TWO_THREADS, front="native", threads=2
+        )
+    if before:
+        starts[BEFORE] = partial(
+            start_fairlead, base, folder, BEFORE, front=found.front, command=before.absolute()
         )
     for name, start in starts.items():
         print(f"starting {name}", file=sys.stderr)
