@@ -8,7 +8,8 @@
         ...
 
 `@budget` stands above `@given`. Each test is given 60 seconds, or as many as `FAIRLEAD_FUZZ_SECONDS` says: a
-short look while one works, a long one in `make test-all`. The limit of pytest-timeout is raised with it. A
+short look while one works, a long one in `make test-all`. Tests that look at one reader from several sides share
+its seconds: `@budget_of(1 / 4)` on each of four. The limit of pytest-timeout is raised with it. A
 failure prints the smallest example that was found, and hypothesis keeps it in `.hypothesis` for the next run.
 A test that needs setting up for each example (a process, a loop) makes it outside and hands it in: examples are
 to take milliseconds. That code is linear is shown with `at_most`, around a large input; an example that never
@@ -55,9 +56,14 @@ def seconds() -> float:
     return count
 
 
-def budget(test: Callable[..., None]) -> Callable[..., None]:
+def budget_of(share: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`budget` with this share of the seconds, above 0 and at most 1."""
+    return functools.partial(budget, share=share)
+
+
+def budget(test: Callable[..., None], share: float = 1) -> Callable[..., None]:
     """Runs a test of hypothesis until it fails or its seconds are used up."""
-    within_s = seconds()
+    within_s = seconds() * share
     inner = test.hypothesis.inner_test  # type: ignore[attr-defined]
     clock = _Clock()
 
