@@ -168,6 +168,14 @@ class ServeFields(BaseModel):
         validation_alias=AliasChoices("SERVICE_TRUST_PROXY"),
         description="Whether `X-Forwarded-*` is believed: a proxy of yours must set it.",
     )
+    service_trusted_proxies: int = Field(
+        1,
+        ge=1,
+        le=16,
+        validation_alias=AliasChoices("SERVICE_TRUSTED_PROXIES"),
+        description="How many proxies of yours stand one behind the other, with `SERVICE_TRUST_PROXY`: so far "
+        "from the right in `X-Forwarded-For` stands the caller's address.",
+    )
     service_public_base_url: str | None = Field(
         None,
         max_length=2048,

@@ -26,10 +26,9 @@ from fairlead.agents.skill_table import find_skill_by_slug
 from fairlead.agents.task import ANYONE, Message, Task, client_owner
 from fairlead.agents.task_table import end_task, find_task, insert_task, messages_of
 from fairlead.bearer import Bearer, BearerRefused
-from fairlead.caller import caller_of
 from fairlead.errors import FairleadError, NotFound, RateLimited
 from fairlead.moment import now_ms
-from fairlead.own_relay import relay_url
+from fairlead.origin import public_base
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 
@@ -65,7 +64,7 @@ async def card(slug: str, request: Request, services: ServicesDep) -> dict[str, 
     skill = await services.state.read(lambda con: find_skill_by_slug(con, slug))
     if skill is None:
         raise NotFound("There is no agent at this path.")
-    return card_of(skill, _base(request, services), services.config)
+    return card_of(skill, public_base(services.config, request), services.config)
 
 
 @router.post("/agents/{slug}", summary="An agent: one JSON-RPC message (A2A)", response_model=None)
@@ -227,10 +226,3 @@ async def _found(visit: Visit, task_id: str) -> tuple[Task, list[Message]]:
     if found is None:
         raise RpcFault(protocol.TASK_NOT_FOUND, "There is no task with this id.")
     return found
-
-
-def _base(request: Request, services: Services) -> str:
-    if services.config.service_public_base_url is not None:
-        return services.config.service_public_base_url.rstrip("/")
-    caller = caller_of(request)
-    return f"{caller.scheme}://{caller.host}" if caller.host else relay_url(services.config)

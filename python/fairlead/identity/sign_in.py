@@ -29,7 +29,6 @@ from fairlead.identity.challenges import (
 )
 from fairlead.identity.guess_limit import GuessLimit
 from fairlead.identity.oidc.provider import Provider, Providers
-from fairlead.identity.origin import address_of, is_https, is_own_page
 from fairlead.identity.password import PasswordChecker, same_text
 from fairlead.identity.rate_window import RateWindow
 from fairlead.identity.sessions import (
@@ -50,6 +49,7 @@ from fairlead.identity.users import (
     update_profile,
 )
 from fairlead.moment import now_ms
+from fairlead.origin import address_of, is_https, is_own_page
 from fairlead.settings import ServeFields
 from fairlead.store.database import Work
 from fairlead.store.file import Connection

@@ -15,10 +15,10 @@ from fairlead.identity.oauth.pages import page
 from fairlead.identity.oidc.account import user_of
 from fairlead.identity.oidc.errand import COOKIE, LIFETIME_S, Errand, own_path
 from fairlead.identity.oidc.provider import OidcFailed, Provider
-from fairlead.identity.origin import is_https, public_origin
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import find_owner
 from fairlead.moment import now_ms
+from fairlead.origin import is_https, public_origin
 
 router = APIRouter(prefix="/api/auth/oidc", tags=["auth"])
 log = structlog.get_logger("fairlead.identity")
