@@ -429,7 +429,9 @@ class ServeSettings(ServeFields, BaseSettings):
             "tls_key": str(tls[1]) if tls[1] else None,
         }
 
-    def control_config(self, *, link_token: str, control_socket: Path) -> dict[str, Any]:
+    def control_config(
+        self, *, link_token: str, control_socket: Path, setup_token: str | None = None
+    ) -> dict[str, Any]:
         """The document of `FAIRLEAD_CONTROL_CONFIG`, secrets in clear: it is for a child's
         environment only.
         """
@@ -441,7 +443,12 @@ class ServeSettings(ServeFields, BaseSettings):
             document[name] = secret.get_secret_value() if secret else None
         batching = read_batching(os.environ)
         document["tracing"] = asdict(batching) if batching else None
-        return {**document, "link_token": link_token, "control_socket": str(control_socket)}
+        return {
+            **document,
+            "link_token": link_token,
+            "control_socket": str(control_socket),
+            "setup_token": setup_token,
+        }
 
 
 class ControlConfig(ServeFields):
@@ -449,4 +456,6 @@ class ControlConfig(ServeFields):
 
     link_token: SecretStr = Field(min_length=16)
     control_socket: Path
+    # What whoever sets the gateway up from elsewhere must have read where it was started.
+    setup_token: SecretStr | None = None
     tracing: Batching | None = None
