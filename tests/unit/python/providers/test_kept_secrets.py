@@ -73,7 +73,7 @@ async def test_a_connections_key_stays_with_its_host(management: Management) -> 
             {"region": "eu-west-1"}, {"region": "us-east-1"}, "awsKeys",
         ),
         (
-            "azure-openai", {"apiKey": KEY}, {"resource": "mine"}, {"resource": "theirs"},
+            "azure", {"apiKey": KEY}, {"resource": "mine"}, {"resource": "theirs"},
             "apiKey",
         ),
     ],
