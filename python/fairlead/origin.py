@@ -18,6 +18,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -47,6 +48,18 @@ def public_base(config: ServeFields, request: Request | None = None) -> str:
         return config.service_public_base_url.rstrip("/")
     called = None if request is None else _called(request, caller_of(request), config)
     return called or relay_url(config)
+
+
+def own_bases(config: ServeFields) -> frozenset[str]:
+    """The addresses that are the gateway's by the settings alone, by which a token may name it:
+    `SERVICE_PUBLIC_BASE_URL`, else where it listens, by each name of this machine.
+    """
+    base = public_base(config)
+    if config.service_public_base_url is not None or not config.is_loopback:
+        return frozenset({base})
+    parts = urlsplit(base)
+    names = ("localhost", "127.0.0.1", "[::1]")
+    return frozenset({base, *(f"{parts.scheme}://{name}:{config.port}" for name in names)})
 
 
 def _called(request: Request, caller: Caller, config: ServeFields) -> str | None:
@@ -142,14 +155,16 @@ def address_of(request: Request, caller: Caller, config: ServeFields) -> str:
     """
     if not config.service_trust_proxy:
         return caller.peer
-    hops = [
-        hop.strip()
-        for line in request.headers.getlist("x-forwarded-for")
-        for hop in line.split(",")
-    ]
-    if not hops:
-        return caller.peer
-    return _hop_address(hops[max(0, len(hops) - config.service_trusted_proxies)]) or caller.peer
+    lines = request.headers.getlist("x-forwarded-for")
+    return forwarded_address(lines, config.service_trusted_proxies) or caller.peer
+
+
+def forwarded_address(lines: Iterable[str], trusted_proxies: int) -> str | None:
+    """Whom so many proxies saw, by the lines of `X-Forwarded-For`; None where that says nothing."""
+    hops = [hop.strip() for line in lines for hop in line.split(",")]
+    if not hops or trusted_proxies == 0:
+        return None
+    return _hop_address(hops[max(0, len(hops) - trusted_proxies)])
 
 
 def _hop_address(hop: str) -> str | None:

@@ -30,7 +30,13 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from fairlead import _core
 from fairlead.errors import Refusal
 from fairlead.placeholder import PLACEHOLDERS, is_placeholder
-from fairlead.start_check import check_issuer, check_public, check_sign_on, check_tls
+from fairlead.start_check import (
+    check_issuer,
+    check_issuer_way,
+    check_public,
+    check_sign_on,
+    check_tls,
+)
 from fairlead.tracing import Batching, read_batching, read_sampling
 from fairlead.variable import flag_and_variable, flag_of, variable_of
 from fairlead.web_address import service_address, web_address
@@ -381,6 +387,8 @@ class ServeSettings(ServeFields, BaseSettings):
         )
         if self.auth_enabled and not self.issuer_enabled:
             check_issuer(self.issuer_admin_url, self.issuer_public_url)
+        if self.auth_enabled and self.issuer_admin_url is not None:
+            check_issuer_way(self.issuer_admin_url)
         read_sampling(os.environ)
         if not self.is_loopback and not self.allow_unauthenticated_bind:
             initial = self.initial_password.get_secret_value() if self.initial_password else None

@@ -28,7 +28,8 @@ from fairlead.agents.task_table import end_task, find_task, insert_task, message
 from fairlead.bearer import Bearer, BearerRefused
 from fairlead.errors import FairleadError, NotFound, RateLimited
 from fairlead.moment import now_ms
-from fairlead.origin import public_base
+from fairlead.origin import own_bases, public_base
+from fairlead.settings import ServeFields
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 
@@ -73,6 +74,7 @@ async def message(slug: str, request: Request, services: ServicesDep) -> Respons
     call_id: protocol.Id = None
     try:
         bearer = await _admit(request, services)
+        _check_audience(bearer, slug, services.config)
         call = protocol.read_call(await request.body(), request.headers.get("content-type", ""))
         call_id = call.id
         _check_scope(bearer, call.method)
@@ -105,6 +107,20 @@ async def _admit(request: Request, services: Services) -> Bearer | None:
         if refused.reason == "unavailable":
             headers = {"retry-after": "1"}
         raise RpcFault(code, refused.message, status=status, headers=headers) from None
+
+
+def _check_audience(bearer: Bearer | None, slug: str, config: ServeFields) -> None:
+    """A token that names whom it is for is for nobody else: one that an agent elsewhere was shown opens
+    nothing here. `Host` has no say, because whoever shows the token sends it.
+    """
+    if bearer is None or not bearer.audience:
+        return
+    own = {base + path for base in own_bases(config) for path in ("", f"/agents/{slug}")}
+    if own.isdisjoint(name.rstrip("/") for name in bearer.audience):
+        raise RpcFault(
+            protocol.INVALID_TOKEN, "The token is for another audience than this agent.", status=401,
+            headers={"www-authenticate": 'Bearer error="invalid_token"'},
+        )  # fmt: skip
 
 
 def _check_scope(bearer: Bearer | None, method: str) -> None:
