@@ -169,6 +169,12 @@ class ServeFields(BaseModel):
         validation_alias=AliasChoices("SERVICE_OIDC_LOCAL_AUTH_DISABLED"),
         description="Whether people sign in at the identity provider only.",
     )
+    service_oidc_join_existing: bool = Field(
+        False,
+        validation_alias=AliasChoices("SERVICE_OIDC_JOIN_EXISTING"),
+        description="Whether somebody whom the identity provider sends for the first time becomes the user with "
+        "their verified address, instead of being refused; the owner's account is never joined so.",
+    )
     service_trust_proxy: bool = Field(
         False,
         validation_alias=AliasChoices("SERVICE_TRUST_PROXY"),

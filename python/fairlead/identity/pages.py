@@ -24,7 +24,7 @@ from fairlead.identity.challenges import Verdict
 from fairlead.identity.oidc.errand import own_path
 from fairlead.identity.router import leave
 from fairlead.identity.sign_in import Attempt
-from fairlead.identity.users import find_user
+from fairlead.identity.users import find_user, has_any_identity
 from fairlead.identity.wire import Email, NewPassword, Wire
 from fairlead.settings import PASSWORD_MAX_CHARS
 
@@ -58,6 +58,8 @@ OIDC_ERRORS = {
     "state_invalid": "That sign-in was begun in another browser or too long ago. Start again.",
     "token": "The identity provider's answer could not be used. Please try again.",
     "email": "The identity provider gave no verified e-mail address.",
+    "account": "There is an account with your address, and single sign-on does not open it yet: sign in to it with "
+    "its password and connect single sign-on from there, or ask the gateway's owner.",
 }
 WRONG_PASSWORD = "Login failed. Check your email and password."  # noqa: S105
 WRONG_CODE = "Invalid authentication code."
@@ -134,7 +136,11 @@ async def login_page(
         user_id = who.id
         user = await attempt.services.state.read(lambda con: find_user(con, user_id))
         if user is not None:
-            return _page("signed_in.html", user=user)
+            sso = f"/api/auth/oidc/login?{urlencode({'return_to': '/login'})}"
+            connects = (await attempt.sign_on()).issuer is not None and not (
+                await attempt.services.state.read(lambda con: has_any_identity(con, user_id))
+            )
+            return _page("signed_in.html", user=user, sso=sso if connects else None)
     if not await attempt.is_set_up():
         return _go("/setup")
     error = None
@@ -160,7 +166,7 @@ async def login(attempt: AttemptDep) -> Response:
         return await _login(attempt, return_to, error.status, error=said, email=email)
     if pending is None:
         return answer
-    return _page("factor.html", token=pending.token, return_to=return_to, error=None, over=False)
+    return factor_page(pending.token, return_to)
 
 
 @router.post("/login/2fa", response_class=HTMLResponse, summary="Give the second factor")
@@ -189,6 +195,11 @@ async def logout(attempt: AttemptDep) -> Response:
     answer = _go("/login", 303)
     await leave(attempt, answer)
     return answer
+
+
+def factor_page(token: str, return_to: str) -> Response:
+    """The page that asks for the second factor of the sign-in that waits under `token`."""
+    return _page("factor.html", token=token, return_to=return_to, error=None, over=False)
 
 
 async def _login(attempt: Attempt, return_to: str, status: int = 200, **fields: Any) -> Response:

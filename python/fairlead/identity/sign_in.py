@@ -189,7 +189,7 @@ class Attempt:
             raise Unauthenticated(answered.verdict.value, param="code")
         self.sign_in.limit.forgive(self.address)
         self.sign_in.limit.forgive(f"second factor of {answered.user.id}")
-        await self.enter(answered.user, "password", response)
+        await self.enter(answered.user, answered.way, response)
         return answered.user
 
     async def enter(self, user: User, way: Way, response: Response) -> None:
