@@ -6,18 +6,22 @@ ASGI scope.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from fairlead.errors import Internal
+from fairlead.errors import Forbidden, Internal
 
 PrincipalKind = Literal["anonymous", "key", "token", "session", "local"]
 PRINCIPAL_KINDS: tuple[str, ...] = get_args(PrincipalKind)
 
 SCOPE_KEY = "fairlead.caller"
+
+# Scopes of a key that open the management API.
+MANAGING_SCOPES = frozenset({"manage", "admin"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,20 @@ def caller_of(request: HTTPConnection) -> Caller:
     if not isinstance(caller, Caller):
         raise Internal("The request did not come through the gate.")
     return caller
+
+
+def refuse_over_managing_keys(principal: Principal, *scopes: Iterable[str]) -> None:
+    """`Forbidden` for a key or an access token, where one of these sets of scopes makes a key that may
+    manage. A program that manages neither makes, changes, limits nor removes its like: that takes a
+    person, who may have made it.
+    """
+    is_program = principal.kind in ("key", "token")
+    if is_program and any(MANAGING_SCOPES.intersection(each) for each in scopes):
+        raise Forbidden(
+            "An API key or access token cannot grant the scope `manage` or `admin`, nor change, limit or "
+            "revoke a key that has it: sign in, or use the local command line.",
+            param="scopes",
+        )
 
 
 async def _caller(request: HTTPConnection) -> Caller:

@@ -12,22 +12,17 @@ from typing import Final
 
 import httpx
 
-from fairlead.settings import ControlConfig
+from fairlead.settings import ControlConfig, ServeFields
 
 ON_BEHALF: Final = "x-fairlead-on-behalf"
 
 
-def relay_url(config: ControlConfig) -> str:
+def relay_url(config: ServeFields) -> str:
     """Where this instance's relay listens, from here."""
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "[::]": "[::1]"}.get(config.host, config.host)  # noqa: S104
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
     return f"{'https' if config.tls_certificate else 'http'}://{host}:{config.port}"
-
-
-def public_origin(config: ControlConfig) -> str:
-    """The address by which others reach this instance, as far as it was told; else its own."""
-    return (config.service_public_base_url or relay_url(config)).rstrip("/")
 
 
 def relay_client(config: ControlConfig, *, connections: int = 100) -> httpx.AsyncClient:

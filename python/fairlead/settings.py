@@ -30,7 +30,13 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from fairlead import _core
 from fairlead.errors import Refusal
 from fairlead.placeholder import PLACEHOLDERS, is_placeholder
-from fairlead.start_check import check_issuer, check_public, check_sign_on, check_tls
+from fairlead.start_check import (
+    check_issuer,
+    check_issuer_way,
+    check_public,
+    check_sign_on,
+    check_tls,
+)
 from fairlead.tracing import Batching, read_batching, read_sampling
 from fairlead.variable import flag_and_variable, flag_of, variable_of
 from fairlead.web_address import service_address, web_address
@@ -163,10 +169,24 @@ class ServeFields(BaseModel):
         validation_alias=AliasChoices("SERVICE_OIDC_LOCAL_AUTH_DISABLED"),
         description="Whether people sign in at the identity provider only.",
     )
+    service_oidc_join_existing: bool = Field(
+        False,
+        validation_alias=AliasChoices("SERVICE_OIDC_JOIN_EXISTING"),
+        description="Whether somebody whom the identity provider sends for the first time becomes the user with "
+        "their verified address, instead of being refused; the owner's account is never joined so.",
+    )
     service_trust_proxy: bool = Field(
         False,
         validation_alias=AliasChoices("SERVICE_TRUST_PROXY"),
         description="Whether `X-Forwarded-*` is believed: a proxy of yours must set it.",
+    )
+    service_trusted_proxies: int = Field(
+        1,
+        ge=1,
+        le=16,
+        validation_alias=AliasChoices("SERVICE_TRUSTED_PROXIES"),
+        description="How many proxies of yours stand one behind the other, with `SERVICE_TRUST_PROXY`: so far "
+        "from the right in `X-Forwarded-For` stands the caller's address.",
     )
     service_public_base_url: str | None = Field(
         None,
@@ -373,6 +393,8 @@ class ServeSettings(ServeFields, BaseSettings):
         )
         if self.auth_enabled and not self.issuer_enabled:
             check_issuer(self.issuer_admin_url, self.issuer_public_url)
+        if self.auth_enabled and self.issuer_admin_url is not None:
+            check_issuer_way(self.issuer_admin_url)
         read_sampling(os.environ)
         if not self.is_loopback and not self.allow_unauthenticated_bind:
             initial = self.initial_password.get_secret_value() if self.initial_password else None
@@ -421,7 +443,9 @@ class ServeSettings(ServeFields, BaseSettings):
             "tls_key": str(tls[1]) if tls[1] else None,
         }
 
-    def control_config(self, *, link_token: str, control_socket: Path) -> dict[str, Any]:
+    def control_config(
+        self, *, link_token: str, control_socket: Path, setup_token: str | None = None
+    ) -> dict[str, Any]:
         """The document of `FAIRLEAD_CONTROL_CONFIG`, secrets in clear: it is for a child's
         environment only.
         """
@@ -433,7 +457,12 @@ class ServeSettings(ServeFields, BaseSettings):
             document[name] = secret.get_secret_value() if secret else None
         batching = read_batching(os.environ)
         document["tracing"] = asdict(batching) if batching else None
-        return {**document, "link_token": link_token, "control_socket": str(control_socket)}
+        return {
+            **document,
+            "link_token": link_token,
+            "control_socket": str(control_socket),
+            "setup_token": setup_token,
+        }
 
 
 class ControlConfig(ServeFields):
@@ -441,4 +470,6 @@ class ControlConfig(ServeFields):
 
     link_token: SecretStr = Field(min_length=16)
     control_socket: Path
+    # What whoever sets the gateway up from elsewhere must have read where it was started.
+    setup_token: SecretStr | None = None
     tracing: Batching | None = None

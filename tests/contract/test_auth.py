@@ -90,6 +90,7 @@ async def test_a_stored_password_counts_and_the_initial_one_no_longer(control) -
 async def test_without_any_password_the_answer_asks_for_set_up(control) -> None:
     services = control.app.state.services
     services.config = services.config.model_copy(update={"initial_password": None})
+    await services.state.database.write(lambda con: con.execute("DELETE FROM users") and None)
     for _ in range(7):
         answer = await login(control)
         assert answer.status_code == 403

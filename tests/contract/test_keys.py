@@ -264,8 +264,13 @@ async def test_a_key_neither_makes_nor_touches_one_that_may_manage(control, scop
         await client.post("/api/keys", json={"name": "x", "scopes": [scope]}, headers=as_key),
         await client.patch(f"/api/keys/{plain}", json={"scopes": [scope]}, headers=as_key),
         await client.patch(f"/api/keys/{managing}", json={"isActive": True}, headers=as_key),
+        await client.delete(f"/api/keys/{managing}", headers=as_key),
+        await client.delete(
+            f"/api/keys/{managing}", headers=control.as_principal("token", UUID, ["admin"])
+        ),
     ]
-    assert [answer.status_code for answer in refused] == [403] * 3
+    assert [answer.status_code for answer in refused] == [403] * 5
+    assert (await client.get(f"/api/keys/{managing}")).status_code == 200
     for answer in (
         await client.post(
             "/api/keys", json={"name": "x", "scopes": ["mcp:connect"]}, headers=as_key
@@ -278,3 +283,4 @@ async def test_a_key_neither_makes_nor_touches_one_that_may_manage(control, scop
         ),
     ):
         assert answer.status_code in (200, 201)
+    assert (await client.delete(f"/api/keys/{managing}")).status_code == 200

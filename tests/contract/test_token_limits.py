@@ -127,3 +127,21 @@ async def test_what_the_relay_gets_of_a_key(control: Control) -> None:
     ]
     (snapshot,) = [one for one in control.snapshot()["keys"] if one["id"] == key["id"]]
     assert snapshot["access_schedule"]["from"] == "22:00"
+
+
+async def test_a_program_neither_limits_nor_frees_a_key_that_may_manage(control: Control) -> None:
+    key = await make_key(control, scopes=["manage"])
+    client = control.client
+    by_person = await client.post(ROUTE, json={"apiKeyId": key["id"], "tokenLimit": 1000})
+    assert by_person.status_code == 201
+    limit_id = by_person.json()["id"]
+    for kind, scopes in (("key", ["manage"]), ("token", ["admin"])):
+        headers = control.as_principal(kind, key["id"], scopes)
+        choked = {"apiKeyId": key["id"], "tokenLimit": 1}
+        for answer in (
+            await client.post(ROUTE, json=choked, headers=headers),
+            await client.post(ROUTE, json={**choked, "id": limit_id}, headers=headers),
+            await client.delete(ROUTE, params={"id": limit_id}, headers=headers),
+        ):
+            assert answer.status_code == 403
+    assert [each["amount"] for each in compiled(control, key)] == [1000]

@@ -94,6 +94,34 @@ def error_of(answer: httpx.Response) -> tuple[int, int]:
 # ------------------------------------------------------------------------------------ who may
 
 
+def test_a_token_for_somebody_else_opens_no_agent(box: Box) -> None:
+    """Also where who shows it calls the gateway by the name that the token has."""
+    path, other = box.agent(), box.agent()
+    audience = [f"{box.gateway.url}{path}", "https://elsewhere.example"]
+    client_id = f"{DID[:-2]}99"
+    body = {"client_id": client_id, "client_secret": SECRET, "scope": SCOPE, "audience": audience}
+    assert httpx.post(f"{box.admin_url}/admin/clients", json=body, trust_env=False).is_success
+
+    def token(wanted: str) -> str:
+        form = {
+            "grant_type": "client_credentials", "client_id": client_id, "client_secret": SECRET,
+            "audience": wanted,
+        }  # fmt: skip
+        answer = httpx.post(f"{box.url}/oauth2/token", data=form, trust_env=False)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["access_token"])
+
+    here, elsewhere = token(audience[0]), token(audience[1])
+    assert rpc(box.http, path, "message/send", say("x"), here).status_code == 200
+    for agent, shown in ((other, here), (path, elsewhere)):
+        refused = rpc(box.http, agent, "message/send", say("x"), shown)
+        assert error_of(refused) == (401, -32010)
+        assert 'error="invalid_token"' in refused.headers["www-authenticate"]
+    call = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": say("x")}
+    headers = {"authorization": f"Bearer {elsewhere}", "host": "elsewhere.example"}
+    assert box.http.post(path, json=call, headers=headers).status_code == 401
+
+
 def test_a_token_of_authlibs_client_lets_in(box: Box) -> None:
     """authlib judges the token endpoint: it refuses what is not a token response."""
     path = box.agent()

@@ -51,6 +51,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, running: OidcProvider) -> 
         SERVICE_OIDC_ISSUER=running.issuer,
         SERVICE_OIDC_CLIENT_ID=CLIENT_ID,
         SERVICE_OIDC_CLIENT_SECRET=CLIENT_SECRET,
+        SERVICE_OIDC_JOIN_EXISTING="true",
     ) as started:
         started.canaries.append(CLIENT_SECRET)
         yield started

@@ -26,10 +26,10 @@ from fairlead.agents.skill_table import find_skill_by_slug
 from fairlead.agents.task import ANYONE, Message, Task, client_owner
 from fairlead.agents.task_table import end_task, find_task, insert_task, messages_of
 from fairlead.bearer import Bearer, BearerRefused
-from fairlead.caller import caller_of
 from fairlead.errors import FairleadError, NotFound, RateLimited
 from fairlead.moment import now_ms
-from fairlead.own_relay import relay_url
+from fairlead.origin import own_bases, public_base
+from fairlead.settings import ServeFields
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 
@@ -65,7 +65,7 @@ async def card(slug: str, request: Request, services: ServicesDep) -> dict[str, 
     skill = await services.state.read(lambda con: find_skill_by_slug(con, slug))
     if skill is None:
         raise NotFound("There is no agent at this path.")
-    return card_of(skill, _base(request, services), services.config)
+    return card_of(skill, public_base(services.config, request), services.config)
 
 
 @router.post("/agents/{slug}", summary="An agent: one JSON-RPC message (A2A)", response_model=None)
@@ -74,6 +74,7 @@ async def message(slug: str, request: Request, services: ServicesDep) -> Respons
     call_id: protocol.Id = None
     try:
         bearer = await _admit(request, services)
+        _check_audience(bearer, slug, services.config)
         call = protocol.read_call(await request.body(), request.headers.get("content-type", ""))
         call_id = call.id
         _check_scope(bearer, call.method)
@@ -106,6 +107,20 @@ async def _admit(request: Request, services: Services) -> Bearer | None:
         if refused.reason == "unavailable":
             headers = {"retry-after": "1"}
         raise RpcFault(code, refused.message, status=status, headers=headers) from None
+
+
+def _check_audience(bearer: Bearer | None, slug: str, config: ServeFields) -> None:
+    """A token that names whom it is for is for nobody else: one that an agent elsewhere was shown opens
+    nothing here. `Host` has no say, because whoever shows the token sends it.
+    """
+    if bearer is None or not bearer.audience:
+        return
+    own = {base + path for base in own_bases(config) for path in ("", f"/agents/{slug}")}
+    if own.isdisjoint(name.rstrip("/") for name in bearer.audience):
+        raise RpcFault(
+            protocol.INVALID_TOKEN, "The token is for another audience than this agent.", status=401,
+            headers={"www-authenticate": 'Bearer error="invalid_token"'},
+        )  # fmt: skip
 
 
 def _check_scope(bearer: Bearer | None, method: str) -> None:
@@ -227,10 +242,3 @@ async def _found(visit: Visit, task_id: str) -> tuple[Task, list[Message]]:
     if found is None:
         raise RpcFault(protocol.TASK_NOT_FOUND, "There is no task with this id.")
     return found
-
-
-def _base(request: Request, services: Services) -> str:
-    if services.config.service_public_base_url is not None:
-        return services.config.service_public_base_url.rstrip("/")
-    caller = caller_of(request)
-    return f"{caller.scheme}://{caller.host}" if caller.host else relay_url(services.config)

@@ -8,7 +8,7 @@ import secrets
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import typer
@@ -166,6 +166,14 @@ def _sent(
     """The answer, which is a success. `CommandFailed` with the issuer's own sentence otherwise."""
     import httpx
 
+    from fairlead.start_check import is_loopback_name
+
+    parts = urlsplit(admin_url)
+    if parts.scheme == "http" and not is_loopback_name(parts.hostname or ""):
+        raise CommandFailed(
+            f"--admin-url is {admin_url}, another machine by plain http, and secrets would cross the "
+            "network in clear: name its https address, or a loopback address of a tunnel."
+        )
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     url = admin_url.rstrip("/") + path
     try:

@@ -12,7 +12,14 @@ from enum import Enum
 
 from fairlead import _core
 from fairlead.identity.second_factor import take_code
-from fairlead.identity.users import User, find_user
+from fairlead.identity.sessions import Way
+from fairlead.identity.users import (
+    User,
+    bind_identity,
+    find_by_identity,
+    find_user,
+    has_identity,
+)
 from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
 
@@ -35,17 +42,41 @@ class Answered:
 
     verdict: Verdict
     user: User | None = None
+    way: Way = "password"
 
 
-def open_challenge(con: Connection, user_id: str, at_ms: int) -> str:
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """An identity that becomes the user's once their second factor was right."""
+
+    issuer: str
+    subject: str
+
+
+def open_challenge(
+    con: Connection,
+    user_id: str,
+    at_ms: int,
+    way: Way = "password",
+    joining: Joining | None = None,
+) -> str:
     """The pending token, in place of any that the user had, in the writer."""
     con.execute(
         "DELETE FROM login_challenges WHERE user_id = ? OR expires_at_ms <= ?", [user_id, at_ms]
     )
     token = secrets.token_urlsafe(32)
     con.execute(
-        "INSERT INTO login_challenges (user_id, hash, attempts, expires_at_ms) VALUES (?, ?, 0, ?)",
-        [user_id, _core.hash_secret(token), at_ms + LIFETIME_S * 1000],
+        "INSERT INTO login_challenges "
+        "(user_id, hash, attempts, expires_at_ms, way, oidc_issuer, oidc_subject) "
+        "VALUES (?, ?, 0, ?, ?, ?, ?)",
+        [
+            user_id,
+            _core.hash_secret(token),
+            at_ms + LIFETIME_S * 1000,
+            way,
+            joining and joining.issuer,
+            joining and joining.subject,
+        ],
     )
     return token
 
@@ -66,7 +97,8 @@ def answer_challenge(
     digest = _core.hash_secret(token)
     row = con.execute(
         "UPDATE login_challenges SET attempts = attempts + 1 "
-        "WHERE hash = ? AND expires_at_ms > ? RETURNING user_id, attempts",
+        "WHERE hash = ? AND expires_at_ms > ? "
+        "RETURNING user_id, attempts, way, oidc_issuer, oidc_subject",
         [digest, at_ms],
     ).fetchone()
     user = None if row is None else find_user(con, str(row[0]))
@@ -78,4 +110,9 @@ def answer_challenge(
         last = row[1] == ATTEMPTS_MAX
         return Answered(Verdict.TOO_MANY if last else Verdict.WRONG, user)
     con.execute("DELETE FROM login_challenges WHERE hash = ?", [digest])
-    return Answered(Verdict.RIGHT, user)
+    _, _, way, issuer, subject = row
+    if issuer is not None:
+        if has_identity(con, user.id, issuer) or find_by_identity(con, issuer, subject) is not None:
+            return Answered(Verdict.EXPIRED)
+        bind_identity(con, user.id, issuer, subject)
+    return Answered(Verdict.RIGHT, user, way)

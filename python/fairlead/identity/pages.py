@@ -16,7 +16,7 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 
 from fairlead.errors import Conflict, FairleadError, InvalidRequest
 from fairlead.identity.attempt import AttemptDep
@@ -24,7 +24,7 @@ from fairlead.identity.challenges import Verdict
 from fairlead.identity.oidc.errand import own_path
 from fairlead.identity.router import leave
 from fairlead.identity.sign_in import Attempt
-from fairlead.identity.users import find_user
+from fairlead.identity.users import find_user, has_any_identity
 from fairlead.identity.wire import Email, NewPassword, Wire
 from fairlead.settings import PASSWORD_MAX_CHARS
 
@@ -58,6 +58,8 @@ OIDC_ERRORS = {
     "state_invalid": "That sign-in was begun in another browser or too long ago. Start again.",
     "token": "The identity provider's answer could not be used. Please try again.",
     "email": "The identity provider gave no verified e-mail address.",
+    "account": "There is an account with your address, and single sign-on does not open it yet: sign in to it with "
+    "its password and connect single sign-on from there, or ask the gateway's owner.",
 }
 WRONG_PASSWORD = "Login failed. Check your email and password."  # noqa: S105
 WRONG_CODE = "Invalid authentication code."
@@ -66,11 +68,17 @@ TOO_MANY = "Too many attempts. Try again shortly."
 FAILED = "Login failed. Please try again."
 
 
+SetUpToken = Annotated[SecretStr, Field(max_length=200)]
+
+
 class SetUp(Wire):
-    """The owner's first password; `email` stays `owner@localhost` if left out."""
+    """The owner's first password; `email` stays `owner@localhost` if left out. `token` is the set-up
+    token, which is needed from another machine or through a proxy.
+    """
 
     password: NewPassword
     email: Email | None = None
+    token: SetUpToken | None = None
 
 
 @router.get("/", response_class=HTMLResponse, summary="The way in")
@@ -78,15 +86,17 @@ async def root(attempt: AttemptDep, oidc_error: SHORT = None) -> Response:
     """To the page that is next: set-up, sign-in, or what there is for who is signed in."""
     if oidc_error is not None:
         return _go(f"/login?{urlencode({'oidc_error': oidc_error})}")
-    return _go("/login" if await attempt.has_owner_password() else "/setup")
+    return _go("/login" if await attempt.is_set_up() else "/setup")
 
 
 @router.get("/setup", response_class=HTMLResponse, summary="The set-up page")
 async def set_up_page(attempt: AttemptDep) -> Response:
-    """A form, until there is an owner who can sign in."""
-    if await attempt.has_owner_password():
+    """A form, until there is an owner; none where people do not sign in with passwords."""
+    if await attempt.is_set_up():
         return _go("/login")
-    return _page("setup.html", error=None, field=None, email="")
+    if (await attempt.sign_on()).local_auth_disabled:
+        return _page("setup_closed.html", 403)
+    return _set_up_page(attempt)
 
 
 @router.post("/setup", response_class=HTMLResponse, summary="Set up the owner, once")
@@ -95,22 +105,23 @@ async def set_up(attempt: AttemptDep) -> Response:
     if _is_json(attempt.request):
         body = _read_set_up(orjson.loads(await attempt.request.body() or b"{}"))
         answer: Response = JSONResponse({"success": True}, 201)
-        await attempt.set_up(body.email, body.password, answer)
+        await attempt.set_up(body.email, body.password, answer, body.token)
         return answer
     form = await _form(attempt.request)
     email = form.get("email", "").strip()
-    fields = {"password": form.get("password", "")} | ({"email": email} if email else {})
+    given = {"email": email, "token": form.get("token", "").strip()}
+    fields = {"password": form.get("password", "")} | {k: v for k, v in given.items() if v}
     answer = _go("/", 303)
     try:
         if form.get("password") != form.get("repeated"):
             raise InvalidRequest("The two passwords differ.", param="repeated")
         body = _read_set_up(fields)
-        await attempt.set_up(body.email, body.password, answer)
+        await attempt.set_up(body.email, body.password, answer, body.token)
     except Conflict:
         return _go("/login", 303)
     except FairleadError as error:
-        return _page(
-            "setup.html", error.status, error=error.message, field=error.param, email=email
+        return _set_up_page(
+            attempt, error.status, error=error.message, field=error.param, email=email
         )
     return answer
 
@@ -125,8 +136,12 @@ async def login_page(
         user_id = who.id
         user = await attempt.services.state.read(lambda con: find_user(con, user_id))
         if user is not None:
-            return _page("signed_in.html", user=user)
-    if not await attempt.has_owner_password():
+            sso = f"/api/auth/oidc/login?{urlencode({'return_to': '/login'})}"
+            connects = (await attempt.sign_on()).issuer is not None and not (
+                await attempt.services.state.read(lambda con: has_any_identity(con, user_id))
+            )
+            return _page("signed_in.html", user=user, sso=sso if connects else None)
+    if not await attempt.is_set_up():
         return _go("/setup")
     error = None
     if oidc_error is not None:
@@ -151,7 +166,7 @@ async def login(attempt: AttemptDep) -> Response:
         return await _login(attempt, return_to, error.status, error=said, email=email)
     if pending is None:
         return answer
-    return _page("factor.html", token=pending.token, return_to=return_to, error=None, over=False)
+    return factor_page(pending.token, return_to)
 
 
 @router.post("/login/2fa", response_class=HTMLResponse, summary="Give the second factor")
@@ -182,6 +197,11 @@ async def logout(attempt: AttemptDep) -> Response:
     return answer
 
 
+def factor_page(token: str, return_to: str) -> Response:
+    """The page that asks for the second factor of the sign-in that waits under `token`."""
+    return _page("factor.html", token=token, return_to=return_to, error=None, over=False)
+
+
 async def _login(attempt: Attempt, return_to: str, status: int = 200, **fields: Any) -> Response:
     sso, sign_on = None, await attempt.sign_on()
     if sign_on.issuer is not None:
@@ -189,6 +209,11 @@ async def _login(attempt: Attempt, return_to: str, status: int = 200, **fields: 
     with_password = not sign_on.local_auth_disabled
     known = {"email": "", "sso": sso, "with_password": with_password, "return_to": return_to}
     return _page("login.html", status, **(known | fields))
+
+
+def _set_up_page(attempt: Attempt, status: int = 200, **said: Any) -> Response:
+    empty = {"error": None, "field": None, "email": ""}
+    return _page("setup.html", status, needs_token=attempt.needs_setup_token, **(empty | said))
 
 
 def _page(name: str, status: int = 200, **fields: Any) -> HTMLResponse:

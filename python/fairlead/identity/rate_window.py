@@ -28,6 +28,11 @@ class RateWindow:
 
     def spend(self, peer: str) -> None:
         """Counts one attempt; `RateLimited` when there are no more."""
+        began, count = self.note(peer)
+        self._refuse_beyond(began, count)
+
+    def note(self, peer: str) -> tuple[float, int]:
+        """Counts one attempt; when the window began, and how many were in it before."""
         now = self._now()
         address = network_of(peer)
         began, count = self._windows.pop(address, (now, 0))
@@ -36,8 +41,17 @@ class RateWindow:
         self._windows[address] = (began, count + 1)
         if len(self._windows) > ADDRESSES_MAX:
             self._windows.popitem(last=False)
+        return began, count
+
+    def check(self, peer: str) -> None:
+        """`RateLimited` when there are no more attempts; counts none."""
+        began, count = self._windows.get(network_of(peer), (0.0, 0))
+        if self._now() - began < WINDOW_S:
+            self._refuse_beyond(began, count)
+
+    def _refuse_beyond(self, began: float, count: int) -> None:
         if count >= self._limit:
             raise RateLimited(
                 "Too many attempts. Try again shortly.",
-                retry_after_s=max(1, math.ceil(began + WINDOW_S - now)),
+                retry_after_s=max(1, math.ceil(began + WINDOW_S - self._now())),
             )

@@ -84,7 +84,7 @@ async def status(attempt: AttemptDep) -> Status:
     return Status.model_construct(
         oidc_enabled=sign_on.issuer is not None,
         local_auth_enabled=not sign_on.local_auth_disabled,
-        needs_setup=not await attempt.has_owner_password(),
+        needs_setup=not await attempt.is_set_up(),
     )
 
 

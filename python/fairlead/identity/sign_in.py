@@ -29,7 +29,6 @@ from fairlead.identity.challenges import (
 )
 from fairlead.identity.guess_limit import GuessLimit
 from fairlead.identity.oidc.provider import Provider, Providers
-from fairlead.identity.origin import address_of, is_https, is_own_page
 from fairlead.identity.password import PasswordChecker, same_text
 from fairlead.identity.rate_window import RateWindow
 from fairlead.identity.sessions import (
@@ -50,6 +49,7 @@ from fairlead.identity.users import (
     update_profile,
 )
 from fairlead.moment import now_ms
+from fairlead.origin import address_of, is_https, is_on_this_machine
 from fairlead.settings import ServeFields
 from fairlead.store.database import Work
 from fairlead.store.file import Connection
@@ -60,6 +60,20 @@ from fairlead.store.sign_on import SignOn, read_sign_on
 # People behind one address sign in together; somebody who plays with the provider is slowed down.
 ANSWERS_A_MINUTE = 120
 NEEDS_SETUP = "No password is set: open /setup, or start fairlead with INITIAL_PASSWORD."
+OWNER_WITHOUT = (
+    "The owner has no password: run `fairlead owner reset-password` on the gateway's machine, or start "
+    "it with INITIAL_PASSWORD."
+)
+NO_SETUP = (
+    "Signing in with a password is switched off, so nobody is set up with one: run "
+    "`fairlead owner reset-password` on the gateway's machine to make its owner."
+)
+NEEDS_PROOF = (
+    "The set-up token is needed from another machine or through a proxy: send `token`, which "
+    "`fairlead serve` printed when it was last started; or start it with INITIAL_PASSWORD; or run "
+    "`fairlead owner reset-password` on its machine."
+)
+WRONG_PROOF = "The set-up token is wrong: it is the one that `fairlead serve` printed when it was last started."
 
 
 @dataclass(slots=True)
@@ -175,7 +189,7 @@ class Attempt:
             raise Unauthenticated(answered.verdict.value, param="code")
         self.sign_in.limit.forgive(self.address)
         self.sign_in.limit.forgive(f"second factor of {answered.user.id}")
-        await self.enter(answered.user, "password", response)
+        await self.enter(answered.user, answered.way, response)
         return answered.user
 
     async def enter(self, user: User, way: Way, response: Response) -> None:
@@ -214,7 +228,7 @@ class Attempt:
         initial = self.config.initial_password
         if user is not None and user.role == "owner":
             if initial is None:
-                raise Forbidden(NEEDS_SETUP, extra={"needsSetup": True})
+                raise Forbidden(OWNER_WITHOUT)
             return same_text(password, initial.get_secret_value())
         await self.sign_in.checker.waste(password)
         return False
@@ -274,6 +288,19 @@ class Attempt:
         owner = await self.services.state.read(find_owner)
         return owner is not None and owner.password_hash is not None
 
+    async def is_set_up(self) -> bool:
+        """Whether there is an owner, or ever was one: then the set-up page stays closed, also while
+        the owner has no password.
+        """
+        return await self.services.state.read(find_owner) is not None
+
+    @property
+    def needs_setup_token(self) -> bool:
+        """Whether whoever asks may be a stranger: only who sits at this machine sets it up without
+        the token.
+        """
+        return not is_on_this_machine(self.request, self.caller, self.config)
+
     async def new_password(self, password: SecretStr) -> Work[None]:
         """What stores the caller's new password and ends their other sessions, for a commit."""
         is_local = self.caller.principal.kind == "local"
@@ -290,24 +317,28 @@ class Attempt:
 
         return work
 
-    async def set_up(self, email: str | None, password: SecretStr, response: Response) -> User:
-        """Gives the gateway its owner, once. `Conflict` when it has one, `Forbidden` for a page that
-        is not ours.
+    async def set_up(
+        self,
+        email: str | None,
+        password: SecretStr,
+        response: Response,
+        token: SecretStr | None = None,
+    ) -> User:
+        """Gives the gateway its owner, once. `Conflict` when it has one, `Forbidden` for who may be a
+        stranger, and where people do not sign in with passwords.
         """
         self.spend()
-        if not is_own_page(self.request, self.caller, self.config):
-            raise Forbidden(
-                "Set up from the gateway's own page, called by `localhost` or an IP address; or start "
-                "it with INITIAL_PASSWORD; or run `fairlead owner reset-password` on its machine."
-            )
-        if await self.has_owner_password():
+        if await self.is_set_up():
             raise _is_set_up()
+        self._check_setup_token(token)
+        if (await self.sign_on()).local_auth_disabled:
+            raise Forbidden(NO_SETUP)
         digest = await self.sign_in.checker.hash(password.get_secret_value())
 
         def work(con: Connection) -> User:
-            owner = ensure_owner(con)
-            if owner.password_hash is not None:
+            if find_owner(con) is not None:
                 raise _is_set_up()
+            owner = ensure_owner(con)
             set_password_hash(con, owner.id, digest)
             if email is not None:
                 _refuse_others(con, email, owner)
@@ -319,6 +350,15 @@ class Attempt:
         owner = await self.services.state.commit(work)
         await self.enter(owner, "setup", response)
         return owner
+
+    def _check_setup_token(self, token: SecretStr | None) -> None:
+        if token is None or not token.get_secret_value():
+            if self.needs_setup_token:
+                raise Forbidden(NEEDS_PROOF, param="token")
+            return
+        right = self.services.config.setup_token
+        if right is None or not same_text(token.get_secret_value(), right.get_secret_value()):
+            raise Forbidden(WRONG_PROOF, param="token")
 
     async def _user_of(self, email: str | None) -> User | None:
         def look(con: Connection) -> User | None:

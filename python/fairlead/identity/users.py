@@ -127,6 +127,12 @@ def has_identity(con: Connection, user_id: str, issuer: str) -> bool:
     )
 
 
+def has_any_identity(con: Connection, user_id: str) -> bool:
+    """Whether somebody at any provider is this user."""
+    found = con.execute("SELECT 1 FROM oidc_identities WHERE user_id = ? LIMIT 1", [user_id])
+    return found.fetchone() is not None
+
+
 def list_users(con: Connection, limit: int, offset: int) -> list[User]:
     """A page, oldest first."""
     rows = con.execute(

@@ -34,7 +34,8 @@ Appointable = Literal["admin", "member"]
 
 
 class NewUser(Wire):
-    """Without a password the person signs in at the identity provider, by a verified address.
+    """Without a password the person signs in at the identity provider, by a verified address, where
+    `SERVICE_OIDC_JOIN_EXISTING` is on.
 
     `currentPassword` is the caller's own.
     """

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from fairlead.caller import caller_of
 from fairlead.errors import RateLimited, Unauthenticated
 from fairlead.moment import now_ms
-from fairlead.own_relay import relay_url
+from fairlead.origin import public_base
 from fairlead.scrape.quota import daily_calls_of
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.services import services_of
@@ -71,13 +71,10 @@ def _does_something(request: Request) -> bool:
 
 
 async def _base(request: Request) -> str:
-    host = request.headers.get("x-fairlead-host")
-    if host:
-        return f"{caller_of(request).scheme}://{host}"
-    return relay_url(services_of(request).config)
+    return public_base(services_of(request).config, request)
 
 
 OwnerDep = Annotated[str, Depends(_owner)]
 """The id of the calling key."""
 BaseDep = Annotated[str, Depends(_base)]
-"""The address under which the caller reached the gateway, without a slash at its end."""
+"""The address that links to the gateway begin with, without a slash at its end."""

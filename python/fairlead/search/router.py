@@ -15,6 +15,7 @@ from fairlead import _core
 from fairlead.bill import bill
 from fairlead.errors import InvalidRequest
 from fairlead.host import AddressRefused, spell_origin, split_address
+from fairlead.kept_secret import check_kept
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.money import micros_of, usd_of
 from fairlead.operator_egress import POLICY
@@ -30,6 +31,7 @@ from fairlead.search.table import (
     list_providers,
     usable_providers,
 )
+from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 
 router = APIRouter(tags=["search"])
@@ -154,8 +156,14 @@ async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -
             changes[name] = _address(value) if name == "base_url" else value
     if not changes:
         raise InvalidRequest("No valid fields to update: send at least one field.")
-    changed = await services.state.commit(lambda con: change_provider(con, provider_id, changes))
-    return {"provider": _view(changed)}
+
+    def work(con: Connection) -> SearchProvider:
+        before = find_provider(con, provider_id)
+        if before.key_sealed is not None and "base_url" in changes and "key_sealed" not in changes:
+            check_kept("apiKey", [before.base_url], [changes["base_url"]])
+        return change_provider(con, provider_id, changes)
+
+    return {"provider": _view(await services.state.commit(work))}
 
 
 @router.delete(

@@ -30,6 +30,8 @@ class Planes:
         self._log = log
         self._socket = directory.control_socket()
         self._link_token = secrets.token_hex(32)
+        self.setup_token = secrets.token_urlsafe(16)
+        """Shows, to whoever sets the gateway up from elsewhere, that they can read what it printed."""
 
     @property
     def relay_stops_s(self) -> float:
@@ -38,7 +40,9 @@ class Planes:
 
     def control_environment(self) -> dict[str, str]:
         config = self._settings.control_config(
-            link_token=self._link_token, control_socket=self._socket
+            link_token=self._link_token,
+            control_socket=self._socket,
+            setup_token=self.setup_token,
         )
         # Read by polars when it is first imported.
         return child_environment(

@@ -28,6 +28,7 @@ from fairlead.serve.port import ClaimedPort
 from fairlead.serve.readiness import is_ready
 from fairlead.serve.tls import check_certificate
 from fairlead.settings import ServeSettings
+from fairlead.store.prepared import Prepared
 from fairlead.store.sealer import load_key
 
 _READY_WITHIN_S: Final = 60.0
@@ -101,8 +102,8 @@ class _Supervisor:
     # --- starting
 
     async def _start(self) -> None:
-        password_stored = await self._prepare()
-        self._settings.check(password_stored=password_stored)
+        prepared = await self._prepare()
+        self._settings.check(password_stored=prepared.password_stored)
         data_dir = self._directory.path
         given = self._settings.secret_key
         secret_key = load_key(data_dir, given.get_secret_value() if given else None)
@@ -121,19 +122,32 @@ class _Supervisor:
             demo = Demo(url, local_token, self._settings, self._log)
             await self._run_child(demo.child)
             lines.append(await demo.set_up())
-        if not password_stored and self._settings.initial_password is None:
-            lines.append(f"No owner yet: open {url}/setup to choose a password.")
+        lines += self._owner_lines(prepared, url)
         self._directory.record_url(url)
         for line in lines:
             self._say(line)
+
+    def _owner_lines(self, prepared: Prepared, url: str) -> list[str]:
+        """How somebody becomes the owner, where nobody can sign in as one yet."""
+        if prepared.password_stored or self._settings.initial_password is not None:
+            return []
+        by_command = "run `fairlead owner reset-password` on this machine"
+        if prepared.has_owner:
+            return [f"The owner has no password: {by_command}, or start with INITIAL_PASSWORD."]
+        if self._settings.service_oidc_local_auth_disabled:
+            return [f"No owner yet, and passwords are switched off: {by_command}."]
+        return [
+            f"No owner yet: open {url}/setup to choose a password.",
+            f"From another machine or through a proxy it asks for the set-up token {self._planes.setup_token}",
+        ]
 
     def _shown_host(self) -> str:
         if self._settings.host == "localhost":
             return f"localhost:{self._address.port}"
         return self._address.reachable
 
-    async def _prepare(self) -> bool:
-        """Checks and makes the data files in a process of its own; is a password stored?"""
+    async def _prepare(self) -> Prepared:
+        """Checks and makes the data files in a process of its own."""
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "fairlead.store.prepare", str(self._directory.path),
             env=self._planes.control_environment(),
@@ -154,7 +168,7 @@ class _Supervisor:
             for line in told.splitlines():
                 self._log.line(line)
             raise StartFailed("the data files could not be checked.")
-        return bool(json.loads(out)["password_stored"])
+        return Prepared(**json.loads(out))
 
     async def _run_child(self, child: Child) -> None:
         self._children[child.name] = child

@@ -4,7 +4,7 @@ Runs before control, in a process of its own, because a damaged file can take th
 it down. Makes what is missing, migrates what is older (after a copy), reads every table of the
 state database to the end, so that a damaged block shows now and not in the middle of a request.
 Where `FAIRLEAD_CONTROL_CONFIG` is set, it also tries the key of the sealed secrets. Prints one JSON
-line `{"password_stored": false}` and exits 0, or prints one sentence to stderr and exits 2.
+line `{"password_stored": false, "has_owner": false}` and exits 0, or prints one sentence to stderr and exits 2.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import duckdb
@@ -20,6 +21,7 @@ from pydantic import ValidationError
 from fairlead.errors import Refusal
 from fairlead.settings import ControlConfig
 from fairlead.store.file import Connection, damaged, open_file
+from fairlead.store.prepared import Prepared
 from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.state import check_key
 
@@ -42,10 +44,8 @@ def issuer_path(data_dir: Path) -> Path:
     return data_dir / "issuer.duckdb"
 
 
-def prepare(data_dir: Path) -> bool:
-    """Opens, migrates and reads both files; returns whether a password is stored. `Refusal` says
-    what is wrong.
-    """
+def prepare(data_dir: Path) -> Prepared:
+    """Opens, migrates and reads both files. `Refusal` says what is wrong."""
     make_data_dir(data_dir)
     connection = open_file(usage_path(data_dir), MIGRATIONS / "usage")
     connection.close()
@@ -58,6 +58,7 @@ def prepare(data_dir: Path) -> bool:
         read_to_the_end(connection)
         stored = connection.execute("SELECT 1 FROM users WHERE password_hash IS NOT NULL")
         password_stored = stored.fetchone() is not None
+        owner = connection.execute("SELECT 1 FROM users WHERE role = 'owner'").fetchone()
         if config is not None:
             given = config.secret_key.get_secret_value() if config.secret_key else None
             check_key(connection, Sealer(load_key(data_dir, given)))
@@ -65,7 +66,7 @@ def prepare(data_dir: Path) -> bool:
         raise damaged(path, "is damaged") from error
     finally:
         connection.close()
-    return password_stored
+    return Prepared(password_stored, owner is not None)
 
 
 def make_data_dir(data_dir: Path) -> None:
@@ -106,14 +107,14 @@ def main(arguments: list[str]) -> int:
         return 2
     os.umask(0o077)
     try:
-        password_stored = prepare(Path(arguments[0]).expanduser().absolute())
+        prepared = prepare(Path(arguments[0]).expanduser().absolute())
     except Refusal as refusal:
         sys.stderr.write(f"{refusal.sentence}\n")
         return 2
     except ValidationError:
         sys.stderr.write("FAIRLEAD_CONTROL_CONFIG cannot be read.\n")
         return 2
-    sys.stdout.write(json.dumps({"password_stored": password_stored}) + "\n")
+    sys.stdout.write(json.dumps(asdict(prepared)) + "\n")
     return 0
 
 

@@ -26,7 +26,8 @@ from fairlead.gateway.batches.tell import tell_end
 from fairlead.gateway.files.contents import Contents, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
 from fairlead.moment import now_ms
-from fairlead.own_relay import on_behalf_of, public_origin
+from fairlead.origin import public_base
+from fairlead.own_relay import on_behalf_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
 
@@ -53,7 +54,7 @@ class BatchRun:
         self._contents = Contents(services.data_dir)
         self._cancelled = asyncio.Event()
         self._write = asyncio.Lock()
-        self._origin = public_origin(services.config)
+        self._origin = public_base(services.config)
         if batch.status == "cancelling":
             self._cancelled.set()
 

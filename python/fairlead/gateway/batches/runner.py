@@ -14,7 +14,8 @@ from fairlead.gateway.batches.tell import tell_end
 from fairlead.gateway.files.contents import Contents
 from fairlead.gateway.files.table import all_ids, take_expired
 from fairlead.moment import now_ms
-from fairlead.own_relay import public_origin, relay_client
+from fairlead.origin import public_base
+from fairlead.own_relay import relay_client
 from fairlead.store.file import Connection
 from fairlead.store.runner import Runner
 from fairlead.store.services import Services
@@ -82,7 +83,7 @@ class BatchRunner(Runner[Batch]):
             await asyncio.sleep(RETRY_S)
         except Exception as error:  # noqa: BLE001 - a defect ends this batch, not the others
             log.error("batch failed", batch=batch.id, error=type(error).__name__)
-            origin = public_origin(self.services.config)
+            origin = public_base(self.services.config)
 
             def end(con: Connection) -> None:
                 change_batch(con, batch.id, status="failed", ended_at_ms=now_ms())

@@ -31,9 +31,6 @@ ENDPOINT_CATEGORIES: tuple[str, ...] = get_args(EndpointCategory)
 # Files beside the zones that mean another zone on another machine.
 _NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 
-# Scopes that open the management API.
-MANAGING_SCOPES = frozenset({"manage", "admin"})
-
 
 def _canonical_uuid(text: str) -> str:
     try:

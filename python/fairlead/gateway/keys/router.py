@@ -9,10 +9,9 @@ from fastapi import APIRouter
 from pydantic import StrictBool
 
 from fairlead import _core
-from fairlead.caller import CallerDep, Principal
-from fairlead.errors import Forbidden, NotFound
+from fairlead.caller import CallerDep, refuse_over_managing_keys
+from fairlead.errors import NotFound
 from fairlead.gateway.keys.fields import (
-    MANAGING_SCOPES,
     KeyChange,
     KeyFields,
     NewKey,
@@ -89,7 +88,7 @@ async def list_all(
 async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> CreatedKey:
     """Makes a key; only its hash is kept."""
     check_rules(new)
-    _refuse_granting(caller.principal, new, before=None)
+    refuse_over_managing_keys(caller.principal, new.scopes)
     text, digest = _core.new_key()
     made_at_ms = now_ms()
     key = StoredKey(
@@ -126,7 +125,7 @@ async def change(
         key = _found(con, key_id)
         fields = key.fields.changed(change)
         check_rules(fields)
-        _refuse_granting(caller.principal, fields, before=key.fields)
+        refuse_over_managing_keys(caller.principal, fields.scopes, key.fields.scopes)
         at_ms = max(now_ms(), key.updated_at_ms)
         update_key(con, replace(key, updated_at_ms=at_ms, fields=fields))
         changed = changed_names(change)
@@ -140,11 +139,12 @@ async def change(
 
 
 @router.delete("/{key_id}", summary="Revoke an API key for good")
-async def delete(key_id: str, services: ServicesDep) -> Success:
+async def delete(key_id: str, services: ServicesDep, caller: CallerDep) -> Success:
     """Deletes the key; it is refused everywhere when this returns."""
 
     def work(con: Connection) -> None:
         key = _found(con, key_id)
+        refuse_over_managing_keys(caller.principal, key.fields.scopes)
         delete_key(con, key_id)
         delete_owned_endpoints(con, "service", key_id)
         emit(con, Event("key.deleted", {"id": key_id, "name": key.fields.name}))
@@ -158,20 +158,6 @@ def _found(con: Connection, key_id: str) -> StoredKey:
     if key is None:
         raise NotFound("There is no API key with this id.", param="id")
     return key
-
-
-def _refuse_granting(principal: Principal, fields: NewKey, before: NewKey | None) -> None:
-    """A key may manage keys, but neither make nor touch one that may manage: that takes a
-    person.
-    """
-    managing = MANAGING_SCOPES.intersection(fields.scopes)
-    touched = MANAGING_SCOPES.intersection(before.scopes) if before else frozenset()
-    if principal.kind in ("key", "token") and (managing or touched):
-        raise Forbidden(
-            "An API key or access token cannot grant the scope `manage` or `admin`, nor change a key that has it: "
-            "sign in, or use the local command line.",
-            param="scopes",
-        )
 
 
 def _view(key: StoredKey) -> KeyView:

@@ -24,8 +24,11 @@ from fairlead.gateway.nodes.table import (
 from fairlead.gateway.nodes.timeouts import Timeouts
 from fairlead.gateway.providers.catalogue import catalogue
 from fairlead.gateway.providers.credentials import open_headers, reseal_connections, seal_headers
+from fairlead.gateway.providers.endpoint import addresses_of
+from fairlead.gateway.providers.table import Connection as ProviderConnection
 from fairlead.gateway.providers.table import connections_of, forget_tests
 from fairlead.gateway.wire import Limit, Message, Offset, Wire, changed_names
+from fairlead.kept_secret import check_kept, moved_to
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
@@ -125,12 +128,16 @@ async def change(node_id: str, change: NodeChange, services: ServicesDep) -> One
             columns["timeouts"] = _stored_timeouts(change.timeouts)
         if "custom_headers" in sent:
             stored = open_headers(sealer, before)
+            _check_headers_kept(change.custom_headers or {}, before, change.base_url)
             columns |= _sealed_headers(sealer, node_id, change.custom_headers, stored)
+        elif before.headers_sealed is not None and change.base_url is not None:
+            check_kept("customHeaders", [before.base_url], [change.base_url])
         at_ms = max(now_ms(), before.updated_at_ms + 1)
         after = replace(before, **columns, updated_at_ms=at_ms)
+        _check_keys_kept(con, before, after)
         update_node(con, after)
         if "custom_headers" in sent:
-            reseal_connections(con, sealer, node_id, open_headers(sealer, after))
+            reseal_connections(con, sealer, after, open_headers(sealer, after))
         if (after.type, after.base_url, after.models_path) != (
             before.type,
             before.base_url,
@@ -149,9 +156,7 @@ async def delete(node_id: str, services: ServicesDep) -> Message:
         node = _found(con, node_id)
         users = connections_of(con, node_id)
         if users:
-            names = ", ".join(f"`{each.name}` ({each.id})" for each in users[:NAMED_AT_MOST])
-            more = f" and {len(users) - NAMED_AT_MOST} more" if len(users) > NAMED_AT_MOST else ""
-            raise Conflict(f"The node has connections; delete them first: {names}{more}.")
+            raise Conflict(f"The node has connections; delete them first: {_named(users)}.")
         delete_node(con, node_id)
         emit(con, Event("node.deleted", _told(node)))
 
@@ -191,6 +196,41 @@ def _sealed_headers(
         "headers_sealed": seal_headers(sealer, node_id, headers),
         "header_names": tuple(sorted(headers)),
     }
+
+
+def _check_headers_kept(sent: dict[str, str], before: Node, base_url: str | None) -> None:
+    """A mask stands for the stored value at the stored address only."""
+    for name, value in sent.items():
+        if value == MASK and base_url is not None:
+            check_kept(f"customHeaders.{name}", [before.base_url], [base_url])
+
+
+def _check_keys_kept(con: Connection, before: Node, after: Node) -> None:
+    """`InvalidRequest` when the node's new address would take stored keys to a host that they were not
+    given for.
+    """
+    moved = [
+        each
+        for each in connections_of(con, before.id)
+        if each.auth_type != "none"
+        and moved_to(
+            addresses_of(before, each.auth_type, each.provider_specific),
+            addresses_of(after, each.auth_type, each.provider_specific),
+        )
+    ]
+    if moved:
+        raise InvalidRequest(
+            f"baseUrl leads to another host than the keys of {_named(moved)} were given for: switch "
+            "each of them to authType `none` first (PUT /api/providers/<id>), and send its apiKey "
+            "again once the address is changed.",
+            param="baseUrl",
+        )
+
+
+def _named(connections: list[ProviderConnection]) -> str:
+    names = ", ".join(f"`{each.name}` ({each.id})" for each in connections[:NAMED_AT_MOST])
+    more = len(connections) - NAMED_AT_MOST
+    return f"{names} and {more} more" if more > 0 else names
 
 
 def _stored_timeouts(timeouts: Timeouts | None) -> dict[str, int]:

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from fairlead.gateway.nodes.table import Node
+from fairlead.gateway.providers.endpoint import is_at_node
 from fairlead.gateway.providers.table import Connection, connections_of, update_connection
 from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
@@ -68,12 +69,11 @@ def seal_headers(sealer: Sealer, node_id: str, headers: dict[str, str]) -> bytes
     return sealer.seal(node_id, orjson.dumps(headers)) if headers else None
 
 
-def reseal_connections(
-    con: Database, sealer: Sealer, node_id: str, headers: dict[str, str]
-) -> None:
-    """Gives every connection of a node its headers, in the writer."""
-    for connection in connections_of(con, node_id):
-        credentials = replace(open_credentials(sealer, connection), headers=headers)
+def reseal_connections(con: Database, sealer: Sealer, node: Node, headers: dict[str, str]) -> None:
+    """Gives every connection of a node its headers, in the writer; none to one at another host."""
+    for connection in connections_of(con, node.id):
+        own = headers if is_at_node(node, connection.provider_specific) else {}
+        credentials = replace(open_credentials(sealer, connection), headers=own)
         sealed = seal_credentials(sealer, connection.id, credentials)
         update_connection(con, replace(connection, credentials_sealed=sealed))
 

@@ -11,6 +11,7 @@ from fairlead.errors import InvalidRequest
 from fairlead.gateway.nodes.table import Node, find_node, find_node_by_name
 from fairlead.gateway.nodes.timeouts import effective_timeouts
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
+from fairlead.kept_secret import origin_of
 from fairlead.store.file import Connection as Database
 
 _DIALECTS = {
@@ -44,6 +45,12 @@ class Endpoint:
     timeouts: dict[str, int]
     # What a signature of Amazon's is for.
     aws: dict[str, str] | None = None
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Everywhere that the connection's credential goes."""
+        there = (self.base_url, self.models_url, self.check_url)
+        return tuple(url for url in there if url is not None)
 
 
 def find_provider(con: Database, name: str) -> Provider | None:
@@ -83,6 +90,22 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
         check_url=None,
         timeouts=effective_timeouts(own, provider.timeouts),
     )
+
+
+def addresses_of(provider: Provider, auth_type: str, specific: dict[str, Any]) -> tuple[str, ...]:
+    """Everywhere that a stored connection's credential goes; nowhere, if a part of its address is
+    missing.
+    """
+    try:
+        return endpoint_of(provider, auth_type, specific).addresses
+    except InvalidRequest:
+        return ()
+
+
+def is_at_node(node: Node, specific: dict[str, Any]) -> bool:
+    """Whether a connection's calls go to its node's own host, which the node's headers are for."""
+    own = specific.get("base_url")
+    return own is None or origin_of(own) == origin_of(node.base_url)
 
 
 def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, Any]) -> Endpoint:

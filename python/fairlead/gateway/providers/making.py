@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from fairlead.errors import Conflict
+from fairlead.errors import Conflict, InvalidRequest
 from fairlead.gateway.nodes.table import Node
 from fairlead.gateway.providers.credentials import (
     Credentials,
@@ -17,6 +17,7 @@ from fairlead.gateway.providers.endpoint import (
     Provider,
     endpoint_of,
     find_provider,
+    is_at_node,
     resolve_provider,
 )
 from fairlead.gateway.providers.fields import ConnectionFields, NewConnection
@@ -37,8 +38,8 @@ def drafted(con: Database, sealer: Sealer, new: NewConnection) -> Connection:
     connection_id, made_at_ms = str(uuid4()), now_ms()
     provider = resolve_provider(con, new.provider)
     auth_type = auth_type_of(new)
-    credentials = first_credentials(sealer, provider, new, auth_type)
     specific = merge_specific({}, new.provider_specific_data)
+    credentials = first_credentials(sealer, provider, new, auth_type, specific)
     endpoint_of(provider, auth_type, specific)
     return Connection(
         id=connection_id,
@@ -67,13 +68,31 @@ def add_connection(con: Database, sealer: Sealer, new: NewConnection) -> Connect
 
 
 def first_credentials(
-    sealer: Sealer, provider: Provider, fields: ConnectionFields, auth_type: str
+    sealer: Sealer,
+    provider: Provider,
+    fields: ConnectionFields,
+    auth_type: str,
+    specific: dict[str, Any],
 ) -> Credentials:
     """The credential of a connection that has none yet."""
-    headers = open_headers(sealer, provider) if isinstance(provider, Node) else {}
+    headers = own_headers(sealer, provider, specific)
     credentials = merge_credentials(Credentials(headers=headers), fields, auth_type)
     check_credential(provider, auth_type, credentials)
     return credentials
+
+
+def own_headers(sealer: Sealer, provider: Provider, specific: dict[str, Any]) -> dict[str, str]:
+    """The node's headers for a connection with this address; `InvalidRequest` when they would go to
+    another host than the node's.
+    """
+    headers = open_headers(sealer, provider) if isinstance(provider, Node) else {}
+    if headers and isinstance(provider, Node) and not is_at_node(provider, specific):
+        raise InvalidRequest(
+            "providerSpecificData.baseUrl must be at the node's own host, because the node has "
+            "customHeaders, which are for that host: make a node of its own for this address.",
+            param="providerSpecificData.baseUrl",
+        )
+    return headers
 
 
 def provider_of(con: Database, connection: Connection) -> Provider:

@@ -18,6 +18,7 @@ from fairlead.gateway.providers.credentials import (
 from fairlead.gateway.providers.endpoint import (
     Endpoint,
     Provider,
+    addresses_of,
     endpoint_of,
     resolve_provider,
 )
@@ -30,12 +31,18 @@ from fairlead.gateway.providers.making import (
     PLAIN,
     add_connection,
     first_credentials,
+    own_headers,
     provider_of,
     told,
 )
 from fairlead.gateway.providers.models import catalogue_models
 from fairlead.gateway.providers.probe import TEST_STATUS, Finding, probe
-from fairlead.gateway.providers.sent import auth_type_of, check_credential, merge_credentials
+from fairlead.gateway.providers.sent import (
+    auth_type_of,
+    check_credential,
+    check_credential_kept,
+    merge_credentials,
+)
 from fairlead.gateway.providers.specific import merge_specific
 from fairlead.gateway.providers.table import (
     Connection,
@@ -59,6 +66,7 @@ from fairlead.gateway.providers.views import (
 from fairlead.gateway.resilience.states import States
 from fairlead.gateway.resilience.table import Clear, Held, add_clear, drop_held, read_held
 from fairlead.gateway.wire import Limit, Message, Offset, changed_names
+from fairlead.kept_secret import moved_to
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
@@ -102,8 +110,9 @@ async def validate(candidate: Candidate, services: ServicesDep) -> ValidationVie
 
     def look(con: Database) -> tuple[Endpoint, Credentials]:
         provider = resolve_provider(con, candidate.provider)
-        credentials = first_credentials(services.state.sealer, provider, candidate, auth_type)
         specific = merge_specific({}, candidate.provider_specific_data)
+        sealer = services.state.sealer
+        credentials = first_credentials(sealer, provider, candidate, auth_type, specific)
         return endpoint_of(provider, auth_type, specific), credentials
 
     finding = await probe(*await services.state.read(look))
@@ -217,7 +226,11 @@ def _changed(
     auth_type = auth_type_of(change, otherwise=before.auth_type)
     changed = merge_credentials(credentials, change, auth_type)
     check_credential(provider, auth_type, changed)
-    endpoint_of(provider, auth_type, specific)
+    there = endpoint_of(provider, auth_type, specific).addresses
+    known = addresses_of(provider, before.auth_type, before.provider_specific)
+    check_credential_kept(changed, auth_type, sent, known, there)
+    if moved_to(known, there) is not None:
+        changed = replace(changed, headers=own_headers(sealer, provider, specific))
     if changed != credentials:
         key = changed.api_key
         columns["credentials_sealed"] = seal_credentials(sealer, before.id, changed)

@@ -4,6 +4,7 @@ of it is there.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from fairlead.gateway.nodes.table import Node
 from fairlead.gateway.providers.credentials import Credentials
 from fairlead.gateway.providers.endpoint import Provider
 from fairlead.gateway.providers.fields import AwsKeys, ConnectionFields
+from fairlead.kept_secret import check_kept
 
 # By `authType`: the field that holds the credential, in JSON and in `Credentials`.
 _HOLDERS = {
@@ -80,3 +82,19 @@ def check_credential(provider: Provider, auth_type: str, credentials: Credential
             raise InvalidRequest(
                 f"{field} must not be sent while authType is `{auth_type}`.", param=field
             )
+
+
+def check_credential_kept(
+    credentials: Credentials,
+    auth_type: str,
+    sent: Collection[str],
+    before: Iterable[str],
+    after: Iterable[str],
+) -> None:
+    """`InvalidRequest` when a credential that is not among the fields that were sent would go to a host
+    that it was not given for.
+    """
+    field, name = _HOLDERS.get(auth_type, ("", ""))
+    is_kept = name and not any(_NAMES.get(each) == name for each in sent)
+    if is_kept and getattr(credentials, name) is not None:
+        check_kept(field, before, after)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from fairlead.bill import bill
 from fairlead.gateway.files.contents import new_id
@@ -22,6 +22,7 @@ from fairlead.gateway.videos.table import (
 )
 from fairlead.gateway.videos.view import operation_view
 from fairlead.moment import now_ms
+from fairlead.origin import public_base
 from fairlead.store.file import Connection
 from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
 from fairlead.store.services import ServicesDep
@@ -32,7 +33,12 @@ WINDOW_MS: Final = 6 * 3_600_000
 
 
 async def predict(
-    model: str, ask: VideoAsk, services: ServicesDep, owner: OwnerDep, head: Response
+    model: str,
+    ask: VideoAsk,
+    request: Request,
+    services: ServicesDep,
+    owner: OwnerDep,
+    head: Response,
 ) -> dict[str, Any]:
     """By a connection in Gemini's dialect that serves the model. `webhookConfig` says who is told of
     its end in place of the key's webhooks (`/v1/webhooks`).
@@ -62,17 +68,18 @@ async def predict(
     await services.state.record(work)
     VideoRunner.of(services).wake()
     head.headers.update(bill(lane.provider, lane.usd_micros_per_second * ask.seconds()))
-    return operation_view(operation)
+    return operation_view(operation, public_base(services.config, request))
 
 
 async def read(
-    model: str, operation_id: str, services: ServicesDep, owner: OwnerDep
+    model: str, operation_id: str, request: Request, services: ServicesDep, owner: OwnerDep
 ) -> dict[str, Any]:
     """How far it is, and once it has ended where its videos are read, with the key."""
     model = bare_model(model)
-    return operation_view(
-        await services.state.read(lambda con: find_operation(con, operation_id, owner, model))
+    operation = await services.state.read(
+        lambda con: find_operation(con, operation_id, owner, model)
     )
+    return operation_view(operation, public_base(services.config, request))
 
 
 router = APIRouter(tags=["video"])

@@ -32,7 +32,7 @@ from fairlead.gateway.videos.table import (
 )
 from fairlead.gateway.videos.view import take_in, told_of
 from fairlead.moment import now_ms
-from fairlead.own_relay import public_origin
+from fairlead.origin import public_base
 from fairlead.store.file import Connection
 from fairlead.store.runner import Runner
 from fairlead.store.service_jobs import end_job, tell_job
@@ -60,7 +60,7 @@ class VideoRunner(Runner[Operation]):
     def __init__(self, services: Services) -> None:
         super().__init__(services)
         self._room = asyncio.Semaphore(ASKED_AT_ONCE)
-        self._origin = public_origin(services.config)
+        self._origin = public_base(services.config)
 
     async def active(self) -> list[Operation]:
         return await self.services.state.read(active_operations)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -10,16 +12,32 @@ from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import TYPES
 from fairlead.gateway.videos.table import Operation, VideoFile
 
+# How an address of ours ends, whatever it begins with.
+_OWN_PATH = re.compile(r"/v1beta/files/(?P<id>[^/:?]+):download\?alt=media\Z")
 
-def operation_view(operation: Operation) -> dict[str, Any]:
-    """The operation as it is now."""
+
+def operation_view(operation: Operation, base: str) -> dict[str, Any]:
+    """The operation as it is now, its videos under `base`, by which its reader reaches the gateway."""
     shown: dict[str, Any] = {"name": f"models/{operation.model}/operations/{operation.id}"}
     if operation.ended_at_ms is None:
         return shown
     shown["done"] = True
     if operation.error is not None:
         return shown | {"error": orjson.loads(operation.error)}
-    return shown | {"response": orjson.loads(operation.response or "{}")}
+    response = orjson.loads(operation.response or "{}")
+    for video in _videos(response.get("generateVideoResponse")):
+        if (found := _OWN_PATH.search(str(video.get("uri")))) is not None:
+            # It was kept when the video was made, by nobody's request.
+            video["uri"] = video_address(base, found["id"])
+    return shown | {"response": response}
+
+
+def _videos(made: Any) -> Iterator[dict[str, Any]]:
+    samples = made.get("generatedSamples") if isinstance(made, dict) else None
+    for sample in samples or []:
+        video = sample.get("video") if isinstance(sample, dict) else None
+        if isinstance(video, dict):
+            yield video
 
 
 def take_in(

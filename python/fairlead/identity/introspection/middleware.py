@@ -13,7 +13,7 @@ from fairlead.caller import caller_of
 from fairlead.identity.introspection.answer import read_answer
 from fairlead.identity.introspection.remote import RemoteIntrospection
 from fairlead.identity.issuer.issuer import Issuer
-from fairlead.identity.origin import is_own_page
+from fairlead.origin import is_for_others, is_on_this_machine, is_own_page
 from fairlead.settings import ServeFields
 
 TOKEN_MAX_CHARS: Final = 4096
@@ -70,16 +70,24 @@ class OpenMiddleware:
         self._settings = settings
 
     async def admit(self, request: Request) -> None:
-        settings = self._settings
-        if not settings.is_loopback and not settings.allow_unauthenticated_bind:
+        settings, caller = self._settings, caller_of(request)
+        if settings.allow_unauthenticated_bind:
+            if not is_own_page(request, caller, settings):
+                raise BearerRefused(
+                    "closed",
+                    "Without AUTH__ENABLED, agents answer the gateway's own pages and programs.",
+                )
+        elif is_for_others(settings):
             raise BearerRefused(
                 "closed",
-                "Agents are closed: others can reach this gateway, and AUTH__ENABLED is off.",
+                "Agents are closed: others can reach this gateway, and AUTH__ENABLED is off. "
+                "Set AUTH__ENABLED=true.",
             )
-        if not is_own_page(request, caller_of(request), settings):
+        elif not is_on_this_machine(request, caller, settings):
             raise BearerRefused(
                 "closed",
-                "Without AUTH__ENABLED, agents answer the gateway's own pages and programs.",
+                "Without AUTH__ENABLED, agents answer this machine only: its own programs and pages, "
+                "called by `localhost` or a loopback address and through no proxy.",
             )
         request.state.bearer = None
 

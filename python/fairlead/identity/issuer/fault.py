@@ -46,3 +46,11 @@ def unknown_client() -> IssuerFault:
 def unavailable(description: str) -> IssuerFault:
     """The issuer cannot do it now; nothing was done."""
     return IssuerFault(503, "temporarily_unavailable", description, retry_after_s=1)
+
+
+def too_many_guesses(retry_after_s: int) -> IssuerFault:
+    """So many wrong secrets came that no more are looked at for a while."""
+    return IssuerFault(
+        429, "too_many_requests", "Too many wrong client secrets; try again later.",
+        retry_after_s=retry_after_s,
+    )  # fmt: skip

@@ -42,13 +42,17 @@ log = structlog.get_logger("fairlead.identity")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request: `path` is decoded, `headers` are the last of each name, `query` and `body` raw."""
+    """A request: `path` is decoded, `headers` are the last of each name, `query` and `body` raw.
+    `peer` is the socket's other end, `forwarded` every line of `X-Forwarded-For`.
+    """
 
     method: str
     path: str
     query: bytes
     headers: dict[bytes, bytes]
     body: bytes
+    peer: str = "unknown"
+    forwarded: tuple[str, ...] = ()
 
     def form(self) -> dict[str, str]:
         """The body as a form: no parameter twice, an empty one counts as left out. `invalid_request`."""
@@ -193,7 +197,12 @@ async def _read(scope: Scope, receive: Receive) -> Asked:
                     break
         body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
     method = "GET" if _is_head(scope) else scope["method"]
-    return Asked(method, scope["path"], scope.get("query_string", b""), headers, body)
+    forwarded = tuple(
+        value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"
+    )
+    peer = (scope.get("client") or ("unknown",))[0]
+    query = scope.get("query_string", b"")
+    return Asked(method, scope["path"], query, headers, body, peer, forwarded)
 
 
 def _is_head(scope: Scope) -> bool:

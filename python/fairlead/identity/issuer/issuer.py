@@ -100,8 +100,12 @@ class Issuer:
             )  # fmt: skip
         return client
 
-    async def issue(self, client: Client, wanted: tuple[str, ...]) -> tuple[str, Token]:
-        """A token's text and its record, stored. Without `wanted` it is for all that the client may."""
+    async def issue(
+        self, client: Client, wanted: tuple[str, ...], audience: tuple[str, ...] = ()
+    ) -> tuple[str, Token]:
+        """A token's text and its record, stored. Without `wanted` it is for all that the client may, and
+        without `audience` for all whom it is registered for.
+        """
         if CLIENT_CREDENTIALS not in client.grant_types:
             raise IssuerFault(
                 400, "unauthorized_client", "The client is not registered for client_credentials."
@@ -111,12 +115,20 @@ class Issuer:
                 raise IssuerFault(
                     400, "invalid_scope", f"The client is not registered for the scope {name}."
                 )
+        for name in audience:
+            if name not in client.audience:
+                raise IssuerFault(
+                    400, "invalid_target", f"The client is not registered for the audience {name}."
+                )
         if not self._tokens.has_room(client.key, self._journal.waiting):
             raise unavailable("Too many access tokens are live: use one until it expires.")
         text, now_s = new_text(), self._now_s()
         lifespan_s = self._token_ttl_s if client.lifespan_s is None else client.lifespan_s
         scope = " ".join(wanted) if wanted else client.scope
-        token = Token(hash_of(text), client.key, client.client_id, scope, now_s, now_s + lifespan_s)
+        token = Token(
+            hash_of(text), client.key, client.client_id, scope, now_s, now_s + lifespan_s,
+            " ".join(audience),
+        )  # fmt: skip
         await self._stored(token)
         if self._tokens.get(token.hash) is None:
             raise IssuerFault(401, "invalid_client", "The client was deleted or revoked meanwhile.")
@@ -136,6 +148,13 @@ class Issuer:
             scope = " ".join(name for name in scope.split(" ") if name in client.scopes)
         if scopes and not set(scope.split(" ")).issuperset(scopes):
             return None
+        audience = list(client.audience)
+        if token.audience:
+            asked = token.audience.split(" ")
+            audience = [name for name in asked if name in client.audience]
+            if not audience:
+                # It was for somebody whom the client is registered for no more, and an empty list means anybody.
+                return None
         return {
             "active": True,
             "client_id": token.client_id,
@@ -145,7 +164,7 @@ class Issuer:
             "iat": token.issued_at_s,
             "nbf": token.issued_at_s,
             "iss": self.url,
-            "aud": [],
+            "aud": audience,
             "token_type": "Bearer",
             "token_use": "access_token",
         }

@@ -39,10 +39,16 @@ async def listen(
     except Refusal as refusal:
         log.error("the issuer does not start", reason=refusal.sentence)
         raise
+    proxies = settings.service_trusted_proxies if settings.service_trust_proxy else 0
     token = settings.issuer_admin_token
     admin = admin_app(issuer, token.get_secret_value() if token else None)
     servers = [
-        _server(public_app(issuer), settings.issuer_host, settings.issuer_port, settings),
+        _server(
+            public_app(issuer, trusted_proxies=proxies),
+            settings.issuer_host,
+            settings.issuer_port,
+            settings,
+        ),
         _server(admin, ADMIN_HOST, settings.issuer_admin_port, None),
     ]
     serving = [asyncio.create_task(server.serve()) for server in servers]

@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.types import ASGIApp
 
 from fairlead.identity.issuer.client import AUTH_METHODS, CLIENT_CREDENTIALS, Client, scope_of
 from fairlead.identity.issuer.fault import IssuerFault, invalid_request
+from fairlead.identity.issuer.guesses import SecretGuesses
 from fairlead.identity.issuer.http import Asked, Told, application, not_found, other_method
 from fairlead.identity.issuer.issuer import Issuer
+from fairlead.origin import forwarded_address
 
 _HEALTH: Final = ("/health/alive", "/health/ready")
-_METADATA: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
+# OpenID's own document is not here: nobody signs in, and there are no keys and no users to tell of.
+_METADATA: Final = "/.well-known/oauth-authorization-server"
 
 
-def public_app(issuer: Issuer) -> ASGIApp:
-    """`POST /oauth2/token`, `POST /oauth2/revoke`, metadata (RFC 8414) and health."""
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """The issuer, and what is known of wrong secrets at its door."""
+
+    issuer: Issuer
+    guesses: SecretGuesses
+    trusted_proxies: int
+
+
+def public_app(
+    issuer: Issuer, *, trusted_proxies: int = 0, guesses: SecretGuesses | None = None
+) -> ASGIApp:
+    """`POST /oauth2/token`, `POST /oauth2/revoke`, metadata (RFC 8414) and health. With trusted proxies
+    before it, callers' addresses are what those say.
+    """
+    door = _Door(issuer, guesses or SecretGuesses(), trusted_proxies)
 
     async def answer(asked: Asked) -> Told:
         if asked.path == "/oauth2/token":
-            return await _token(issuer, _posted(asked))
+            return await _token(door, _posted(asked))
         if asked.path == "/oauth2/revoke":
-            return await _revoke(issuer, _posted(asked))
-        if asked.path not in (*_HEALTH, *_METADATA):
+            return await _revoke(door, _posted(asked))
+        if asked.path not in (*_HEALTH, _METADATA):
             raise not_found()
         if asked.method != "GET":
             raise other_method("GET")
@@ -34,19 +52,20 @@ def public_app(issuer: Issuer) -> ASGIApp:
     return application(answer)
 
 
-async def _token(issuer: Issuer, asked: Asked) -> Told:
+async def _token(door: _Door, asked: Asked) -> Told:
     form = asked.form()
     grant_type = form.get("grant_type")
     if grant_type is None:
         raise invalid_request("grant_type is required.")
     if grant_type != CLIENT_CREDENTIALS:
         raise IssuerFault(400, "unsupported_grant_type", f"The grant type is {CLIENT_CREDENTIALS}.")
-    client = _authenticated(issuer, asked, form)
+    client = _authenticated(door, asked, form)
     try:
         wanted = scope_of(form.get("scope", ""))
     except IssuerFault as fault:
         raise IssuerFault(400, "invalid_scope", fault.description) from None
-    text, token = await issuer.issue(client, wanted)
+    audience = tuple(dict.fromkeys(form.get("audience", "").split()))
+    text, token = await door.issuer.issue(client, wanted, audience)
     return Told(
         200,
         {
@@ -58,32 +77,45 @@ async def _token(issuer: Issuer, asked: Asked) -> Told:
     )
 
 
-async def _revoke(issuer: Issuer, asked: Asked) -> Told:
+async def _revoke(door: _Door, asked: Asked) -> Told:
     if asked.query:
         raise invalid_request("Parameters come in the body, not in the query.")
     form = asked.form()
-    client = _authenticated(issuer, asked, form)
+    client = _authenticated(door, asked, form)
     token = form.get("token")
     if token is None:
         raise invalid_request("token is required.")
-    await issuer.revoke(token, client)
+    await door.issuer.revoke(token, client)
     return Told(200)
 
 
-def _authenticated(issuer: Issuer, asked: Asked, form: dict[str, str]) -> Client:
+def _authenticated(door: _Door, asked: Asked, form: dict[str, str]) -> Client:
     """The client, by its secret in the form or in `Authorization: Basic`, in one of the two."""
     basic = asked.basic()
     if basic is None:
         client_id, secret = form.get("client_id"), form.get("client_secret")
         if client_id is None or secret is None:
             raise IssuerFault(401, "invalid_client", "client_id and client_secret are required.")
-        return issuer.authenticate(client_id, secret, AUTH_METHODS[0])
+        return _judged(door, asked, client_id, secret, AUTH_METHODS[0])
     if "client_secret" in form or form.get("client_id", basic[0]) != basic[0]:
         raise invalid_request("The client authenticates in two ways at once.")
     try:
-        return issuer.authenticate(*basic, AUTH_METHODS[1])
+        return _judged(door, asked, *basic, AUTH_METHODS[1])
     except IssuerFault as fault:
+        if fault.status != 401:
+            raise
         raise IssuerFault(fault.status, fault.error, fault.description, challenge="Basic") from None
+
+
+def _judged(door: _Door, asked: Asked, client_id: str, secret: str, method: str) -> Client:
+    """The client, unless there were too many wrong secrets; nothing is waited for between look and count."""
+    address = forwarded_address(asked.forwarded, door.trusted_proxies) or asked.peer
+    door.guesses.check(client_id, address)
+    try:
+        return door.issuer.authenticate(client_id, secret, method)
+    except IssuerFault:
+        door.guesses.count(client_id, address)
+        raise
 
 
 def _posted(asked: Asked) -> Asked:

@@ -22,7 +22,7 @@ _CLIENT = "key, client_id, secret_hash, fields, created_at_ms, updated_at_ms"
 
 _INSERT_TOKENS = (
     "INSERT INTO tokens SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), "
-    "unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[])"
+    "unnest(?::VARCHAR[]), unnest(?::BIGINT[]), unnest(?::BIGINT[]), unnest(?::VARCHAR[])"
 )
 _DELETE_TOKENS = "DELETE FROM tokens WHERE hash IN (SELECT unnest(?::VARCHAR[]))"
 
@@ -81,6 +81,7 @@ def insert_tokens(con: Connection, tokens: Sequence[Token]) -> None:
             [token.scope for token in tokens],
             [token.issued_at_s for token in tokens],
             [token.expires_at_s for token in tokens],
+            [token.audience for token in tokens],
         ],
     )
 
@@ -98,15 +99,24 @@ def delete_expired(con: Connection, now_s: int) -> None:
 def live_tokens(con: Connection, now_s: int, most: int) -> list[Token]:
     """The tokens of clients that are there, those that last longest first, at most so many."""
     rows = con.execute(
-        "SELECT t.hash, t.client_key, c.client_id, t.scope, t.issued_at_s, t.expires_at_s "
+        "SELECT t.hash, t.client_key, c.client_id, t.scope, t.issued_at_s, t.expires_at_s, "
+        "t.audience "
         "FROM tokens t JOIN clients c ON c.key = t.client_key WHERE t.expires_at_s > ? "
         "ORDER BY t.expires_at_s DESC LIMIT ?",
         [now_s, most],
     ).fetchall()
     # Many tokens share few texts.
     return [
-        Token(bytes.fromhex(digest), intern(key), intern(client_id), intern(scope), begin_s, end_s)
-        for digest, key, client_id, scope, begin_s, end_s in rows
+        Token(
+            bytes.fromhex(digest),
+            intern(key),
+            intern(client_id),
+            intern(scope),
+            begin_s,
+            end_s,
+            intern(audience or ""),
+        )
+        for digest, key, client_id, scope, begin_s, end_s, audience in rows
     ]
 
 

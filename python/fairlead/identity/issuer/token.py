@@ -18,7 +18,9 @@ LOT_S: Final = 30
 
 
 class Token(NamedTuple):
-    """A token at rest: SHA-256 of its text, whose it is, what it is for, and until when (UTC seconds)."""
+    """A token at rest: SHA-256 of its text, whose it is, what it is for, and until when (UTC seconds).
+    `audience` is what was asked for, separated by spaces; without it the client's own holds.
+    """
 
     hash: bytes
     client_key: str
@@ -26,6 +28,7 @@ class Token(NamedTuple):
     scope: str
     issued_at_s: int
     expires_at_s: int
+    audience: str = ""
 
 
 def new_text() -> str:

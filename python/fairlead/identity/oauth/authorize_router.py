@@ -30,7 +30,6 @@ from fairlead.identity.oauth.records import Client
 from fairlead.identity.oauth.redirect import source_of
 from fairlead.identity.oauth.room import OAuth, OAuthDep
 from fairlead.identity.sign_in import Attempt
-from fairlead.identity.users import find_owner
 
 router = APIRouter(tags=["oauth"])
 
@@ -126,9 +125,7 @@ async def _find(
 
 
 async def _is_set_up(attempt: Attempt) -> bool:
-    if (await attempt.sign_on()).issuer is not None:
-        return await attempt.services.state.read(find_owner) is not None
-    return await attempt.has_owner_password()
+    return await attempt.is_set_up()
 
 
 async def _login(attempt: Attempt, asked: AuthorizeRequest) -> Response:

@@ -11,7 +11,7 @@ from typing import Self
 from starlette.requests import Request
 
 from fairlead.caller import Caller
-from fairlead.identity.origin import public_origin
+from fairlead.origin import public_origin
 from fairlead.settings import ServeFields
 
 RESOURCE_PATH = "/mcp/rpc"

@@ -15,8 +15,8 @@ from fairlead.identity.oauth.documents import Documents
 from fairlead.identity.oauth.issuer import Issuer
 from fairlead.identity.oauth.ledger import Ledger
 from fairlead.identity.oauth.tool_gate import ToolGate
-from fairlead.identity.origin import address_of
 from fairlead.identity.rate_window import RateWindow
+from fairlead.origin import address_of
 from fairlead.store.services import Services, services_of
 from fairlead.store.tool_access import ToolAccess
 

@@ -1,11 +1,15 @@
 """Which user an identity is.
 
-An identity is issuer and subject, nothing else. The first time one comes, it becomes the user with
-its verified address; where there is none, a new `member`, who may sign in and manages nothing. A
-second subject of the same issuer never takes over a user that has one.
+An identity is issuer and subject, nothing else. The first time one comes, a new `member` is made, who may
+sign in and manages nothing. An account that there is already under its verified address is joined only by
+who is signed in to it in the same browser, or where the operator has said that an address is enough
+(`SERVICE_OIDC_JOIN_EXISTING`); the owner's is never joined by the address alone. A second subject of the
+same issuer never takes over a user that has one.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from fairlead.identity.oidc.provider import Identity, OidcFailed
 from fairlead.identity.users import (
@@ -25,17 +29,33 @@ from fairlead.store.file import Connection
 EMAIL_MAX_CHARS = 254
 
 
-def user_of(con: Connection, identity: Identity) -> User:
-    """The user, made or bound if need be, in the writer. `OidcFailed` when it can be nobody."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The user of an identity. `joins` says that the identity is not bound to them yet, because they have
+    not shown their second factor.
+    """
+
+    user: User
+    joins: bool = False
+
+
+def user_of(
+    con: Connection, identity: Identity, *, signed_in_id: str | None, by_address: bool
+) -> Found:
+    """The user, made or bound if need be, in the writer. `signed_in_id` is who is signed in in the
+    browser that came, `by_address` whether a verified address joins an account. `OidcFailed` when it can
+    be nobody.
+    """
     user = find_by_identity(con, identity.issuer, identity.subject)
-    if user is None:
-        user = _bound(con, identity)
-    if not user.is_active:
+    found = Found(user) if user is not None else _first(con, identity, signed_in_id, by_address)
+    if not found.user.is_active:
         raise OidcFailed("token", "the account is switched off")
-    return user
+    return found
 
 
-def _bound(con: Connection, identity: Identity) -> User:
+def _first(
+    con: Connection, identity: Identity, signed_in_id: str | None, by_address: bool
+) -> Found:
     email = canonical_email(identity.email or "")
     if "@" not in email or len(email) > EMAIL_MAX_CHARS or not email.isprintable():
         raise OidcFailed("email", "the address is missing or not verified")
@@ -48,5 +68,10 @@ def _bound(con: Connection, identity: Identity) -> User:
         insert_user(con, user)
     elif has_identity(con, user.id, identity.issuer):
         raise OidcFailed("token", "the address belongs to another subject of this provider")
+    elif user.id != signed_in_id:
+        if user.role == "owner" or not by_address:
+            raise OidcFailed("account", "the address is an account's that is not joined by itself")
+        if user.has_second_factor:
+            return Found(user, joins=True)
     bind_identity(con, user.id, identity.issuer, identity.subject)
-    return user
+    return Found(user)

@@ -34,7 +34,7 @@ LEFT_MAX = 2
 
 
 class OidcFailed(Exception):
-    """Why a sign-in ends: `provider`, `state_invalid`, `token` or `email`. `reason` is for the log
+    """Why a sign-in ends: `provider`, `state_invalid`, `token`, `email` or `account`. `reason` is for the log
     and holds nothing secret.
     """
 

@@ -11,14 +11,17 @@ from fastapi.responses import RedirectResponse
 
 from fairlead.errors import ControlUnavailable, FairleadError, NotFound, UpstreamOverloaded
 from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.challenges import Joining, open_challenge
 from fairlead.identity.oauth.pages import page
 from fairlead.identity.oidc.account import user_of
 from fairlead.identity.oidc.errand import COOKIE, LIFETIME_S, Errand, own_path
 from fairlead.identity.oidc.provider import OidcFailed, Provider
-from fairlead.identity.origin import is_https, public_origin
+from fairlead.identity.pages import factor_page
 from fairlead.identity.sign_in import Attempt
-from fairlead.identity.users import find_owner
+from fairlead.identity.users import User, find_owner
 from fairlead.moment import now_ms
+from fairlead.origin import is_https, public_origin
+from fairlead.store.file import Connection
 
 router = APIRouter(prefix="/api/auth/oidc", tags=["auth"])
 log = structlog.get_logger("fairlead.identity")
@@ -92,7 +95,9 @@ async def callback(
     error: ParamText = None,
     iss: ParamText = None,
 ) -> Response:
-    """Opens a session and goes on to `return_to`, or to `/?oidc_error=<code>`."""
+    """Opens a session and goes on to `return_to`, or to `/?oidc_error=<code>`; a user with a second factor
+    is asked for it first.
+    """
     provider = await _provider(attempt)
     try:
         answer = await _signed_in(attempt, provider, code, state, error, iss)
@@ -127,7 +132,21 @@ async def _signed_in(
         raise OidcFailed("provider", "the provider refused, or the person cancelled")
     attempt.sign_in.answers.spend(attempt.address)
     identity = await provider.exchange(code, errand.verifier, errand.redirect_uri, errand.nonce)
-    user = await state_db.database.write(lambda con: user_of(con, identity))
+    who = attempt.caller.principal
+    signed_in_id = who.id if who.kind == "session" else None
+    by_address = attempt.config.service_oidc_join_existing
+
+    def work(con: Connection) -> tuple[User, str | None]:
+        found = user_of(con, identity, signed_in_id=signed_in_id, by_address=by_address)
+        if not found.user.has_second_factor or found.user.id == signed_in_id:
+            return found.user, None
+        # What they set up here is asked for here, whoever vouches for them.
+        joining = Joining(identity.issuer, identity.subject) if found.joins else None
+        return found.user, open_challenge(con, found.user.id, now_ms(), "oidc", joining)
+
+    user, token = await state_db.database.write(work)
+    if token is not None:
+        return factor_page(token, errand.return_to)
     answer = _redirect(errand.return_to)
     await attempt.enter(user, "oidc", answer)
     return answer

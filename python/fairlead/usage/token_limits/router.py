@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field, StrictBool, StrictInt
 
 from fairlead import _core
+from fairlead.caller import CallerDep, refuse_over_managing_keys
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
@@ -98,7 +99,9 @@ async def show(
     summary="Set a token limit; with an id, change it",
     responses={200: {"model": TokenLimitView, "description": "Changed."}},
 )
-async def put(new: NewTokenLimit, services: ServicesDep, response: Response) -> TokenLimitView:
+async def put(
+    new: NewTokenLimit, services: ServicesDep, caller: CallerDep, response: Response
+) -> TokenLimitView:
     """The limit is in force when this is answered, what was used before it included."""
     if (new.scope_value is None) != (new.scope_type == "global"):
         raise InvalidRequest(
@@ -107,7 +110,7 @@ async def put(new: NewTokenLimit, services: ServicesDep, response: Response) -> 
         )
 
     def work(con: Connection) -> tuple[TokenLimit, bool]:
-        _check_key(con, new.api_key_id)
+        refuse_over_managing_keys(caller.principal, _check_key(con, new.api_key_id))
         before = find_limit(con, new.id) if new.id else None
         if new.id and (before is None or before.key_id != new.api_key_id):
             raise NotFound("This key has no token limit with this id.", param="id")
@@ -139,20 +142,28 @@ async def put(new: NewTokenLimit, services: ServicesDep, response: Response) -> 
 
 
 @router.delete("", summary="Lift a token limit")
-async def lift(services: ServicesDep, limit_id: Annotated[Id, Query(alias="id")]) -> Success:
+async def lift(
+    services: ServicesDep, caller: CallerDep, limit_id: Annotated[Id, Query(alias="id")]
+) -> Success:
     """The limit holds no more when this is answered."""
 
     def work(con: Connection) -> None:
-        if not delete_limit(con, limit_id):
+        limit = find_limit(con, limit_id)
+        if limit is None:
             raise NotFound("There is no token limit with this id.", param="id")
+        refuse_over_managing_keys(caller.principal, _check_key(con, limit.key_id))
+        delete_limit(con, limit_id)
 
     await services.state.commit(work)
     return Success()
 
 
-def _check_key(con: Connection, key_id: str) -> None:
-    if con.execute("SELECT 1 FROM keys WHERE id = ?", [key_id]).fetchone() is None:
+def _check_key(con: Connection, key_id: str) -> list[str]:
+    """The scopes of a key that there is."""
+    row = con.execute("SELECT scopes FROM keys WHERE id = ?", [key_id]).fetchone()
+    if row is None:
         raise NotFound("There is no API key with this id.", param="apiKeyId")
+    return list(row[0])
 
 
 async def _views(services: ServicesDep, limits: list[TokenLimit]) -> list[TokenLimitView]:

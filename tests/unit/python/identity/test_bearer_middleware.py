@@ -25,8 +25,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def request(*headers: tuple[str, str], host: str = "127.0.0.1:20128") -> Request:
-    caller = Caller(Principal("anonymous"), "127.0.0.1", "r", "http", host)
+def request(
+    *headers: tuple[str, str], host: str = "127.0.0.1:20128", peer: str = "127.0.0.1"
+) -> Request:
+    caller = Caller(Principal("anonymous"), peer, "r", "http", host)
     raw = [(name.encode(), value.encode()) for name, value in headers]
     return Request({"type": "http", "method": "POST", "headers": raw, SCOPE_KEY: caller})
 
@@ -99,6 +101,23 @@ async def test_without_tokens_this_machine_is_let_in_and_nobody_else() -> None:
     assert not await admitted(request(host="evil.example"))
     assert not await admitted(request(), host="0.0.0.0")
     assert await admitted(request(), host="0.0.0.0", allow_unauthenticated_bind=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["x-forwarded-for", "x-forwarded-proto", "x-real-ip", "forwarded", "via", "cf-ray"]
+)
+async def test_without_tokens_whom_a_proxy_speaks_for_stays_outside(name: str) -> None:
+    assert not await admitted(request((name, "192.0.2.9")))
+
+
+async def test_without_tokens_a_gateway_that_others_reach_lets_nobody_in() -> None:
+    """A proxy on loopback looks like this machine, with nginx's own `Host` and no header of its own."""
+    assert not await admitted(request(), service_public_base_url="https://gw.example")
+    assert not await admitted(request(), service_trust_proxy=True)
+    assert await admitted(request(), service_public_base_url="http://localhost:20128")
+    assert not await admitted(request(peer="192.0.2.9"))
+    assert not await admitted(request(peer="unknown"))
+    assert not await admitted(request(host="192.168.0.7:20128"))
 
 
 def test_tokens_without_anybody_to_ask_are_a_defect() -> None:

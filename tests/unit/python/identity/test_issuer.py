@@ -452,6 +452,75 @@ async def test_health_and_metadata(box: Box) -> None:
     assert document["token_endpoint"] == "http://127.0.0.1:20131/oauth2/token"
     assert document["grant_types_supported"] == ["client_credentials"]
     assert "client_secret_post" in document["token_endpoint_auth_methods_supported"]
+    # It is no OpenID provider, and says so.
+    assert (await box.public.get("/.well-known/openid-configuration")).status_code == 404
+
+
+HERE, THERE = "https://gw.example/agents/a", "https://gw.example/agents/b"
+
+
+async def test_a_token_is_for_whom_its_client_is_registered_or_for_fewer(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    async with running(data_dir) as box:
+        await box.register(audience=[HERE, THERE])
+        every = (await box.token())["access_token"]
+        one = (await box.token(audience=THERE))["access_token"]
+        both = (await box.token(audience=f"{THERE} {HERE}"))["access_token"]
+        fault = await box.token(audience=f"{HERE} https://other.example", expect=400)
+        assert fault["error"] == "invalid_target"
+    async with running(data_dir) as box:
+        for token, expected in ((every, [HERE, THERE]), (one, [THERE]), (both, [THERE, HERE])):
+            assert (await box.introspect(token))["aud"] == expected
+        # What an operator takes from the client, its tokens lose, and none comes to be for everybody.
+        patch = [{"op": "replace", "path": "/audience", "value": [HERE]}]
+        assert (await box.admin.patch(f"/admin/clients/{DID}", json=patch)).status_code == 200
+        assert (await box.introspect(every))["aud"] == [HERE]
+        assert (await box.introspect(both))["aud"] == [HERE]
+        assert await box.introspect(one) == {"active": False}
+
+
+async def test_guesses_at_a_secret_are_limited_by_client_and_address(box: Box) -> None:
+    await box.register()
+    await box.register(client_id="other")
+    right = {"grant_type": "client_credentials", "client_id": DID, "client_secret": SECRET}
+    wrong = right | {"client_secret": "not the secret"}
+
+    async def status(form: dict[str, str], path: str = "/oauth2/token") -> int:
+        answer = await box.public.post(path, data=form)
+        if answer.status_code == 429:
+            assert 1 <= int(answer.headers["retry-after"]) <= 60
+            assert answer.json()["error"] == "too_many_requests"
+        return answer.status_code
+
+    # Right ones do not count.
+    assert [await status(right) for _ in range(12)] == [200] * 12
+    assert [await status(wrong) for _ in range(12)] == [401] * 10 + [429] * 2
+    assert await status(right) == 429
+    assert await status({**wrong, "token": "x"}, "/oauth2/revoke") == 429
+    assert await status(right | {"client_id": "other"}) == 200
+    # From elsewhere the client is not locked out.
+    elsewhere = httpx.ASGITransport(box.public._transport.app, client=("192.0.2.9", 1))
+    async with httpx.AsyncClient(transport=elsewhere, base_url="http://127.0.0.1") as public:
+        assert (await public.post("/oauth2/token", data=right)).status_code == 200
+        # Of one address, whichever client it names.
+        for number in range(100):
+            form = wrong | {"client_id": f"c{number}"}
+            assert (await public.post("/oauth2/token", data=form)).status_code == 401
+        assert (await public.post("/oauth2/token", data=right)).status_code == 429
+
+
+async def test_guesses_through_a_trusted_proxy_count_for_whom_it_saw(box: Box) -> None:
+    await box.register()
+    form = {"grant_type": "client_credentials", "client_id": DID, "client_secret": "wrong"}
+    transport = httpx.ASGITransport(public_app(box.issuer, trusted_proxies=1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as public:
+
+        async def status(seen: str) -> int:
+            headers = {"x-forwarded-for": f"203.0.113.1, {seen}"}
+            return (await public.post("/oauth2/token", data=form, headers=headers)).status_code
+
+        assert [await status("192.0.2.1") for _ in range(11)] == [401] * 10 + [429]
+        assert await status("192.0.2.2") == 401
 
 
 async def test_everything_survives_a_restart_and_nothing_is_in_clear(tmp_path: Path) -> None:

@@ -178,13 +178,13 @@ def test_agents_are_protected_by_environment(monkeypatch: pytest.MonkeyPatch) ->
     """Two underscores stand between the group and the field."""
     monkeypatch.setenv("AUTH__ENABLED", "true")
     monkeypatch.setenv("AUTH__PROVIDER", "hydra")
-    monkeypatch.setenv("ISSUER__ADMIN_URL", "http://hydra:4445/")
+    monkeypatch.setenv("ISSUER__ADMIN_URL", "https://hydra:4445/")
     monkeypatch.setenv("ISSUER__PUBLIC_URL", "https://hydra.example")
     monkeypatch.setenv("ISSUER__ADMIN_TOKEN", "canary of a bearer")
     settings = ServeSettings.load()
     settings.check()
     assert (settings.auth_enabled, settings.auth_provider) == (True, "hydra")
-    assert settings.issuer_admin_url == "http://hydra:4445"
+    assert settings.issuer_admin_url == "https://hydra:4445"
     assert settings.issuer_own_url == "https://hydra.example"
     assert "canary" not in repr(settings)
     config = settings.control_config(link_token="t" * 16, control_socket=Path("control.sock"))
@@ -219,6 +219,23 @@ def test_a_wrong_setting_of_agents_is_named(
 ) -> None:
     monkeypatch.setenv(name, value)
     assert refusal().startswith(name)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://hydra:4445", "http://10.0.0.9:4445/x", "http://[2001:db8::1]"]
+)
+def test_access_tokens_do_not_cross_a_network_in_clear(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("AUTH__ENABLED", "true")
+    monkeypatch.setenv("ISSUER__ADMIN_URL", url)
+    monkeypatch.setenv("ISSUER__PUBLIC_URL", "https://issuer.example")
+    said = refusal()
+    assert said.startswith("ISSUER__ADMIN_URL")
+    assert "https" in said
+    for right in ("https://hydra:4445", "http://localhost:4445", "http://[::1]:4445"):
+        monkeypatch.setenv("ISSUER__ADMIN_URL", right)
+        ServeSettings.load().check()
 
 
 def test_protection_without_an_issuer_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,11 +25,14 @@ def prepare(data_dir: Path, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
+NOBODY = {"password_stored": False, "has_owner": False}
+
+
 def test_a_fresh_directory_is_made_private(tmp_path: Path) -> None:
     data_dir = tmp_path / "deep" / "data"
     for _ in range(2):
         done = prepare(data_dir)
-        assert (done.returncode, json.loads(done.stdout)) == (0, {"password_stored": False})
+        assert (done.returncode, json.loads(done.stdout)) == (0, NOBODY)
         assert done.stderr == ""
     assert data_dir.stat().st_mode & 0o777 == 0o700
     assert {p.name: p.stat().st_mode & 0o777 for p in data_dir.iterdir()} == {
@@ -42,7 +45,7 @@ def test_a_stored_password_is_told(tmp_path: Path) -> None:
     prepare(tmp_path)
     with duckdb.connect(str(tmp_path / "state.duckdb")) as connection:
         set_password_hash(connection, ensure_owner(connection).id, "x")
-    assert json.loads(prepare(tmp_path).stdout) == {"password_stored": True}
+    assert json.loads(prepare(tmp_path).stdout) == {"password_stored": True, "has_owner": True}
 
 
 @pytest.mark.parametrize("name", ["state.duckdb", "usage.duckdb"])

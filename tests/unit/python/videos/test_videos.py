@@ -67,7 +67,7 @@ def test_addresses_of_a_provider_become_ours() -> None:
 
 
 def test_an_operation_has_an_error_or_a_response() -> None:
-    assert operation_view(OPERATION) == {"name": "models/veo/3/operations/a1"}
+    assert operation_view(OPERATION, "https://gw.example") == {"name": "models/veo/3/operations/a1"}
     shown, files = take_in(OPERATION, {"generateVideoResponse": None}, "http://gateway")
     assert files == []
     assert "generateVideoResponse" in shown

@@ -1,0 +1,45 @@
+"""Wrong secrets at the issuer: so many a minute for a client at an address, and so many of an address.
+
+Only wrong ones count, so a client that asks for many tokens is not slowed down; while there are too many, a
+right one is refused as well, or the next guess would tell. A stranger elsewhere does not lock a client out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Final
+
+from fairlead.errors import RateLimited
+from fairlead.identity.issuer.fault import too_many_guesses
+from fairlead.identity.rate_window import RateWindow
+
+OF_CLIENT_A_MINUTE: Final = 10
+OF_ADDRESS_A_MINUTE: Final = 100
+
+
+class SecretGuesses:
+    """One per issuer, in its event loop."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._of_client = RateWindow(OF_CLIENT_A_MINUTE, now)
+        self._of_address = RateWindow(OF_ADDRESS_A_MINUTE, now)
+
+    def check(self, client_id: str, address: str) -> None:
+        """429 while there were too many wrong secrets."""
+        try:
+            self._of_address.check(address)
+            self._of_client.check(_pair(client_id, address))
+        except RateLimited as limited:
+            raise too_many_guesses(limited.retry_after_s or 1) from None
+
+    def count(self, client_id: str, address: str) -> None:
+        """Notes a wrong secret; the next `check` sees it."""
+        self._of_address.note(address)
+        self._of_client.note(_pair(client_id, address))
+
+
+def _pair(client_id: str, address: str) -> str:
+    # Of one length, whatever the id is: the table keeps the beginning of a name only.
+    return hashlib.sha256(f"{address} {client_id}".encode("utf-8", "surrogatepass")).hexdigest()

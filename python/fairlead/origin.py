@@ -1,0 +1,224 @@
+"""Under which address people reach the gateway, and from which address they come.
+
+One place judges what the settings, the socket and a proxy say, so that every link in an answer, every
+limit by address and every door that is for this machine alone go by the same rules.
+
+What a caller sends may only name the gateway where nobody is misled by it: the first of these that
+holds is the gateway's origin, and if none does there is none.
+
+1. `SERVICE_PUBLIC_BASE_URL`.
+2. The caller came by https to this process: `Host`.
+3. `SERVICE_TRUST_PROXY`: exactly one `X-Forwarded-Proto: https` (or, without that header, one
+   `CF-Visitor` that says so) and one `X-Forwarded-Host`.
+4. The caller came by http to a loopback `Host`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from fairlead.caller import Caller, caller_of
+from fairlead.own_relay import relay_url
+from fairlead.settings import ServeFields
+
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
+
+# What proxies and content networks add on a request's way; `X-Forwarded-*` besides.
+_PROXY_HEADERS: Final = (
+    "forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip",
+    "cf-visitor", "cf-ray", "fastly-client-ip", "x-cluster-client-ip", "x-envoy-external-address",
+    "x-original-host", "x-original-url",
+)  # fmt: skip
+
+
+def public_base(config: ServeFields, request: Request | None = None) -> str:
+    """The address that links in answers, events and tokens begin with, without a slash at its end.
+
+    `SERVICE_PUBLIC_BASE_URL`; else, for an answer to a request, what a trusted proxy says or what the
+    caller called; else, and for what no request asked for, the relay's own address on this machine.
+    """
+    if config.service_public_base_url is not None:
+        return config.service_public_base_url.rstrip("/")
+    called = None if request is None else _called(request, caller_of(request), config)
+    return called or relay_url(config)
+
+
+def own_bases(config: ServeFields) -> frozenset[str]:
+    """The addresses that are the gateway's by the settings alone, by which a token may name it:
+    `SERVICE_PUBLIC_BASE_URL`, else where it listens, by each name of this machine.
+    """
+    base = public_base(config)
+    if config.service_public_base_url is not None or not config.is_loopback:
+        return frozenset({base})
+    parts = urlsplit(base)
+    names = ("localhost", "127.0.0.1", "[::1]")
+    return frozenset({base, *(f"{parts.scheme}://{name}:{config.port}" for name in names)})
+
+
+def _called(request: Request, caller: Caller, config: ServeFields) -> str | None:
+    """The origin as the caller called it. It goes back to that caller only, so a name that nothing vouches for
+    misleads nobody else.
+    """
+    if config.service_trust_proxy and caller.scheme != "https":
+        host = _only(request, "x-forwarded-host") or caller.host
+        scheme = "https" if _is_forwarded_https(request) else "http"
+        return f"{scheme}://{host}" if _is_host(host) else None
+    return f"{caller.scheme}://{caller.host}" if _is_host(caller.host) else None
+
+
+def public_origin(request: Request, caller: Caller, config: ServeFields) -> str | None:
+    """`scheme://host[:port]` in lower case, or None when nothing trustworthy says it."""
+    origin = _named_origin(request, caller, config)
+    return None if origin is None else origin.lower()
+
+
+def _named_origin(request: Request, caller: Caller, config: ServeFields) -> str | None:
+    if config.service_public_base_url is not None:
+        parts = urlsplit(config.service_public_base_url)
+        return f"{parts.scheme}://{parts.netloc}"
+    if caller.scheme == "https":
+        return f"https://{caller.host}" if _is_host(caller.host) else None
+    if config.service_trust_proxy:
+        host = _only(request, "x-forwarded-host")
+        return f"https://{host}" if _is_forwarded_https(request) and _is_host(host) else None
+    return f"http://{caller.host}" if _is_loopback(caller.host) else None
+
+
+def is_own_page(request: Request, caller: Caller, config: ServeFields) -> bool:
+    """Whether a request that needs no credential comes from a page of ours, or from no page.
+
+    A foreign page may give this machine a name of its own (DNS rebinding) and is of one origin with
+    us then. So the name must be one that we trust, or an address.
+    """
+    known = {public_origin(request, caller, config)} - {None}
+    if caller.host is not None and _is_address(caller.host):
+        known.add(f"{caller.scheme}://{caller.host}")
+    origin = request.headers.get("origin")
+    return bool(known) if origin is None else origin in known
+
+
+def is_for_others(config: ServeFields) -> bool:
+    """Whether the settings say that others than this machine's own programs come to the gateway: by its
+    address, or by a proxy, which makes strangers look like this machine.
+    """
+    base = config.service_public_base_url
+    return (
+        not config.is_loopback
+        or config.service_trust_proxy
+        or (base is not None and not _is_loopback(urlsplit(base).netloc))
+    )
+
+
+def is_on_this_machine(request: Request, caller: Caller, config: ServeFields) -> bool:
+    """Whether a program or a page of ours on this machine asks, and nobody through a proxy on it.
+
+    The socket's other end alone says little: behind a proxy on loopback it is this machine for
+    everybody. So nothing may speak of a proxy, neither settings nor headers, and the gateway must be
+    called by a loopback name, which a proxy that passes its caller's `Host` on does not do.
+    """
+    if is_for_others(config) or is_proxied(request):
+        return False
+    try:
+        is_near = ipaddress.ip_address(caller.peer).is_loopback
+    except ValueError:
+        return False
+    return is_near and _is_loopback(caller.host) and is_own_page(request, caller, config)
+
+
+def is_proxied(request: Request) -> bool:
+    """Whether a header says that somebody passed this request on."""
+    return any(
+        name in _PROXY_HEADERS or name.startswith("x-forwarded-") for name in request.headers
+    )
+
+
+def is_https(request: Request, caller: Caller, config: ServeFields) -> bool:
+    """Whether the caller's own end of the way is https, so that cookies may be `Secure`."""
+    if caller.scheme == "https":
+        return True
+    return config.service_trust_proxy and _is_forwarded_https(request)
+
+
+def address_of(request: Request, caller: Caller, config: ServeFields) -> str:
+    """Whom limits count: the socket's other end, or whom the trusted proxies saw at theirs.
+
+    Each proxy adds at the right the address that it was called from. So with `SERVICE_TRUSTED_PROXIES`
+    proxies the address so far from the right is the last that a proxy of ours wrote; what stands left
+    of it is the caller's own word.
+    """
+    if not config.service_trust_proxy:
+        return caller.peer
+    lines = request.headers.getlist("x-forwarded-for")
+    return forwarded_address(lines, config.service_trusted_proxies) or caller.peer
+
+
+def forwarded_address(lines: Iterable[str], trusted_proxies: int) -> str | None:
+    """Whom so many proxies saw, by the lines of `X-Forwarded-For`; None where that says nothing."""
+    hops = [hop.strip() for line in lines for hop in line.split(",")]
+    if not hops or trusted_proxies == 0:
+        return None
+    return _hop_address(hops[max(0, len(hops) - trusted_proxies)])
+
+
+def _hop_address(hop: str) -> str | None:
+    """The address of `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`."""
+    if hop.startswith("["):
+        hop = hop[1:].partition("]")[0]
+    elif hop.count(":") == 1:
+        hop = hop.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(hop)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
+def _is_forwarded_https(request: Request) -> bool:
+    if "x-forwarded-proto" in request.headers:
+        return _only(request, "x-forwarded-proto") == "https"
+    visitors = request.headers.getlist("cf-visitor")
+    try:
+        said = json.loads(visitors[0]) if len(visitors) == 1 else None
+    except ValueError:
+        return False
+    return isinstance(said, dict) and said.get("scheme") == "https"
+
+
+def _only(request: Request, name: str) -> str | None:
+    values = request.headers.getlist(name)
+    return values[0] if len(values) == 1 and "," not in values[0] else None
+
+
+def _is_host(text: str | None) -> bool:
+    if text is None or _HOST.fullmatch(text) is None:
+        return False
+    port = text.rpartition(":")[2] if re.search(r":[0-9]+$", text) else "1"
+    return 1 <= int(port) <= 65535
+
+
+def _is_address(host: str) -> bool:
+    if not _is_host(host):
+        return False
+    try:
+        ipaddress.ip_address(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(host: str | None) -> bool:
+    if not _is_host(host):
+        return False
+    name = urlsplit(f"//{host}").hostname or ""
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
