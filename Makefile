@@ -9,6 +9,8 @@ PROFILE ?= fast
 # Where a benchmark finds the start scripts of other gateways; without the folder they are left out.
 PEERS_DIR ?= ../shared/peers
 BENCH_FLAGS ?=
+# How long each fuzz test looks when that is all that is run.
+FUZZ_SECONDS ?= 300
 # The provider behind a load run, a crate of its own.
 UPSTREAM := benches/load/upstream/Cargo.toml
 
@@ -61,6 +63,7 @@ develop: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Build the extensio
 test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run every test but the slow ones, Rust and Python.
 	cargo test --workspace --lib --tests --profile $(PROFILE) --locked
 	PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist loadfile tests/unit
+	$(BIN)/pytest -n 2 --dist load tests/fuzz
 	$(SIDE_BY_SIDE) tests/contract tests/integration || $(ALONE) tests/contract tests/integration
 	$(SIDE_BY_SIDE) --front native $(NATIVE_ALWAYS) || $(ALONE) --front native $(NATIVE_ALWAYS)
 
@@ -72,8 +75,12 @@ test-native: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFI
 test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run the slow tests alone: wheel and archive, crash runs, large streams.
 	$(BIN)/pytest -m slow
 
+.PHONY: test-fuzz
+test-fuzz: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Look for inputs that break the readers, for FUZZ_SECONDS each (60 in `make test`).
+	FAIRLEAD_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/pytest -n 2 --dist load tests/fuzz
+
 .PHONY: test-all
-test-all: test test-native test-slow ## Run every test, over both doors.
+test-all: test test-native test-fuzz test-slow ## Run every test, over both doors.
 
 .PHONY: check
 check: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Hold the code to its style: linters, types, arrows between rooms, fresh documents.
