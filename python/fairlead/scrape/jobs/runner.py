@@ -168,7 +168,7 @@ class _Run:
             self._options, self._width = ScrapeAsk.model_validate(asked).options, 1
         elif job.kind == "extract":
             extract = ExtractTaskAsk.model_validate(asked)
-            self._extraction = Extraction(services.config, job.owner, extract)
+            self._extraction = Extraction(services.config, scraper, job.owner, extract)
             self._options, self._width = extract.page_options, WIDTH_DEFAULT
             self._crawl = extract.as_crawl()
         elif job.kind == "crawl":
@@ -228,7 +228,9 @@ class _Run:
             if place_number == 0:
                 self._frontier.widen(url)
         if self._crawl is not None and self._crawl.reads_sitemaps and not read:
-            links = await sitemap_urls(self._scraper, self._job.url, self._job.pages_max)
+            links = await sitemap_urls(
+                self._scraper, self._job.url, self._job.pages_max, self._job.owner
+            )
             # Before any of them is read: an address that is not stored cannot be settled.
             found = self._frontier.add(links, 1)
             await self._write(partial(extend_frontier, job_id=job_id, found=found))
