@@ -143,6 +143,10 @@ class JobRunner(Runner[Job]):
             log.error("job failed", job=job.id, error=type(error).__name__)
             await self._end(job, "failed", "This is a defect of fairlead; its log has more.")
 
+    async def give_up(self, job: Job, reason: str) -> None:
+        await self._end(job, "failed", reason)
+        self._tell()
+
     async def _end(self, job: Job, status: str, error: str | None) -> None:
         await self.services.state.record(lambda con: conclude(con, job, status, error))
 
