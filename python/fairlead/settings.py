@@ -110,6 +110,12 @@ class ServeFields(BaseModel):
     drain_ms: int = Field(
         30_000, ge=0, le=3_600_000, description="How long a stop waits for what is in flight."
     )
+    control_silence_ms: int = Field(
+        60_000,
+        ge=3_000,
+        le=3_600_000,
+        description="How long control may answer nothing on its socket before it is started anew.",
+    )
     body_idle_ms: int = Field(
         30_000, ge=100, le=600_000, description="How long a caller may pause in a body."
     )

@@ -1,7 +1,7 @@
 """What works on tasks: takes up every one that has not ended, asks the agent's model, stores the answer.
 
-One runner for the process. A task that was under way when the process died is taken up again, a few
-times at most; one that is cancelled is dropped where it is, and its call to the model with it.
+One runner for the process. A task that was under way when the process died is taken up again, as
+often as `store.runner` has it; one that is cancelled is dropped where it is, and its call to the model with it.
 """
 
 from __future__ import annotations
@@ -108,6 +108,10 @@ class TaskRunner(Runner[Task]):
             # The database does not answer: the task stands as it is, and is taken up again.
             log.error("agent task interrupted", task=task.id, error=error.kind)
             await asyncio.sleep(RETRY_S)
+
+    async def give_up(self, task: Task, reason: str) -> None:
+        await self._end(task, "failed", reason)
+        self._tell(task.id)
 
     async def _ask(self, task: Task) -> Message | None:
         """The answer; None when the task has ended otherwise."""

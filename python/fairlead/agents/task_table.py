@@ -12,7 +12,6 @@ from fairlead.store.file import Connection
 
 ACTIVE_MAX: Final = 1000
 ACTIVE_OF_OWNER_MAX: Final = 100
-ATTEMPTS_MAX: Final = 3
 RETENTION_MS: Final = 7 * 24 * 3_600_000
 CONTEXT_MESSAGES_MAX: Final = 20
 
@@ -66,21 +65,13 @@ def insert_message(con: Connection, task_id: str, message: Message) -> None:
 
 
 def begin_task(con: Connection, task_id: str, at_ms: int) -> bool:
-    """Marks an active task as being worked on; False when it has ended, or has been begun too often,
-    which ends it.
-    """
+    """Marks an active task as being worked on; False when it has ended."""
     row = con.execute(
         f"UPDATE agent_tasks SET state = 'working', attempts = attempts + 1, updated_at_ms = ? "
         f"WHERE id = ? AND {_ACTIVE} RETURNING attempts",
         [at_ms, task_id],
     ).fetchone()
-    if row is None:
-        return False
-    if row[0] > ATTEMPTS_MAX:
-        reason = f"The task was interrupted {ATTEMPTS_MAX} times and is given up."
-        end_task(con, task_id, "failed", at_ms, reason=reason)
-        return False
-    return True
+    return row is not None
 
 
 def end_task(

@@ -85,7 +85,7 @@ async def _discover(
     try:
         async with asyncio.timeout(ask.timeout_ms / 1000):
             if not ask.skip_sitemaps:
-                for link in await sitemap_urls(scraper, url, ask.max_urls):
+                for link in await sitemap_urls(scraper, url, ask.max_urls, owner):
                     counts["sitemap"] += link not in found and _belongs(link, url, ask)
                     if _belongs(link, url, ask):
                         found[link] = None

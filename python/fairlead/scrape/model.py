@@ -6,29 +6,24 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
 from typing import Any, Final
 
-import jsonschema
 import orjson
-import polars as pl
-from jsonschema.validators import validator_for
 
-from fairlead.errors import InvalidRequest, UpstreamInvalid
+from fairlead.errors import UpstreamInvalid
 from fairlead.model import Asked, Model
+from fairlead.scrape.schema import Schema
 
 PAGE_MAX_CHARS: Final = 200_000
-SCHEMA_MAX_CHARS: Final = 100_000
-WRONGS_TOLD: Final = 10
 
 
 async def extract_by_schema(
-    model: Model, page: str, schema: dict[str, Any], instructions: str | None
+    model: Model, page: str, schema: Schema, instructions: str | None
 ) -> tuple[Any, Asked]:
     """Data of the page that fits the schema. One round more is given to an answer that does not;
-    `UpstreamInvalid` after that.
+    `UpstreamInvalid` after that, `InvalidRequest` for a schema that is not taken.
     """
-    validator = checked_schema(schema)
+    await schema.check()
     mark = secrets.token_hex(8)
     messages = [
         {
@@ -42,7 +37,7 @@ async def extract_by_schema(
         {
             "role": "user",
             "content": (
-                f"JSON Schema:\n{orjson.dumps(schema).decode()}\n\n"
+                f"JSON Schema:\n{orjson.dumps(schema.document).decode()}\n\n"
                 + (f"What to look for:\n{instructions}\n\n" if instructions else "")
                 + f"<page-{mark}>\n{page[:PAGE_MAX_CHARS]}\n</page-{mark}>"
             ),
@@ -57,7 +52,7 @@ async def extract_by_schema(
             taken.tokens_input + asked.tokens_input,
             taken.tokens_output + asked.tokens_output,
         )
-        data, wrongs = _read(asked.text, validator)
+        data, wrongs = await _read(asked.text, schema)
         if not wrongs:
             return data, taken
         messages += [
@@ -101,15 +96,36 @@ def between_marks(mark: str) -> str:
     )
 
 
-_IMAGE = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
-
-
 def plain(text: str) -> str:
     """Without the targets of markdown images and links: a page could have put what it wants to learn
     into their queries.
     """
-    return _LINK.sub(r"\1", _IMAGE.sub(r"\1", text)).strip()
+    return _untargeted(_untargeted(text, "!["), "[").strip()
+
+
+def _untargeted(text: str, opening: str) -> str:
+    """What stands between `opening` and `]`, in place of that and the `(...)` that follows. Each character is
+    looked at once: a model can be made to write a hundred thousand brackets.
+    """
+    parts: list[str] = []
+    position = 0
+    while (start := text.find(opening, position)) != -1:
+        begins = start + len(opening)
+        closing = text.find("]", begins)
+        if closing == -1:
+            break
+        if text[closing + 1 : closing + 2] != "(":
+            # Nor does anything that opens between here and there lead anywhere: it would end at the same bracket.
+            parts.append(text[position : closing + 1])
+            position = closing + 1
+            continue
+        end = text.find(")", closing + 2)
+        if end == -1:
+            break
+        parts += (text[position:start], text[begins:closing])
+        position = end + 1
+    parts.append(text[position:])
+    return "".join(parts)
 
 
 def shortened(text: str, words: int) -> str:
@@ -118,80 +134,13 @@ def shortened(text: str, words: int) -> str:
     return text if len(pieces) <= words else "".join(pieces[:words]).rstrip()
 
 
-def checked_schema(schema: dict[str, Any]) -> Any:
-    """A validator. `InvalidRequest` for what is no JSON Schema, is too large, or points elsewhere."""
-    if len(orjson.dumps(schema)) > SCHEMA_MAX_CHARS:
-        raise InvalidRequest(f"schema is larger than {SCHEMA_MAX_CHARS} bytes.", param="schema")
-    if any(not ref.startswith("#") for ref in _references(schema)):
-        raise InvalidRequest(
-            "schema may refer to its own parts only (`$ref` that begins with #).", param="schema"
-        )
-    _check_patterns(schema)
-    kind = validator_for(schema, default=jsonschema.Draft202012Validator)
-    try:
-        kind.check_schema(schema)
-    except jsonschema.SchemaError as fault:
-        where = "/".join(map(str, fault.absolute_path))
-        raise InvalidRequest(
-            f"schema is not a JSON Schema: {fault.message[:200]} at /{where}.", param="schema"
-        ) from None
-    # Python's own engine may take for ever on a pattern; ours is linear in the text.
-    return jsonschema.validators.extend(kind, {"pattern": _match_pattern})(schema)
-
-
-def _match_pattern(
-    _: Any, pattern: str, value: Any, __: Any
-) -> Iterator[jsonschema.ValidationError]:
-    if isinstance(value, str) and not pl.Series([value]).str.contains(pattern)[0]:
-        yield jsonschema.ValidationError(f"{value[:50]!r} does not match {pattern[:100]!r}")
-
-
-def _check_patterns(schema: Any) -> None:
-    waiting = [schema]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            if "patternProperties" in each:
-                raise InvalidRequest(
-                    "schema may not use patternProperties; name the properties.", param="schema"
-                )
-            pattern = each.get("pattern")
-            if isinstance(pattern, str):
-                try:
-                    pl.Series(["x"]).str.contains(pattern)
-                except pl.exceptions.PolarsError:
-                    raise InvalidRequest(
-                        f"schema has the pattern {pattern[:60]!r}, which is not a regular expression of "
-                        "the kind that is read here: no look-around, no back-references.",
-                        param="schema",
-                    ) from None
-            waiting.extend(each.values())
-        elif isinstance(each, list):
-            waiting.extend(each)
-
-
-def _references(value: Any) -> list[str]:
-    found: list[str] = []
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            found += [
-                ref for name in ("$ref", "$dynamicRef") if isinstance(ref := each.get(name), str)
-            ]
-            waiting.extend(each.values())
-        elif isinstance(each, list):
-            waiting.extend(each)
-    return found
-
-
-def _read(text: str, validator: Any) -> tuple[Any, list[str]]:
+async def _read(text: str, schema: Schema) -> tuple[Any, list[str]]:
     """The JSON of an answer and what is wrong with it."""
     try:
         data = json_of(text)
     except ValueError:
         return None, ["it is not JSON"]
-    return data, wrongs_of(data, validator)
+    return data, await schema.wrongs_of(data)
 
 
 def json_of(text: str) -> Any:
@@ -200,14 +149,3 @@ def json_of(text: str) -> Any:
     if stripped.startswith("```"):
         stripped = stripped.strip("`").removeprefix("json").strip()
     return orjson.loads(stripped)
-
-
-def wrongs_of(data: Any, validator: Any) -> list[str]:
-    """What is wrong with data by a schema; at most `WRONGS_TOLD`."""
-    wrongs: list[str] = []
-    for fault in validator.iter_errors(data):
-        where = "/".join(map(str, fault.absolute_path))
-        wrongs.append(f"/{where}: {fault.message[:200]}")
-        if len(wrongs) >= WRONGS_TOLD:
-            break
-    return wrongs

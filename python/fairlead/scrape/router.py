@@ -30,7 +30,7 @@ from fairlead.scrape.jobs.table import (
     insert_job,
     list_pages,
 )
-from fairlead.scrape.model import checked_schema, extract_by_schema, summarize
+from fairlead.scrape.model import extract_by_schema, summarize
 from fairlead.scrape.options import (
     CacheAsk,
     ExtractAsk,
@@ -109,7 +109,7 @@ async def reader(
 @router.post("/extract-schema", summary="Extract data of a JSON Schema from a page")
 async def extract_schema(ask: ExtractAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """The page's data, valid against `schema`, by the model of `options.model` or `scrapeModel`."""
-    checked_schema(ask.schema_)
+    await scraper_of(services).schema(ask.schema_, owner).check()
     async with within_a_minute():
         return await extraction(services, ask, owner)
 
@@ -207,7 +207,10 @@ async def extraction(services: Services, ask: ExtractAsk, owner: str) -> dict[st
         temperature=ask.options.temperature, max_tokens=ask.options.max_tokens,
     )  # fmt: skip
     data, asked = await extract_by_schema(
-        model, scraped.document["content"], ask.schema_, ask.options.instructions
+        model,
+        scraped.document["content"],
+        scraper_of(services).schema(ask.schema_, owner),
+        ask.options.instructions,
     )
     return {
         "success": True, "url": scraped.url, "title": scraped.document["title"],

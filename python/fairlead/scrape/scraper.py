@@ -21,6 +21,7 @@ from fairlead.scrape.manners import Manners
 from fairlead.scrape.options import ScrapeOptions
 from fairlead.scrape.page.extract import Source, Want
 from fairlead.scrape.page.pool import Pool, ReadFailed
+from fairlead.scrape.schema import Schema
 from fairlead.scrape.seen import note_seen, seen_key
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
 from fairlead.store.services import Services
@@ -55,6 +56,10 @@ class Scraper:
         self.sessions = Sessions(self.browser)
         self.pool = Pool()
         self._settings: tuple[float, OperatorSettings] | None = None
+
+    def schema(self, document: dict[str, Any], owner: str) -> Schema:
+        """A caller's JSON Schema, which is yet to be checked."""
+        return Schema(self.pool, document, owner)
 
     async def close(self) -> None:
         """Ends connections, processes and the browser."""
@@ -105,7 +110,7 @@ class Scraper:
                 f"The page answered {fetched.status}.", status=fetched.status, code="status",
                 retry_after_s=float(said) if said.isascii() and said.isdigit() else None,
             )  # fmt: skip
-        document, links = await self.extract(fetched, options, tracks=tracks)
+        document, links = await self.extract(fetched, options, tracks=tracks, owner=owner)
         at_ms = now_ms()
         if tracks:
             await self._track(document, seen_key(owner, url, options), at_ms)
@@ -185,7 +190,7 @@ class Scraper:
             )
 
     async def extract(
-        self, fetched: Fetched, options: ScrapeOptions, *, tracks: bool = False
+        self, fetched: Fetched, options: ScrapeOptions, *, tracks: bool = False, owner: str = ""
     ) -> tuple[dict[str, Any], list[str]]:
         """What the page holds; where changes are tracked, with a `fingerprint` of it."""
         want = Want(
@@ -198,36 +203,51 @@ class Scraper:
         )
         source = Source(fetched.url, fetched.body, fetched.content_type, fetched.redirects)
         try:
-            document, links = await self.pool.read(source, want)
+            document, links = await self.pool.read(source, want, owner)
         except ReadFailed as failure:
             raise FetchFailed(failure.reason, status=fetched.status, code=failure.code) from None
         if fetched.given:
             document["formats"] = document.get("formats", {}) | fetched.given
         return document, links
 
-    async def select(self, url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
+    async def select(
+        self, url: str, html: str, plan: dict[str, Any] | None, owner: str = ""
+    ) -> dict[str, Any]:
         """What selectors find in HTML that is at hand, as `extract.select` tells it."""
         try:
-            return await self.pool.select(url, html, plan)
+            return await self.pool.select(url, html, plan, owner)
         except ReadFailed as failure:
             raise FetchFailed(failure.reason, code=failure.code) from None
 
-    async def read_document(self, source: Source, *, is_main: bool) -> dict[str, Any]:
+    async def read_sitemap(
+        self, url: str, body: bytes, addresses_max: int, owner: str
+    ) -> tuple[bool, list[str]]:
+        """Whether a sitemap that is at hand is an index, and what it names. `FetchFailed`."""
+        try:
+            return await self.pool.read_sitemap(url, body, addresses_max, owner)
+        except ReadFailed as failure:
+            raise FetchFailed(failure.reason, code=failure.code) from None
+
+    async def read_document(
+        self, source: Source, *, is_main: bool, owner: str = ""
+    ) -> dict[str, Any]:
         """A document of any kind that is at hand, as `document.read_document` tells it."""
         want = Want("markdown", only_main_content=is_main, is_document=True)
         try:
-            document, _ = await self.pool.read(source, want)
+            document, _ = await self.pool.read(source, want, owner)
         except ReadFailed as failure:
             raise FetchFailed(failure.reason, code=failure.code) from None
         return document
 
-    async def document_of(self, url: str, html: str, options: ScrapeOptions) -> dict[str, Any]:
+    async def document_of(
+        self, url: str, html: str, options: ScrapeOptions, owner: str = ""
+    ) -> dict[str, Any]:
         """What HTML that is at hand holds, as a scrape tells it; nothing is fetched."""
         started = time.monotonic()
         fetched = Fetched(
             url, 200, {}, html.encode("utf-8", "replace"), "text/html; charset=utf-8", 0.0
         )
-        document, _ = await self.extract(fetched, options)
+        document, _ = await self.extract(fetched, options, owner=owner)
         document["metadata"] |= {
             "timestamp": iso(moment_of(now_ms())),
             "processingTime": round((time.monotonic() - started) * 1000),

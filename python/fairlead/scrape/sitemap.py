@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import zlib
-from html import unescape
+from collections import deque
 from typing import Final
 from urllib.parse import urlsplit
+
+import structlog
 
 from fairlead.scrape.address import BadAddress, canonical
 from fairlead.scrape.fetch import FetchFailed
@@ -14,23 +14,24 @@ from fairlead.scrape.scraper import Scraper
 
 FILES_MAX: Final = 50
 FILE_MAX_BYTES: Final = 10 * 1024 * 1024
+# Of an index; more than are read, because some of them may be named twice or be no addresses.
+WAITING_MAX: Final = 500
 
-# Only `<loc>` counts. There is no XML parser, hence no entity that could be expanded.
-_LOC = re.compile(
-    r"<loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]{1,2048}?)\s*(?:\]\]>)?\s*</loc>", re.IGNORECASE
-)
+log = structlog.get_logger("fairlead.scrape")
 
 
-async def sitemap_urls(scraper: Scraper, url: str, limit: int) -> list[str]:
-    """Addresses of the site's sitemaps, in order, each once, at most `limit`."""
+async def sitemap_urls(scraper: Scraper, url: str, limit: int, owner: str = "") -> list[str]:
+    """Addresses of the site's sitemaps, in order, each once, at most `limit`. They are read for `owner`, in the
+    processes that read pages: the text is a stranger's.
+    """
     parts = urlsplit(url)
     rules = await scraper.manners.rules(url)
-    waiting = rules.sitemaps or [f"{parts.scheme}://{parts.netloc}/sitemap.xml"]
+    waiting = deque(rules.sitemaps or [f"{parts.scheme}://{parts.netloc}/sitemap.xml"])
     read: set[str] = set()
     found: dict[str, None] = {}
     while waiting and len(read) < FILES_MAX and len(found) < limit:
         try:
-            target = canonical(waiting.pop(0), base=url)
+            target = canonical(waiting.popleft(), base=url)
         except BadAddress:
             continue
         if target in read:
@@ -38,18 +39,18 @@ async def sitemap_urls(scraper: Scraper, url: str, limit: int) -> list[str]:
         read.add(target)
         try:
             fetched = await scraper.fetcher.fetch(target, max_bytes=FILE_MAX_BYTES)
-        except (FetchFailed, zlib.error):
-            continue
-        if fetched.status >= 400:
-            continue
-        is_index = "<sitemapindex" in fetched.text[:2000].lower()
-        for match in _LOC.finditer(fetched.text):
-            try:
-                address = canonical(unescape(match[1]), base=target)
-            except BadAddress:
+            if fetched.status >= 400:
                 continue
-            if is_index:
-                waiting.append(address)
-            elif len(found) < limit:
-                found[address] = None
+            is_index, addresses = await scraper.read_sitemap(
+                target, fetched.body, max(limit, FILES_MAX), owner
+            )
+        except FetchFailed as failure:
+            # One file of a site that is not to be had, or to be read, leaves the others.
+            log.info("sitemap not read", host=urlsplit(target).netloc, reason=failure.code)
+            continue
+        if is_index:
+            waiting.extend(addresses[: WAITING_MAX - len(waiting)])
+            continue
+        for address in addresses[: limit - len(found)]:
+            found[address] = None
     return list(found)

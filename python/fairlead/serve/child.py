@@ -20,7 +20,8 @@ _STEADY_AFTER_S: Final = 10.0
 class Child:
     """A child in a session of its own, `python -m fairlead.serve <name> <arguments>`.
 
-    `left` is set when it ends unasked for the first time: while fairlead starts, that is a failure.
+    `left` is set when it ends unasked for the first time: while fairlead starts, that is a failure. `starts` counts
+    the processes that it has been.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Child:
     ) -> None:
         self.name = name
         self.left = asyncio.Event()
+        self.starts = 0
         self._arguments = arguments
         self._environment = environment
         self._log = log
@@ -50,22 +52,30 @@ class Child:
     async def stop(self, grace_s: float) -> None:
         """Asks the process to end, kills its session after `grace_s`, waits until it is gone."""
         self._stopping.set()
-        process = self._process
-        if process is not None and process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                await asyncio.wait_for(process.wait(), grace_s)
-            except TimeoutError:
-                self._log.say(f"{self.name} did not stop in {grace_s:g} s and is killed")
-                self.kill()
-                await process.wait()
+        await self._end(grace_s)
         await asyncio.gather(*self._tasks)
+
+    async def restart(self, grace_s: float) -> None:
+        """Ends the process as `stop` does; another takes its place, as of one that ended by itself."""
+        await self._end(grace_s)
+
+    async def _end(self, grace_s: float) -> None:
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(process.wait(), grace_s)
+        except TimeoutError:
+            self._log.say(f"{self.name} did not stop in {grace_s:g} s and is killed")
+            _kill_group(process)
+            await process.wait()
 
     def kill(self) -> None:
         """Kills the process and its whole group at once."""
         self._stopping.set()
         if self._process is not None and self._process.returncode is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            _kill_group(self._process)
 
     async def _spawn(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
@@ -84,6 +94,7 @@ class Child:
             process_group=0,
             pass_fds=self._keep_open,
         )
+        self.starts += 1
         if self._process.stdout is not None:
             self._keep(self._log.pump(self._process.stdout))
 
@@ -111,6 +122,10 @@ class Child:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _kill_group(process: asyncio.subprocess.Process) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
 
 
 def _told(code: int) -> str:

@@ -14,6 +14,7 @@ from fairlead.serve.directory import DataDirectory
 from fairlead.serve.environment import child_environment
 from fairlead.serve.log import LogSink
 from fairlead.serve.port import Address
+from fairlead.serve.watchdog import Watchdog
 from fairlead.settings import CONTROL_THREADS, ServeSettings
 from fairlead.vectors import vector_files
 
@@ -37,6 +38,13 @@ class Planes:
     def relay_stops_s(self) -> float:
         """How long the relay may take to stop: the drain, and a little for what comes after it."""
         return self._settings.drain_ms / 1000 + _RELAY_STOPS_AFTER_DRAIN_S
+
+    def watchdog(self, control: Child) -> Watchdog:
+        """What looks whether control answers."""
+        silence_ms = self._settings.control_silence_ms
+        return Watchdog(
+            control, self._socket, self._log, silence_ms=silence_ms, grace_s=CONTROL_STOPS_S
+        )
 
     def control_environment(self) -> dict[str, str]:
         config = self._settings.control_config(

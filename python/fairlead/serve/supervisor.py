@@ -86,11 +86,25 @@ class _Supervisor:
                 await asyncio.wait({starting})
             if not starting.cancelled():
                 starting.result()
-            await stopping
+            await self._watch(stopping)
         finally:
             await self._stop_children()
             self._log.close()
         return self._exit_code
+
+    async def _watch(self, stopping: asyncio.Task[bool]) -> None:
+        """Until the instance is to stop: looks whether control answers."""
+        watchdog = self._planes.watchdog(self._children["control"])
+        watching = asyncio.create_task(watchdog.run())
+        await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not watching.done():
+            # A control that is being started anew just now is stopped by what comes next.
+            watching.cancel()
+            await asyncio.wait({watching})
+        if not watching.cancelled() and (fault := watching.exception()) is not None:
+            # Inference does not end for this; only control is without its watchdog.
+            self._log.say(f"control is not watched any more: {fault!r}")
+        await stopping
 
     def _on_signal(self, number: signal.Signals) -> None:
         if self._stop.is_set():

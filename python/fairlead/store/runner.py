@@ -2,6 +2,10 @@
 
 A row is work from the moment that it is stored, so whatever was under way when the process died is
 taken up again by the next one. What an item's work is, and what its rows are, each room says itself.
+
+An item may be what the process died of. So each start is counted before the work begins, in the same file, and
+taken back when the process ends in good order: what two processes have begun and not survived is not begun a
+third time, but given up with a reason. Work that goes on for `PROVEN_S` is proven not to be what kills.
 """
 
 from __future__ import annotations
@@ -13,9 +17,23 @@ from collections.abc import Iterable
 from functools import partial
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
+import structlog
+
+from fairlead.errors import FairleadError
 from fairlead.store.services import Services
+from fairlead.store.work_starts import count_starts, keep_starts, take_back_starts
 
 LOOK_EVERY_S = 5.0
+STARTS_MAX = 2
+PROVEN_S = 3600.0
+TAKE_BACK_WITHIN_S = 3.0
+GIVEN_UP = (
+    f"fairlead ended without warning {STARTS_MAX} times while it worked on this, so it is not begun again. "
+    "Its log says what happened."
+)
+
+
+log = structlog.get_logger("fairlead.store")
 
 
 class Item(Protocol):
@@ -38,6 +56,7 @@ class Runner(ABC, Generic[ItemT]):
     def __init__(self, services: Services) -> None:
         self.services = services
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._begun_s: dict[str, float] = {}
         self._wanted = asyncio.Event()
 
     @classmethod
@@ -67,6 +86,10 @@ class Runner(ABC, Generic[ItemT]):
         """Until the item has ended, or is to be taken up again. What it raises nobody hears."""
 
     @abstractmethod
+    async def give_up(self, item: ItemT, reason: str, /) -> None:
+        """Ends the item as failed, without working on it. Raises when the database does not answer."""
+
+    @abstractmethod
     async def sweep(self) -> None:
         """Lets go what is over: at the start, and then every `sweep_every_s`."""
 
@@ -92,6 +115,7 @@ class Runner(ABC, Generic[ItemT]):
                 if swept_s is None or loop.time() - swept_s > self.sweep_every_s:
                     swept_s = loop.time()
                     await self.sweep()
+                    await self._sweep_starts(swept_s)
                 await self._take_up()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_EVERY_S):
@@ -100,6 +124,7 @@ class Runner(ABC, Generic[ItemT]):
             for task in self._tasks.values():
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await self._take_back()
 
     def wake(self) -> None:
         """There is a new item."""
@@ -110,22 +135,75 @@ class Runner(ABC, Generic[ItemT]):
         if task := self._tasks.get(item_id):
             task.cancel()
 
-    def _is_full(self) -> bool:
-        return self.at_once is not None and len(self._tasks) >= self.at_once
-
     async def _take_up(self) -> None:
-        if self._is_full():
+        if self._is_full(0):
             return
+        chosen: list[ItemT] = []
         for item in await self.active():
-            if self._is_full():
-                return
+            if self._is_full(len(chosen)):
+                break
             if item.id not in self._tasks and self.has_room(item):
-                task = asyncio.create_task(self.work(item), name=f"{self.kind} {item.id}")
-                self._tasks[item.id] = task
                 self.began(item)
-                task.add_done_callback(partial(self._done, item))
+                chosen.append(item)
+        waiting = list(chosen)
+        try:
+            starts = await self.count_starts([item.id for item in chosen]) if chosen else {}
+            for item in chosen:
+                if starts[item.id] <= STARTS_MAX:
+                    self._begin(item)
+                    waiting.remove(item)
+                    continue
+                log.error(
+                    "not begun again", kind=self.kind, item=item.id, starts=starts[item.id] - 1
+                )
+                await self.give_up(item, GIVEN_UP)
+        finally:
+            for item in waiting:
+                self.ended(item)
+
+    def _is_full(self, more: int) -> bool:
+        return self.at_once is not None and len(self._tasks) + more >= self.at_once
+
+    def _begin(self, item: ItemT) -> None:
+        task = asyncio.create_task(self.work(item), name=f"{self.kind} {item.id}")
+        self._tasks[item.id] = task
+        self._begun_s[item.id] = asyncio.get_running_loop().time()
+        task.add_done_callback(partial(self._done, item))
 
     def _done(self, item: ItemT, _: asyncio.Task[None]) -> None:
         self._tasks.pop(item.id, None)
+        self._begun_s.pop(item.id, None)
         self.ended(item)
         self.wake()
+
+    # --- starts
+
+    async def count_starts(self, item_ids: list[str]) -> dict[str, int]:
+        """Notes, for good, that these are begun; how many processes have begun each, this one among them."""
+        kind, process = self.kind, self.services.process
+        return await self.services.state.record(
+            lambda con: count_starts(con, kind, item_ids, process)
+        )
+
+    async def keep_starts(self, active_ids: list[str], proven_ids: list[str]) -> None:
+        """Forgets the starts of what has ended, and of what has proven itself."""
+        kind = self.kind
+        await self.services.state.record(lambda con: keep_starts(con, kind, active_ids, proven_ids))
+
+    async def take_back_starts(self) -> None:
+        """Forgets what this process has begun: it ends in good order."""
+        kind, process = self.kind, self.services.process
+        await self.services.state.record(
+            lambda con: take_back_starts(con, kind, process), deadline_s=TAKE_BACK_WITHIN_S
+        )
+
+    async def _sweep_starts(self, now_s: float) -> None:
+        proven = [each for each, since_s in self._begun_s.items() if now_s - since_s > PROVEN_S]
+        await self.keep_starts([item.id for item in await self.active()], proven)
+
+    async def _take_back(self) -> None:
+        try:
+            await self.take_back_starts()
+        except FairleadError as error:
+            # The next process counts one start too many, of two that it may.
+            log.error("starts not taken back", kind=self.kind, error=error.kind)

@@ -6,6 +6,7 @@ into the app's state.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +92,8 @@ class Services:
     tool_access: ToolAccess | None = None
     bearers: Bearers | None = None
     """Who judges the callers of agents; control sets it."""
+    process: str = field(default_factory=lambda: secrets.token_hex(8))
+    """A name of this process among all that there were."""
     rooms: dict[type, object] = field(default_factory=dict)
     """What a room keeps for the life of the process, under its own class."""
 

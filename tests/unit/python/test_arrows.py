@@ -59,7 +59,7 @@ ENVIRONMENT_READERS = {
     "control/app.py": "takes FAIRLEAD_CONTROL_CONFIG",
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",
-    "scrape/page/pool.py": "hands its own on to its workers, with a bound of their allocator",
+    "bare_environment.py": "hands on what a program needs to run, and nothing else",
 }
 
 GRAB_BAGS = re.compile(r"(^|_)(utils?|helpers?|common|managers?|misc)$")

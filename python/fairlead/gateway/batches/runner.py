@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+import orjson
 import structlog
 
 from fairlead.errors import FairleadError
@@ -83,10 +84,18 @@ class BatchRunner(Runner[Batch]):
             await asyncio.sleep(RETRY_S)
         except Exception as error:  # noqa: BLE001 - a defect ends this batch, not the others
             log.error("batch failed", batch=batch.id, error=type(error).__name__)
-            origin = public_base(self.services.config)
+            await self._fail(batch, None)
 
-            def end(con: Connection) -> None:
-                change_batch(con, batch.id, status="failed", ended_at_ms=now_ms())
-                tell_end(con, batch.id, origin)
+    async def give_up(self, batch: Batch, reason: str) -> None:
+        error = {"code": "internal_error", "message": reason, "param": None, "line": None}
+        await self._fail(batch, orjson.dumps({"object": "list", "data": [error]}).decode())
 
-            await self.services.state.record(end)
+    async def _fail(self, batch: Batch, errors: str | None) -> None:
+        origin = public_base(self.services.config)
+        changes = {"errors": errors} if errors is not None else {}
+
+        def end(con: Connection) -> None:
+            change_batch(con, batch.id, status="failed", ended_at_ms=now_ms(), **changes)
+            tell_end(con, batch.id, origin)
+
+        await self.services.state.record(end)

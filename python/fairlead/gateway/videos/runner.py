@@ -79,6 +79,9 @@ class VideoRunner(Runner[Operation]):
             log.error("video failed", operation=operation.id, error=type(error).__name__)
             await self._fail(operation, INTERNAL, "This is a defect of fairlead; see its log.")
 
+    async def give_up(self, operation: Operation, reason: str) -> None:
+        await self._fail(operation, INTERNAL, reason)
+
     async def _follow(self, operation: Operation) -> None:
         wait_s, refusals = FIRST_S, 0
         while True:

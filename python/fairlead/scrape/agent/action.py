@@ -12,8 +12,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from fairlead.invalid import invalid_request
-from fairlead.scrape.model import json_of, plain, wrongs_of
+from fairlead.scrape.model import json_of, plain
 from fairlead.scrape.options import SessionAction
+from fairlead.scrape.schema import Schema
 
 ACTIONS: Final = {
     "navigate": '{"type": "navigate", "url": "https://..."}',
@@ -69,8 +70,10 @@ class Decision:
         )
 
 
-def decision_of(text: str, validator: Any, *, only_finish: bool) -> Decision:
-    """What the model has said, if it fits; `validator` is that of the schema, if there is one. `NoAction`."""
+async def decision_of(text: str, schema: Schema | None, *, only_finish: bool) -> Decision:
+    """What the model has said, if it fits, also the schema, if there is one. `NoAction`; `InvalidRequest` for a
+    schema that cannot be judged by.
+    """
     try:
         said = json_of(text)
     except ValueError:
@@ -80,7 +83,7 @@ def decision_of(text: str, validator: Any, *, only_finish: bool) -> Decision:
     thought = said.get("thought")
     thought = thought[:THOUGHT_MAX_CHARS] if isinstance(thought, str) else ""
     if action.get("type") == "finish":
-        return Decision(thought, _finish(action, validator))
+        return Decision(thought, await _finish(action, schema))
     if only_finish:
         raise NoAction('no step is left: "action" must be of the type finish')
     return Decision(thought, _step(action))
@@ -98,7 +101,7 @@ def _step(action: dict[str, Any]) -> SessionAction:
         raise NoAction(wrong.message.removesuffix(".")) from None
 
 
-def _finish(action: dict[str, Any], validator: Any) -> Finish:
+async def _finish(action: dict[str, Any], schema: Schema | None) -> Finish:
     if unknown := sorted(set(action) - _END):
         raise NoAction(f"{unknown[0][:50]} is no member of finish")
     completed, reason = action.get("completed", True), action.get("reason") or ""
@@ -107,13 +110,13 @@ def _finish(action: dict[str, Any], validator: Any) -> Finish:
         raise NoAction('"completed" must be true or false, and "reason" a text')
     if answer is not None and not isinstance(answer, str):
         raise NoAction('"answer" must be a text')
-    if validator is None:
+    if schema is None:
         data = None
     elif data is not None or completed:
-        wrongs = wrongs_of(data, validator)
+        wrongs = await schema.wrongs_of(data)
         if wrongs:
             raise NoAction('"data" does not fit the schema: ' + "; ".join(wrongs))
-    if validator is None and completed and not answer:
+    if schema is None and completed and not answer:
         raise NoAction('"answer" is missing')
     # A page may have put what it wants to learn into the addresses of links.
     told = plain(answer)[:ANSWER_MAX_CHARS] if answer else None

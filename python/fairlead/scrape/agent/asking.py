@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.errors import FairleadError
+from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.model import Model
 from fairlead.scrape.agent.action import ACTIONS, Decision, NoAction, decision_of
 from fairlead.scrape.browser.survey import Survey
 from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.model import between_marks
+from fairlead.scrape.schema import Schema
 
 PAGE_MAX_CHARS: Final = 20_000
 VALUE_TOLD_CHARS: Final = 200
@@ -27,8 +28,7 @@ class Task:
     """What does not change while an agent works. `hosts` are where it may go; None is anywhere."""
 
     goal: str
-    schema: dict[str, Any] | None
-    validator: Any
+    schema: Schema | None
     hosts: frozenset[str] | None
 
 
@@ -60,9 +60,12 @@ async def decide(model: Model, task: Task, sight: Sight) -> tuple[Decision, dict
         for name in tokens:
             tokens[name] += asked.tokens[name]
         try:
-            return decision_of(asked.text, task.validator, only_finish=sight.left == 0), tokens
+            is_last = sight.left == 0
+            return await decision_of(asked.text, task.schema, only_finish=is_last), tokens
         except NoAction as fault:
             said = str(fault)
+        except InvalidRequest as fault:
+            raise FetchFailed(fault.message, code="invalid_request") from None
         messages += [
             {"role": "assistant", "content": asked.text[:ANSWER_TOLD_CHARS]},
             {
@@ -96,7 +99,7 @@ def _messages(task: Task, sight: Sight) -> list[dict[str, str]]:
     )
     parts = [f"Goal:\n{task.goal}"]
     if task.schema is not None:
-        parts.append(f"JSON Schema of data:\n{orjson.dumps(task.schema).decode()}")
+        parts.append(f"JSON Schema of data:\n{orjson.dumps(task.schema.document).decode()}")
     if sight.steps:
         parts.append("Steps until now:\n" + "\n".join(map(_told, sight.steps)))
     if sight.note:

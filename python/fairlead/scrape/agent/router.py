@@ -11,7 +11,6 @@ from fairlead.scrape.address import checked
 from fairlead.scrape.agent.run import STEPS_MAX
 from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import Job, Page, Place, find_job, insert_job, list_pages
-from fairlead.scrape.model import checked_schema
 from fairlead.scrape.options import AgentAsk
 from fairlead.scrape.owner import BaseDep, OwnerDep
 from fairlead.scrape.router import job_view, model_name, new_job
@@ -28,7 +27,7 @@ async def start(
 ) -> dict[str, Any]:
     """A job's id and where to ask for it."""
     if ask.schema_ is not None:
-        checked_schema(ask.schema_)
+        await scraper_of(services).schema(ask.schema_, owner).check()
     url = checked(ask.url, scraper_of(services).egress)
     # The setting of today: a job goes on with the model that it began with.
     asked = ask.model_copy(update={"model": await model_name(services, ask.model, "model")})

@@ -29,7 +29,6 @@ from fairlead.scrape.jobs.table import (
     settle_place,
     store_step,
 )
-from fairlead.scrape.model import checked_schema
 from fairlead.scrape.options import AgentAsk, ScrapeOptions, SessionAction, SessionAsk
 from fairlead.store.file import Connection
 
@@ -73,7 +72,7 @@ class AgentRun:
         self._session: Session | None = None
         self._note: str | None = None
         self._tokens = {"input": 0, "output": 0}
-        self._validator = checked_schema(ask.schema_) if ask.schema_ is not None else None
+        self._schema = scraper.schema(ask.schema_, job.owner) if ask.schema_ is not None else None
 
     async def run(self) -> None:
         await self._take_up()
@@ -108,7 +107,9 @@ class AgentRun:
         while True:
             survey = await self._look()
             left = self._ask.max_steps - len(self._steps)
-            html = await self._scraper.document_of(survey.url, survey.html, _MARKDOWN)
+            html = await self._scraper.document_of(
+                survey.url, survey.html, _MARKDOWN, self._job.owner
+            )
             sight = Sight(survey, html["content"], self._steps, left, self._note)
             decision, tokens = await decide(self._model, self._task(), sight)
             self._count(tokens)
@@ -134,7 +135,7 @@ class AgentRun:
 
     def _task(self) -> Task:
         return Task(
-            goal=self._ask.prompt, schema=self._ask.schema_, validator=self._validator,
+            goal=self._ask.prompt, schema=self._schema,
             hosts=frozenset(self._hosts) if self._hosts is not None else None,
         )  # fmt: skip
 

@@ -124,7 +124,9 @@ async def _act(scraper: Scraper, session: Session, ask: SessionAction) -> dict[s
         content = await _told(
             scraper.sessions.act(session, SessionAction.model_validate({"type": "content"}))
         )
-        return await _told(scraper.document_of(content["url"], content["content"], ask.options))
+        return await _told(
+            scraper.document_of(content["url"], content["content"], ask.options, session.owner)
+        )
     return await _told(scraper.sessions.act(session, ask))
 
 

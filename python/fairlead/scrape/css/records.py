@@ -110,7 +110,7 @@ async def extract_records(
     page = await _read(services, url, options, owner)
 
     async def attempt(schema: CssSchema) -> Tried:
-        return await _attempt(services, page, schema)
+        return await _attempt(services, owner, page, schema)
 
     best: tuple[Tried, Source] | None = None
     if ask.css_schema is not None:
@@ -119,7 +119,7 @@ async def extract_records(
         best = _better(best, await _from_cache(services, key, attempt))
     if best is not None and _is_enough(best[0]) and not is_forced:
         return Extracted(page, *best)
-    seen = await _select(services, page, None)
+    seen = await _select(services, owner, page, None)
     if seen["is_blank"]:
         tried, source = best or (None, "derived")
         return Extracted(page, tried, source, is_blank=True)
@@ -179,9 +179,12 @@ async def _read(services: Services, url: str, options: AutoOptions, owner: str) 
     return page
 
 
-async def _select(services: Services, page: Scraped, plan: dict[str, Any] | None) -> dict[str, Any]:
+async def _select(
+    services: Services, owner: str, page: Scraped, plan: dict[str, Any] | None
+) -> dict[str, Any]:
+    html = page.document["content"]
     try:
-        return await scraper_of(services).select(page.url, page.document["content"], plan)
+        return await scraper_of(services).select(page.url, html, plan, owner)
     except FetchFailed as failure:
         raise failure.as_refusal(url=page.url) from None
 
@@ -195,8 +198,8 @@ async def check_selectors(services: Services, schema: CssSchema) -> None:
     _refuse(found["wrongs"])
 
 
-async def _attempt(services: Services, page: Scraped, schema: CssSchema) -> Tried:
-    found = await _select(services, page, schema.plan)
+async def _attempt(services: Services, owner: str, page: Scraped, schema: CssSchema) -> Tried:
+    found = await _select(services, owner, page, schema.plan)
     _refuse(found["wrongs"])
     return Tried(schema, found["records"], found["fill_ratio"])
 

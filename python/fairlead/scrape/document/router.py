@@ -26,7 +26,7 @@ DOCUMENT_MAX_BYTES: Final = 25 * 1024 * 1024
 
 
 @router.post("/parse", summary="A document as markdown")
-async def parse(ask: ParseAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:  # noqa: ARG001 - only a key may ask
+async def parse(ask: ParseAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """HTML, plain text, Markdown, CSV, TSV, JSON, XML, DOCX or XLSX of 25 MiB at most, sent as base64 or
     fetched. Nothing is kept.
     """
@@ -34,7 +34,9 @@ async def parse(ask: ParseAsk, services: ServicesDep, owner: OwnerDep) -> dict[s
     async with within_a_minute():
         try:
             source = await _source(scraper, ask)
-            document = await scraper.read_document(source, is_main=ask.only_main_content)
+            document = await scraper.read_document(
+                source, is_main=ask.only_main_content, owner=owner
+            )
         except FetchFailed as failure:
             raise failure.as_refusal() from None
     return {"success": True, **({"url": source.url} if ask.url else {}), **document}

@@ -20,7 +20,6 @@ from fairlead.scrape.jobs.table import (
     list_pages,
     progress_of,
 )
-from fairlead.scrape.model import checked_schema
 from fairlead.scrape.options import EXTRACT_PAGES_MAX, ExtractTaskAsk
 from fairlead.scrape.owner import BaseDep, OwnerDep
 from fairlead.scrape.router import job_view, model_name, new_job, progress_view
@@ -37,7 +36,7 @@ async def start(
 ) -> dict[str, Any]:
     """A job's id and where to ask for it. The pages are `urls`, or what is found from `url`."""
     if ask.schema_ is not None:
-        checked_schema(ask.schema_)
+        await scraper_of(services).schema(ask.schema_, owner).check()
     egress = scraper_of(services).egress
     written = ask.urls if ask.urls is not None else [ask.url or ""]
     param = "urls" if ask.urls is not None else "url"

@@ -21,14 +21,14 @@ from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.jobs.table import Page
 from fairlead.scrape.model import PAGE_MAX_CHARS, extract_by_schema
 from fairlead.scrape.options import ExtractTaskAsk
-from fairlead.scrape.scraper import Scraped
+from fairlead.scrape.scraper import Scraped, Scraper
 from fairlead.settings import ControlConfig
 
 TRIES: Final = 3
 WAIT_S: Final = 2.0
 WAIT_MAX_S: Final = 30.0
 # What an extraction without a schema may come to.
-ANYTHING: Final = {"type": ["object", "array"]}
+ANYTHING: Final[dict[str, Any]] = {"type": ["object", "array"]}
 
 _PASSING: Final = (RateLimited, Overloaded, UpstreamOverloaded, UpstreamRateLimited)
 
@@ -36,9 +36,11 @@ _PASSING: Final = (RateLimited, Overloaded, UpstreamOverloaded, UpstreamRateLimi
 class Extraction:
     """The model's part of one job."""
 
-    def __init__(self, config: ControlConfig, owner: str, ask: ExtractTaskAsk) -> None:
+    def __init__(
+        self, config: ControlConfig, scraper: Scraper, owner: str, ask: ExtractTaskAsk
+    ) -> None:
         self._model = Model(config, owner, ask.model or "")
-        self._schema = ask.schema_ if ask.schema_ is not None else ANYTHING
+        self._schema = scraper.schema(ask.schema_ if ask.schema_ is not None else ANYTHING, owner)
         self._prompt = ask.prompt
 
     async def of(self, scraped: Scraped) -> Scraped:
@@ -51,7 +53,8 @@ class Extraction:
         except FairleadError as error:
             # Not to be taken for an error of our own database, which is no fault of the page.
             raise FetchFailed(error.message, status=scraped.status, code="model") from None
-        sure = await asyncio.to_thread(confidence_of, data, self._schema, content[:PAGE_MAX_CHARS])
+        page = content[:PAGE_MAX_CHARS]
+        sure = await asyncio.to_thread(confidence_of, data, self._schema.document, page)
         document = {
             "title": scraped.document["title"], "data": data, "confidence": sure,
             "tokens": asked.tokens,

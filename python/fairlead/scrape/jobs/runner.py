@@ -143,6 +143,10 @@ class JobRunner(Runner[Job]):
             log.error("job failed", job=job.id, error=type(error).__name__)
             await self._end(job, "failed", "This is a defect of fairlead; its log has more.")
 
+    async def give_up(self, job: Job, reason: str) -> None:
+        await self._end(job, "failed", reason)
+        self._tell()
+
     async def _end(self, job: Job, status: str, error: str | None) -> None:
         await self.services.state.record(lambda con: conclude(con, job, status, error))
 
@@ -168,7 +172,7 @@ class _Run:
             self._options, self._width = ScrapeAsk.model_validate(asked).options, 1
         elif job.kind == "extract":
             extract = ExtractTaskAsk.model_validate(asked)
-            self._extraction = Extraction(services.config, job.owner, extract)
+            self._extraction = Extraction(services.config, scraper, job.owner, extract)
             self._options, self._width = extract.page_options, WIDTH_DEFAULT
             self._crawl = extract.as_crawl()
         elif job.kind == "crawl":
@@ -228,7 +232,9 @@ class _Run:
             if place_number == 0:
                 self._frontier.widen(url)
         if self._crawl is not None and self._crawl.reads_sitemaps and not read:
-            links = await sitemap_urls(self._scraper, self._job.url, self._job.pages_max)
+            links = await sitemap_urls(
+                self._scraper, self._job.url, self._job.pages_max, self._job.owner
+            )
             # Before any of them is read: an address that is not stored cannot be settled.
             found = self._frontier.add(links, 1)
             await self._write(partial(extend_frontier, job_id=job_id, found=found))

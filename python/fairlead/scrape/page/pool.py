@@ -1,11 +1,11 @@
 """The processes that read pages: a few, each with one page at a time and a deadline. One that is late is
-killed, one that has read `PAGES_WORN` pages is replaced, one that dies takes its page with it and no other.
+killed, one that has read `PAGES_WORN` pages is replaced, one that dies takes its page with it and no other. Who asks
+has a turn like everybody else: pages of one key that take as long as they may leave a process for the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import subprocess
 import sys
@@ -15,10 +15,14 @@ from typing import Any, Final
 import orjson
 import structlog
 
+from fairlead.bare_environment import bare_environment
 from fairlead.scrape.page.extract import Source, Want
+from fairlead.scrape.page.turns import Crowded, Turns
 
-WORKERS: Final = 2
-WAITING_MAX: Final = 200
+WORKERS: Final = 3
+OWN_WORKERS: Final = 2
+WAITING_MAX: Final = 400
+OWN_WAITING_MAX: Final = 200
 READ_DEADLINE_S: Final = 15.0
 START_DEADLINE_S: Final = 20.0
 PAGES_WORN: Final = 5000
@@ -68,14 +72,13 @@ class _Worker:
 
 
 class Pool:
-    """Processes are started when they are first needed and kept."""
+    """Processes are started when they are first needed and kept. `owner` is the id of the key for which is read."""
 
     def __init__(self, workers: int = WORKERS, read_deadline_s: float = READ_DEADLINE_S) -> None:
         self._read_deadline_s = read_deadline_s
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
-        self._free = asyncio.Semaphore(workers)
-        self._waiting = 0
+        self._turns = Turns(workers, min(OWN_WORKERS, workers), WAITING_MAX, OWN_WAITING_MAX)
 
     @property
     def process_ids(self) -> list[int]:
@@ -88,30 +91,45 @@ class Pool:
         for worker in workers:
             await worker.end()
 
-    async def read(self, source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
+    async def read(
+        self, source: Source, want: Want, owner: str = ""
+    ) -> tuple[dict[str, Any], list[str]]:
         """As `extract.extract`, elsewhere and in bounded time. `ReadFailed`."""
         head = {
             "url": source.url, "content_type": source.content_type, "redirects": source.redirects,
             "want": asdict(want),
         }  # fmt: skip
-        answer = await self._answer(head, source.body)
+        answer = await self._answer(head, source.body, owner)
         return answer["document"], answer["links"]
 
-    async def select(self, url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
+    async def select(
+        self, url: str, html: str, plan: dict[str, Any] | None, owner: str = ""
+    ) -> dict[str, Any]:
         """As `extract.select`, elsewhere and in bounded time. `ReadFailed`."""
-        answer = await self._answer({"url": url, "plan": plan}, html.encode("utf-8", "replace"))
+        head = {"url": url, "plan": plan}
+        answer = await self._answer(head, html.encode("utf-8", "replace"), owner)
         selected: dict[str, Any] = answer["selected"]
         return selected
 
-    async def _answer(self, head: dict[str, Any], body: bytes) -> dict[str, Any]:
-        if self._waiting >= WAITING_MAX:
-            raise ReadFailed("Too many pages wait to be read.", "overloaded")
-        self._waiting += 1
+    async def read_sitemap(
+        self, url: str, body: bytes, addresses_max: int, owner: str = ""
+    ) -> tuple[bool, list[str]]:
+        """Whether it is an index, and its addresses; as `sitemap.read_sitemap`. `ReadFailed`."""
+        head = {"url": url, "addresses_max": addresses_max}
+        told = (await self._answer(head, body, owner))["sitemap"]
+        return told["isIndex"], told["addresses"]
+
+    async def judge(self, question: dict[str, Any], owner: str = "") -> dict[str, Any]:
+        """`{"schema", "data"?}`; as `schema.judge`. `ReadFailed`."""
+        return await self._answer({"judges": True}, orjson.dumps(question), owner)
+
+    async def _answer(self, head: dict[str, Any], body: bytes, owner: str) -> dict[str, Any]:
+        asked = orjson.dumps(head)
         try:
-            async with self._free:
-                answer: dict[str, Any] = orjson.loads(await self._ask(orjson.dumps(head), body))
-        finally:
-            self._waiting -= 1
+            async with self._turns.turn(owner):
+                answer: dict[str, Any] = orjson.loads(await self._ask(asked, body))
+        except Crowded:
+            raise ReadFailed("Too many pages wait to be read.", "overloaded") from None
         if "unreadable" in answer:
             raise ReadFailed(answer["unreadable"], "content_type")
         if "defect" in answer:
@@ -172,7 +190,7 @@ def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
             [sys.executable, "-m", "fairlead.scrape.page.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            env={**os.environ, **_ENVIRONMENT},
+            env=bare_environment(**_ENVIRONMENT),
         )
     ours.setblocking(False)
     return process, ours

@@ -1,10 +1,15 @@
 """The process in which pages and documents are read: `python -m fairlead.scrape.page.worker <fd>`.
 
 It takes frames from a socket and answers each: 4 bytes of length (big-endian) and then the content. A
-question is two frames, `{"url", "content_type", "redirects", "want"}` as JSON and the body's bytes, or
-`{"url", "plan"}` and HTML in UTF-8; an answer is one, `{"document", "links"}`, `{"selected"}`, `{"unreadable"}` or
-`{"defect"}` as JSON. It ends when the socket does. Its memory is bounded; what does not fit ends the process, and the
-pool starts another.
+question is two frames, a head as JSON and a body; an answer is one, as JSON:
+
+    {"url", "content_type", "redirects", "want"}, the page    {"document", "links"}
+    {"url", "plan"}, HTML in UTF-8                            {"selected"}
+    {"url", "addresses_max"}, the sitemap                     {"sitemap"}
+    {"judges": true}, {"schema", "data"?} as JSON             {"refused"} or {"wrongs"}
+
+or `{"unreadable"}` or `{"defect"}`. It ends when the socket does. Its memory is bounded; what does not fit ends the
+process, and the pool starts another.
 """
 
 from __future__ import annotations
@@ -20,6 +25,8 @@ import orjson
 
 from fairlead.scrape.document.read import read_document
 from fairlead.scrape.page.extract import Source, Unreadable, Want, extract, select
+from fairlead.scrape.page.schema import judge
+from fairlead.scrape.page.sitemap import read_sitemap
 
 MEMORY_MAX_BYTES: Final = 1024 * 1024 * 1024
 NICENESS: Final = 5
@@ -44,6 +51,11 @@ def _read(head: dict[str, Any], body: bytes) -> bytes:
     try:
         if "plan" in head:
             told: dict[str, Any] = {"selected": select(head["url"], body.decode(), head["plan"])}
+        elif "addresses_max" in head:
+            told = {"sitemap": read_sitemap(body, head["url"], head["addresses_max"])}
+        elif "judges" in head:
+            asked = orjson.loads(body)
+            told = judge(asked["schema"], *([asked["data"]] if "data" in asked else []))
         else:
             want = Want(**head.pop("want"))
             source = Source(body=body, **head)

@@ -8,11 +8,9 @@ from fastapi import APIRouter
 from pydantic import ValidationError
 from starlette.requests import Request
 
-from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.moment import iso, moment_of
 from fairlead.scrape.address import checked
-from fairlead.scrape.model import checked_schema
 from fairlead.scrape.options import EndpointAsk, ExtractAsk, ScrapeAsk
 from fairlead.scrape.owner import BaseDep, OwnerDep
 from fairlead.scrape.router import extraction, read_page, within_a_minute
@@ -25,7 +23,7 @@ from fairlead.scrape.saved.table import (
     new_saved,
 )
 from fairlead.scrape.saved.template import check_template, fill
-from fairlead.scrape.scraper import scraper_of
+from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 
@@ -42,7 +40,7 @@ async def save(
     ask: EndpointAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """It answers under `GET /api/endpoints/{slug}`, its parameters in the query."""
-    _check(ask, scraper_of(services).egress)
+    await _check(ask, scraper_of(services), owner)
     saved = new_saved(owner, "endpoint", ask.slug, ask.model_dump(mode="json", by_alias=True))
     await services.state.database.write(lambda con: insert_saved(con, saved, named="slug"))
     return {"success": True, "endpoint": _view(saved, base)}
@@ -91,10 +89,10 @@ def _found(con: Connection, owner: str, slug: str) -> Saved:
     return saved
 
 
-def _check(ask: EndpointAsk, egress: Egress) -> None:
-    check_template(ask.url, ask.params, egress)
+async def _check(ask: EndpointAsk, scraper: Scraper, owner: str) -> None:
+    check_template(ask.url, ask.params, scraper.egress)
     if ask.schema_ is not None:
-        checked_schema(ask.schema_)
+        await scraper.schema(ask.schema_, owner).check()
     kind = ScrapeAsk if ask.schema_ is None else ExtractAsk
     body = {"url": "http://x", "options": ask.options} | (
         {} if ask.schema_ is None else {"schema": ask.schema_}

@@ -269,10 +269,10 @@ async def test_a_page_that_breaks_the_reader_is_one_failed_page(
     pool = scraper_of(scraping.services).pool
     real = pool.read
 
-    async def broken(source: Source, want: Want) -> Any:
+    async def broken(source: Source, want: Want, owner: str = "") -> Any:
         if source.url.endswith("/pages/2"):
             raise RuntimeError("a defect")
-        return await real(source, want)
+        return await real(source, want, owner)
 
     monkeypatch.setattr(pool, "read", broken)
     answer = await crawled(scraping, site.url("/pages/0"), maxDepth=1)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairlead.store.runner import Runner
+from fairlead.store.database import Database
+from fairlead.store.prepare import MIGRATIONS
+from fairlead.store.runner import GIVEN_UP, Runner
+from fairlead.store.work_starts import count_starts, keep_starts, take_back_starts
 
 pytestmark = pytest.mark.anyio
 
@@ -37,6 +41,9 @@ class Rows(Runner[Row]):
         self.heard = asyncio.Condition()
         self.goes_on = {row.id: asyncio.Event() for row in self.rows}
         self.refused = ""
+        self.starts: dict[str, int] = {}
+        self.kept: list[tuple[list[str], list[str]]] = []
+        self.is_taken_back = False
 
     async def _tell(self, what: str) -> None:
         async with self.heard:
@@ -48,6 +55,19 @@ class Rows(Runner[Row]):
 
     async def sweep(self) -> None:
         await self._tell("swept")
+
+    async def count_starts(self, item_ids: list[str]) -> dict[str, int]:
+        return {each: self.starts.get(each, 0) + 1 for each in item_ids}
+
+    async def keep_starts(self, active_ids: list[str], proven_ids: list[str]) -> None:
+        self.kept.append((active_ids, proven_ids))
+
+    async def take_back_starts(self) -> None:
+        self.is_taken_back = True
+
+    async def give_up(self, item: Row, reason: str) -> None:
+        self.rows.remove(item)
+        await self._tell(f"{item.id} given up: {reason}")
 
     def has_room(self, item: Row) -> bool:
         return item.id != self.refused
@@ -104,3 +124,41 @@ async def test_a_database_that_does_not_answer_ends_it_for_whoever_starts_it_aga
 
     with pytest.raises(OSError):
         await Silent(None).run()
+
+
+async def test_what_two_processes_did_not_survive_is_given_up_and_the_others_go_on() -> None:
+    rows = Rows(None)
+    rows.starts = {"a": 2, "b": 1}
+    running = asyncio.create_task(rows.run())
+    await rows.until("c begins")
+    assert rows.told == [
+        "swept", f"a given up: {GIVEN_UP}", "a ended", "b begins", "c begins",
+    ]  # fmt: skip
+    assert rows.kept == [(["a", "b", "c"], [])]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert rows.is_taken_back
+
+
+async def test_starts_are_counted_by_process_and_taken_back_by_one_that_ends_in_good_order(
+    tmp_path: Path,
+) -> None:
+    database = Database.open(tmp_path / "state.duckdb", MIGRATIONS / "state")
+
+    async def begin(process: str, *ids: str) -> dict[str, int]:
+        return await database.write(lambda con: count_starts(con, "row", list(ids), process))
+
+    try:
+        assert await begin("one", "a", "b") == {"a": 1, "b": 1}
+        assert await begin("one", "a") == {"a": 1}, "it was interrupted, not killed"
+        await database.write(lambda con: count_starts(con, "other", ["a"], "one"))
+        assert await begin("two", "a", "c") == {"a": 2, "c": 1}
+        await database.write(lambda con: take_back_starts(con, "row", "two"))
+        assert await begin("three", "a", "b", "c") == {"a": 2, "b": 2, "c": 1}
+        await database.write(lambda con: keep_starts(con, "row", ["a", "c"], ["c"]))
+        assert await begin("four", "a", "b", "c") == {"a": 3, "b": 1, "c": 1}
+        assert await database.write(lambda con: count_starts(con, "other", ["a"], "two")) == {
+            "a": 2
+        }
+    finally:
+        await database.close()

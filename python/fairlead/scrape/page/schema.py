@@ -1,0 +1,143 @@
+"""Data held to a caller's JSON Schema, within a budget of processor time.
+
+A schema of a few kilobytes can ask for more steps than there will ever be time for: parts that refer to parts
+that refer to parts, twice each. So this runs in a process that may be killed (`page.worker`), and stops by
+itself before that, with a reason.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import jsonschema
+import polars as pl
+from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+DEPTH_MAX: Final = 50
+JUDGE_CPU_S: Final = 2.0
+WRONGS_TOLD: Final = 10
+
+TOO_COSTLY: Final = (
+    "schema takes more steps to check than a schema may. Parts that refer to each other, many patterns and "
+    "uniqueItems of long lists cost most: make it simpler."
+)
+ENDLESS: Final = (
+    "schema refers to itself without end, or the data is nested too deep: a part may refer to one that "
+    "contains it only from within properties or items."
+)
+
+# Whatever its type, each of these goes through everything that applies to the same place. What costs too much
+# for them costs too much for any answer, and is refused before a model is asked.
+_SAMPLES: Final[tuple[Any, ...]] = (None, {}, [], "", 0)
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+class _Refused(Exception):
+    """Why the schema is not taken; a sentence."""
+
+
+class _OutOfTime(BaseException):
+    """The budget is used up. Not an `Exception`, which a library could take for its own."""
+
+
+def judge(schema: dict[str, Any], *data: Any) -> dict[str, Any]:
+    """`{"refused"}` for a schema that is not taken; else `{"wrongs"}`, what is wrong with the data by it, at most
+    `WRONGS_TOLD` of them, and none where no data is given. Takes at most `JUDGE_CPU_S` of the processor.
+    """
+    try:
+        with _at_most(JUDGE_CPU_S):
+            _check_form(schema)
+            validator = _validator(schema)
+            if data:
+                return {"wrongs": _wrongs_of(data[0], validator)}
+            for sample in _SAMPLES:
+                for _ in validator.iter_errors(sample):
+                    pass
+            return {"wrongs": []}
+    except _Refused as reason:
+        return {"refused": str(reason)}
+    except _OutOfTime:
+        return {"refused": TOO_COSTLY}
+    except Unresolvable as fault:
+        return {"refused": f"schema refers to {fault.ref[:200]!r}, which is not in it."}
+    except RecursionError:
+        return {"refused": ENDLESS}
+
+
+@contextmanager
+def _at_most(cpu_s: float) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise _OutOfTime
+
+    earlier = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, earlier)
+
+
+def _check_form(schema: dict[str, Any]) -> None:
+    """Depth, references and patterns. `_Refused`."""
+    waiting: list[tuple[Any, int]] = [(schema, 1)]
+    while waiting:
+        each, depth = waiting.pop()
+        if depth > DEPTH_MAX:
+            raise _Refused(f"schema is nested more than {DEPTH_MAX} deep.")
+        if isinstance(each, dict):
+            _check_part(each)
+            waiting.extend((inner, depth + 1) for inner in each.values())
+        elif isinstance(each, list):
+            waiting.extend((inner, depth + 1) for inner in each)
+
+
+def _check_part(part: dict[str, Any]) -> None:
+    for name in _REFERENCES:
+        if isinstance(reference := part.get(name), str) and not reference.startswith("#"):
+            raise _Refused("schema may refer to its own parts only (`$ref` that begins with #).")
+    if "patternProperties" in part:
+        raise _Refused("schema may not use patternProperties; name the properties.")
+    if isinstance(pattern := part.get("pattern"), str):
+        try:
+            pl.Series(["x"]).str.contains(pattern)
+        except pl.exceptions.PolarsError:
+            raise _Refused(
+                f"schema has the pattern {pattern[:60]!r}, which is not a regular expression of "
+                "the kind that is read here: no look-around, no back-references."
+            ) from None
+
+
+def _validator(schema: dict[str, Any]) -> Any:
+    kind = validator_for(schema, default=jsonschema.Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as fault:
+        where = "/".join(map(str, fault.absolute_path))
+        raise _Refused(f"schema is not a JSON Schema: {fault.message[:200]} at /{where}.") from None
+    # Python's own engine may take for ever on a pattern; ours is linear in the text. Nor is anything fetched
+    # that a schema names: this registry has nothing and gets nothing.
+    extended = jsonschema.validators.extend(kind, {"pattern": _match_pattern})
+    return extended(schema, registry=Registry())
+
+
+def _match_pattern(
+    _: Any, pattern: str, value: Any, __: Any
+) -> Iterator[jsonschema.ValidationError]:
+    if isinstance(value, str) and not pl.Series([value]).str.contains(pattern)[0]:
+        yield jsonschema.ValidationError(f"{value[:50]!r} does not match {pattern[:100]!r}")
+
+
+def _wrongs_of(data: Any, validator: Any) -> list[str]:
+    wrongs: list[str] = []
+    for fault in validator.iter_errors(data):
+        where = "/".join(map(str, fault.absolute_path))
+        wrongs.append(f"/{where}: {fault.message[:200]}")
+        if len(wrongs) >= WRONGS_TOLD:
+            break
+    return wrongs

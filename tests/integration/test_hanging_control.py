@@ -1,0 +1,66 @@
+"""Control that is there and answers nothing: it is started anew, and nobody who calls a model notices."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.integration.test_kill import Traffic, lane_of
+from tests.support.polling import eventually
+from tests.support.processes import Gateway
+from tests.support.upstream import Upstream
+
+SILENCE_MS = 3000
+# To stop in good order what does not stop: granian's main process gives its worker nine seconds.
+STOPS_WITHIN_S = 10
+
+
+@pytest.mark.parametrize("victims", [("control_worker",), ("control", "control_worker")])
+def test_control_that_hangs_is_started_anew_and_inference_goes_on(
+    gateways: Callable[..., Gateway], upstream: Upstream, victims: tuple[str, ...]
+) -> None:
+    gateway = gateways(FAIRLEAD_CONTROL_SILENCE_MS=str(SILENCE_MS))
+    lane = lane_of(gateway, upstream)
+    with Traffic(lane) as traffic:
+        traffic.wait_for_more(10)
+        hung = [getattr(gateway, victim) for victim in victims]
+        for process in hung:
+            process.signal(signal.SIGSTOP)
+        # Started, asked for in vain, told to stop, killed, started: all with room for a full machine.
+        eventually(
+            lambda: gateway.control_worker not in hung and gateway.manages(),
+            "control answers again",
+            within_s=SILENCE_MS / 1000 + STOPS_WITHIN_S + 40,
+            every_s=0.2,
+        )
+        traffic.wait_for_more(20)
+    gateway.remember_processes()
+    assert traffic.failed == []
+    assert "control has answered nothing for 3 s (6 questions) and is started anew" in gateway.log
+    assert gateway.stop() == 0
+
+
+def test_control_that_answers_slowly_is_left_alone(gateways: Callable[..., Gateway]) -> None:
+    """It is stopped again and again for most of what it may be silent: each answer in between counts."""
+    gateway = gateways(FAIRLEAD_CONTROL_SILENCE_MS=str(SILENCE_MS))
+    worker = gateway.control_worker
+    ends_s = time.monotonic() + 3 * SILENCE_MS / 1000
+    while time.monotonic() < ends_s:
+        worker.signal(signal.SIGSTOP)
+        # What is measured here is time itself.
+        time.sleep(SILENCE_MS / 1000 / 3)
+        worker.signal(signal.SIGCONT)
+        eventually(gateway.manages, "control answers in between", every_s=0.02)
+    assert gateway.control_worker == worker
+    assert "is started anew" not in gateway.log
+
+
+def test_a_stop_while_control_hangs_is_a_stop(gateways: Callable[..., Gateway]) -> None:
+    gateway = gateways(FAIRLEAD_CONTROL_SILENCE_MS=str(SILENCE_MS))
+    gateway.control_worker.signal(signal.SIGSTOP)
+    eventually(lambda: "is started anew" in gateway.log, "the watchdog has acted", within_s=30)
+    assert gateway.stop() == 0
+    assert "control ended with" not in gateway.log
