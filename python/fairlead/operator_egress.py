@@ -12,27 +12,59 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
+from typing import Final
 
 import httpx
 
 from fairlead import _core
 
 POLICY = "operator"
+# How many pools without a request are kept, the ones used last.
+POOLS_MAX: Final = 32
 
 
 class AddressForbidden(httpx.ConnectError):
     """The host leads to an address that is never dialled."""
 
 
+class _Pool:
+    """The connections of one host to one of its addresses, and how many requests use them."""
+
+    def __init__(self) -> None:
+        self.transport = httpx.AsyncHTTPTransport(verify=_tls(), trust_env=False)
+        self.uses = 0
+
+
+class _Body(httpx.AsyncByteStream):
+    """An answer's body; its pool is in use until it is closed."""
+
+    def __init__(self, inner: httpx.AsyncByteStream, pool: _Pool) -> None:
+        self._inner = inner
+        self._pool: _Pool | None = pool
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._inner:
+            yield part
+
+    async def aclose(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.uses -= 1
+        await self._inner.aclose()
+
+
 class JudgedTransport(httpx.AsyncBaseTransport):
     """Dials a judged address of a host, under the host's name (`Host`, TLS). Who judges may be
     another: `judged` gives the addresses, or raises `AddressForbidden`.
+
+    Connections are kept by host and address together: one that was made in one host's name is never
+    used for another that has the same address.
     """
 
     def __init__(self, judged: Callable[[str, int], Awaitable[list[str]]] | None = None) -> None:
-        self._inner = httpx.AsyncHTTPTransport(verify=_tls(), trust_env=False)
+        self._pools: dict[tuple[str, str], _Pool] = {}
         self._judged = judged or _judged
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -44,13 +76,36 @@ class JudgedTransport(httpx.AsyncBaseTransport):
                 request.extensions = {**request.extensions, "sni_hostname": host}
             request.url = request.url.copy_with(host=address)
             try:
-                return await self._inner.handle_async_request(request)
+                return await self._send(request, await self._pool(host, address))
             except httpx.ConnectError as error:
                 errors.append(error)
         raise errors[0]
 
+    async def _pool(self, host: str, address: str) -> _Pool:
+        # Moved to the end: the first ones are those that were used longest ago.
+        pool = self._pools.pop((host, address), None) or _Pool()
+        self._pools[host, address] = pool
+        pool.uses += 1
+        idle = [key for key, each in self._pools.items() if not each.uses]
+        for key in idle[: max(0, len(self._pools) - POOLS_MAX)]:
+            await self._pools.pop(key).transport.aclose()
+        return pool
+
+    async def _send(self, request: httpx.Request, pool: _Pool) -> httpx.Response:
+        try:
+            answer = await pool.transport.handle_async_request(request)
+        except BaseException:
+            pool.uses -= 1
+            raise
+        if not isinstance(answer.stream, httpx.AsyncByteStream):
+            raise TypeError("an answer's body is read asynchronously")
+        answer.stream = _Body(answer.stream, pool)
+        return answer
+
     async def aclose(self) -> None:
-        await self._inner.aclose()
+        pools, self._pools = self._pools, {}
+        for pool in pools.values():
+            await pool.transport.aclose()
 
 
 @cache

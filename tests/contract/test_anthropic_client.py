@@ -11,7 +11,8 @@ import openai
 import pytest
 
 from tests.support.dialects import DIALECTS, standin_in_each_dialect
-from tests.support.processes import Gateway
+from tests.support.polling import eventually
+from tests.support.processes import Gateway, expect
 from tests.support.upstream import (
     CLOSE,
     SSE_HEAD,
@@ -375,3 +376,54 @@ def test_chat_is_told_what_the_provider_cannot_do(
         ) as pieces,
     ):
         list(pieces)
+
+
+def test_the_model_list_is_in_anthropics_form(
+    gateway: Gateway, client: anthropic.Anthropic, standin: dict[str, str]
+) -> None:
+    """Pages forth and back, every model once, and one model by its id."""
+    for prefix in standin.values():
+        made = {"provider": prefix, "modelId": "standin", "modelName": f"Standin of {prefix}"}
+        expect(gateway.admin.post("/api/provider-models", json=made), 201)
+    eventually(
+        lambda: len(client.models.list().data) >= len(standin), "the relay has the new models"
+    )
+    pages = list(client.models.list(limit=1).iter_pages())
+    forth = [model for page in pages for model in page.data]
+    assert [len(page.data) for page in pages] == [1] * len(pages)
+    assert [page.has_more for page in pages] == [True] * (len(pages) - 1) + [False]
+    ids = [model.id for model in forth]
+    assert ids == sorted(set(ids))
+    assert len(ids) >= len(standin)
+    assert {model.type for model in forth} == {"model"}
+    assert all(model.display_name and model.created_at for model in forth)
+    names = {model.id: model.display_name for model in forth}
+    for prefix in standin.values():
+        assert names[f"{prefix}/standin"] == f"Standin of {prefix}"
+    back = [page.data[0].id for page in client.models.list(limit=1, before_id=ids[-1]).iter_pages()]
+    assert back == ids[-2::-1]
+    one = client.models.retrieve(ids[0])
+    assert (one.id, one.type, one.display_name) == (ids[0], "model", forth[0].display_name)
+    with pytest.raises(anthropic.NotFoundError) as missing:
+        client.models.retrieve("nobody/has-it")
+    body: Any = missing.value.body
+    assert (body["type"], body["error"]["type"]) == ("error", "not_found_error")
+    with pytest.raises(anthropic.BadRequestError, match="from 1 to 1000"):
+        client.models.list(limit=1001)
+
+
+def test_the_model_list_has_two_forms(gateway: Gateway, client: anthropic.Anthropic) -> None:
+    """Without `anthropic-version` it is OpenAI's, and caches are told what it depends on."""
+    listed = gateway.caller.get("/v1/models")
+    assert listed.json()["object"] == "list"
+    raw = client.models.with_raw_response.list(limit=1000)
+    for headers in (listed.headers, raw.headers):
+        assert "anthropic-version" in headers["vary"]
+    assert {each["id"] for each in listed.json()["data"]} == {
+        model.id for model in raw.parse().data
+    }
+    refused = anthropic.Anthropic(base_url=gateway.url, api_key="sk-fl-wrong", max_retries=0)
+    with refused, pytest.raises(anthropic.AuthenticationError) as fault:
+        refused.models.list()
+    body: Any = fault.value.body
+    assert body["error"]["type"] == "authentication_error"

@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.chat import CHAT, chat_bytes, error_of
 from tests.support.processes import Gateway, Lane
-from tests.support.raw import RawClient
+from tests.support.raw import RawClient, request_bytes
+from tests.support.upstream import LAST_CHUNK, chunk
 
 # ------------------------------------------------------------------------------------ H12: JSON
 
@@ -173,3 +174,49 @@ def test_http2_without_a_length_must_be_json(gateway: Gateway, lane: Lane, kind:
     status, answer = post_of_unknown_length(gateway, chat_bytes(lane), kind)
     assert (status, answer["error"]["code"]) == (415, "unsupported_media_type")
     assert lane.upstream.requests == []
+
+
+# ------------------------------------------------------------------------- bodies that nobody asked for
+
+# One door of each kind that deletes: control's for keys, for managers and for sessions, scraping's, and a file's.
+DELETED = ["/v1/files/{}", "/api/keys/{}", "/api/combos/{}", "/api/crawl/{}", "/v1/responses/{}"]
+
+
+@pytest.mark.parametrize("path", DELETED)
+@pytest.mark.parametrize(
+    "head",
+    [[("Content-Type", "application/json")], [], [("Transfer-Encoding", "chunked")]],
+    ids=("JSON", "untyped", "chunked"),
+)
+def test_a_delete_with_a_small_body_is_taken(
+    gateway: Gateway, path: str, head: list[tuple[str, str]]
+) -> None:
+    """Many clients send `{}` along: the answer is that of a DELETE without a body."""
+    target = path.format("00000000-0000-4000-8000-000000000000")
+    data = chunk(b"{}") + LAST_CHUNK if ("Transfer-Encoding", "chunked") in head else b"{}"
+    with RawClient(gateway.port) as client:
+        client.send(request_bytes("DELETE", target, [gateway.auth]))
+        plain = client.response()
+        lines = (
+            [*head]
+            if ("Transfer-Encoding", "chunked") in head
+            else [*head, ("Content-Length", "2")]
+        )
+        client.send(request_bytes("DELETE", target, [gateway.auth, *lines]) + data)
+        answer = client.response()
+        assert answer.status == plain.status != 413
+        # The connection goes on behind the body.
+        client.send(request_bytes("GET", "/healthz"))
+        assert client.response().status == 200
+
+
+def test_a_delete_with_a_large_body_is_refused(gateway: Gateway) -> None:
+    target = "/v1/files/file-none"
+    for size, status in ((64 * 1024, 404), (64 * 1024 + 1, 413)):
+        with RawClient(gateway.port) as client:
+            client.request("DELETE", target, [gateway.auth], b" " * size)
+            assert client.response().status == status
+        with RawClient(gateway.port) as client:
+            head = [gateway.auth, ("Transfer-Encoding", "chunked")]
+            client.send(request_bytes("DELETE", target, head) + chunk(b" " * size) + LAST_CHUNK)
+            assert client.response().status == status

@@ -116,6 +116,38 @@ def test_chunked_twice_is_refused(gateway: Gateway) -> None:
     assert ended
 
 
+BROKEN_CHUNKS = {
+    "a size that is no number": b"zz\r\n{}\r\n0\r\n\r\n",
+    "a size with a sign": b"+2\r\n{}\r\n0\r\n\r\n",
+    "a chunk longer than its size": b"2\r\n{}{}\r\n0\r\n\r\n",
+    "a size that overflows": b"10000000000000002\r\n{}\r\n",
+}
+
+
+@pytest.mark.parametrize(
+    "path", (CHAT, "/v1/messages", "/v1beta/models/m:generateContent", "/v1/responses")
+)
+@pytest.mark.parametrize("chunks", BROKEN_CHUNKS.values(), ids=BROKEN_CHUNKS.keys())
+def test_broken_chunks_of_a_caller_with_a_key_are_told(
+    gateway: Gateway, path: str, chunks: bytes
+) -> None:
+    """The answer is ours, in the caller's form and with our headers, whatever server stands in front."""
+    head = post(f"{gateway.auth[0]}: {gateway.auth[1]}", "Content-Type: application/json", CHUNKED)
+    found, ended = answers_to(
+        gateway.port, head.replace(CHAT.encode(), path.encode()) + chunks + HEALTH
+    )
+    assert [answer.status for answer in found] == [400]
+    assert ended
+    assert found[0].header("x-gateway-version")
+    assert found[0].header("x-gateway-request-id")
+    assert found[0].header("connection") == "close"
+    error = found[0].json()["error"]
+    assert "chunk" in error["message"]
+    form = {"/v1/messages": ("type", "invalid_request_error")}
+    name, value = form.get(path, ("code", 400 if "v1beta" in path else "invalid_request"))
+    assert error[name] == value, error
+
+
 # ------------------------------------------------------------------- H5: early answers, unread bodies
 
 EARLY = {

@@ -422,3 +422,45 @@ def test_neighbours_are_served_during_faults(gateway: Gateway, lane: Lane) -> No
             assert gateway.caller.post(CHAT, json=lane.body()).status_code == 200
             times_s.append(time.monotonic() - started)
     assert sorted(times_s)[-3] < 0.25, sorted(times_s)[-5:]
+
+
+# --------------------------------------------- S1, S4: a stream that never says why the model stopped
+
+UNENDED = {
+    "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}, b'"error":'),
+    "messages": (
+        "/v1/messages",
+        {"messages": [{"role": "user", "content": "a"}], "max_tokens": 9},
+        b"event: error\n",
+    ),
+    "responses": ("/v1/responses", {"input": "a"}, b"event: response.failed\n"),
+    "gemini": (
+        "/v1beta/models/{model}:streamGenerateContent?alt=sse",
+        {"contents": [{"role": "user", "parts": [{"text": "a"}]}]},
+        b'"error":',
+    ),
+    "completions": ("/v1/completions", {"prompt": "a"}, b'"error":'),
+}
+
+
+@pytest.mark.parametrize("name", UNENDED)
+def test_a_done_without_a_finish_reason_is_told_as_an_error(
+    gateway: Gateway, lane: Lane, name: str
+) -> None:
+    """`[DONE]` behind a text that nobody ended: an error event in the caller's dialect, recorded as failed."""
+    path, body, mark = UNENDED[name]
+    said = delta("half an")
+    if name == "completions":
+        said = b'data: {"id":"c","choices":[{"index":0,"text":"half an","finish_reason":null}]}\n\n'
+    lane.upstream.script(stream(said, usage_event(11, 5), DONE))
+    named = {} if name == "gemini" else {"model": lane.model, "stream": True}
+    answer = gateway.caller.post(path.replace("{model}", lane.model), json={**named, **body})
+    assert answer.status_code == 200
+    assert answer.content.count(mark) == 1, answer.content
+    assert b"half an" in answer.content
+    for completed in (b"message_stop", b"response.completed", b"finishReason", b'"stop"'):
+        assert completed not in answer.content
+    records = eventually(lambda: gateway.records_of(lane), "the request is recorded")
+    assert [each["outcome"] for each in records] == ["upstream_failed"]
+    assert records[0]["errorKind"] == "upstream_reset"
+    assert (records[0]["tokensInput"], records[0]["tokensOutput"]) == (11, 5)

@@ -66,22 +66,31 @@ class Relay:
 
     async def _feed(self, flight: Flight) -> None:
         more = True
+        flight.is_feeding = True
         try:
             while more:
                 flight.reading_since_s = self._loop.time()
                 message = await flight.receive()
                 if message["type"] != "http.request":
-                    raise ClientGone
+                    # The caller left, or its chunks are malformed: granian says the same of both. If it is
+                    # still there it is told, and who is not misses nothing.
+                    flight.exchange.end_early()
+                    break
+                flight.reading_since_s = None
                 piece = message.get("body", b"")
                 flight.fed_bytes += len(piece)
                 more = flight.exchange.feed(piece, message.get("more_body", False))
                 if more and flight.exchange.is_upload:
+                    since_s = self._loop.time()
                     while not flight.exchange.has_room():
                         await self._wait(flight)
+                    # Whoever takes the upload may be slow; that is not held against its caller.
+                    flight.waited_s += self._loop.time() - since_s
         except asyncio.CancelledError:
             if not flight.is_late:
                 raise
             flight.exchange.time_out()
+        flight.is_feeding = False
         flight.reading_since_s = None
 
     async def _answer(self, flight: Flight, is_head: bool, send: Send) -> None:

@@ -29,12 +29,14 @@ class Flight:
     __slots__ = (
         "exchange",
         "fed_bytes",
+        "is_feeding",
         "is_late",
         "reading_since_s",
         "receive",
         "sending_since_s",
         "started_s",
         "task",
+        "waited_s",
         "waiter",
         "watcher",
     )
@@ -48,6 +50,10 @@ class Flight:
         self.reading_since_s: float | None = None
         self.sending_since_s: float | None = None
         self.fed_bytes = 0
+        # Its body is not whole yet: what is received belongs to whoever feeds it.
+        self.is_feeding = False
+        # How long of that the engine had no room for more.
+        self.waited_s = 0.0
         # Its body came too slowly, and it is being told so.
         self.is_late = False
         # What the request waits for from the engine.
@@ -69,9 +75,13 @@ class Flight:
         if self.reading_since_s is not None:
             slowest_s = body_idle_s + self.fed_bytes / MIN_BODY_BYTES_PER_S
             is_silent = now_s - self.reading_since_s > body_idle_s
-            if not self.is_late and (is_silent or now_s - self.started_s > slowest_s):
+            taken_s = now_s - self.started_s - self.waited_s
+            if not self.is_late and (is_silent or taken_s > slowest_s):
                 self.is_late = True
                 self.end()
+        elif self.is_feeding:
+            # The engine's own deadlines hold for whoever takes what is fed.
+            pass
         elif self.sending_since_s is not None:
             if now_s - self.sending_since_s > SEND_PATIENCE_S:
                 self.end()

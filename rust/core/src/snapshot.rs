@@ -252,7 +252,7 @@ fn default_priority() -> u32 {
 }
 
 /// One entry of the model list.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub struct Model {
     pub id: String,
     pub provider: String,
@@ -264,6 +264,21 @@ pub struct Model {
     pub context_length: Option<u64>,
     #[serde(default)]
     pub max_output_tokens: Option<u64>,
+    /// How an operator's lists call it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What it is for, as the catalogue says it: `chat`, `embedding`, `image`, ...; empty where nobody said it.
+    #[serde(default)]
+    pub mode: String,
+}
+
+impl Model {
+    /// `created` as RFC 3339 has it; the epoch where it is no time.
+    #[must_use]
+    pub fn created_at(&self) -> String {
+        let created = i64::try_from(self.created).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+        created.unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! upstream says                               the caller gets after it         outcome
-//! its terminal event                          the caller's terminal event      completed
+//! why the model stopped, its terminal event   the caller's terminal event      completed
 //! why the model stopped, then a clean end     the caller's terminal event      completed
 //! an error event                              an error event                   upstream failed
 //! anything else, cut or not                   an error event                   upstream failed
@@ -247,6 +247,8 @@ impl State {
         };
         match step.and_then(|step| is_said.map(|()| step)) {
             Ok(Step::More) => self.relist(data, out),
+            // A terminal event after a text that nobody ended: servers in front of a model send it when that broke off.
+            Ok(Step::Done) if self.reader.stop().is_none() => return self.fail(incomplete(), out),
             Ok(Step::Done) => {
                 self.relist(data, out);
                 self.complete(out);
@@ -353,8 +355,7 @@ impl State {
             }
             return self.complete(out);
         }
-        let message = "The provider ended its stream before the answer was complete.";
-        self.fail(Error::upstream(Kind::UpstreamReset, Retry::Never, message), out);
+        self.fail(incomplete(), out);
     }
 }
 
@@ -448,6 +449,11 @@ fn status_of(told: &UpstreamError) -> u16 {
         Some("timeout_error") => 504,
         _ => 500,
     }
+}
+
+fn incomplete() -> Error {
+    let message = "The provider ended its stream before the answer was complete.";
+    Error::upstream(Kind::UpstreamReset, Retry::Never, message)
 }
 
 fn invalid(message: &'static str) -> Error {

@@ -209,3 +209,38 @@ fn a_stream_is_a_list_for_a_caller_who_asks_for_no_events() {
         assert!(is_end, "{last}");
     }
 }
+
+#[test]
+fn a_terminal_event_that_gives_no_reason_ends_nothing() {
+    let text = r#"data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}"#;
+    let start = r#"data: {"type":"message_start","message":{"id":"m","model":"x","usage":{"input_tokens":1}}}"#;
+    let delta = r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}"#;
+    let stop = r#"data: {"type":"message_stop"}"#;
+    for (provider, stream) in [
+        (Form::Chat, format!("{text}\n\ndata: [DONE]\n\n")),
+        (Form::Chat, format!("{text}\n\ndata: [DONE]")),
+        (Form::Messages, format!("{start}\n\n{delta}\n\n{stop}\n\n")),
+    ] {
+        for &caller in Form::ALL {
+            let pair = Pair { caller, provider };
+            let stream = Bytes::from(stream.clone());
+            let mut follow = Follow::new(pair, told(pair));
+            let mut caller_got = Vec::new();
+            follow.push(&stream).pieces.iter().for_each(|piece| caller_got.extend_from_slice(piece));
+            let closing = follow.finish(End::Clean);
+            caller_got.extend_from_slice(&closing.bytes);
+            let caller_got = String::from_utf8(caller_got).expect("text");
+            assert_eq!(closing.outcome, Outcome::UpstreamFailed, "{pair:?}: {caller_got}");
+            let end = match caller {
+                Form::Chat => "data: {\"error\":",
+                Form::Responses => "event: response.failed",
+                Form::Messages => "event: error",
+                Form::Gemini => "data: {\"error\":",
+            };
+            assert_eq!(caller_got.matches(end).count(), 1, "{pair:?}: {caller_got}");
+            for completed in ["message_stop", "response.completed", "finishReason", "\"finish_reason\":\"stop\""] {
+                assert!(!caller_got.contains(completed), "{pair:?}: {caller_got}");
+            }
+        }
+    }
+}

@@ -9,6 +9,7 @@ use fairlead_engine::task;
 use http_body::Body as _;
 use hyper::body::Incoming;
 use std::future::{poll_fn, Future as _};
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -25,6 +26,8 @@ pub struct Left;
 enum Came {
     Piece(Bytes),
     End,
+    /// The body's chunks are not what HTTP says.
+    Malformed,
     Left,
     Late,
 }
@@ -66,6 +69,10 @@ pub async fn read(
         let (piece, more) = match next(body, &mut patience).await {
             Came::Piece(piece) => (piece, true),
             Came::End => (Bytes::new(), false),
+            Came::Malformed => {
+                pending.refuse_framing();
+                return Ok(());
+            }
             Came::Left => return Err(Left),
             Came::Late => {
                 pending.time_out();
@@ -83,7 +90,10 @@ pub async fn read(
         }
         if pending.is_upload() {
             let exchange = flight.exchange();
+            let before = Instant::now();
             poll_fn(|cx| exchange.poll_room_to_give(cx)).await;
+            // A provider that takes its time is no slow caller.
+            patience.since += before.elapsed();
         }
         patience.rearm();
     }
@@ -105,6 +115,12 @@ pub fn linger(mut body: Incoming) {
     drop(task::spawn(timeout(LINGER, forget)));
 }
 
+/// Whether bytes came that are no body, rather than none any more.
+fn is_malformed(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    cause.is_some_and(|cause| matches!(cause.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
+}
+
 async fn next(body: &mut Incoming, patience: &mut Patience) -> Came {
     poll_fn(|cx| loop {
         match Pin::new(&mut *body).poll_frame(cx) {
@@ -115,6 +131,7 @@ async fn next(body: &mut Incoming, patience: &mut Patience) -> Came {
                     return Poll::Ready(Came::Piece(piece));
                 }
             }
+            Poll::Ready(Some(Err(error))) if is_malformed(&error) => return Poll::Ready(Came::Malformed),
             Poll::Ready(Some(Err(_))) => return Poll::Ready(Came::Left),
             Poll::Pending => return patience.poll_late(cx).map(|()| Came::Late),
         }

@@ -2,6 +2,7 @@
 //! once or a body to read.
 
 use crate::answer;
+use crate::anthropic_models;
 use crate::cache::Wish;
 use crate::clock;
 use crate::cors::{self, Cors};
@@ -99,6 +100,8 @@ pub struct Pending {
     expected: Option<u64>,
     /// Why a body that is not empty is refused.
     objection: Option<Error>,
+    /// The body is read and not kept.
+    is_forgotten: bool,
     /// Where a form's body goes instead.
     upload: Option<Upload>,
     fed_bytes: u64,
@@ -222,7 +225,8 @@ fn gate(
         }
         Match::None => return Err(Error::client(Kind::NotFound, "Nothing is served under this path.")),
     };
-    *surface = route.surface;
+    let is_list = matches!(route.answer, Answer::Models | Answer::Model);
+    *surface = if is_list && sheet.has_anthropic_version { Surface::Anthropic } else { route.surface };
     match route.answer {
         Answer::Health => {
             answer::health(shared, exchange);
@@ -270,7 +274,7 @@ fn gate(
         started: Instant::now(),
         ts_ms,
     };
-    if lists(shared, exchange, &admission, sheet.if_none_match) {
+    if lists(shared, exchange, &admission, &sheet, inbound.query)? {
         return Ok(None);
     }
     shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
@@ -303,10 +307,11 @@ fn gate(
         },
         fed_bytes: 0,
         body: BytesMut::new(),
-        limit: route.body_limit_bytes,
+        limit: route.accepted_bytes(),
+        is_forgotten: route.forgets_body(),
         expected: if sheet.has_body || sheet.may_have_body { sheet.content_length } else { Some(0) },
         // Without an announced body its type matters once there is one.
-        objection: if sheet.may_have_body { check_type(route, &sheet).err() } else { None },
+        objection: if sheet.may_have_body && !route.forgets_body() { check_type(route, &sheet).err() } else { None },
         shared: Arc::clone(shared),
     }))
 }
@@ -331,14 +336,23 @@ fn resolve(
 }
 
 /// Answers for the model list and its entries, which stand ready.
-fn lists(shared: &Shared, exchange: &Exchange, admission: &Admission, if_none_match: Option<&[u8]>) -> bool {
+fn lists(
+    shared: &Shared,
+    exchange: &Exchange,
+    admission: &Admission,
+    sheet: &Sheet<'_>,
+    query: &[u8],
+) -> Result<bool, Error> {
     match admission.route.answer {
-        Answer::Models => answer::models(shared, exchange, admission, if_none_match),
+        Answer::Models | Answer::Model if sheet.has_anthropic_version => {
+            anthropic_models::answer(shared, exchange, admission, query)?;
+        }
+        Answer::Models => answer::models(shared, exchange, admission, sheet.if_none_match),
         Answer::Model => answer::model(shared, exchange, admission),
         Answer::GeminiModels | Answer::GeminiModel => gemini_models::answer(shared, exchange, admission),
-        _ => return false,
+        _ => return Ok(false),
     }
-    true
+    Ok(true)
 }
 
 /// The key that control acts for: it alone knows the link token. From anybody else the header means nothing, as every
@@ -373,8 +387,8 @@ fn admit_page(route: &Route, principal: &Principal, sheet: &Sheet<'_>) -> Result
 }
 
 fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
-    if sheet.content_length.is_some_and(|length| length > route.body_limit_bytes as u64) {
-        return Err(too_large(route.body_limit_bytes));
+    if sheet.content_length.is_some_and(|length| length > route.accepted_bytes() as u64) {
+        return Err(too_large(route.accepted_bytes()));
     }
     if sheet.has_body && route.body_limit_bytes > 0 {
         check_type(route, sheet)?;
@@ -402,6 +416,11 @@ fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
         return Err(Error::client(Kind::Forbidden, message).about("Origin"));
     }
     Ok(())
+}
+
+fn malformed() -> Error {
+    let message = "The request's body broke off, or its chunks are not what HTTP says: send it again, whole.";
+    Error::client(Kind::InvalidRequest, message).about("Transfer-Encoding")
 }
 
 fn too_large(limit: usize) -> Error {
@@ -436,6 +455,9 @@ impl Pending {
         if self.upload.is_some() {
             return self.feed_upload(piece, more);
         }
+        if self.is_forgotten {
+            return self.forget(piece, more);
+        }
         let fed_bytes = (self.body.len() + piece.len()) as u64;
         let more = more && self.expected.is_none_or(|announced| fed_bytes < announced);
         if let Some(fault) = self.objection.take_if(|_| !piece.is_empty()) {
@@ -469,6 +491,17 @@ impl Pending {
         Fed::Whole(whole)
     }
 
+    fn forget(&mut self, piece: &[u8], more: bool) -> Fed {
+        self.fed_bytes += piece.len() as u64;
+        if self.fed_bytes > self.limit as u64 {
+            return self.refuse(Outcome::Refused, &too_large(self.limit));
+        }
+        if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
+            return Fed::More;
+        }
+        self.whole.take().map_or(Fed::Refused, Fed::Whole)
+    }
+
     fn feed_upload(&mut self, piece: &[u8], more: bool) -> Fed {
         self.fed_bytes += piece.len() as u64;
         if self.fed_bytes > self.limit as u64 {
@@ -500,6 +533,28 @@ impl Pending {
     pub fn time_out(&mut self) {
         let fault = Error::client(Kind::RequestTimeout, "The request's body did not arrive in time.");
         self.refuse(Outcome::Refused, &fault);
+    }
+
+    /// The body's chunks are not what the protocol says. What follows them on the connection is in doubt, so it ends.
+    pub fn refuse_framing(&mut self) {
+        self.break_off(Outcome::Refused, &malformed());
+    }
+
+    /// The body ended before it was whole: its caller left, or its chunks are malformed, and the front cannot tell which.
+    /// The answer is for a caller who is still there; the request is recorded as that of one who left, as nearly all have.
+    pub fn end_early(&mut self) {
+        self.break_off(Outcome::ClientGone, &malformed());
+    }
+
+    fn break_off(&mut self, outcome: Outcome, fault: &Error) {
+        self.upload = None;
+        if let Some(whole) = self.whole.take() {
+            let Whole { exchange, admission, .. } = *whole;
+            refuse_head(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
+            let gone = Error::client(Kind::ClientGone, "The caller left.");
+            let recorded = if outcome == Outcome::ClientGone { &gone } else { fault };
+            settle(&self.shared, &exchange, admission, outcome, recorded);
+        }
     }
 
     fn refuse(&mut self, outcome: Outcome, fault: &Error) -> Fed {

@@ -3,6 +3,7 @@
 
 use crate::admission::Admission;
 use crate::exchange::{Exchange, Head};
+use crate::models::Wording;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
@@ -33,6 +34,8 @@ pub const COST_SAVED: HeaderName = HeaderName::from_static("x-gateway-cost-saved
 pub const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-guardrails");
 pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
 
+/// Model lists have another form for Anthropic's clients.
+pub const BY_CLIENT: HeaderValue = HeaderValue::from_static("anthropic-version");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Text that we made of visible ASCII; anything else is left out rather than failing an answer.
@@ -181,6 +184,7 @@ pub fn models(shared: &Shared, exchange: &Exchange, admission: &Admission, if_no
     let mut headers = base_headers(shared, &admission.request_id);
     headers.insert(header::ETAG, value(document.etag.as_str()));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.append(header::VARY, BY_CLIENT);
     if if_none_match.is_some_and(|sent| names(sent, &document.etag)) {
         exchange.answer(Head { status: StatusCode::NOT_MODIFIED, headers }, Bytes::new());
         return;
@@ -199,7 +203,8 @@ fn names(sent: &[u8], etag: &str) -> bool {
 /// `GET /v1/models/{id}`.
 pub fn model(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let live = shared.live.load();
-    let Some(body) = live.lists.one(&admission.tail, admission.principal.key().map(AsRef::as_ref)) else {
+    let Some(body) = live.lists.one(&admission.tail, admission.principal.key().map(AsRef::as_ref), Wording::OpenAi)
+    else {
         let fault = Error::client(Kind::ModelNotFound, format!("The model `{}` is not known here.", admission.tail))
             .about("model");
         shared.metrics.answered(admission.route.endpoint, fault.kind.status());
@@ -209,5 +214,6 @@ pub fn model(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     shared.metrics.answered(admission.route.endpoint, 200);
     let mut headers = base_headers(shared, &admission.request_id);
     headers.insert(header::CONTENT_TYPE, JSON);
+    headers.append(header::VARY, BY_CLIENT);
     exchange.answer(Head { status: StatusCode::OK, headers }, body);
 }

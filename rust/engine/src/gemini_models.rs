@@ -4,35 +4,23 @@
 use crate::admission::Admission;
 use crate::answer::{self, base_headers};
 use crate::exchange::{Exchange, Head};
+use crate::models::{join, Cursor, Wording};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::Answer;
+use fairlead_core::snapshot::{Dialect, Model};
 use http::header::{self, HeaderValue};
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use serde::Serialize;
 
-/// What of an entry of the list is told again.
-#[derive(Deserialize)]
-struct Entry<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(default)]
-    context_length: Option<u64>,
-    #[serde(default)]
-    max_output_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct List<'a> {
-    #[serde(borrow)]
-    data: Vec<Entry<'a>>,
-}
+const CONVERSATION: &[&str] = &["generateContent", "streamGenerateContent", "countTokens"];
+const EMBEDDING: &[&str] = &["embedContent", "batchEmbedContents"];
+const VIDEO: &[&str] = &["predictLongRunning"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'a> {
+struct Entry<'a> {
     name: String,
     display_name: &'a str,
     version: &'static str,
@@ -40,19 +28,34 @@ struct Told<'a> {
     input_token_limit: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_token_limit: Option<u64>,
-    supported_generation_methods: [&'static str; 2],
+    supported_generation_methods: &'static [&'static str],
 }
 
-impl<'a> From<&'a Entry<'_>> for Told<'a> {
-    fn from(entry: &'a Entry<'_>) -> Self {
-        Self {
-            name: format!("models/{}", entry.id),
-            display_name: &entry.id,
-            version: "",
-            input_token_limit: entry.context_length,
-            output_token_limit: entry.max_output_tokens,
-            supported_generation_methods: ["generateContent", "countTokens"],
+/// A model or combo in Gemini's words; `dialect` is that of the provider that serves it, `None` of a combo.
+pub(crate) fn entry(model: &Model, dialect: Option<Dialect>) -> Option<Bytes> {
+    let entry = Entry {
+        name: format!("models/{}", model.id),
+        display_name: model.name.as_deref().unwrap_or(&model.id),
+        version: "",
+        input_token_limit: model.context_length,
+        output_token_limit: model.max_output_tokens,
+        supported_generation_methods: methods(model, dialect),
+    };
+    serde_json::to_vec(&entry).ok().map(Bytes::from)
+}
+
+/// The methods by which this gateway serves the model. What is in no catalogue is taken for a model of conversations.
+fn methods(model: &Model, dialect: Option<Dialect>) -> &'static [&'static str] {
+    let is_googles = dialect == Some(Dialect::Gemini);
+    match &*model.mode {
+        "" | "chat" => CONVERSATION,
+        "embedding" if dialect != Some(Dialect::Anthropic) => EMBEDDING,
+        "video" if is_googles => VIDEO,
+        // Google's own models that make pictures do it in a conversation, but for those that only `predict`.
+        "image" if is_googles && !model.id.rsplit('/').next().is_some_and(|name| name.starts_with("imagen")) => {
+            CONVERSATION
         }
+        _ => &[],
     }
 }
 
@@ -60,12 +63,16 @@ impl<'a> From<&'a Entry<'_>> for Told<'a> {
 pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
-    let told = if admission.route.answer == Answer::GeminiModels {
-        all(&live.lists.for_key(key).body)
+    let body = if admission.route.answer == Answer::GeminiModels {
+        let page = live.lists.page(key, Wording::Gemini, &Cursor::Start, usize::MAX);
+        let mut body = br#"{"models":"#.to_vec();
+        join(&mut body, page.entries.iter().map(|(_, entry)| *entry));
+        body.push(b'}');
+        Some(Bytes::from(body))
     } else {
-        live.lists.one(&admission.tail, key).and_then(|entry| one(&entry))
+        live.lists.one(&admission.tail, key, Wording::Gemini)
     };
-    let Some(body) = told else {
+    let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);
         let fault = Error::client(Kind::ModelNotFound, message).about("name");
         return answer::refuse(shared, exchange, admission.route.surface, &admission.request_id, &fault);
@@ -73,35 +80,46 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let mut headers = base_headers(shared, &admission.request_id);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    exchange.answer(Head { status: StatusCode::OK, headers }, Bytes::from(body));
-}
-
-fn all(list: &[u8]) -> Option<Vec<u8>> {
-    #[derive(Serialize)]
-    struct Models<'a> {
-        models: Vec<Told<'a>>,
-    }
-    let list: List<'_> = serde_json::from_slice(list).ok()?;
-    serde_json::to_vec(&Models { models: list.data.iter().map(Told::from).collect() }).ok()
-}
-
-fn one(entry: &[u8]) -> Option<Vec<u8>> {
-    let entry: Entry<'_> = serde_json::from_slice(entry).ok()?;
-    serde_json::to_vec(&Told::from(&entry)).ok()
+    exchange.answer(Head { status: StatusCode::OK, headers }, body);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn said(model: serde_json::Value, dialect: Option<Dialect>) -> serde_json::Value {
+        let model: Model = serde_json::from_value(model).expect("a model");
+        serde_json::from_slice(&entry(&model, dialect).expect("an entry")).expect("JSON")
+    }
+
     #[test]
-    fn a_list_says_the_same_in_other_words() {
-        let list = br#"{"object":"list","data":[{"id":"g/pro","object":"model","context_length":10,"max_output_tokens":4},{"id":"fast"}]}"#;
-        let told: serde_json::Value = serde_json::from_slice(&all(list).expect("a list")).expect("JSON");
-        assert_eq!(told["models"][0]["name"], "models/g/pro");
-        assert_eq!(told["models"][0]["inputTokenLimit"], 10);
-        assert_eq!(told["models"][0]["supportedGenerationMethods"][0], "generateContent");
-        assert_eq!(told["models"][1].get("inputTokenLimit"), None);
-        assert!(one(br#"{"id":"fast"}"#).is_some());
+    fn an_entry_says_the_same_in_other_words() {
+        let model = serde_json::json!({"id": "g/pro", "provider": "g", "context_length": 10, "max_output_tokens": 4});
+        let said = said(model, Some(Dialect::Openai));
+        assert_eq!(said["name"], "models/g/pro");
+        assert_eq!((&said["inputTokenLimit"], &said["outputTokenLimit"]), (&10.into(), &4.into()));
+        assert_eq!(said["supportedGenerationMethods"], serde_json::json!(CONVERSATION));
+    }
+
+    #[test]
+    fn a_model_has_the_methods_by_which_it_is_served() {
+        for (id, mode, dialect, methods) in [
+            ("p/m", "", Some(Dialect::Openai), CONVERSATION),
+            ("p/m", "chat", Some(Dialect::Anthropic), CONVERSATION),
+            ("combo", "", None, CONVERSATION),
+            ("p/e", "embedding", Some(Dialect::Openai), EMBEDDING),
+            ("p/e", "embedding", Some(Dialect::Gemini), EMBEDDING),
+            ("p/e", "embedding", Some(Dialect::Anthropic), &[]),
+            ("g/veo", "video", Some(Dialect::Gemini), VIDEO),
+            ("o/sora", "video", Some(Dialect::Openai), &[]),
+            ("g/gemini-image", "image", Some(Dialect::Gemini), CONVERSATION),
+            ("g/imagen-4", "image", Some(Dialect::Gemini), &[]),
+            ("o/dall-e", "image", Some(Dialect::Openai), &[]),
+            ("o/whisper", "transcription", Some(Dialect::Openai), &[]),
+            ("o/omni-moderation", "moderation", Some(Dialect::Openai), &[]),
+        ] {
+            let model = serde_json::json!({"id": id, "provider": "p", "mode": mode});
+            assert_eq!(said(model, dialect)["supportedGenerationMethods"], serde_json::json!(methods), "{id} {mode}");
+        }
     }
 }

@@ -64,6 +64,8 @@ pub struct Sheet<'a> {
     pub disabled_guardrails: Option<&'a str>,
     /// What an Anthropic client wants of features that are not settled yet; for a provider of that dialect alone.
     pub anthropic_beta: Option<&'a str>,
+    /// The caller is an Anthropic client, whatever the route.
+    pub has_anthropic_version: bool,
     pub cache: CacheSheet<'a>,
 }
 
@@ -167,6 +169,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             b"x-disabled-guardrails" if sheet.disabled_guardrails.is_none() => {
                 sheet.disabled_guardrails = Some(tag(value, "X-Disabled-Guardrails")?);
             }
+            b"anthropic-version" => sheet.has_anthropic_version = true,
             b"anthropic-beta" => sheet.anthropic_beta = text(value),
             b"x-gateway-progress" => sheet.wants_progress = value.eq_ignore_ascii_case(b"true"),
             b"traceparent" => sheet.traceparent = Some(value),

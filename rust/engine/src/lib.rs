@@ -17,6 +17,7 @@
 
 pub mod admission;
 pub mod answer;
+pub mod anthropic_models;
 pub mod attempt;
 pub mod background;
 pub mod blocking;

@@ -71,6 +71,13 @@ impl PyExchange {
         }
     }
 
+    /// The body ended before it was whole. For a caller who is still there the answer says so.
+    fn end_early(&self) {
+        if let Some(pending) = self.pending.lock().as_mut() {
+            pending.end_early();
+        }
+    }
+
     /// Status and headers of the answer, once.
     fn head<'py>(&self, py: Python<'py>) -> PyResult<Option<(u16, Bound<'py, PyList>)>> {
         let Some(head) = self.exchange.take_head() else { return Ok(None) };

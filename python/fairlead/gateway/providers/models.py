@@ -1,8 +1,8 @@
 """Which models a connection serves: read from a provider's own list, or else from the catalogue.
 
 A known model is a plain object, as it is stored: `id`, and where known `created` (UTC seconds),
-`owned_by`, `context_length`, `max_output_tokens` (tokens), `price` (as in the catalogue) and
-`reasoning_control` (`chat-template` where the list says that an inference server serves it whose
+`owned_by`, `context_length`, `max_output_tokens` (tokens), `price` (as in the catalogue), `mode`
+(as in the catalogue, and `video`: what it is for) and `reasoning_control` (`chat-template` where the list says that an inference server serves it whose
 chat templates take reasoning's switches).
 """
 
@@ -91,7 +91,9 @@ def catalogue_models(provider: Provider) -> list[dict[str, Any]]:
     if not isinstance(provider, CatalogueProvider):
         return []
     return [
-        entry.model_dump(include={"id", "context_length", "max_output_tokens"}, exclude_none=True)
+        entry.model_dump(
+            include={"id", "mode", "context_length", "max_output_tokens"}, exclude_none=True
+        )
         for entry in provider.models
     ]
 
@@ -126,10 +128,27 @@ def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
     _put(model, "created", entry.get("created"))
     _put(model, "context_length", *(size.get(each) for each in _CONTEXT_NAMES))
     _put(model, "max_output_tokens", *(size.get(each) for each in _OUTPUT_NAMES))
+    if mode := _mode(entry.get("supportedGenerationMethods")):
+        model["mode"] = mode
     price = _parse_price(_object(entry, "pricing"))
     if price:
         model["price"] = price
     return model
+
+
+def _mode(methods: object) -> str | None:
+    """What a model of Gemini's list is for, by the methods that it has there."""
+    if not isinstance(methods, list):
+        return None
+    for method, mode in (
+        ("generateContent", "chat"),
+        ("embedContent", "embedding"),
+        ("predictLongRunning", "video"),
+        ("predict", "image"),
+    ):
+        if method in methods:
+            return mode
+    return None
 
 
 def _owners(entry: dict[str, Any]) -> set[object]:

@@ -163,6 +163,8 @@ def _model(listed: str, provider: str, endpoint: Endpoint, model: dict[str, Any]
         "owned_by": model.get("owned_by") or endpoint.prefixes[0],
         "context_length": model.get("context_length"),
         "max_output_tokens": model.get("max_output_tokens"),
+        "name": model.get("name"),
+        "mode": model.get("mode") or "",
     }
 
 

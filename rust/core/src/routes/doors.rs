@@ -6,6 +6,8 @@ const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 pub(super) const NO_BODY: usize = 0;
 pub(super) const FORM: usize = 64 * KIB;
+/// What is read of a body that nobody asked for.
+pub(super) const FORGOTTEN: usize = 64 * KIB;
 pub(super) const RECORD: usize = MIB;
 pub(super) const PROMPT: usize = 32 * MIB;
 /// A document of 25 MiB in base64, and what stands around it.

@@ -169,6 +169,22 @@ impl Route {
         self.body_limit_bytes == doors::FILE
     }
 
+    /// A body is read and forgotten: many clients send `{}` along with a DELETE that needs nothing.
+    #[must_use]
+    pub fn forgets_body(&self) -> bool {
+        self.method == "DELETE" && self.body_limit_bytes == doors::NO_BODY
+    }
+
+    /// How large a body may be.
+    #[must_use]
+    pub fn accepted_bytes(&self) -> usize {
+        if self.forgets_body() {
+            doors::FORGOTTEN
+        } else {
+            self.body_limit_bytes
+        }
+    }
+
     /// The tier for whoever calls like this.
     #[must_use]
     pub fn tier_for(&self, shown: &Credentials<'_>) -> Tier {
@@ -309,7 +325,7 @@ fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
 }
 
 /// Percent-decodes, once; `None` for what is no encoding of a text.
-fn decode(text: &str) -> Option<Cow<'_, str>> {
+pub fn decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
     }

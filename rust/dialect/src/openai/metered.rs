@@ -10,13 +10,14 @@ use fairlead_core::json::{self, JsonFault, Kind, Scan, Value};
 use fairlead_core::usage::{Units, Usage};
 
 use super::error::{self, UpstreamError};
+use super::stream::has_finish;
 use super::usage;
 use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
 use crate::Pieces;
 
 const MAX_DEPTH: usize = 16;
 /// What is looked for in an event.
-const EVENT_MEMBERS: [&str; 6] = ["type", "usage", "error", "meta", "duration", "usage_info"];
+const EVENT_MEMBERS: [&str; 7] = ["type", "usage", "error", "meta", "duration", "usage_info", "choices"];
 /// An event may hold a picture.
 const LIMITS: Limits = Limits { held_bytes: 1 << 20, event_bytes: 64 << 20 };
 
@@ -148,6 +149,9 @@ pub struct Meter {
     usage: Option<Usage>,
     units: Units,
     is_finished: bool,
+    /// Choices of a text completion came: `[DONE]` is an end of it only once one of them said why.
+    has_choices: bool,
+    has_reason: bool,
     failure: Option<UpstreamError>,
     has_answered: bool,
 }
@@ -189,6 +193,8 @@ impl Default for Meter {
             usage: None,
             units: Units::default(),
             is_finished: false,
+            has_choices: false,
+            has_reason: false,
             failure: None,
             has_answered: false,
         }
@@ -197,24 +203,32 @@ impl Default for Meter {
 
 impl Meter {
     pub fn push(&mut self, chunk: &Bytes) -> Passed {
-        let Self { framer, usage, units, is_finished, failure, has_answered } = self;
+        let Self { framer, usage, units, is_finished, has_choices, has_reason, failure, has_answered } = self;
         let (pieces, flow) = framer.push(chunk, |part| {
             let (Part::Event(bytes) | Part::Opening(bytes)) = part else { return Verdict::Pass };
             let Some(data) = data_of(bytes) else { return Verdict::Pass };
             *has_answered = true;
             if data.starts_with(b"[DONE]") {
-                *is_finished = true;
-                return Verdict::Last;
+                *is_finished = *has_reason || !*has_choices;
+                return if *is_finished { Verdict::Last } else { Verdict::Stop };
             }
             let Ok(scan) = json::scan_object(&data, &EVENT_MEMBERS, json::MAX_DEPTH) else {
-                // The beginning of an event that is too long to be held is no JSON yet.
-                return if matches!(part, Part::Opening(_)) { Verdict::Pass } else { Verdict::Stop };
+                if matches!(part, Part::Event(_)) {
+                    return Verdict::Stop;
+                }
+                // The beginning of an event that is too long to be held is no JSON yet; the reason may stand in its rest.
+                *has_reason = true;
+                return Verdict::Pass;
             };
             if let Some(told) = scan.get("error").filter(|told| error::is_error(*told)) {
                 *failure = Some(error::read(&data, told));
                 return Verdict::Last;
             }
             *usage = read_usage(&data, &scan).or(*usage);
+            if scan.get("choices").is_some_and(|choices| choices.elements > 0) {
+                *has_choices = true;
+                *has_reason = *has_reason || has_finish(&data);
+            }
             let kind = scan.get("type").and_then(|kind| json::as_str(&data, kind));
             let is_picture =
                 kind.as_ref().is_some_and(|kind| kind.starts_with("image_") && kind.ends_with(".completed"));
@@ -357,6 +371,20 @@ mod tests {
             assert_eq!((sent.as_str(), ending.usage), (stream, Some(usage(2, 3))), "{step}");
             assert!(ending.error.is_none());
         }
+    }
+
+    #[test]
+    fn a_text_completion_that_nobody_ended_is_a_failure() {
+        let text = "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":null}]}\n\n";
+        let stop = "data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\n";
+        let done = "data: [DONE]\n\n";
+        let (sent, ending) = followed(&[text, done].concat(), 7);
+        assert_eq!((sent.as_str(), ending.error.map(|error| error.kind)), (text, Some(ErrorKind::UpstreamReset)));
+        let whole = [text, stop, done].concat();
+        let (sent, ending) = followed(&whole, 7);
+        assert!(sent == whole && ending.error.is_none());
+        // What has no choices has no reasons either.
+        assert!(followed(done, 7).1.error.is_none());
     }
 
     #[test]

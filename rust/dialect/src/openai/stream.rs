@@ -6,11 +6,13 @@
 //!
 //! ```text
 //! upstream says                          the caller gets after it    outcome
-//! [DONE]                                 nothing                     completed
+//! a finish reason, then [DONE]           nothing                     completed
 //! a finish reason, then a clean end      [DONE]                      completed
 //! an error object                        [DONE]                      upstream failed
 //! anything else, cut or not              error object, [DONE]        upstream failed
 //! ```
+//!
+//! `[DONE]` alone does not make an answer complete: servers in front of a model send it as well when the model broke off.
 
 use std::sync::LazyLock;
 
@@ -31,6 +33,8 @@ const DONE: &[u8] = b"data: [DONE]\n\n";
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
 static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
+/// Of an event that passes in parts, so much is kept of the last part that a finish reason cut in two is seen.
+const TAIL_BYTES: usize = 64;
 
 /// Follows one answer from its first chunk to its end.
 #[derive(Debug)]
@@ -45,6 +49,8 @@ struct Progress {
     asks_usage: bool,
     answered: bool,
     finish_reason: bool,
+    /// The last bytes of an event that passes in parts.
+    tail: Vec<u8>,
     usage: Option<Usage>,
     end: Option<Ended>,
 }
@@ -170,8 +176,9 @@ impl StreamScan {
             }
         } else if !rest.mid_event && is_done(&rest.bytes) {
             // Only the blank line is missing, and the data is not in doubt.
-            self.progress.end = Some(Ended::Done);
-            bytes.put_slice(DONE);
+            if self.progress.judge_done() == Verdict::Last {
+                bytes.put_slice(DONE);
+            }
         }
         let cut = rest.mid_event && !rest.whole;
         match &self.progress.end {
@@ -183,8 +190,7 @@ impl StreamScan {
                 bytes.put_slice(DONE);
             }
             None => {
-                let message = "The provider ended its stream before the answer was complete.";
-                let error = Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message);
+                let error = incomplete();
                 bytes.put_slice(&terminal(&error, cut));
                 self.progress.end = Some(Ended::Fault(error));
             }
@@ -207,13 +213,14 @@ impl Progress {
             Part::Opening(event) => match data_of(event).as_deref().map(<[u8]>::trim_ascii_start) {
                 Some([b'{', ..]) | None => {
                     self.answered = true;
-                    self.note_finish(event);
+                    self.tail.clear();
+                    self.note_finish_in_part(event);
                     Verdict::Pass
                 }
                 Some(_) => self.malformed(),
             },
             Part::More(bytes) => {
-                self.note_finish(bytes);
+                self.note_finish_in_part(bytes);
                 Verdict::Pass
             }
         }
@@ -225,10 +232,7 @@ impl Progress {
             [] => return Verdict::Drop,
             [b'{', ..] => {}
             // Clients look for it at the very start, and take whatever follows it as no matter.
-            _ if data.starts_with(b"[DONE]") => {
-                self.end = Some(Ended::Done);
-                return Verdict::Last;
-            }
+            _ if data.starts_with(b"[DONE]") => return self.judge_done(),
             _ => return self.malformed(),
         }
         if has_value(&USAGE, data) || has_value(&ERROR, data) {
@@ -264,8 +268,30 @@ impl Progress {
         }
     }
 
+    fn judge_done(&mut self) -> Verdict {
+        if self.finish_reason {
+            self.end = Some(Ended::Done);
+            Verdict::Last
+        } else {
+            self.end = Some(Ended::Fault(incomplete()));
+            Verdict::Stop
+        }
+    }
+
     fn note_finish(&mut self, data: &[u8]) {
-        self.finish_reason = self.finish_reason || has_value(&FINISH, data);
+        self.finish_reason = self.finish_reason || has_finish(data);
+    }
+
+    fn note_finish_in_part(&mut self, bytes: &[u8]) {
+        if self.finish_reason {
+            return;
+        }
+        let (first, last) = (bytes.len().min(TAIL_BYTES), bytes.len().saturating_sub(TAIL_BYTES));
+        self.tail.extend_from_slice(bytes.get(..first).unwrap_or_default());
+        self.finish_reason = has_finish(&self.tail) || has_finish(bytes);
+        self.tail.extend_from_slice(bytes.get(first.max(last)..).unwrap_or_default());
+        let old = self.tail.len().saturating_sub(TAIL_BYTES);
+        self.tail.drain(..old);
     }
 
     fn malformed(&mut self) -> Verdict {
@@ -300,6 +326,11 @@ fn terminal(error: &Error, cut: bool) -> Bytes {
     }
 }
 
+fn incomplete() -> Error {
+    let message = "The provider ended its stream before the answer was complete.";
+    Error::upstream(ErrorKind::UpstreamReset, Retry::Never, message)
+}
+
 fn invalid(message: &'static str) -> Error {
     Error::upstream(ErrorKind::UpstreamInvalid, Retry::Never, message)
 }
@@ -311,11 +342,21 @@ fn is_done(event: &[u8]) -> bool {
 /// Whether the member that `name` finds is anywhere in `data` with a value other than null. A text inside a string never
 /// looks like one, because its quotes are escaped.
 fn has_value(name: &Finder<'_>, data: &[u8]) -> bool {
-    name.find_iter(data).any(|place| {
+    values(name, data).any(|value| !matches!(value, [b'n', ..] | []))
+}
+
+/// Whether `data` says why the model stopped. Some providers write an empty reason until there is one.
+pub(super) fn has_finish(data: &[u8]) -> bool {
+    values(&FINISH, data).any(|value| matches!(value, [b'"', first, ..] if *first != b'"'))
+}
+
+/// What stands behind each place where the member is, from its value on.
+fn values<'d>(name: &'d Finder<'_>, data: &'d [u8]) -> impl Iterator<Item = &'d [u8]> {
+    name.find_iter(data).filter_map(move |place| {
         let after = data.get(place + name.needle().len()..).unwrap_or_default();
         match after.trim_ascii_start() {
-            [b':', value @ ..] => !matches!(value.trim_ascii_start(), [b'n', ..] | []),
-            _ => false,
+            [b':', value @ ..] => Some(value.trim_ascii_start()),
+            _ => None,
         }
     })
 }

@@ -152,7 +152,8 @@ impl Reader {
         if let Some(delta) = choice.delta {
             self.read_delta(delta, emit)?;
         }
-        if let Some(reason) = choice.finish_reason {
+        // Some providers write an empty reason until there is one.
+        if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
             self.reason = Some(stop(Some(&reason), false));
         }
         Ok(Step::More)

@@ -91,9 +91,40 @@ fn a_missing_done_is_added_after_a_finish_reason() {
     assert!(!relayed.done);
     assert_eq!(Outcome::Completed, relayed.closing.outcome);
     for unended in [END, "data: [DONE]\n", "data:[DONE]\r", "data: [DONE]\r\r"] {
-        let relayed = relay(false, &format!("{}{unended}", events(&[HELLO])), End::Clean);
-        assert!(relayed.text.starts_with(&events(&[HELLO])) && relayed.text.contains("[DONE]"));
+        let relayed = relay(false, &format!("{}{unended}", events(&[HELLO, STOP])), End::Clean);
+        assert!(relayed.text.starts_with(&events(&[HELLO, STOP])) && relayed.text.contains("[DONE]"));
         assert_eq!(Outcome::Completed, relayed.closing.outcome);
+    }
+}
+
+#[test]
+fn a_done_without_a_finish_reason_is_a_cut_stream() {
+    let empty = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":""}]}"#;
+    let in_text = r#"data: {"choices":[{"delta":{"content":"\"finish_reason\":\"stop\""},"finish_reason":null}]}"#;
+    for said in [&[HELLO][..], &[HELLO, USED], &[empty], &[in_text], &[]] {
+        for end in ["data: [DONE]\n\n", "data: [DONE]", "data:[DONE]\r"] {
+            let relayed = relay(true, &format!("{}{end}", events(said)), End::Clean);
+            assert_fails(&relayed, &events(said), ErrorKind::UpstreamReset);
+        }
+    }
+    // What was told of usage until then is what is charged.
+    let relayed = relay(false, &events(&[HELLO, USED, END]), End::Clean);
+    assert_eq!(Some((7, 2)), relayed.closing.usage.map(|usage| (usage.input, usage.output)));
+}
+
+#[test]
+fn a_finish_reason_in_a_long_event_is_seen_wherever_it_is_cut() {
+    let limits = Limits { held_bytes: 32, event_bytes: 400 };
+    let text = format!("{{\"content\":\"{}\"}}", "x".repeat(100));
+    let stream = events(&[&STOP.replace("{}", &text), END]);
+    for cut in 40..stream.len() - END.len() - 2 {
+        for next in [cut + 1, cut + 7] {
+            let next = next.min(stream.len());
+            let chunks = [&stream[..cut], &stream[cut..next], &stream[next..]].map(str::as_bytes);
+            let relayed = relay_chunks(false, limits, &chunks, End::Clean);
+            assert_eq!(stream, relayed.text, "cut at {cut} and {next}");
+            assert_eq!(Outcome::Completed, relayed.closing.outcome);
+        }
     }
 }
 
@@ -126,9 +157,9 @@ fn the_first_end_wins() {
     assert_eq!(events(&[HELLO, STOP, END]), relayed.text);
     assert_eq!(Outcome::Completed, relayed.closing.outcome);
 
-    let late = [events(&[END]).into_bytes(), events(&[HELLO]).into_bytes()];
+    let late = [events(&[STOP, END]).into_bytes(), events(&[HELLO]).into_bytes()];
     let relayed = relay_chunks(false, Limits::default(), &[&late[0], &late[1]], End::Clean);
-    assert_eq!(events(&[END]), relayed.text);
+    assert_eq!(events(&[STOP, END]), relayed.text);
 }
 
 #[test]
@@ -168,10 +199,10 @@ fn what_is_no_object_ends_the_stream_with_an_error() {
 #[test]
 fn comments_and_other_fields_pass_and_empty_data_does_not() {
     let stream = events(&[": ping", "event: x\nid: 1", "retry: 5"]);
-    let relayed = relay(false, &format!("{stream}data:\n\ndata: \n\n{}", events(&[END])), End::Clean);
+    let relayed = relay(false, &format!("{stream}data:\n\ndata: \n\n{}", events(&[STOP, END])), End::Clean);
 
-    assert_eq!(format!("{stream}{}", events(&[END])), relayed.text);
-    assert!(relayed.first_token_chunks.is_empty());
+    assert_eq!(format!("{stream}{}", events(&[STOP, END])), relayed.text);
+    assert!(relay(false, &stream, End::Clean).first_token_chunks.is_empty());
 }
 
 #[test]

@@ -96,6 +96,8 @@ async def test_models_and_prices_come_from_the_catalogue(management: Management)
         "owned_by": "openai",
         "context_length": 128_000,
         "max_output_tokens": 16_384,
+        "name": None,
+        "mode": "chat",
     }
     prices = {price["model"]: price for price in snapshot["prices"]}
     assert prices.keys() == priced

@@ -6,10 +6,11 @@ import asyncio
 import base64
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fairlead import _core
 from fairlead.relay.application import Relay
+from fairlead.relay.flight import Flight
 
 PATIENCE_S = 10
 
@@ -112,3 +113,77 @@ def test_a_body_that_ends_early_is_judged_as_it_came(tmp_path: Path) -> None:
     asyncio.run(ask(tmp_path, server, 100))
     assert server.received == 1
     assert server.sent[0]["status"] >= 400
+
+
+class Upload:
+    """An exchange whose engine has no room until it is told to have some."""
+
+    id = 1
+    is_upload = True
+
+    def __init__(self) -> None:
+        self.room = False
+        self.timed_out = False
+
+    def feed(self, _piece: bytes, more: bool) -> bool:
+        return more
+
+    def has_room(self) -> bool:
+        return self.room
+
+    def time_out(self) -> None:
+        self.timed_out = True
+
+
+def test_who_takes_an_upload_slowly_makes_no_slow_caller(tmp_path: Path) -> None:
+    """While the engine has no room its own deadlines hold, and what it took is not counted against the caller."""
+
+    async def feed() -> tuple[Flight, Upload]:
+        loop = asyncio.get_running_loop()
+        relay = Relay(config(tmp_path))
+        relay._loop = loop
+        exchange = Upload()
+        server = Server(
+            {"type": "http.request", "body": b"a", "more_body": True},
+            {"type": "http.request", "body": b"b", "more_body": False},
+        )
+        flight = Flight(cast("Any", exchange), server.receive, loop.time())
+        feeding = loop.create_task(relay._feed(flight))
+        flight.task = feeding
+        while flight.waiter is None:
+            await asyncio.sleep(0)
+        flight.judge(loop.time() + 3_600, 30)
+        assert flight.watcher is None, "the body's next piece would be taken for a departure"
+        exchange.room = True
+        flight.wake()
+        async with asyncio.timeout(PATIENCE_S):
+            await feeding
+        return flight, exchange
+
+    flight, exchange = asyncio.run(feed())
+    assert not flight.is_late
+    assert not exchange.timed_out
+
+
+def test_the_time_without_room_is_not_the_callers(tmp_path: Path) -> None:
+    async def judge(waited_s: float) -> bool:
+        loop = asyncio.get_running_loop()
+        flight = Flight(cast("Any", Upload()), Server().receive, loop.time() - 100)
+        flight.task = None
+        flight.waited_s, flight.reading_since_s = waited_s, loop.time()
+        flight.judge(loop.time(), 30)
+        return flight.is_late
+
+    assert asyncio.run(judge(90)) is False
+    assert asyncio.run(judge(0)) is True
+
+
+def test_a_body_that_breaks_off_is_answered(tmp_path: Path) -> None:
+    """granian tells malformed chunks as a departure; a caller who is still there gets an answer in our form."""
+    server = Server(
+        {"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}
+    )
+    asyncio.run(ask(tmp_path, server, 100))
+    assert server.sent[0]["status"] == 400
+    assert (b"connection", b"close") in server.sent[0]["headers"]
+    assert json.loads(server.sent[1]["body"])["error"]["code"] == "invalid_request"
