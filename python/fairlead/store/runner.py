@@ -2,6 +2,9 @@
 
 A row is work from the moment that it is stored, so whatever was under way when the process died is
 taken up again by the next one. What an item's work is, and what its rows are, each room says itself.
+
+Places are shared fairly among owners (`shares.py`). What was asked for by a key that is refused by now
+is ended at the next look, be it under way or waiting, also after a restart.
 """
 
 from __future__ import annotations
@@ -13,9 +16,15 @@ from collections.abc import Iterable
 from functools import partial
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
+import structlog
+
+from fairlead.store.key_state import keys_out_of_force
 from fairlead.store.services import Services
+from fairlead.store.shares import Shares
 
 LOOK_EVERY_S = 5.0
+
+log = structlog.get_logger("fairlead.store")
 
 
 class Item(Protocol):
@@ -39,6 +48,7 @@ class Runner(ABC, Generic[ItemT]):
         self.services = services
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._wanted = asyncio.Event()
+        self._shares = Shares(self.at_once) if self.at_once is not None else None
 
     @classmethod
     def of(cls, services: Services) -> Self:
@@ -80,6 +90,17 @@ class Runner(ABC, Generic[ItemT]):
     def ended(self, item: ItemT) -> None:
         """Work on the item has ended, one way or another."""
 
+    def owner_of(self, item: ItemT) -> str:
+        """Whose item it is, for the shares of places; each is its own without this."""
+        return item.id
+
+    def key_of(self, item: ItemT) -> str | None:  # noqa: ARG002 - for those that have one
+        """The key for which it is done, if it ends with that key."""
+        return None
+
+    async def revoke(self, item: ItemT, reason: str) -> None:
+        """Ends an item whose key is refused by now, under way or not."""
+
     # --- what is the same everywhere ---
 
     async def run(self) -> None:
@@ -110,22 +131,53 @@ class Runner(ABC, Generic[ItemT]):
         if task := self._tasks.get(item_id):
             task.cancel()
 
-    def _is_full(self) -> bool:
-        return self.at_once is not None and len(self._tasks) >= self.at_once
+    async def stop_and_wait(self, item_id: str) -> None:
+        """The same, until nothing is done for it any more."""
+        if task := self._tasks.get(item_id):
+            task.cancel()
+            await asyncio.wait({task})
 
     async def _take_up(self) -> None:
-        if self._is_full():
-            return
-        for item in await self.active():
-            if self._is_full():
-                return
-            if item.id not in self._tasks and self.has_room(item):
-                task = asyncio.create_task(self.work(item), name=f"{self.kind} {item.id}")
-                self._tasks[item.id] = task
-                self.began(item)
-                task.add_done_callback(partial(self._done, item))
+        items = await self._in_force(list(await self.active()))
+        waiting = {item.id: item for item in items if item.id not in self._tasks}
+        while (item := self._next(waiting.values())) is not None:
+            del waiting[item.id]
+            task = asyncio.create_task(self.work(item), name=f"{self.kind} {item.id}")
+            self._tasks[item.id] = task
+            if self._shares is not None:
+                self._shares.take(self.owner_of(item))
+            self.began(item)
+            task.add_done_callback(partial(self._done, item))
+
+    def _next(self, waiting: Iterable[ItemT]) -> ItemT | None:
+        fits = (item for item in waiting if self.has_room(item))
+        if self._shares is None:
+            return next(fits, None)
+        return self._shares.next_of(fits, self.owner_of)
+
+    async def _in_force(self, items: list[ItemT]) -> list[ItemT]:
+        """Those whose keys are not refused; the others are ended."""
+        key_ids = {key_id for item in items if (key_id := self.key_of(item)) is not None}
+        if not key_ids:
+            return items
+        reasons = await self.services.state.read(lambda con: keys_out_of_force(con, key_ids))
+        kept: list[ItemT] = []
+        for item in items:
+            reason = reasons.get(self.key_of(item) or "")
+            if reason is None:
+                kept.append(item)
+                continue
+            try:
+                await self.revoke(item, reason)
+            except Exception as error:  # noqa: BLE001 - one that cannot be ended now holds up no others
+                log.error(
+                    "not ended with its key", kind=self.kind, id=item.id, error=type(error).__name__
+                )
+        return kept
 
     def _done(self, item: ItemT, _: asyncio.Task[None]) -> None:
         self._tasks.pop(item.id, None)
+        if self._shares is not None:
+            self._shares.give_back(self.owner_of(item))
         self.ended(item)
         self.wake()
