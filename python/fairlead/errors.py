@@ -221,4 +221,12 @@ class StorageUnavailable(FairleadError):
     kind, status, type = "storage_unavailable", 503, "server_error"
 
 
+class OwnerStorageFull(RateLimited):
+    """The owner keeps as many bytes as one may."""
+
+
+class StorageFull(StorageUnavailable):
+    """The gateway keeps as many bytes as it may, or the disk has no room."""
+
+
 KINDS: dict[str, type[FairleadError]] = {cls.kind: cls for cls in FairleadError.__subclasses__()}

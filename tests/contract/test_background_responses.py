@@ -220,3 +220,99 @@ def test_a_restart_leaves_none_without_an_end(gateways: Callable[..., Gateway]) 
         assert "restarted" in told["error"]["message"]
         events = gateway.caller.get(path, params={"stream": "true"}).text
         assert "event: response.failed" in events
+
+
+def test_a_key_without_room_keeps_nothing(gateway: Gateway, lane: Lane) -> None:
+    """Its limits hold before anything is kept, and what is kept counts once."""
+    made = gateway.create_key(rateLimits=[{"limit": 1, "window": 3600}])
+    with openai.OpenAI(
+        base_url=f"{gateway.url}/v1", api_key=made["key"], max_retries=0, timeout=30
+    ) as client:
+        lane.upstream.script(stream(*SAID))
+        first = client.responses.create(model=lane.model, input="hi", background=True)
+        assert ended(client, first.id).status == "completed"
+        with pytest.raises(openai.RateLimitError, match="1 requests"):
+            client.responses.create(model=lane.model, input="hi", background=True)
+    mine = [one for one in gateway.records() if one["keyId"] == made["id"]]
+    assert sorted(one["outcome"] for one in mine) == ["completed", "refused"]
+
+
+def test_bytes_of_an_owner_are_bounded(gateway: Gateway, lane: Lane) -> None:
+    expect(gateway.admin.patch("/api/settings", json={"storageOwnerMb": 1}), 200)
+    try:
+        made = gateway.create_key()
+        body = {"model": lane.model, "input": "x" * 700_000, "background": True}
+        headers = {"Authorization": f"Bearer {made['key']}"}
+        with gateway.client(headers=headers) as caller:
+            lane.upstream.script(stream(*SAID))
+            first = expect(caller.post("/v1/responses", json=body), 200)
+            refused = caller.post("/v1/responses", json=body)
+            assert refused.status_code == 429
+            assert "storageOwnerMb" in refused.json()["error"]["message"]
+            # What the relay keeps of an answer is told to be kept, or not.
+            lane.upstream.script(reply(completion("three")))
+            direct = caller.post("/v1/responses", json={**body, "background": False})
+            assert (direct.status_code, direct.headers.get("x-gateway-not-stored")) == (
+                200,
+                "true",
+            )
+            eventually(
+                lambda: caller.get(f"/v1/responses/{first['id']}").json()["status"] == "completed",
+                "the response ends",
+                within_s=30,
+                every_s=0.1,
+            )
+            expect(caller.delete(f"/v1/responses/{first['id']}"), 200)
+            lane.upstream.script(stream(*SAID))
+            eventually(
+                lambda: caller.post("/v1/responses", json=body).status_code == 200,
+                "there is room again",
+                within_s=20,
+                every_s=0.5,
+            )
+    finally:
+        expect(gateway.admin.patch("/api/settings", json={"storageOwnerMb": 4096}), 200)
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"input": [{}] * 300_000}, 413),
+        ({"instructions": "x" * (9 * 1024 * 1024)}, 413),
+        ({"instructions": "x" * (13 * 1024 * 1024)}, 413),
+    ],
+    ids=["values", "instructions", "more than events may be"],
+)
+def test_what_would_weigh_too_much_in_memory_is_refused(
+    gateway: Gateway, lane: Lane, change: dict[str, Any], status: int
+) -> None:
+    body = {"model": lane.model, "input": "hi", "background": True, **change}
+    answer = gateway.caller.post("/v1/responses", json=body)
+    assert answer.status_code == status, answer.text
+    assert "more than" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("how", ["deleted", "banned"])
+def test_it_ends_with_its_key(gateway: Gateway, lane: Lane, how: str) -> None:
+    made = gateway.create_key()
+    headers = {"Authorization": f"Bearer {made['key']}"}
+    gate = Gate()
+    lane.upstream.script([SSE_HEAD, chunk(SAID[0]), gate, STALL])
+    body = {"model": lane.model, "input": "hi", "background": True}
+    with gateway.client(headers=headers) as caller:
+        response_id = expect(caller.post("/v1/responses", json=body), 200)["id"]
+        assert gate.reached.wait(20)
+        if how == "deleted":
+            expect(gateway.admin.delete(f"/api/keys/{made['id']}"), 200)
+        else:
+            expect(gateway.admin.patch(f"/api/keys/{made['id']}", json={"isBanned": True}), 200)
+        gate.open()
+        eventually(
+            lambda: lane.upstream.last.gone_at, "the provider's call ends", within_s=30, every_s=0.1
+        )
+        if how == "banned":
+            expect(gateway.admin.patch(f"/api/keys/{made['id']}", json={"isBanned": False}), 200)
+            told = expect(caller.get(f"/v1/responses/{response_id}"), 200)
+            assert told["status"] == "failed"
+            assert told["error"]["code"] == "invalid_api_key"
+            assert "banned" in told["error"]["message"]

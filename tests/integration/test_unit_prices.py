@@ -125,6 +125,29 @@ def test_each_thing_has_its_price(
         assert float(answer.headers["x-gateway-response-cost"]) == pytest.approx(cost / 1e6)
 
 
+def test_absurd_counts_of_a_provider_stop_no_usage(
+    gateway: Gateway, upstream: Upstream, lane: Lane
+) -> None:
+    """What no call can come to is not counted, and what is dear beyond any sum is bounded: records of
+    everybody go on being taken in.
+    """
+    ask = _json("/v1/ocr", document={"type": "document_url", "document_url": "https://x.example/a"})
+
+    def cost(pages: int) -> int:
+        upstream.script(reply({"pages": [{}], "usage_info": {"pages_processed": pages}}))
+        answer = ask(gateway, lane.model)
+        assert answer.status_code == 200, answer.text
+        return int(gateway.record(answer.headers["x-gateway-request-id"])["costUsdMicros"])
+
+    _priced(gateway, lane, perPage=1)
+    assert [cost(9_000_000_000_000_000_000) for _ in range(2)] == [1_000_000] * 2
+    assert [cost(1_000_000_000) for _ in range(2)] == [10**15] * 2
+    _priced(gateway, lane, perPage=1000)
+    assert cost(1_000_000_000) == 10**15
+    assert cost(7) == 7_000_000_000
+    assert "rejected" not in expect(gateway.admin.get("/api/monitoring/health"), 200)["spool"]
+
+
 def test_what_fails_costs_nothing(gateway: Gateway, upstream: Upstream, lane: Lane) -> None:
     _priced(gateway, lane, **PRICES)
     upstream.script(reply({"error": {"message": "no"}}, 400))

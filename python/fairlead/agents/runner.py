@@ -15,7 +15,7 @@ import orjson
 import structlog
 
 from fairlead.agents.skill import DEFAULT_MODEL, Skill
-from fairlead.agents.skill_table import find_skill
+from fairlead.agents.skill_table import find_skill, keys_of_skills
 from fairlead.agents.task import Message, State, Task, text_part
 from fairlead.agents.task_table import (
     active_tasks,
@@ -32,7 +32,7 @@ from fairlead.store.file import Connection
 from fairlead.store.runner import Runner
 from fairlead.store.services import Services
 
-TASKS_AT_ONCE: Final = 16
+TASKS_AT_ONCE: Final = 32
 TASK_DEADLINE_S: Final = 600.0
 RETRY_S: Final = 2.0
 CONTEXT_MAX_CHARS: Final = 200_000
@@ -50,9 +50,26 @@ class TaskRunner(Runner[Task]):
         super().__init__(services)
         self._ends: dict[str, asyncio.Event] = {}
         self._waiters: dict[str, int] = {}
+        self._keys: dict[str, str] = {}
 
     async def active(self) -> list[Task]:
-        return await self.services.state.read(active_tasks)
+        def look(con: Connection) -> tuple[list[Task], dict[str, str]]:
+            return active_tasks(con), keys_of_skills(con)
+
+        tasks, self._keys = await self.services.state.read(look)
+        return tasks
+
+    def owner_of(self, item: Task) -> str:
+        return item.owner
+
+    def key_of(self, item: Task) -> str | None:
+        return self._keys.get(item.skill_id)
+
+    async def revoke(self, item: Task, reason: str) -> None:
+        await self.stop_and_wait(item.id)
+        advice = "give the agent skill a key in force, as its apiKeyId"
+        await self._end(item, "failed", f"{reason} ({advice})")
+        self._tell(item.id)
 
     async def sweep(self) -> None:
         await self.services.state.record(lambda con: sweep_tasks(con, now_ms()))

@@ -77,6 +77,14 @@ def find_skill(con: Connection, skill_id: str) -> Skill | None:
     return None if row is None else Skill(*row)
 
 
+def keys_of_skills(con: Connection) -> dict[str, str]:
+    """With which key each agent asks its model, where it has one."""
+    rows = con.execute(
+        "SELECT id, api_key_id FROM agent_skills WHERE api_key_id IS NOT NULL"
+    ).fetchall()
+    return {str(skill_id): str(key_id) for skill_id, key_id in rows}
+
+
 def find_skill_by_slug(con: Connection, slug: str) -> Skill | None:
     """The skill that answers under this path segment."""
     row = con.execute(f"{_SELECT} WHERE slug = ?", [slug]).fetchone()

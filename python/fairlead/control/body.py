@@ -20,9 +20,12 @@ from fairlead.errors import (
     TooLarge,
     UnsupportedMediaType,
 )
+from fairlead.json_values import VALUES_MAX, has_too_many_values
 
 BODY_MAX_BYTES = 1024 * 1024
 BODY_DEADLINE_S = 30.0
+# What is checked beside the event loop: others would notice.
+LONG_BODY_BYTES = 64 * 1024
 
 
 async def read_body(receive: Receive, limit_bytes: int = BODY_MAX_BYTES) -> bytes:
@@ -47,7 +50,7 @@ async def read_body(receive: Receive, limit_bytes: int = BODY_MAX_BYTES) -> byte
 
 
 def check_json(body: bytes, content_type: str) -> None:
-    """Nothing, or `UnsupportedMediaType` or `InvalidRequest`."""
+    """Nothing, or `UnsupportedMediaType`, `TooLarge` or `InvalidRequest`."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind != "application/json" and not (
         kind.startswith("application/") and kind.endswith("+json")
@@ -55,6 +58,8 @@ def check_json(body: bytes, content_type: str) -> None:
         raise UnsupportedMediaType(
             "The body must be JSON: send it with `Content-Type: application/json`."
         )
+    if has_too_many_values(body):
+        raise TooLarge(f"The body holds more than {VALUES_MAX} values.")
     try:
         # The strict reader finds all but the repeated names.
         orjson.loads(body)

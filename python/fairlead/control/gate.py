@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fairlead import _core
 from fairlead.caller import PRINCIPAL_KINDS, SCOPE_KEY, Caller, Principal
 from fairlead.control.answers import door_pattern, error_response
-from fairlead.control.body import BODY_MAX_BYTES, check_json, read_body, replay
+from fairlead.control.body import BODY_MAX_BYTES, LONG_BODY_BYTES, check_json, read_body, replay
 from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
 from fairlead.control.workers import Workers
@@ -115,8 +115,7 @@ class Gate:
                     body = await read_body(receive, body_limit(scope["method"], scope["path"]))
                     if body and not is_unread(scope["method"], scope["path"], headers):
                         kind = headers.get("content-type", b"").decode("latin-1")
-                        if len(body) > BODY_MAX_BYTES:
-                            # Long enough for the others to notice.
+                        if len(body) > LONG_BODY_BYTES:
                             await asyncio.to_thread(check_json, body, kind)
                         else:
                             check_json(body, kind)

@@ -13,6 +13,7 @@ from fairlead.store.file import Connection
 
 ROWS_MAX: Final = 1000
 BYTES_MAX: Final = 128 * 1024 * 1024
+OWNER_BYTES_MAX: Final = 32 * 1024 * 1024
 
 _COLUMNS: Final = "key, owner, url, size_bytes, stored_at_ms, expires_at_ms, document"
 
@@ -82,11 +83,16 @@ def forget_maps(con: Connection, owner: str, url: str | None) -> int:
 
 
 def sweep_maps(con: Connection, at_ms: int) -> None:
-    """Drops what is stale, and the oldest beyond `ROWS_MAX` and `BYTES_MAX`, in the writer."""
+    """Drops what is stale, and the oldest beyond `ROWS_MAX`, `BYTES_MAX` and `OWNER_BYTES_MAX`, in the
+    writer.
+    """
     con.execute("DELETE FROM scrape_maps WHERE expires_at_ms <= ?", [at_ms])
     con.execute(
         "DELETE FROM scrape_maps WHERE key IN (SELECT key FROM (SELECT key, "
-        "row_number() OVER newest AS place, sum(size_bytes) OVER newest AS bytes FROM scrape_maps "
-        "WINDOW newest AS (ORDER BY stored_at_ms DESC, key)) WHERE place > ? OR bytes > ?)",
-        [ROWS_MAX, BYTES_MAX],
+        "row_number() OVER newest AS place, sum(size_bytes) OVER newest AS bytes, "
+        "sum(size_bytes) OVER own AS own_bytes FROM scrape_maps WINDOW "
+        "newest AS (ORDER BY stored_at_ms DESC, key), "
+        "own AS (PARTITION BY owner ORDER BY stored_at_ms DESC, key)) "
+        "WHERE place > ? OR bytes > ? OR own_bytes > ?)",
+        [ROWS_MAX, BYTES_MAX, OWNER_BYTES_MAX],
     )

@@ -74,8 +74,12 @@ async def scrape_async(
     }  # fmt: skip
 
 
-@router.get("/scrape/job/{job_id}", summary="A background scrape and its result")
-async def scrape_job(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+@router.get(
+    "/scrape/job/{job_id}",
+    summary="A background scrape and its result",
+    response_model=dict[str, Any],
+)
+async def scrape_job(job_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
     """`status` is pending, processing, completed or failed; `result` is there when it is completed."""
 
     def look(con: Connection) -> dict[str, Any]:
@@ -83,10 +87,11 @@ async def scrape_job(job_id: str, services: ServicesDep, owner: OwnerDep) -> dic
         view: dict[str, Any] = {"success": True, **job_view(job)}
         for page in list_pages(con, job.id, 0, 1):
             if page.document is not None:
-                view["result"] = orjson.loads(page.document)
+                view["result"] = orjson.Fragment(page.document)
         return view
 
-    return await services.state.read(look)
+    view = await services.state.read(look)
+    return Response(orjson.dumps(view), media_type="application/json")
 
 
 @router.get("/reader", response_model=None, summary="A page as markdown")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead.errors import StorageFull
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.browser.process import Browser
 from fairlead.scrape.browser.reader import JobReader, Rendering
@@ -24,6 +26,7 @@ from fairlead.scrape.page.pool import Pool, ReadFailed
 from fairlead.scrape.schema import Schema
 from fairlead.scrape.seen import note_seen, seen_key
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
+from fairlead.store.owner_bytes import MIB, check_disk
 from fairlead.store.services import Services
 
 CACHE_TTL_S: Final = 3600
@@ -263,8 +266,14 @@ class Scraper:
         document["formats"] = document.get("formats", {}) | {"changeTracking": told}
 
     async def _keep(self, cached: Cached) -> None:
+        most_bytes = (await self.settings()).scrape_cache_mb * MIB
+        try:
+            await asyncio.to_thread(check_disk, self.services.data_dir, len(cached.document))
+        except StorageFull:
+            # A copy is a convenience: without it the page is read again.
+            return
         # Not a change that relays must know of: written past the publisher.
-        await self.services.state.database.write(lambda con: store_cached(con, cached))
+        await self.services.state.database.write(lambda con: store_cached(con, cached, most_bytes))
 
 
 def cache_key(owner: str, url: str, options: ScrapeOptions) -> str:

@@ -157,6 +157,34 @@ class OperatorSettings(BaseModel):
     scrape_retention_hours: StrictInt = Field(
         24, ge=1, le=720, description="Hours that jobs and their pages are kept after their end."
     )
+    scrape_cache_mb: StrictInt = Field(
+        1024,
+        ge=1,
+        le=1_048_576,
+        description="MiB of scraped pages that are kept to be given again; of one key at most a quarter of it. "
+        "The oldest go.",
+    )
+    storage_owner_mb: StrictInt = Field(
+        4096,
+        ge=1,
+        le=1_048_576,
+        description="MiB of kept responses, scraping jobs, their pages and saved calls for each key.",
+    )
+    storage_mb: StrictInt = Field(
+        32_768,
+        ge=1,
+        le=16_777_216,
+        description="MiB of kept responses, scraping jobs, their pages and saved calls of all keys together.",
+    )
+    file_storage_owner_mb: StrictInt = Field(
+        20_480, ge=1, le=16_777_216, description="MiB of files for each key."
+    )
+    file_storage_mb: StrictInt = Field(
+        204_800,
+        ge=1,
+        le=1_073_741_824,
+        description="MiB of files of all keys together; the disk's last 256 MiB stay free whatever it is.",
+    )
     semantic_cache_enabled: StrictBool = Field(
         True, description="Whether answers to deterministic requests are kept and given again."
     )

@@ -6,6 +6,9 @@ taken up again by the next one. What an item's work is, and what its rows are, e
 An item may be what the process died of. So each start is counted before the work begins, in the same file, and
 taken back when the process ends in good order: what two processes have begun and not survived is not begun a
 third time, but given up with a reason. Work that goes on for `PROVEN_S` is proven not to be what kills.
+
+Places are shared fairly among owners (`shares.py`). What was asked for by a key that is refused by now
+is ended at the next look, be it under way or waiting, also after a restart.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 import structlog
 
 from fairlead.errors import FairleadError
+from fairlead.store.key_state import keys_out_of_force
 from fairlead.store.services import Services
+from fairlead.store.shares import Shares
 from fairlead.store.work_starts import count_starts, keep_starts, take_back_starts
 
 LOOK_EVERY_S = 5.0
@@ -58,6 +63,7 @@ class Runner(ABC, Generic[ItemT]):
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._begun_s: dict[str, float] = {}
         self._wanted = asyncio.Event()
+        self._shares = Shares(self.at_once) if self.at_once is not None else None
 
     @classmethod
     def of(cls, services: Services) -> Self:
@@ -103,6 +109,17 @@ class Runner(ABC, Generic[ItemT]):
     def ended(self, item: ItemT) -> None:
         """Work on the item has ended, one way or another."""
 
+    def owner_of(self, item: ItemT) -> str:
+        """Whose item it is, for the shares of places; each is its own without this."""
+        return item.id
+
+    def key_of(self, item: ItemT) -> str | None:  # noqa: ARG002 - for those that have one
+        """The key for which it is done, if it ends with that key."""
+        return None
+
+    async def revoke(self, item: ItemT, reason: str) -> None:
+        """Ends an item whose key is refused by now, under way or not."""
+
     # --- what is the same everywhere ---
 
     async def run(self) -> None:
@@ -135,34 +152,73 @@ class Runner(ABC, Generic[ItemT]):
         if task := self._tasks.get(item_id):
             task.cancel()
 
+    async def stop_and_wait(self, item_id: str) -> None:
+        """The same, until nothing is done for it any more."""
+        if task := self._tasks.get(item_id):
+            task.cancel()
+            await asyncio.wait({task})
+
     async def _take_up(self) -> None:
-        if self._is_full(0):
-            return
+        items = await self._in_force(list(await self.active()))
+        waiting = {item.id: item for item in items if item.id not in self._tasks}
         chosen: list[ItemT] = []
-        for item in await self.active():
-            if self._is_full(len(chosen)):
-                break
-            if item.id not in self._tasks and self.has_room(item):
-                self.began(item)
-                chosen.append(item)
-        waiting = list(chosen)
+        while (item := self._next(waiting.values())) is not None:
+            del waiting[item.id]
+            self._take_place(item)
+            chosen.append(item)
+        if not chosen:
+            return
+        not_begun = list(chosen)
         try:
-            starts = await self.count_starts([item.id for item in chosen]) if chosen else {}
+            starts = await self.count_starts([item.id for item in chosen])
             for item in chosen:
                 if starts[item.id] <= STARTS_MAX:
                     self._begin(item)
-                    waiting.remove(item)
+                    not_begun.remove(item)
                     continue
                 log.error(
                     "not begun again", kind=self.kind, item=item.id, starts=starts[item.id] - 1
                 )
                 await self.give_up(item, GIVEN_UP)
         finally:
-            for item in waiting:
-                self.ended(item)
+            for item in not_begun:
+                self._give_place_back(item)
 
-    def _is_full(self, more: int) -> bool:
-        return self.at_once is not None and len(self._tasks) + more >= self.at_once
+    def _next(self, waiting: Iterable[ItemT]) -> ItemT | None:
+        fits = (item for item in waiting if self.has_room(item))
+        if self._shares is None:
+            return next(fits, None)
+        return self._shares.next_of(fits, self.owner_of)
+
+    async def _in_force(self, items: list[ItemT]) -> list[ItemT]:
+        """Those whose keys are not refused; the others are ended."""
+        key_ids = {key_id for item in items if (key_id := self.key_of(item)) is not None}
+        if not key_ids:
+            return items
+        reasons = await self.services.state.read(lambda con: keys_out_of_force(con, key_ids))
+        kept: list[ItemT] = []
+        for item in items:
+            reason = reasons.get(self.key_of(item) or "")
+            if reason is None:
+                kept.append(item)
+                continue
+            try:
+                await self.revoke(item, reason)
+            except Exception as error:  # noqa: BLE001 - one that cannot be ended now holds up no others
+                log.error(
+                    "not ended with its key", kind=self.kind, id=item.id, error=type(error).__name__
+                )
+        return kept
+
+    def _take_place(self, item: ItemT) -> None:
+        if self._shares is not None:
+            self._shares.take(self.owner_of(item))
+        self.began(item)
+
+    def _give_place_back(self, item: ItemT) -> None:
+        if self._shares is not None:
+            self._shares.give_back(self.owner_of(item))
+        self.ended(item)
 
     def _begin(self, item: ItemT) -> None:
         task = asyncio.create_task(self.work(item), name=f"{self.kind} {item.id}")
@@ -173,7 +229,7 @@ class Runner(ABC, Generic[ItemT]):
     def _done(self, item: ItemT, _: asyncio.Task[None]) -> None:
         self._tasks.pop(item.id, None)
         self._begun_s.pop(item.id, None)
-        self.ended(item)
+        self._give_place_back(item)
         self.wake()
 
     # --- starts

@@ -37,9 +37,9 @@ def read_cache_health(con: Connection, span: Span, model: str | None) -> dict[st
         narrow = Narrow(["(upstream_model = $model OR model = $model)"], {"model": model})
     rows = sums_of(con, span, {"model": _MODEL}, narrow).filter(pl.sum_horizontal(*_CALLS) > 0)
     bins = bins_of(con, span, {"model": _MODEL}, narrow, wanted=("cache_write",))
-    calls = {name: int(rows[name].sum()) for name in _CALLS}
-    read, written = int(rows["tokens_cached"].sum()), int(rows["tokens_cache_write"].sum())
-    writes = int(bins["requests"].sum())
+    calls = {name: _total(rows, name) for name in _CALLS}
+    read, written = _total(rows, "tokens_cached"), _total(rows, "tokens_cache_write")
+    writes = _total(bins, "requests")
     told: dict[str, Any] = dict.fromkeys(("p50", "p90", "p99"))
     if writes:
         told = percentiles(bins, [], (50, 90, 99)).row(0, named=True)
@@ -56,9 +56,9 @@ def read_cache_health(con: Connection, span: Span, model: str | None) -> dict[st
         "write_p99": told["p99"],
         "write_max": int(rows["cache_write_max"].max() or 0) if writes else None,  # type: ignore[arg-type]
         "heavy_write_threshold": threshold,
-        "heavy_write_calls": int(heavy["requests"].sum()),
-        "heavy_write_call_share": _share(int(heavy["requests"].sum()), writes),
-        "heavy_write_token_share": _share(int(heavy["total"].sum()), written),
+        "heavy_write_calls": _total(heavy, "requests"),
+        "heavy_write_call_share": _share(_total(heavy, "requests"), writes),
+        "heavy_write_token_share": _share(_total(heavy, "total"), written),
         "verdict": verdict_of(**calls),
         "by_model": _by_model(rows, heavy),
     }
@@ -93,6 +93,11 @@ def _by_model(rows: pl.DataFrame, heavy: pl.DataFrame) -> list[dict[str, Any]]:
         }
         for row in parts.iter_rows(named=True)
     ]
+
+
+def _total(rows: pl.DataFrame, column: str) -> int:
+    # Python's numbers have no end; a sum in 64 bits would wrap around.
+    return sum(rows[column].to_list())
 
 
 def _share(part: int, whole: int) -> float:

@@ -11,7 +11,18 @@ from typing import Any, Final, Literal
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.rollup import DIMENSIONS, MAXES, SUMS, Level, measures, read_kept
+from fairlead.usage.rollup import (
+    DIMENSIONS,
+    HISTOGRAM_MEASURES,
+    HISTOGRAM_SUMS,
+    MAXES,
+    SUM_MAX,
+    SUMS,
+    Level,
+    bounded_sum,
+    measures,
+    read_kept,
+)
 from fairlead.usage.span import Part, Span, cut
 
 _NAMES = ", ".join(DIMENSIONS)
@@ -97,8 +108,7 @@ def bins_of(
         return (
             f"SELECT r.bucket_ms, {_NAMES}, {', '.join(_VALUES)} FROM ("
             f"SELECT {bucket} AS bucket_ms, dimension_id, measure, bin, "
-            "sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total "
-            f"FROM histogram_{part.level} h "
+            f"{HISTOGRAM_SUMS} FROM histogram_{part.level} h "
             f"WHERE h.bucket_ms >= $from_{at} AND h.bucket_ms < $until_{at}{chosen} "
             f"AND dimension_id IN (SELECT id FROM dimensions WHERE TRUE{where}) GROUP BY ALL"
             ") r JOIN dimensions d ON d.id = r.dimension_id"
@@ -106,10 +116,7 @@ def bins_of(
 
     source, bound = _source(con, span, coarsest, select, narrow.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
-    sql = (
-        f"SELECT {columns}measure, bin, sum(requests)::BIGINT AS requests, "
-        f"sum(total)::BIGINT AS total FROM ({source}) GROUP BY ALL"
-    )
+    sql = f"SELECT {columns}{HISTOGRAM_MEASURES} FROM ({source}) GROUP BY ALL"
     return pl.DataFrame(con.sql(sql, params=bound).to_arrow_table())
 
 
@@ -148,14 +155,15 @@ def bins_of_page(
         if part.level == "requests":
             columns = ", ".join(f"{sql} AS {column}" for column, sql in groups.items())
             return (
-                "SELECT o.row, f.bin, count(*)::BIGINT AS requests, sum(f.value)::BIGINT AS total "
+                "SELECT o.row, f.bin, count(*)::BIGINT AS requests, "
+                f"{bounded_sum('f.value')} AS total "
                 f"FROM (SELECT {columns}, bin, value FROM (SELECT ts_ms AS bucket_ms, * "
                 f"FROM request_values WHERE ts_ms >= $from_{at} AND ts_ms < $until_{at} "
                 f"AND {chosen})) f JOIN wanted_groups o ON {_same('f', groups)} GROUP BY ALL"
             )
         return (
-            "SELECT p.row, h.bin, sum(h.requests)::BIGINT AS requests, "
-            f"sum(h.total)::BIGINT AS total FROM histogram_{part.level} h "
+            f"SELECT p.row, h.bin, {bounded_sum('h.requests')} AS requests, "
+            f"{bounded_sum('h.total')} AS total FROM histogram_{part.level} h "
             f"JOIN places p ON {meets or 'TRUE'} WHERE h.bucket_ms >= $from_{at} "
             f"AND h.bucket_ms < $until_{at} AND {chosen} GROUP BY ALL"
         )
@@ -163,7 +171,7 @@ def bins_of_page(
     source, bound = _source(con, span, coarsest, select, {})
     sql = (
         f"WITH places AS MATERIALIZED ({places}) SELECT row, bin, "
-        f"sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total FROM ({source}) GROUP BY ALL"
+        f"{HISTOGRAM_SUMS} FROM ({source}) GROUP BY ALL"
     )
     con.register("wanted_groups", page.select(list(groups)).with_row_index("row").to_arrow())
     try:
@@ -178,7 +186,11 @@ def _same(table: str, columns: Iterable[str]) -> str:
 
 def add_up(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Rows of `sums_of` in coarser groups."""
-    told = [*(pl.col(name).sum() for name in SUMS), *(pl.col(name).max() for name in MAXES)]
+    # In 64 bits a sum of many rows would wrap around without a word.
+    sums = (
+        pl.col(name).cast(pl.Int128).sum().clip(-SUM_MAX, SUM_MAX).cast(pl.Int64) for name in SUMS
+    )
+    told = [*sums, *(pl.col(name).max() for name in MAXES)]
     if keys:
         return rows.group_by(list(keys)).agg(told)
     return rows.select(told) if rows.height else rows.select(_MEASURES)

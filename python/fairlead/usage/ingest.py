@@ -3,7 +3,8 @@
 The names of a round's segments go into the table `segments` in the transaction that adds their
 rows; the files are deleted after the commit. Whatever dies in between, the next round finds the
 names and only deletes. A line that is no record is set aside in `spool/rejected/` and holds nothing
-up.
+up. A segment that the database refuses for what is in it is found by halving the round, and set
+aside there whole: what is left of the round goes on.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import structlog
 
+from fairlead.errors import FairleadError
 from fairlead.moment import now_ms
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.usage.intake import Intake
 from fairlead.usage.record import parse_lines
-from fairlead.usage.segment import Segment, read_segments
+from fairlead.usage.segment import SEALED, Segment, read_segments
 
 POLL_S = 0.25
 WRITE_DEADLINE_S = 60.0
@@ -35,6 +38,9 @@ NAMES_KEPT_MS = 3_600_000
 FORGET_EVERY_S = 60.0
 
 REJECTED_BYTES_MAX = 64 * 1024 * 1024
+REASON_MAX_CHARS = 500
+# Beside a segment that was set aside, why.
+REASON = ".reason"
 
 log = structlog.get_logger("fairlead.usage")
 
@@ -45,8 +51,12 @@ Announce = Callable[[Sequence[pl.DataFrame]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    name: str
+    segment: Segment
     rows: pl.DataFrame
+
+    @property
+    def name(self) -> str:
+        return self.segment.name
 
 
 class Ingest:
@@ -79,19 +89,54 @@ class Ingest:
             await self._usage.write(self._intake.make, deadline_s=WRITE_DEADLINE_S)
             await self._usage.write(self._intake.plan, deadline_s=WRITE_DEADLINE_S)
             self._is_planned = True
-        await self._usage.write(partial(self._insert, batches), deadline_s=WRITE_DEADLINE_S)
-        if self._announce is not None:
-            await self._announce([batch.rows for batch in batches])
+        taken = await self._take_in(batches)
+        await self._tell(taken)
+        # What was set aside is in its place already, and has no file here any more.
         await asyncio.to_thread(_delete, segments)
         return len(segments)
+
+    async def _take_in(self, batches: list[_Batch]) -> list[_Batch]:
+        """Those whose rows are stored. What the engine refuses for its contents would be refused for
+        ever, and everything behind it would wait: it is set aside.
+        """
+        if not batches:
+            return []
+        try:
+            await self._usage.write(partial(self._insert, batches), deadline_s=WRITE_DEADLINE_S)
+        except duckdb.Error as error:
+            # An engine that does not answer is another error (`StorageUnavailable`): that passes.
+            if len(batches) == 1:
+                await asyncio.to_thread(self._set_segment_aside, batches[0].segment, error)
+                return []
+            half = len(batches) // 2
+            return await self._take_in(batches[:half]) + await self._take_in(batches[half:])
+        return batches
+
+    async def _tell(self, batches: list[_Batch]) -> None:
+        """Announces rows. Those that cannot be told of are told of no more, and hold nothing up."""
+        if self._announce is None or not batches:
+            return
+        try:
+            await self._announce([batch.rows for batch in batches])
+        except FairleadError:
+            # The database does not answer: the round is taken again.
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one record is not wrong with the others
+            if len(batches) > 1:
+                half = len(batches) // 2
+                await self._tell(batches[:half])
+                await self._tell(batches[half:])
+                return
+            name, reason = batches[0].name, type(error).__name__
+            log.error("usage cannot be announced", segment=name, error=reason)
 
     def _parse(self, segments: list[Segment]) -> list[_Batch]:
         batches = []
         for segment in segments:
             parsed = parse_lines(segment.data)
             if parsed.rejected:
-                self._set_aside(segment.name, parsed.rejected)
-            batches.append(_Batch(segment.name, parsed.rows))
+                self._set_lines_aside(segment.name, parsed.rejected)
+            batches.append(_Batch(segment, parsed.rows))
         return batches
 
     def _insert(self, batches: list[_Batch], con: Connection) -> None:
@@ -109,17 +154,36 @@ class Ingest:
         self._intake.add(con, pl.concat(fresh.values(), rechunk=True))
         con.execute("INSERT INTO segments SELECT unnest(?), ?", [list(fresh), now_ms()])
 
-    def _set_aside(self, name: str, lines: list[bytes]) -> None:
-        folder = self._spool_dir / "rejected"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        kept = sum(entry.stat().st_size for entry in os.scandir(folder))
-        is_kept = kept < REJECTED_BYTES_MAX
+    def _set_lines_aside(self, name: str, lines: list[bytes]) -> None:
+        folder, is_kept = self._rejected()
         log.error("lines are no records", segment=name, lines=len(lines), kept=is_kept)
         if is_kept:
             # Written anew if the round is: the same lines under the same name.
-            handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(b"\n".join(lines) + b"\n")
+            _write(folder / name, b"\n".join(lines) + b"\n")
+
+    def _set_segment_aside(self, segment: Segment, error: duckdb.Error) -> None:
+        """Under the name of a sealed segment: once its lines are put right, it is moved back."""
+        folder, is_kept = self._rejected()
+        reason = str(error).partition("\n")[0][:REASON_MAX_CHARS]
+        log.error(
+            "segment cannot be taken in",
+            segment=segment.name,
+            bytes=len(segment.data),
+            error=type(error).__name__,
+            reason=reason,
+            kept=is_kept,
+        )
+        if is_kept:
+            _write(folder / f"{segment.name}{REASON}", reason.encode() + b"\n")
+            _write(folder / f"{segment.name}{SEALED}", segment.data)
+        segment.path.unlink(missing_ok=True)
+
+    def _rejected(self) -> tuple[Path, bool]:
+        """The folder, and whether there is room in it."""
+        folder = self._spool_dir / "rejected"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        kept = sum(entry.stat().st_size for entry in os.scandir(folder))
+        return folder, kept < REJECTED_BYTES_MAX
 
     async def _forget_names(self) -> None:
         if time.monotonic() - self._forgot_at < FORGET_EVERY_S:
@@ -132,6 +196,12 @@ class Ingest:
                 "DELETE FROM segments WHERE ingested_at_ms < ?", [before_ms]
             ).fetchall()
         )
+
+
+def _write(path: Path, content: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
 
 
 def _delete(segments: list[Segment]) -> None:

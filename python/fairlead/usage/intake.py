@@ -22,6 +22,7 @@ from fairlead.usage.rollup import (
     MAXES,
     ROLLUPS,
     SUMS,
+    bounded_sum,
     measures,
 )
 
@@ -43,7 +44,7 @@ _TABLES: Final = {
     "settled_rollup": f"SELECT {_MINUTE}, {_NAMES}, {_ADDED_UP['rollup']} "
     "FROM settled_facts GROUP BY ALL",
     "settled_histogram": f"SELECT {_MINUTE}, {_NAMES}, measure, bin, count(*) AS requests, "
-    "sum(value)::BIGINT AS total FROM usage_values('settled_facts') GROUP BY ALL",
+    f"{bounded_sum('value')} AS total FROM usage_values('settled_facts') GROUP BY ALL",
 } | {
     f"added_{table}": f"SELECT bucket_ms, d.id AS dimension_id, {columns} "
     f"FROM settled_{table} f JOIN dimensions d ON {_SAME}"

@@ -113,6 +113,10 @@ STATE: Final = (
     ),
     _family("spool_segments", "gauge", "Segments of usage records that wait to be taken in."),
     _family("spool_bytes", "gauge", "Bytes of usage records that wait to be taken in."),
+    _family(
+        "spool_rejected", "gauge",
+        "Files in `spool/rejected`: usage records that cannot be taken in, and wait for an operator.",
+    ),
     _family("storage_fault", "gauge", "1 while a database does not take writes.", "database"),
     _family("task_running", "gauge", "1 while a background task of control runs.", "task"),
     _family("task_restarts_total", "counter", "How often a background task was started again.", "task"),

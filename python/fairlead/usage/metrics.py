@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 
 from fairlead import __version__
 from fairlead.store.services import Services, WorkerReport
+from fairlead.usage.ingest import REASON
 from fairlead.usage.metric_families import FAMILIES, Family
 from fairlead.usage.reports import merge_said
 from fairlead.usage.traces import traces_of
@@ -125,6 +126,7 @@ def _state(services: Services) -> Iterator[tuple[Key, float]]:
     segments, size = _spool(services.data_dir / "spool")
     yield ("spool_segments", ()), segments
     yield ("spool_bytes", ()), size
+    yield ("spool_rejected", ()), _rejected(services.data_dir / "spool" / "rejected")
     for database in (services.state.database, services.usage):
         fault = float(database.fault is not None)
         yield ("storage_fault", (("database", database.path.stem),)), fault
@@ -160,6 +162,13 @@ def _spool(folder: Path) -> tuple[int, int]:
         # The first worker makes the folder.
         return 0, 0
     return segments, size
+
+
+def _rejected(folder: Path) -> int:
+    try:
+        return sum(path.suffix != REASON for path in folder.iterdir())
+    except FileNotFoundError:
+        return 0
 
 
 def _family_of(name: str, known: dict[str, Family]) -> str:

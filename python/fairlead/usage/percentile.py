@@ -16,7 +16,8 @@ def percentiles(bins: pl.DataFrame, groups: Sequence[str], shares: Sequence[int]
     in_order = (
         bins.lazy()
         .group_by([*groups, "bin"])
-        .agg(pl.col("requests").sum(), pl.col("total").sum())
+        # Of the totals only means are wanted: a sum of whole numbers could wrap around.
+        .agg(pl.col("requests").sum(), pl.col("total").cast(pl.Float64).sum())
         .sort("bin")
     )
     told = [_percentile(share).alias(f"p{share}") for share in shares]
@@ -29,7 +30,7 @@ def deviation(bins: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
     """The standard deviation (`deviation`) of each group, each value taken as its bin's mean."""
     value = pl.col("total") / pl.col("requests")
     count = pl.col("requests").sum()
-    mean = pl.col("total").sum() / count
+    mean = pl.col("total").cast(pl.Float64).sum() / count
     spread = (pl.col("requests") * (value - mean).pow(2)).sum() / count
     return bins.group_by(list(groups)).agg(spread.sqrt().alias("deviation"))
 

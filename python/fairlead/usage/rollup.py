@@ -41,10 +41,23 @@ SUMS: Final = (
 )  # fmt: skip
 MAXES: Final = ("cache_write_max", "last_ts_ms")
 
+# No sum is stored or told above this. A sum of sums still has room in 128 bits, and what is far above
+# anything that a gateway can have used keeps nobody else's usage from being read.
+SUM_MAX: Final = 10**18
+
+
+def bounded_sum(column: str) -> str:
+    """A sum as SQL that never fails: one that leaves the bounds stays at them."""
+    total = f"sum({column})"
+    return (
+        f"CASE WHEN {total} > {SUM_MAX} THEN {SUM_MAX} "
+        f"WHEN {total} < -{SUM_MAX} THEN -{SUM_MAX} ELSE {total} END::BIGINT"
+    )
+
+
 # Every measure of a bin, as SQL over rows of histograms.
-HISTOGRAM_MEASURES: Final = (
-    "measure, bin, sum(requests)::BIGINT AS requests, sum(total)::BIGINT AS total"
-)
+HISTOGRAM_SUMS: Final = f"{bounded_sum('requests')} AS requests, {bounded_sum('total')} AS total"
+HISTOGRAM_MEASURES: Final = f"measure, bin, {HISTOGRAM_SUMS}"
 
 # Bins of a histogram are so wide: the greatest of a bin is so many times its least.
 BIN_WIDTH: Final = 1.02
@@ -60,7 +73,7 @@ WRITE_DEADLINE_S: Final = 60.0
 
 def measures() -> str:
     """Every measure of a group, as SQL over rows of facts or of rollups."""
-    sums = [f"sum({name})::BIGINT AS {name}" for name in SUMS]
+    sums = [f"{bounded_sum(name)} AS {name}" for name in SUMS]
     maxes = [f"max({name}) AS {name}" for name in MAXES]
     return ", ".join(sums + maxes)
 

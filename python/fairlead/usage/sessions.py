@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.store.file import Connection
+from fairlead.usage.rollup import bounded_sum
 
 SESSIONS_MAX = 1000
 
@@ -23,9 +24,9 @@ def read_sessions(con: Connection, from_ms: int) -> list[dict[str, Any]]:
             min(ts_ms) AS first_seen_ms, max(ts_ms) AS last_seen_ms,
             count(*) AS requests,
             count(*) FILTER (outcome <> 'completed') AS errors,
-            sum(tokens_input)::BIGINT AS tokens_input,
-            sum(tokens_output)::BIGINT AS tokens_output,
-            sum(cost_usd_micros)::BIGINT AS cost_usd_micros,
+            {bounded_sum("tokens_input")} AS tokens_input,
+            {bounded_sum("tokens_output")} AS tokens_output,
+            {bounded_sum("cost_usd_micros")} AS cost_usd_micros,
             arg_max(model, ts_ms) AS model,
             arg_max(provider, ts_ms) AS provider,
             arg_max(connection_id, ts_ms) AS connection_id

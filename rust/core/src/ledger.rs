@@ -221,6 +221,25 @@ impl Ledger {
         Ok(ask)
     }
 
+    /// Whether a request of this model would be let in now, by the limits that do not depend on who serves it. It counts
+    /// nothing: for what is kept first, and counted when it is worked on.
+    pub fn has_room(&self, key: &Key, subject: Subject<'_>) -> Result<(), Error> {
+        let mut accounts = self.accounts.lock();
+        let accounts = accounts.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
+        for limit in &key.limits {
+            let is_asked = match &limit.scope {
+                Scope::All => true,
+                Scope::Model(name) => name == subject.model,
+                Scope::Provider(_) => false,
+            };
+            if is_asked {
+                let account = accounts.iter_mut().find(|account| account.is(limit)).ok_or_else(unknown)?;
+                account.room(limit, Amounts::default().of(limit.unit), subject.ts_ms)?;
+            }
+        }
+        Ok(())
+    }
+
     #[allow(clippy::needless_pass_by_value, reason = "a hold is given back whole, so that it cannot be settled twice")]
     /// Gives the reserved room back and counts what was spent. `segment`: where the request's record is.
     pub fn settle(&self, key_id: &str, subject: Subject<'_>, hold: Option<Hold>, spent: Amounts, segment: u64) {

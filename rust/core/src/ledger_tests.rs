@@ -247,3 +247,20 @@ fn a_clock_that_is_put_back_locks_nobody_out() {
     assert_eq!((refused.kind, refused.retry_after_s), (Kind::LimitsUnknown, Some(1)));
     assert_eq!(ledger.ask(NOON_MS - DAY_MS, || 3).0.len(), 1, "and asked for");
 }
+
+#[test]
+fn a_look_for_room_counts_nothing() {
+    let key = key(vec![limit(Unit::Requests, 1, Period::Seconds(60)), limit(Unit::Tokens, 10, Period::Day(0))]);
+    let ledger = known(&key);
+    for _ in 0..3 {
+        assert!(ledger.has_room(&key, subject(NOON_MS)).is_ok());
+    }
+    let hold = ledger.reserve(&key, subject(NOON_MS), tokens(1)).expect("room");
+    let refused = ledger.has_room(&key, subject(NOON_MS)).expect_err("the one request is made");
+    assert_eq!(refused.kind, Kind::RateLimited);
+    ledger.settle("k", subject(NOON_MS), hold, tokens(10), 0);
+    let later = ledger.has_room(&key, subject(NOON_MS + 60_000)).expect_err("the tokens are used up");
+    assert_eq!(later.kind, Kind::TokenLimitExceeded);
+    let stranger = Ledger::default().has_room(&key, subject(NOON_MS)).expect_err("nothing is known");
+    assert_eq!(stranger.kind, Kind::LimitsUnknown);
+}

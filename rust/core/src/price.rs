@@ -34,6 +34,10 @@ pub struct Price {
     pub per_million_characters: u64,
 }
 
+/// The most that one call is written down with: a thousand million USD. What a provider counts times what an operator set as
+/// a price may be any number, and sums over records must stay within 64 bits.
+pub const MAX_USD_MICROS: u64 = 1_000_000_000_000_000;
+
 /// A cost in pico-dollars (1e-12 USD).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost(u128);
@@ -44,27 +48,24 @@ impl Price {
         let cached = usage.cached.min(usage.input);
         let cache_write = usage.cache_write.min(usage.input - cached);
         let plain = usage.input - cached - cache_write;
-        let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-        Cost(
-            part(plain, self.input)
-                + part(cached, self.cached_input.unwrap_or(self.input))
-                + part(cache_write, self.cache_write.unwrap_or(self.input))
-                + part(usage.output, self.output),
-        )
+        let part = |tokens: u64, price: u64| Cost(u128::from(tokens) * u128::from(price));
+        part(plain, self.input)
+            + part(cached, self.cached_input.unwrap_or(self.input))
+            + part(cache_write, self.cache_write.unwrap_or(self.input))
+            + part(usage.output, self.output)
     }
 }
 
 impl Price {
     /// What things cost that are no tokens.
     pub fn units(&self, units: &Units) -> Cost {
-        let each = |count: u64, price: u64| u128::from(count) * u128::from(price) * 1_000_000;
-        Cost(
-            each(units.images, self.per_image)
-                + each(units.pages, self.per_page)
-                + each(units.queries, self.per_query)
-                + u128::from(units.audio_ms) * u128::from(self.per_second) * 1_000
-                + u128::from(units.characters) * u128::from(self.per_million_characters),
-        )
+        let each =
+            |count: u64, price: u64, picos: u128| Cost((u128::from(count) * u128::from(price)).saturating_mul(picos));
+        each(units.images, self.per_image, 1_000_000)
+            + each(units.pages, self.per_page, 1_000_000)
+            + each(units.queries, self.per_query, 1_000_000)
+            + each(units.audio_ms, self.per_second, 1_000)
+            + each(units.characters, self.per_million_characters, 1)
     }
 
     /// A model has its price in tokens or in things. One with both names them for the same: what was told in tokens is paid
@@ -86,7 +87,7 @@ impl Price {
     /// The most that the usage can cost, whatever part of its input turns out cached or written to a cache.
     pub fn most(&self, usage: &Usage) -> Cost {
         let dearest = self.input.max(self.cached_input.unwrap_or(0)).max(self.cache_write.unwrap_or(0));
-        Cost(u128::from(usage.input) * u128::from(dearest) + u128::from(usage.output) * u128::from(self.output))
+        Cost(u128::from(usage.input) * u128::from(dearest)) + Cost(u128::from(usage.output) * u128::from(self.output))
     }
 }
 
@@ -112,16 +113,17 @@ impl Cost {
         Self(u128::from(picos))
     }
 
-    /// Rounded half up.
+    /// Rounded half up, and no more than [`MAX_USD_MICROS`].
     pub fn usd_micros(self) -> u64 {
-        u64::try_from((self.0 + 500_000) / 1_000_000).unwrap_or(u64::MAX)
+        let micros = self.0.saturating_add(500_000) / 1_000_000;
+        u64::try_from(micros).unwrap_or(u64::MAX).min(MAX_USD_MICROS)
     }
 
     /// USD with exactly ten decimals, as the cost header shows it.
     pub fn usd_text(self) -> String {
         const A_DOLLAR: u64 = 10_000_000_000;
         // Every answer says it, and numbers of 128 bits are written several times as slowly as those that nearly all costs fit.
-        let tenths_of_nanos = (self.0 + 50) / 100;
+        let tenths_of_nanos = self.0.saturating_add(50) / 100;
         match u64::try_from(tenths_of_nanos) {
             Ok(tenths) => format!("{}.{:010}", tenths / A_DOLLAR, tenths % A_DOLLAR),
             Err(_) => {
@@ -197,5 +199,12 @@ mod tests {
     fn absurd_counts_do_not_overflow() {
         let usage = Usage { input: u64::MAX, output: u64::MAX, cached: u64::MAX, reasoning: 0, cache_write: u64::MAX };
         assert!(PRICE.cost(&usage).usd_micros() > 0);
+        let dearest = Price { input: u64::MAX, output: u64::MAX, per_page: u64::MAX, per_image: u64::MAX, ..PRICE };
+        let units = Units { pages: u64::MAX, images: u64::MAX, ..Units::default() };
+        for cost in [dearest.cost(&usage), dearest.most(&usage), dearest.units(&units), dearest.most_of(&usage, &units)]
+        {
+            assert_eq!(cost.usd_micros(), MAX_USD_MICROS);
+            assert!(!cost.usd_text().is_empty());
+        }
     }
 }

@@ -6,7 +6,8 @@ pub mod read;
 #[cfg(test)]
 mod read_tests;
 
-use crate::usage::Usage;
+use crate::price::MAX_USD_MICROS;
+use crate::usage::{Usage, MAX_RECORDED_TOKENS};
 use serde::Serialize;
 
 /// How a request ended.
@@ -114,14 +115,16 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
+    /// With what the call used: never more than sums over many records have room for.
     #[must_use]
     pub fn with_usage(mut self, usage: &Usage, cost_usd_micros: u64) -> Self {
-        self.tokens_input = usage.input;
-        self.tokens_output = usage.output;
-        self.tokens_cached = usage.cached;
-        self.tokens_reasoning = usage.reasoning;
-        self.tokens_cache_write = usage.cache_write;
-        self.cost_usd_micros = cost_usd_micros;
+        self.tokens_input = usage.input.min(MAX_RECORDED_TOKENS);
+        self.tokens_output = usage.output.min(MAX_RECORDED_TOKENS);
+        self.tokens_cached = usage.cached.min(MAX_RECORDED_TOKENS);
+        self.tokens_reasoning = usage.reasoning.min(MAX_RECORDED_TOKENS);
+        self.tokens_cache_write = usage.cache_write.min(MAX_RECORDED_TOKENS);
+        self.cost_usd_micros = cost_usd_micros.min(MAX_USD_MICROS);
+        self.cost_saved_usd_micros = self.cost_saved_usd_micros.map(|saved| saved.min(MAX_USD_MICROS));
         self
     }
 

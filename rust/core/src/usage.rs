@@ -11,6 +11,12 @@ pub struct Usage {
     pub cache_write: u64,
 }
 
+/// A count of units above this is none: no call makes a thousand million pictures, or reads as many pages.
+pub const MAX_UNITS: u64 = 1_000_000_000;
+/// More tokens than this are not written down of one record. A conversation may add up many calls of its own, so this is
+/// above what one call may tell; it leaves room for nine thousand such records in a sum of 64 bits.
+pub const MAX_RECORDED_TOKENS: u64 = 1_000_000_000_000_000;
+
 /// What a call came to beside tokens; zero for what it does not deal in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Units {

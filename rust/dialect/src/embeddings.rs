@@ -17,6 +17,9 @@ use crate::openai::request::{broken, check_model, missing, rewrite, ChatRequest}
 use crate::text::{Text, Writer};
 use crate::Pieces;
 
+/// As in every dialect: a count above this is none.
+const MAX_TOKENS: u64 = 1_000_000_000_000;
+
 /// What a call is asked in, by its caller or of its provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -301,7 +304,7 @@ fn usage_of(body: &[u8]) -> Option<u64> {
     let scan = json::scan_object(body, &["usageMetadata"], MAX_DEPTH).ok()?;
     let used = body.get(scan.get("usageMetadata").filter(|used| used.kind == Kind::Object)?.span())?;
     let inner = json::scan_object(used, &["promptTokenCount"], MAX_DEPTH).ok()?;
-    json::as_u64(used, inner.get("promptTokenCount")?)
+    json::as_u64(used, inner.get("promptTokenCount")?).filter(|count| *count <= MAX_TOKENS)
 }
 
 fn for_openai(vectors: &[Vector<'_>], asked: &[u8], model: &str, tokens: u64) -> Option<Bytes> {

@@ -3,10 +3,18 @@
 
 use crate::admission::{Forward, Whole};
 use crate::answer;
+use crate::chat;
+use crate::settle::Settlement;
+use crate::shared::Shared;
+use fairlead_core::error::Error;
 use fairlead_core::json;
+use fairlead_core::ledger::Subject;
+use fairlead_core::limit::Served;
+use fairlead_core::record::Outcome;
 use fairlead_core::routes::Answer;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Method;
+use std::sync::Arc;
 
 const PATH: &str = "/internal/responses/background";
 const CONNECTION: HeaderName = HeaderName::from_static("x-gateway-connection");
@@ -22,6 +30,24 @@ pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
     let wanted = ["background"];
     json::scan_object(body, &wanted, json::MAX_DEPTH)
         .is_ok_and(|scan| scan.get("background").and_then(|value| value.as_bool()) == Some(true))
+}
+
+/// Whether its key has room for one request more. Nothing is kept of one whose key has none; one that is kept counts when it
+/// is worked on, by the call that control makes for it.
+pub(crate) fn check_room(shared: &Shared, whole: &Whole) -> Result<(), Error> {
+    let Some(key) = whole.admission.principal.key().filter(|key| !key.limits.is_empty()) else { return Ok(()) };
+    let wanted = ["model"];
+    let scan = json::scan_object(&whole.body, &wanted, json::MAX_DEPTH);
+    let model = scan.ok().and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
+    let subject = Subject { model: &model, served: Served::default(), ts_ms: whole.admission.ts_ms };
+    shared.ledger.has_room(key, subject)
+}
+
+/// Answers one that was refused, and writes it down.
+pub(crate) fn refuse(shared: &Arc<Shared>, whole: &Whole, fault: &Error) {
+    let bytes_request = whole.body.len() as u64;
+    let settlement = Settlement::open(shared, &whole.exchange, whole.admission.clone(), bytes_request);
+    chat::refuse(shared, &whole.exchange, settlement, Outcome::Refused, fault);
 }
 
 /// The request for control, with what its caller said in the head.

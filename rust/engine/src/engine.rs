@@ -208,6 +208,10 @@ impl Engine {
         Some(match whole.admission.route.answer {
             Answer::Control | Answer::Upload | Answer::Search => start.start(control::serve(shared, whole)),
             answer if background::is_asked(answer, &whole.body) => {
+                if let Err(fault) = background::check_room(&shared, &whole) {
+                    background::refuse(&shared, &whole, &fault);
+                    return None;
+                }
                 start.start(control::serve(shared, background::forwarded(whole)))
             }
             Answer::Relayed(kind) if kind.is_form() => {

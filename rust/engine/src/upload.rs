@@ -32,6 +32,8 @@ use tokio::sync::{mpsc, oneshot};
 const MEMORY_BYTES: usize = 64 * 1024;
 /// Forms on disk, all together.
 const MAX_SPOOLED_BYTES: usize = 16 * 1024 * 1024 * 1024;
+/// What uploads leave free on the disk: records, keys and the snapshot must still be written there.
+const FREE_BYTES_KEPT: u64 = 256 * 1024 * 1024;
 /// What is written at once.
 const WRITE_BYTES: usize = 256 * 1024;
 
@@ -210,12 +212,22 @@ impl Task {
                 Some(file) => file,
                 None => Arc::new(nameless(&dir)?),
             };
+            if !has_room(&file, piece.len(), FREE_BYTES_KEPT)? {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
             (&*file).write_all(&piece).map(|()| file)
         };
         let written = blocking::disk(work).await;
         let file = written.and_then(|written| written).map_err(|error| {
             tracing::error!(%error, "an upload cannot be written");
-            let message = "The upload cannot be written to disk.";
+            let message = if error.kind() == io::ErrorKind::StorageFull {
+                format!(
+                    "There is no room for the upload: {} MiB of the gateway's disk are kept free.",
+                    FREE_BYTES_KEPT / (1024 * 1024)
+                )
+            } else {
+                "The upload cannot be written to disk.".to_owned()
+            };
             refused(Error::gateway(Kind::StorageUnavailable, message).after_s(30))
         })?;
         self.file = Some(file);
@@ -250,6 +262,12 @@ fn read_into(mut context: Context, file: &File, start: u64, end: u64) -> io::Res
     Ok(context)
 }
 
+/// Whether so much more leaves enough of the disk that the file is on.
+fn has_room(file: &File, more: usize, kept: u64) -> io::Result<bool> {
+    let disk = rustix::fs::fstatvfs(file)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize) >= kept.saturating_add(more as u64))
+}
+
 fn refused(error: Error) -> (Outcome, Error) {
     (Outcome::Refused, error)
 }
@@ -266,4 +284,18 @@ fn nameless(dir: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_keeps_room_for_records() {
+        let dir = std::env::temp_dir().join(format!("fairlead-upload-{}", std::process::id()));
+        let file = nameless(&dir).expect("a file");
+        assert!(has_room(&file, 1, 0).expect("a disk"));
+        assert!(!has_room(&file, 1, u64::MAX - 1).expect("a disk"), "no disk has so much");
+        std::fs::remove_dir(&dir).expect("nothing is left in it");
+    }
 }

@@ -18,6 +18,7 @@ from fairlead.errors import InvalidRequest, StorageUnavailable
 from fairlead.gateway.backups.folder import Backup, Folder, Reason
 from fairlead.store.backup import copy_to, let_go, replace_by
 from fairlead.store.database import Database
+from fairlead.store.owner_bytes import check_disk
 from fairlead.store.services import Services
 
 COPY_DEADLINE_S = 50.0
@@ -45,6 +46,9 @@ class Keeper:
         async with self.busy:
             return await self._copy(database)
 
+    async def _check_disk(self, size: int) -> None:
+        await asyncio.to_thread(check_disk, self.services.data_dir, size)
+
     async def archive(self) -> Path:
         """State and usage, compressed, in a file that whoever asked deletes."""
         async with self.busy:
@@ -62,12 +66,14 @@ class Keeper:
 
     async def receive(self, content: bytes) -> Path:
         """Puts an uploaded file where it can be judged."""
+        await self._check_disk(len(content))
         part = await asyncio.to_thread(self.folder.new_file)
         await asyncio.to_thread(_write, part, content)
         return part
 
     async def borrow(self, backup: Backup) -> Path:
         """A copy of a kept copy, which may be brought to the newest schema."""
+        await self._check_disk(backup.path.stat().st_size)
         part = await asyncio.to_thread(self.folder.new_file)
         await asyncio.to_thread(shutil.copyfile, backup.path, part)
         return part
@@ -119,6 +125,8 @@ class Keeper:
         return await asyncio.to_thread(self.folder.keep, part, reason)
 
     async def _copy(self, database: Database) -> Path:
+        # A copy is hardly larger than the file, which may have free blocks.
+        await self._check_disk(database.path.stat().st_size)
         part = await asyncio.to_thread(self.folder.new_file)
         try:
             await database.read(lambda con: copy_to(con, part), deadline_s=COPY_DEADLINE_S)

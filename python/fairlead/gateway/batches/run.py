@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,11 +30,14 @@ from fairlead.moment import now_ms
 from fairlead.origin import public_base
 from fairlead.own_relay import on_behalf_of
 from fairlead.store.file import Connection
+from fairlead.store.owner_bytes import check_disk
 from fairlead.store.services import Services
 
 WIDTH: Final = 8
 """Lines of one batch that are under way at once."""
 LINE_DEADLINE_S: Final = 900.0
+ANSWER_ROOM_BYTES: Final = 8 * 1024 * 1024
+"""What an answer may take of the disk, about."""
 TRIES: Final = 5
 """Of a line that is refused for now; one that nobody hears is tried until the window ends."""
 WAIT_MAX_S: Final = 60.0
@@ -55,6 +59,7 @@ class BatchRun:
         self._cancelled = asyncio.Event()
         self._write = asyncio.Lock()
         self._origin = public_base(services.config)
+        self._revoked: str | None = None
         if batch.status == "cancelling":
             self._cancelled.set()
 
@@ -62,9 +67,17 @@ class BatchRun:
         """The owner has cancelled it."""
         self._cancelled.set()
 
+    def revoke(self, reason: str) -> None:
+        """Its key is refused by now: it ends as failed, with what is done."""
+        self._revoked = reason
+        self._cancelled.set()
+
     async def run(self) -> None:
         """From whatever step it is at."""
         batch = self._batch
+        if batch.status == "validating" and self._revoked is not None:
+            await self._fail([_error("invalid_api_key", self._revoked)])
+            return
         if batch.status == "validating" and not await self._validate():
             return
         results = await asyncio.to_thread(Results, self._services.data_dir, batch.id)
@@ -128,6 +141,9 @@ class BatchRun:
             is_more = True
             while is_more or under_way:
                 while is_more and len(under_way) < WIDTH and not self._is_stopped():
+                    # Before anything is asked and paid for: an answer must have room. Where it has none the
+                    # batch waits, with what is under way written down.
+                    await asyncio.to_thread(check_disk, self._services.data_dir, ANSWER_ROOM_BYTES)
                     line = await lines.next()
                     if line is None:
                         is_more = False
@@ -142,7 +158,7 @@ class BatchRun:
                     task.result()
             if under_way:
                 # Answers that are nearly there are paid for: they are waited for, but not for ever.
-                grace_s = 0.0 if self._is_expired() else CANCEL_GRACE_S
+                grace_s = 0.0 if self._is_expired() or self._revoked else CANCEL_GRACE_S
                 await asyncio.wait(under_way, timeout=grace_s)
             if self._is_expired():
                 await self._expire(results)
@@ -277,6 +293,10 @@ class BatchRun:
             status = "cancelled"
         elif batch.completed + batch.failed < batch.total or self._has_expired(batch):
             status = "expired"
+        if self._revoked is not None:
+            status = "failed"
+            told = {"object": "list", "data": [_error("invalid_api_key", self._revoked)]}
+            batch = replace(batch, errors=orjson.dumps(told).decode())
         end = partial(_end, batch=batch, kept=kept, status=status, origin=self._origin)
         await self._services.state.record(end)
 
@@ -350,7 +370,7 @@ def _end(
     output, errors = kept
     change_batch(
         con, batch.id, status=status, output_file_id=output.id if output else None,
-        error_file_id=errors.id if errors else None, ended_at_ms=now_ms(),
+        error_file_id=errors.id if errors else None, errors=batch.errors, ended_at_ms=now_ms(),
     )  # fmt: skip
     tell_end(con, batch.id, origin)
 

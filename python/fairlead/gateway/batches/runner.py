@@ -21,7 +21,7 @@ from fairlead.store.file import Connection
 from fairlead.store.runner import Runner
 from fairlead.store.services import Services
 
-BATCHES_AT_ONCE: Final = 8
+BATCHES_AT_ONCE: Final = 16
 RETRY_S: Final = 2.0
 
 log = structlog.get_logger("fairlead.gateway")
@@ -48,6 +48,21 @@ class BatchRunner(Runner[Batch]):
 
     async def active(self) -> list[Batch]:
         return await self.services.state.read(active_batches)
+
+    def owner_of(self, item: Batch) -> str:
+        return item.owner
+
+    def key_of(self, item: Batch) -> str | None:
+        return item.owner
+
+    async def revoke(self, item: Batch, reason: str) -> None:
+        """What was answered so far is kept, and told with the reason."""
+        if run := self._runs.get(item.id):
+            run.revoke(reason)
+        elif item.id not in self._tasks:
+            run = BatchRun(self.services, self._client, item)
+            run.revoke(reason)
+            await run.run()
 
     async def sweep(self) -> None:
         gone = await self.services.state.database.write(lambda con: take_expired(con, now_ms()))

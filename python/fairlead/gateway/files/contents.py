@@ -13,11 +13,10 @@ import secrets
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from fairlead.errors import InvalidRequest, StorageUnavailable
-
-FREE_BYTES_KEPT: Final = 256 * 1024 * 1024
+from fairlead.store.owner_bytes import check_disk
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _STARTED_S = time.time()
@@ -82,9 +81,7 @@ class Contents:
 
     def _open(self, part: Path, announced: int) -> BinaryIO:
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        stat = os.statvfs(self._folder)
-        if stat.f_bavail * stat.f_frsize < announced + FREE_BYTES_KEPT:
-            raise StorageUnavailable("There is no room for the file on the disk.", retry_after_s=60)
+        check_disk(self._folder, announced)
         return os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
     def _move_in(self, path: Path, source: Path) -> int | None:

@@ -7,9 +7,9 @@ from typing import Final, Literal
 
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.store.file import Connection
+from fairlead.store.owner_bytes import FILES, claim_bytes
 
 OWNER_MAX_FILES: Final = 10_000
-OWNER_MAX_BYTES: Final = 20 * 1024**3
 
 _FILE = "id, owner, purpose, file_name, bytes, created_at_ms, expires_at_ms"
 _ALIVE = "(expires_at_ms IS NULL OR expires_at_ms > ?)"
@@ -29,15 +29,15 @@ class StoredFile:
 
 
 def insert_file(con: Connection, file: StoredFile, now_ms: int) -> None:
-    """Keeps a file; `RateLimited` when the owner keeps as much as one may."""
-    count, size = con.execute(
-        f"SELECT count(*), coalesce(sum(bytes), 0) FROM files WHERE owner = ? AND {_ALIVE}",
-        [file.owner, now_ms],
-    ).fetchone() or (0, 0)
-    if count >= OWNER_MAX_FILES or size + file.bytes > OWNER_MAX_BYTES:
-        raise RateLimited(
-            f"A key keeps at most {OWNER_MAX_FILES} files and {OWNER_MAX_BYTES // 1024**3} GiB: delete some."
-        )
+    """Keeps a file; `RateLimited` when the owner keeps as many, `OwnerStorageFull` and `StorageFull` when
+    it or all of them keep as much as they may.
+    """
+    (count,) = con.execute(
+        f"SELECT count(*) FROM files WHERE owner = ? AND {_ALIVE}", [file.owner, now_ms]
+    ).fetchone() or (0,)
+    if count >= OWNER_MAX_FILES:
+        raise RateLimited(f"A key keeps at most {OWNER_MAX_FILES} files: delete some.")
+    claim_bytes(con, FILES, file.owner, file.bytes)
     put_file(con, file)
 
 

@@ -14,12 +14,13 @@ _STARTED = time.monotonic()
 @dataclass(frozen=True, slots=True)
 class Spool:
     """Sealed segments that wait: how many, how large, how old the oldest is (None when there is
-    none).
+    none). `rejected`: segments and files of lines that were set aside because they cannot be taken in.
     """
 
     segments: int
     bytes: int
     oldest_age_s: float | None
+    rejected: int
 
 
 def uptime_s() -> float:
@@ -55,4 +56,12 @@ def measure_spool(spool_dir: Path) -> Spool:
         sizes.append(about.st_size)
         oldest_ns = min(about.st_mtime_ns, oldest_ns or about.st_mtime_ns)
     age_s = None if oldest_ns is None else max(time.time_ns() - oldest_ns, 0) / 1e9
-    return Spool(len(sizes), sum(sizes), age_s)
+    return Spool(len(sizes), sum(sizes), age_s, count_rejected(spool_dir))
+
+
+def count_rejected(spool_dir: Path) -> int:
+    """Files of usage records that wait for an operator; blocking."""
+    try:
+        return sum(path.suffix != ".reason" for path in (spool_dir / "rejected").iterdir())
+    except FileNotFoundError:
+        return 0

@@ -72,7 +72,10 @@ async def health(services: ServicesDep) -> HealthView:
             _connection(each, live[each.id]) for each in connections if each.id in live
         ],
         spool=SpoolView.model_construct(
-            segments=spool.segments, bytes=spool.bytes, oldest_age_seconds=spool.oldest_age_s
+            segments=spool.segments,
+            bytes=spool.bytes,
+            oldest_age_seconds=spool.oldest_age_s,
+            rejected=spool.rejected,
         ),
         storage={"state": services.state.database.fault, "usage": services.usage.fault},
         memory_bytes=memory_bytes(),
@@ -85,6 +88,8 @@ def _status(
     if services.state.database.fault or services.usage.fault:
         return "error"
     late = spool.oldest_age_s is not None and spool.oldest_age_s > SPOOL_LATE_S
+    if spool.rejected:
+        return "degraded"
     if late or not any(w.live for w in workers) or not all(t.running for t in services.tasks()):
         return "degraded"
     return "healthy"

@@ -79,11 +79,12 @@ class SpoolView(Wire):
     segments: int
     bytes: int
     oldest_age_seconds: float | None
+    rejected: int = 0
 
 
 class HealthView(Wire):
-    """`degraded`: no live worker, a background task down, or usage that waits too long; `error`:
-    storage fails.
+    """`degraded`: no live worker, a background task down, usage that waits too long, or usage records
+    that were set aside because they cannot be taken in; `error`: storage fails.
     """
 
     status: Literal["healthy", "degraded", "error"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
@@ -12,6 +13,7 @@ from fairlead.gateway.interactions.ask import as_response
 from fairlead.gateway.interactions.fields import InteractionAsk
 from fairlead.gateway.interactions.view import interaction_view
 from fairlead.gateway.owner import OwnerDep
+from fairlead.gateway.responses.asked import asked_of
 from fairlead.gateway.responses.background import headers_for, works_of
 from fairlead.gateway.responses.reach import cancel_response, forget_response, read_response
 from fairlead.moment import now_ms
@@ -35,7 +37,8 @@ async def create(ask: InteractionAsk, services: ServicesDep, owner: OwnerDep) ->
         insert_job(con, owner, response_id, uris, hooks.user_metadata, now_ms())
 
     headers = headers_for(services, owner, {})
-    work = await works_of(services).begin(f"key:{owner}", body, headers, note)
+    asked = await asyncio.to_thread(asked_of, body)
+    work = await works_of(services).begin(f"key:{owner}", asked, headers, note)
     return interaction_view(work.response, body["model"])
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import httpx
@@ -20,39 +21,49 @@ import orjson
 import structlog
 
 from fairlead.errors import FairleadError, RateLimited
-from fairlead.gateway.files.contents import new_id
-from fairlead.gateway.responses.events import Event, frame
-from fairlead.gateway.responses.table import Kept, close, keep, open_ones
+from fairlead.gateway.responses.asked import Asked, as_asked
+from fairlead.gateway.responses.events import Event, frame_of
+from fairlead.gateway.responses.table import Kept, close, keep, open_envelope, open_ids
 from fairlead.gateway.responses.tell import tell_end
 from fairlead.moment import now_ms
 from fairlead.own_relay import on_behalf_of, relay_client
 from fairlead.store.file import Connection
+from fairlead.store.key_state import keys_out_of_force
 from fairlead.store.services import BackgroundTask, Services
+from fairlead.store.shares import Shares
 
-AT_ONCE: Final = 32
+AT_ONCE: Final = 64
 WAITING_MAX: Final = 1_000
 WAITING_OF_OWNER_MAX: Final = 100
+# Of requests and of what is told of them meanwhile, in memory.
+WAITING_MAX_BYTES: Final = 512 * 1024 * 1024
+WAITING_OF_OWNER_MAX_BYTES: Final = 128 * 1024 * 1024
 DEADLINE_S: Final = 3_600.0
 """Of one answer, from its beginning."""
 EVENTS_MAX_BYTES: Final = 24 * 1024 * 1024
 HEARTBEAT_S: Final = 15.0
+KEYS_LOOKED_AT_EVERY_S: Final = 5.0
 ENDS: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
 
 log = structlog.get_logger("fairlead.gateway")
 
 
 class Work:
-    """One response on its way. `response` is what it is now, `events` what was told of it."""
+    """One response on its way. `response` is what it is now, `events` what was told of it: kinds, and
+    texts as they go out.
+    """
 
-    def __init__(self, kept: Kept, body: dict[str, Any], headers: dict[str, str]) -> None:
-        self.id = kept.id
-        self.owner = kept.owner
-        self.response: Event = orjson.loads(kept.response)
-        self.events: list[Event] = []
-        self.body = body
+    def __init__(self, owner: str, asked: Asked, headers: dict[str, str]) -> None:
+        self.id = str(asked.response["id"])
+        self.owner = owner
+        self.model = asked.model
+        self.response: Event = asked.response
+        self.events: list[tuple[str, bytes]] = []
+        self.body = asked.body
         self.headers = headers
         self.has_ended = False
         self.is_cancelled = False
+        self.revoked: str | None = None
         self.is_ending = False
         self.task: asyncio.Task[None] | None = None
         self._size = 0
@@ -62,18 +73,26 @@ class Work:
 
     def tell(self, event: Event) -> None:
         """One event more, under the next number. `OverflowError` when it is too much to be kept."""
-        numbered = {**event, "sequence_number": len(self.events)}
-        self._size += len(orjson.dumps(numbered))
-        if self._size > EVENTS_MAX_BYTES:
+        told = self._numbered(event)
+        if self._size + len(told[1]) > EVENTS_MAX_BYTES:
             raise OverflowError("the answer is too long to be kept")
-        self.events.append(numbered)
+        self._size += len(told[1])
+        self.events.append(told)
         self._wake()
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes of the memory."""
+        return len(self.body) + self._size
+
+    def _numbered(self, event: Event) -> tuple[str, bytes]:
+        return str(event["type"]), orjson.dumps({**event, "sequence_number": len(self.events)})
 
     def end(self, response: Event) -> None:
         """The last word."""
         self.response = response
         last = {"type": f"response.{response['status']}", "response": response}
-        self.events.append({**last, "sequence_number": len(self.events)})
+        self.events.append(self._numbered(last))
 
     def finish(self) -> None:
         """It is kept: readers may leave."""
@@ -90,7 +109,7 @@ class Work:
         while True:
             grew = self._grew
             while place < len(self.events):
-                yield frame(self.events[place])
+                yield frame_of(*self.events[place])
                 place += 1
             if self.has_ended:
                 return
@@ -111,8 +130,9 @@ class Works:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._works: dict[str, Work] = {}
-        self._waiting: asyncio.Queue[Work] = asyncio.Queue()
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._waiting: dict[str, Work] = {}
+        self._shares = Shares(AT_ONCE)
+        self._changed = asyncio.Event()
 
     def find(self, response_id: str, owner: str) -> Work | None:
         """One of this owner that has not ended."""
@@ -122,25 +142,16 @@ class Works:
     async def begin(
         self,
         owner: str,
-        body: dict[str, Any],
+        asked: Asked,
         headers: dict[str, str],
         note: Callable[[Connection, str], None] | None = None,
     ) -> Work:
         """Keeps the request, and with it what `note` writes of this id, and queues it. `RateLimited`
-        when too many wait.
+        when too many wait, or the owner keeps as much as one may.
         """
-        mine = sum(work.owner == owner for work in self._works.values())
-        if mine >= WAITING_OF_OWNER_MAX or len(self._works) >= WAITING_MAX:
-            raise RateLimited(
-                "Too many responses are worked on in the background.", retry_after_s=5
-            )
-        response = _envelope(body)
-        said = orjson.dumps(_items(body["input"])).decode()
-        previous = body.get("previous_response_id")
-        kept = Kept(
-            response["id"], owner, previous, body["model"], said, orjson.dumps(response).decode()
-        )
-        work = Work(kept, body, headers)
+        self._check_room(owner, len(asked.body))
+        work = Work(owner, asked, headers)
+        kept = Kept(work.id, owner, asked.previous_id, asked.model, asked.input, asked.envelope)
         self._works[work.id] = work
 
         def write(con: Connection) -> None:
@@ -153,15 +164,37 @@ class Works:
         except BaseException:
             self._works.pop(work.id, None)
             raise
-        self._waiting.put_nowait(work)
+        self._waiting[work.id] = work
+        self._changed.set()
         return work
+
+    def _check_room(self, owner: str, size: int) -> None:
+        mine = [work for work in self._works.values() if work.owner == owner]
+        if len(mine) >= WAITING_OF_OWNER_MAX or len(self._works) >= WAITING_MAX:
+            raise RateLimited(
+                "Too many responses are worked on in the background.", retry_after_s=5
+            )
+        own = size + sum(work.size_bytes for work in mine)
+        if own > WAITING_OF_OWNER_MAX_BYTES:
+            raise RateLimited(
+                "The responses of this caller that are worked on in the background come to more than "
+                f"{WAITING_OF_OWNER_MAX_BYTES} bytes: wait for some to end.",
+                retry_after_s=5,
+            )
+        if size + sum(work.size_bytes for work in self._works.values()) > WAITING_MAX_BYTES:
+            raise RateLimited(
+                "The responses that are worked on in the background come to more than "
+                f"{WAITING_MAX_BYTES} bytes: try again shortly.",
+                retry_after_s=5,
+            )
 
     async def cancel(self, work: Work) -> Event:
         """Ends it; the response as it is then."""
         if not work.is_ending and not work.is_cancelled:
             work.is_cancelled = True
+            self._waiting.pop(work.id, None)
             if work.task is None:
-                await self._end(work, _ended(work, "cancelled"))
+                await self._end(work, _cut(work))
             else:
                 work.task.cancel()
         if work.task is not None:
@@ -176,15 +209,18 @@ class Works:
         async with relay_client(self._services.config, connections=AT_ONCE) as client:
             try:
                 while True:
-                    await self._room.acquire()
-                    work = await self._waiting.get()
-                    if work.is_cancelled:
-                        self._room.release()
-                        continue
-                    name = f"response {work.id}"
-                    work.task = asyncio.create_task(self._do(work, client), name=name)
-                    tasks.add(work.task)
-                    work.task.add_done_callback(_both(tasks.discard, self._leave))
+                    self._changed.clear()
+                    await self._end_revoked()
+                    while (work := self._next()) is not None:
+                        name = f"response {work.id}"
+                        work.task = asyncio.create_task(self._do(work, client), name=name)
+                        tasks.add(work.task)
+                        work.task.add_done_callback(
+                            _both(tasks.discard, partial(self._leave, work.owner))
+                        )
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(KEYS_LOOKED_AT_EVERY_S):
+                            await self._changed.wait()
             finally:
                 for task in tasks:
                     task.cancel()
@@ -193,14 +229,50 @@ class Works:
                     # Nothing more will be told; the rows are closed at the next start.
                     work.finish()
 
-    def _leave(self, _: object) -> None:
-        self._room.release()
+    def _next(self) -> Work | None:
+        """Whose turn it is, with a place taken for it."""
+        work = self._shares.next_of(self._waiting.values(), lambda waiting: waiting.owner)
+        if work is not None:
+            del self._waiting[work.id]
+            self._shares.take(work.owner)
+        return work
+
+    def _leave(self, owner: str, _: object) -> None:
+        self._shares.give_back(owner)
+        self._changed.set()
+
+    async def _end_revoked(self) -> None:
+        """Ends what is asked for by keys that are refused by now."""
+        key_ids = {
+            work.owner.removeprefix("key:")
+            for work in self._works.values()
+            if work.owner.startswith("key:")
+        }
+        if not key_ids:
+            return
+        reasons = await self._services.state.read(lambda con: keys_out_of_force(con, key_ids))
+        for work in list(self._works.values()):
+            reason = reasons.get(work.owner.removeprefix("key:"))
+            if reason is None or work.is_ending or work.is_cancelled:
+                continue
+            work.revoked = reason
+            work.is_cancelled = True
+            self._waiting.pop(work.id, None)
+            if work.task is None:
+                await self._end(work, _cut(work))
+            else:
+                work.task.cancel()
 
     async def _give_up(self) -> None:
-        """What another run of control began and did not end."""
+        """What another run of control began and did not end, one by one: together they may be more than
+        fits the memory.
+        """
         state = self._services.state
-        for response_id, told in await state.read(open_ones):
+        for response_id in await state.read(open_ids):
             if response_id in self._works:
+                continue
+            told = await state.read(partial(open_envelope, response_id=response_id))
+            if told is None:
                 continue
             response = {
                 **orjson.loads(told),
@@ -210,8 +282,8 @@ class Works:
                     "message": "The gateway was restarted before the response was complete.",
                 },
             }
-            events = [{"type": "response.failed", "sequence_number": 0, "response": response}]
-            await state.record(_closing(response, events))
+            last = {"type": "response.failed", "sequence_number": 0, "response": response}
+            await state.record(_closing(response, [("response.failed", orjson.dumps(last))]))
 
     async def _do(self, work: Work, client: httpx.AsyncClient) -> None:
         try:
@@ -221,7 +293,7 @@ class Works:
             if not work.is_cancelled:
                 # Control goes down: the row stays open, and is closed when control is back.
                 raise
-            ended = _ended(work, "cancelled")
+            ended = _cut(work)
         except TimeoutError:
             ended = _failed(work, "timeout", f"There was no answer within {DEADLINE_S:g} s.")
         except OverflowError as error:
@@ -244,11 +316,10 @@ class Works:
         self._works.pop(work.id, None)
 
     async def _ask(self, work: Work, client: httpx.AsyncClient) -> Event:
-        body = {**work.body, "stream": True, "store": False}
-        body.pop("background", None)
+        content = await asyncio.to_thread(as_asked, work.body)
         work.response = work.now(status="in_progress")
         async with client.stream(
-            "POST", "/v1/responses", content=orjson.dumps(body), headers=work.headers
+            "POST", "/v1/responses", content=content, headers=work.headers
         ) as answer:
             if answer.status_code != 200:
                 return _failed(work, *_error_of(await answer.aread()))
@@ -298,12 +369,13 @@ def headers_for(services: Services, key_id: str | None, sent: dict[str, str]) ->
     return {**sent, **own, "content-type": "application/json"}
 
 
-def _closing(response: Event, events: list[Event]) -> Callable[[Connection], None]:
+def _closing(response: Event, events: list[tuple[str, bytes]]) -> Callable[[Connection], None]:
     """What writes the last word, and the telling of it."""
-    whole, told = orjson.dumps(response).decode(), orjson.dumps(events).decode()
+    whole = orjson.dumps(response).decode()
+    told = b"[%s]" % b",".join(text for _, text in events)
 
     def write(con: Connection) -> None:
-        close(con, response["id"], whole, told)
+        close(con, response["id"], whole, told.decode())
         tell_end(con, response)
 
     return write
@@ -319,41 +391,15 @@ def _both(
     return call
 
 
-def _ended(work: Work, status: str) -> Event:
-    return work.now(status=status)
+def _cut(work: Work) -> Event:
+    """Cancelled by its owner, or failed because its owner is refused by now."""
+    if work.revoked is not None:
+        return _failed(work, "invalid_api_key", work.revoked)
+    return work.now(status="cancelled")
 
 
 def _failed(work: Work, code: str, message: str) -> Event:
     return work.now(status="failed", error={"code": code, "message": message})
-
-
-def _envelope(body: dict[str, Any]) -> Event:
-    return {
-        "id": new_id("resp_"),
-        "object": "response",
-        "created_at": now_ms() // 1000,
-        "status": "queued",
-        "background": True,
-        "error": None,
-        "incomplete_details": None,
-        "instructions": body.get("instructions"),
-        "max_output_tokens": body.get("max_output_tokens"),
-        "metadata": body.get("metadata") or {},
-        "model": body["model"],
-        "output": [],
-        "parallel_tool_calls": body.get("parallel_tool_calls", True),
-        "previous_response_id": body.get("previous_response_id"),
-        "store": True,
-        "temperature": body.get("temperature"),
-        "tool_choice": body.get("tool_choice", "auto"),
-        "tools": body.get("tools") or [],
-        "top_p": body.get("top_p"),
-        "usage": None,
-    }
-
-
-def _items(said: Any) -> list[Any]:
-    return said if isinstance(said, list) else [{"role": "user", "content": said}]
 
 
 def _error_of(body: bytes) -> tuple[str, str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from fairlead.caller import caller_of
-from fairlead.errors import InvalidRequest
+from fairlead.errors import InvalidRequest, TooLarge
+from fairlead.gateway.responses.asked import Asked, asked_of
 from fairlead.gateway.responses.background import headers_for, works_of
+from fairlead.json_values import VALUES_MAX, has_too_many_values
 from fairlead.store.services import Services
 
 BEGIN_PATH: Final = "/internal/responses/background"
@@ -26,12 +29,14 @@ async def begin(request: Request) -> Response:
     principal = caller_of(request).principal
     if principal.kind not in ("key", "anonymous"):
         raise InvalidRequest("`background` needs an API key.", param="background")
-    body = _read(await request.body())
+    raw = await request.body()
+    # As long as it may be, the event loop would stand still for it.
+    asked = await asyncio.to_thread(_read, raw)
     sent = {name: value for name in _HEADERS if (value := request.headers.get(name))}
     key_id = principal.id if principal.kind == "key" else None
     owner = f"{principal.kind}:{principal.id or ''}"
-    work = await works_of(services).begin(owner, body, headers_for(services, key_id, sent))
-    if body.get("stream"):
+    work = await works_of(services).begin(owner, asked, headers_for(services, key_id, sent))
+    if asked.streams:
         return told_as_events(work.frames(-1))
     return Response(orjson.dumps(work.response), media_type="application/json")
 
@@ -42,7 +47,10 @@ def told_as_events(frames: AsyncIterator[bytes]) -> StreamingResponse:
     return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
 
-def _read(raw: bytes) -> dict[str, Any]:
+def _read(raw: bytes) -> Asked:
+    """What is asked for. `InvalidRequest`, `TooLarge`."""
+    if has_too_many_values(raw):
+        raise TooLarge(f"The body holds more than {VALUES_MAX} values.")
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -62,4 +70,4 @@ def _read(raw: bytes) -> dict[str, Any]:
         raise InvalidRequest(
             "`previous_response_id` must be a string.", param="previous_response_id"
         )
-    return body
+    return asked_of(body, raw)

@@ -19,7 +19,12 @@ _ENDS = frozenset({"completed", "incomplete", "failed", "cancelled"})
 
 def frame(event: Event) -> bytes:
     """The event as it goes out."""
-    return b"event: %s\ndata: %s\n\n" % (str(event["type"]).encode(), orjson.dumps(event))
+    return frame_of(str(event["type"]), orjson.dumps(event))
+
+
+def frame_of(kind: str, text: bytes) -> bytes:
+    """An event that is written already, as it goes out."""
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), text)
 
 
 def events_of_whole(response: Event) -> list[Event]:

@@ -6,6 +6,7 @@ names a `previous_response_id` goes on from.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
@@ -13,9 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.errors import FairleadError, InvalidRequest, TooLarge
 from fairlead.gateway.responses.items import context
 from fairlead.gateway.responses.table import Kept, conversation, keep
+from fairlead.json_values import VALUES_MAX, has_too_many_values
 from fairlead.moment import now_ms
 from fairlead.store.state import State
 
@@ -51,10 +53,7 @@ class Responses:
     async def keep(self, request: Request) -> Response:
         """204; what cannot be read is 400."""
         try:
-            told = Told.model_validate(orjson.loads(await _read(request)))
-            said = orjson.dumps(told.input).decode()
-            whole = orjson.dumps(told.response).decode()
-            kept = Kept(told.id, told.owner, told.previous, told.model, said, whole)
+            kept = await asyncio.to_thread(_kept, await _read(request))
             await self._state.record(lambda con: keep(con, kept, now_ms()))
         except FairleadError as error:
             return _refusal(error)
@@ -73,8 +72,18 @@ class Responses:
             return _refusal(error)
         except (ValidationError, ValueError):
             return _refusal(InvalidRequest("The question cannot be read."))
-        items = orjson.dumps({"items": context(turns)})
+        items = await asyncio.to_thread(lambda: orjson.dumps({"items": context(turns)}))
         return Response(items, media_type="application/json")
+
+
+def _kept(raw: bytes) -> Kept:
+    """What is to be kept; not for the event loop, as long as it may be."""
+    if has_too_many_values(raw):
+        raise TooLarge(f"The response holds more than {VALUES_MAX} values.")
+    told = Told.model_validate(orjson.loads(raw))
+    said = orjson.dumps(told.input).decode()
+    whole = orjson.dumps(told.response).decode()
+    return Kept(told.id, told.owner, told.previous, told.model, said, whole)
 
 
 async def _read(request: Request) -> bytes:

@@ -18,7 +18,7 @@ async def read_response(
 ) -> tuple[dict[str, Any], str]:
     """It as it is now, and the model as its caller named it. `NotFound`."""
     if (work := works_of(services).find(response_id, owner)) is not None:
-        return work.response, str(work.body["model"])
+        return work.response, work.model
     kept = await services.state.read(lambda con: find(con, response_id, owner, now_ms()))
     return orjson.loads(kept.response), kept.model
 
@@ -31,7 +31,7 @@ async def cancel_response(
     """
     works = works_of(services)
     if (work := works.find(response_id, owner)) is not None:
-        return await works.cancel(work), str(work.body["model"])
+        return await works.cancel(work), work.model
     told, model = await read_response(services, owner, response_id)
     if not told.get("background"):
         status = told.get("status", "completed")

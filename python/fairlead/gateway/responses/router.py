@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -57,9 +58,14 @@ async def read(
     kept, events = await services.state.read(look)
     if not stream:
         return Response(kept.response, media_type="application/json")
-    told = orjson.loads(events) if events else events_of_whole(orjson.loads(kept.response))
-    frames = [frame(event) for event in told if event["sequence_number"] > after]
-    return Response(b"".join(frames), media_type="text/event-stream")
+    # As long as they may be, the event loop would stand still for them.
+    told = await asyncio.to_thread(_frames, kept.response, events, after)
+    return Response(told, media_type="text/event-stream")
+
+
+def _frames(response: str, events: str | None, after: int) -> bytes:
+    told = orjson.loads(events) if events else events_of_whole(orjson.loads(response))
+    return b"".join(frame(event) for event in told if event["sequence_number"] > after)
 
 
 @router.delete("/{response_id}", summary="Delete a response that was kept")
@@ -92,7 +98,7 @@ async def list_input_items(
     """The items of that request alone, the last one first unless asked otherwise."""
     owner = _owner(caller)
     kept = await services.state.read(lambda con: find(con, response_id, owner, now_ms()))
-    items = input_items(kept)
+    items = await asyncio.to_thread(input_items, kept)
     if order == "desc":
         items.reverse()
     if after is not None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlead.errors import Conflict, NotFound, TooLarge
+from fairlead.errors import Conflict, NotFound, OwnerStorageFull, StorageFull, TooLarge
 from fairlead.store.file import Connection
+from fairlead.store.owner_bytes import DATABASE, claim_bytes
 
 KEPT_MS = 30 * 24 * 3_600_000
 """What nobody deletes is gone after 30 days."""
@@ -28,12 +29,18 @@ class Kept:
 
 
 def keep(con: Connection, kept: Kept, now_ms: int, *, is_open: bool = False) -> None:
-    """Adds a response, in the writer; one of this id that is there already stays as it is. `is_open`:
-    its answer is still to come, by `close`.
+    """Adds a response, in the writer. One that its owner keeps already under this id stays as it is;
+    `Conflict` where it is another's: whoever asked for it would be told that it is kept, and never find
+    it. `OwnerStorageFull`, `StorageFull`. `is_open`: its answer is still to come, by `close`.
     """
     con.execute("DELETE FROM responses WHERE expires_at_ms <= ?", [now_ms])
-    if con.execute("SELECT 1 FROM responses WHERE id = ?", [kept.id]).fetchone() is not None:
+    found = con.execute("SELECT owner FROM responses WHERE id = ?", [kept.id]).fetchone()
+    if found is not None:
+        if found[0] != kept.owner:
+            raise Conflict("A response of this id is kept for another caller.")
         return
+    size = _size(kept.input, kept.response)
+    claim_bytes(con, DATABASE, kept.owner, size)
     con.execute(
         "DELETE FROM responses WHERE owner = ? AND id NOT IN "
         "(SELECT id FROM responses WHERE owner = ? ORDER BY created_at_ms DESC, id LIMIT ?)",
@@ -48,7 +55,7 @@ def keep(con: Connection, kept: Kept, now_ms: int, *, is_open: bool = False) -> 
             kept.model,
             kept.input,
             kept.response,
-            len(kept.input) + len(kept.response),
+            size,
             now_ms,
             now_ms + KEPT_MS,
             is_open,
@@ -61,20 +68,41 @@ def close(con: Connection, response_id: str, response: str, events: str) -> None
     deleted meanwhile.
     """
     open_now = "id = ? AND is_open"
-    if con.execute(f"SELECT 1 FROM responses WHERE {open_now}", [response_id]).fetchone() is None:
+    found = con.execute(
+        f"SELECT owner, strlen(response) FROM responses WHERE {open_now}", [response_id]
+    ).fetchone()
+    if found is None:
         return
+    owner, envelope_bytes = found
+    more = _size(response) - envelope_bytes
+    try:
+        claim_bytes(con, DATABASE, owner, max(more + _size(events), 0))
+        more += _size(events)
+    except (OwnerStorageFull, StorageFull):
+        # The answer was paid for: it is kept, and what was told on the way to it is told in short.
+        events = ""
     con.execute(
         "UPDATE responses SET response = ?, is_open = false, "
-        f"size_bytes = length(input) + length(?) WHERE {open_now}",
-        [response, response, response_id],
+        f"size_bytes = size_bytes + ? WHERE {open_now}",
+        [response, more, response_id],
     )
-    con.execute("INSERT INTO response_events VALUES (?, ?)", [response_id, events])
+    if events:
+        con.execute("INSERT INTO response_events VALUES (?, ?)", [response_id, events])
     con.execute("DELETE FROM response_events WHERE response_id NOT IN (SELECT id FROM responses)")
 
 
-def open_ones(con: Connection) -> list[tuple[str, str]]:
-    """Id and response of those whose answer never came."""
-    return con.execute("SELECT id, response FROM responses WHERE is_open").fetchall()
+def open_ids(con: Connection) -> list[str]:
+    """Those whose answer never came."""
+    rows = con.execute("SELECT id FROM responses WHERE is_open ORDER BY id").fetchall()
+    return [str(row[0]) for row in rows]
+
+
+def open_envelope(con: Connection, response_id: str) -> str | None:
+    """What is known of one whose answer never came; None when it is gone."""
+    row = con.execute(
+        "SELECT response FROM responses WHERE id = ? AND is_open", [response_id]
+    ).fetchone()
+    return None if row is None else str(row[0])
 
 
 def events_of(con: Connection, response_id: str) -> str | None:
@@ -126,3 +154,7 @@ def conversation(con: Connection, response_id: str, owner: str, now_ms: int) -> 
         turns.append(kept)
         following = kept.previous_id
     return turns[::-1]
+
+
+def _size(*texts: str) -> int:
+    return sum(len(text.encode()) for text in texts)

@@ -65,6 +65,13 @@ class VideoRunner(Runner[Operation]):
     async def active(self) -> list[Operation]:
         return await self.services.state.read(active_operations)
 
+    def key_of(self, item: Operation) -> str | None:
+        return item.owner
+
+    async def revoke(self, item: Operation, reason: str) -> None:
+        await self.stop_and_wait(item.id)
+        await self._fail(item, rpc_code(401), reason)
+
     async def sweep(self) -> None:
         await self.services.state.record(lambda con: take_old(con, now_ms()))
 

@@ -8,7 +8,7 @@ import orjson
 from fastapi import APIRouter
 
 from fairlead.scrape.address import checked
-from fairlead.scrape.agent.run import STEPS_MAX
+from fairlead.scrape.agent.run import STEPS_MAX, STEPS_MAX_BYTES
 from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import Job, Page, Place, find_job, insert_job, list_pages
 from fairlead.scrape.options import AgentAsk
@@ -47,7 +47,7 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str,
 
     def look(con: Connection) -> tuple[Job, list[Page]]:
         job = find_job(con, job_id, "agent", owner)
-        return job, list_pages(con, job.id, 0, STEPS_MAX + 1)
+        return job, list_pages(con, job.id, 0, STEPS_MAX + 1, most_bytes=STEPS_MAX_BYTES)
 
     job, pages = await services.state.read(look)
     steps = [orjson.loads(page.document or "{}") for page in pages if page.place]

@@ -31,6 +31,7 @@ from fairlead.scrape.jobs.table import (
 )
 from fairlead.scrape.options import AgentAsk, ScrapeOptions, SessionAction, SessionAsk
 from fairlead.store.file import Connection
+from fairlead.store.owner_bytes import DATABASE, claim_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 AGENT_DEADLINE_S: Final = 900.0
 ROOM_AGAIN_S: Final = 2.0
 STEPS_MAX: Final = 20
+# Of all steps together: what the model said at each, and no pages.
+STEPS_MAX_BYTES: Final = 64 * 1024 * 1024
 LOOKS_MAX: Final = 3
 _MARKDOWN: Final = ScrapeOptions.model_validate(
     {"extractorFormat": "markdown", "onlyMainContent": False}
@@ -91,7 +94,7 @@ class AgentRun:
         job_id = self._job.id
         await self._write(lambda con: begin_job(con, job_id))
         for page in await self._services.state.read(
-            lambda con: list_pages(con, job_id, 0, STEPS_MAX)
+            lambda con: list_pages(con, job_id, 0, STEPS_MAX, most_bytes=STEPS_MAX_BYTES)
         ):
             step = orjson.loads(page.document or "{}")
             self._steps.append(step)
@@ -118,7 +121,7 @@ class AgentRun:
             if not isinstance(end, Finish):
                 error = await self._act(end)
                 step = self._step(decision, survey, tokens, error)
-                await self._write(partial(store_step, job_id=self._job.id, page=step))
+                await self._write(partial(self._store, step=step))
                 self._tell()
             elif left == 0:
                 used_up = f"The {self._ask.max_steps} steps are used up."
@@ -258,6 +261,10 @@ class AgentRun:
             number, number, self._url, "failed" if error else "completed", None, error, None,
             orjson.dumps(step).decode(), now_ms(),
         )  # fmt: skip
+
+    def _store(self, con: Connection, step: Page) -> None:
+        claim_bytes(con, DATABASE, self._job.owner, len((step.document or "").encode()))
+        store_step(con, self._job.id, step)
 
     async def _end(
         self, status: str, error: str | None, end: Finish, last: Page | None = None

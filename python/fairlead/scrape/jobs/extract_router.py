@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
 
 import orjson
 from fastapi import APIRouter
+from starlette.responses import Response
 
 from fairlead.scrape.address import checked
-from fairlead.scrape.jobs.extraction import extraction_result
+from fairlead.scrape.jobs.extraction import ExtractionResult
 from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import (
     Job,
@@ -54,17 +57,26 @@ async def start(
     }  # fmt: skip
 
 
-@router.get("/{job_id}", summary="An extraction, or how far it is")
-async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+@router.get("/{job_id}", summary="An extraction, or how far it is", response_model=dict[str, Any])
+async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
     """`result` has `data` and `sources` when the job has ended, also when no page could be read."""
 
-    def look(con: Connection) -> tuple[Job, Progress, list[Page]]:
+    def look(con: Connection) -> tuple[Job, Progress]:
         job = find_job(con, job_id, "extract", owner)
-        pages = [] if job.is_active else list_pages(con, job.id, 0, EXTRACT_PAGES_MAX)
-        return job, progress_of(con, job), pages
+        return job, progress_of(con, job)
 
-    job, progress, pages = await services.state.read(look)
+    job, progress = await services.state.read(look)
     view = {"success": True, **job_view(job), "progress": progress_view(progress)}
     if not job.is_active:
-        view["result"] = extraction_result(pages, orjson.loads(job.options)["model"])
-    return view
+        result = ExtractionResult(orjson.loads(job.options)["model"])
+        after = -1
+        while pages := await services.state.read(partial(_some, job_id=job.id, after=after)):
+            after = pages[-1].place
+            await asyncio.to_thread(result.add, pages)
+        view["result"] = result.view()
+    # What the model read can be as long as it likes to be: not for the event loop.
+    return Response(await asyncio.to_thread(orjson.dumps, view), media_type="application/json")
+
+
+def _some(con: Connection, job_id: str, after: int) -> list[Page]:
+    return list_pages(con, job_id, after, EXTRACT_PAGES_MAX, order="place")

@@ -74,20 +74,32 @@ class Extraction:
             await asyncio.sleep(wait_s)
 
 
-def extraction_result(pages: list[Page], model: str) -> dict[str, Any]:
+class ExtractionResult:
     """`data` of the pages that were read, in their order, and of every page how it went."""
-    data: list[Any] = []
-    sources: list[dict[str, Any]] = []
-    tokens = {"input": 0, "output": 0}
-    for page in sorted(pages, key=lambda page: page.place):
-        source: dict[str, Any] = {
-            "url": page.url, "success": page.document is not None, "error": page.error, "confidence": None,
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._data: list[Any] = []
+        self._sources: list[dict[str, Any]] = []
+        self._tokens = {"input": 0, "output": 0}
+
+    def add(self, pages: list[Page]) -> None:
+        """The next pages."""
+        for page in pages:
+            source: dict[str, Any] = {
+                "url": page.url, "success": page.document is not None, "error": page.error, "confidence": None,
+            }  # fmt: skip
+            if page.document is not None:
+                document = orjson.loads(page.document)
+                self._data.append(document["data"])
+                source["confidence"] = document["confidence"]
+                for name in self._tokens:
+                    self._tokens[name] += document["tokens"][name]
+            self._sources.append(source)
+
+    def view(self) -> dict[str, Any]:
+        """All of it, as it is shown."""
+        return {
+            "data": self._data, "sources": self._sources, "model": self._model,
+            "tokens": self._tokens,
         }  # fmt: skip
-        if page.document is not None:
-            document = orjson.loads(page.document)
-            data.append(document["data"])
-            source["confidence"] = document["confidence"]
-            for name in tokens:
-                tokens[name] += document["tokens"][name]
-        sources.append(source)
-    return {"data": data, "sources": sources, "model": model, "tokens": tokens}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -55,29 +57,50 @@ async def start(
 async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """`result` has `host`, `pageCount`, `llmstxt`, and `llmsFullTxt` where it was asked for."""
 
-    def look(con: Connection) -> tuple[Job, Progress, list[Page]]:
+    def look(con: Connection) -> tuple[Job, Progress]:
         job = find_job(con, job_id, "llmstxt", owner)
-        pages = (
-            list_pages(con, job.id, 0, PAGES_MAX, status="completed") if not job.is_active else []
-        )
-        return job, progress_of(con, job), pages
+        return job, progress_of(con, job)
 
-    job, progress, pages = await services.state.read(look)
+    job, progress = await services.state.read(look)
     view: dict[str, Any] = {
         "success": True,
         **job_view(job),
         "progress": progress_view(progress),
     }
     if job.status == "completed":
-        documents = [
-            orjson.loads(page.document or "{}") for page in sorted(pages, key=lambda p: p.place)
-        ]
+        wants_text = orjson.loads(job.options)["includeFullText"]
+        told: list[dict[str, Any]] = []
+        text = FullText()
+        after = -1
+        # Some pages at a time: of all together only what is written of them is held.
+        while pages := await services.state.read(partial(_some, job_id=job.id, after=after)):
+            after = pages[-1].place
+            told += await asyncio.to_thread(_read, pages, text if wants_text else None)
         view["result"] = {
-            "host": urlsplit(job.url).netloc, "pageCount": len(documents), "llmstxt": llms_txt(documents),
+            "host": urlsplit(job.url).netloc, "pageCount": len(told), "llmstxt": llms_txt(told),
         }  # fmt: skip
-        if orjson.loads(job.options)["includeFullText"]:
-            view["result"]["llmsFullTxt"] = full_text(documents)
+        if wants_text:
+            view["result"]["llmsFullTxt"] = text.whole()
     return view
+
+
+def _some(con: Connection, job_id: str, after: int) -> list[Page]:
+    return list_pages(con, job_id, after, PAGES_MAX, status="completed", order="place")
+
+
+def _read(pages: list[Page], text: FullText | None) -> list[dict[str, Any]]:
+    """What of the pages stands in the file, which is little."""
+    told = []
+    for page in pages:
+        document = orjson.loads(page.document or "{}")
+        if text is not None:
+            text.add(document)
+        said = _line(document["metadata"].get("description", ""))
+        told.append({
+            "title": _line(document["title"]), "url": document["url"],
+            "metadata": {"description": said},
+        })  # fmt: skip
+    return told
 
 
 def llms_txt(documents: list[dict[str, Any]]) -> str:
@@ -98,13 +121,26 @@ def llms_txt(documents: list[dict[str, Any]]) -> str:
     return "\n\n".join(head) + "\n"
 
 
-def full_text(documents: list[dict[str, Any]]) -> str:
+class FullText:
     """The pages themselves, one after another, as far as `FULL_MAX_CHARS` goes."""
-    parts = [
-        f"# {_line(document['title']) or document['url']}\n\nSource: {document['url']}\n\n{document['content']}"
-        for document in documents
-    ]
-    return "\n\n---\n\n".join(parts)[:FULL_MAX_CHARS] + "\n"
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._chars = 0
+
+    def add(self, document: dict[str, Any]) -> None:
+        """The next page."""
+        if self._chars >= FULL_MAX_CHARS:
+            return
+        title = _line(document["title"]) or document["url"]
+        gap = "\n\n---\n\n" if self._parts else ""
+        part = f"{gap}# {title}\n\nSource: {document['url']}\n\n{document['content']}"
+        self._parts.append(part[: FULL_MAX_CHARS - self._chars])
+        self._chars += len(self._parts[-1])
+
+    def whole(self) -> str:
+        """All of it."""
+        return "".join(self._parts) + "\n"
 
 
 def _section(url: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import orjson
 from fastapi import APIRouter, Query
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from fairlead import _core
 from fairlead.errors import FairleadError, InvalidRequest
@@ -30,6 +30,8 @@ from fairlead.scrape.jobs.table import (
     find_job,
     forget_ended,
     insert_job,
+    last_number,
+    list_failures,
     list_jobs,
     list_pages,
     progress_of,
@@ -104,12 +106,18 @@ async def active_crawls(
     return await _list(services, "crawl", owner, limit, only_active=True)
 
 
-@router.get("/crawl/{job_id}", summary="A crawl, its progress and its pages")
+@router.get(
+    "/crawl/{job_id}",
+    summary="A crawl, its progress and its pages",
+    response_model=dict[str, Any],
+)
 async def crawl_status(
     job_id: str, services: ServicesDep, owner: OwnerDep, base: BaseDep, skip: Skip = 0,
     limit: PageLimit = 20,
-) -> dict[str, Any]:  # fmt: skip
-    """`jobs` are pages in the order in which they ended; `next` is the address of the following ones."""
+) -> Response:  # fmt: skip
+    """`jobs` are pages in the order in which they ended, at most `limit` and 8 MiB of them, or one;
+    `next` is the address of the following ones.
+    """
     return await _status(services, "crawl", job_id, owner, base, skip, limit)
 
 
@@ -159,12 +167,18 @@ async def batches(services: ServicesDep, owner: OwnerDep, limit: ListLimit = 50)
     return await _list(services, "batch", owner, limit, only_active=False)
 
 
-@router.get("/batch/scrape/{job_id}", summary="A batch, its progress and its pages")
+@router.get(
+    "/batch/scrape/{job_id}",
+    summary="A batch, its progress and its pages",
+    response_model=dict[str, Any],
+)
 async def batch_status(
     job_id: str, services: ServicesDep, owner: OwnerDep, base: BaseDep, skip: Skip = 0,
     limit: PageLimit = 20,
-) -> dict[str, Any]:  # fmt: skip
-    """`jobs` are pages in the order in which they ended; `next` is the address of the following ones."""
+) -> Response:  # fmt: skip
+    """`jobs` are pages in the order in which they ended, at most `limit` and 8 MiB of them, or one;
+    `next` is the address of the following ones.
+    """
     return await _status(services, "batch", job_id, owner, base, skip, limit)
 
 
@@ -249,12 +263,13 @@ async def _list(
 
 async def _status(
     services: Services, kind: Kind, job_id: str, owner: str, base: str, skip: int, limit: int
-) -> dict[str, Any]:
-    def look(con: Connection) -> tuple[Job, Progress, list[Page]]:
+) -> Response:
+    def look(con: Connection) -> tuple[Job, Progress, list[Page], int]:
         job = find_job(con, job_id, kind, owner)
-        return job, progress_of(con, job), list_pages(con, job.id, skip, limit)
+        pages = list_pages(con, job.id, skip, limit)
+        return job, progress_of(con, job), pages, last_number(con, job.id)
 
-    job, progress, pages = await services.state.read(look)
+    job, progress, pages, last = await services.state.read(look)
     view: dict[str, Any] = {
         "success": True,
         **job_view(job),
@@ -263,16 +278,17 @@ async def _status(
         "count": len(pages),
         "progress": progress_view(progress),
     }
-    seen = skip + len(pages)
-    if seen < progress.completed + progress.failed or job.is_active:
+    seen = pages[-1].number if pages else skip
+    if seen < last or job.is_active:
         view["next"] = f"{base}{PATHS[kind]}/{job.id}?skip={seen}&limit={limit}"
-    return view
+    # Documents go out as they are stored: nothing reads them on the way.
+    return Response(orjson.dumps(view), media_type="application/json")
 
 
 async def _errors(services: Services, kind: Kind, job_id: str, owner: str) -> dict[str, Any]:
     def look(con: Connection) -> list[Page]:
         job = find_job(con, job_id, kind, owner)
-        return list_pages(con, job.id, 0, LIMIT_MAX, status="failed")
+        return list_failures(con, job.id, LIMIT_MAX)
 
     pages = await services.state.read(look)
     return {
@@ -328,13 +344,14 @@ async def _events(
             except FairleadError as fault:
                 yield _event("error", {"error": fault.message, "code": fault.kind})
                 return
-            for page in pages:
-                seen = page.number
-                yield _event("page", _told_page(page), seen)
+            for event in await asyncio.to_thread(_page_events, pages):
+                yield event
+            seen = pages[-1].number if pages else seen
             if progress != told:
                 told = progress
                 yield _event("progress", progress_view(progress))
-            if len(pages) == STREAM_PAGES:
+            if pages:
+                # There may be more: a look tells at most so many, and so many bytes.
                 continue
             if not job.is_active:
                 yield _event(
@@ -350,8 +367,7 @@ async def _events(
                     "done", {"status": "timeout", **progress_view(progress), "done": False}
                 )
                 return
-            if not pages:
-                yield b": waiting\n\n"
+            yield b": waiting\n\n"
             await news
         finally:
             news.cancel()
@@ -362,6 +378,10 @@ def _look(
 ) -> tuple[Job, Progress, list[Page]]:
     job = find_job(con, job_id, kind, owner)
     return job, progress_of(con, job), list_pages(con, job.id, after, STREAM_PAGES)
+
+
+def _page_events(pages: list[Page]) -> list[bytes]:
+    return [_event("page", _told_page(page), page.number) for page in pages]
 
 
 def _event(name: str, data: dict[str, Any], number: int | None = None) -> bytes:
@@ -375,7 +395,7 @@ def _page_view(page: Page) -> dict[str, Any]:
         "statusCode": page.http_status, "at": iso(moment_of(page.at_ms)),
     }  # fmt: skip
     if page.document is not None:
-        view["document"] = orjson.loads(page.document)
+        view["document"] = orjson.Fragment(page.document)
     if page.error is not None:
         view["error"] = page.error
     return view
@@ -384,8 +404,8 @@ def _page_view(page: Page) -> dict[str, Any]:
 def _told_page(page: Page) -> dict[str, Any]:
     """A page as a stream tells it: what most listeners want of it stands at the top too."""
     view = _page_view(page)
-    document = view.get("document")
-    if document is not None:
+    if page.document is not None:
+        document = orjson.loads(page.document)
         view |= {"title": document["title"], "metadata": document["metadata"]}
         if document["contentType"] == "markdown":
             view["markdown"] = document["content"]

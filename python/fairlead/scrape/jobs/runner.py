@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.errors import FairleadError, InvalidRequest, OwnerStorageFull, StorageFull
 from fairlead.moment import now_ms
 from fairlead.scrape.agent.run import AgentRun
 from fairlead.scrape.browser.reader import JobReader
@@ -36,10 +36,12 @@ from fairlead.scrape.jobs.table import (
     active_jobs,
     begin_job,
     extend_frontier,
+    forget_strays,
     frontier_of,
     read_urls,
     settle_place,
     sweep_jobs,
+    whole_job,
 )
 from fairlead.scrape.map_cache import sweep_maps
 from fairlead.scrape.options import (
@@ -55,14 +57,17 @@ from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
 from fairlead.scrape.seen import sweep_seen
 from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.store.file import Connection
+from fairlead.store.operator_settings import read_operator_settings
+from fairlead.store.owner_bytes import DATABASE, MIB, claim_bytes, count_bytes
 from fairlead.store.runner import Runner
 from fairlead.store.services import Services
 
-JOBS_AT_ONCE: Final = 8
+JOBS_AT_ONCE: Final = 16
 # How many of a kind, and of these of one key: an agent has a tab of the browser, of which there are few.
 OF_KIND_AT_ONCE: Final[dict[Kind, tuple[int, int]]] = {"agent": (3, 2)}
 JOB_DEADLINE_S: Final = 6 * 3600.0
 PAGE_DEADLINE_S: Final = 300.0
+CLAIM_BYTES: Final = 4 * 1024 * 1024
 RETRY_S: Final = 2.0
 AGAIN_S: Final = 0.5
 AGAIN_MAX_S: Final = 30.0
@@ -80,7 +85,7 @@ class JobRunner(Runner[Job]):
         super().__init__(services)
         self._scraper: Scraper = scraper_of(services)
         self._kinds: Counter[Kind] = Counter()
-        self._shares: Counter[tuple[Kind, str]] = Counter()
+        self._of_owners: Counter[tuple[Kind, str]] = Counter()
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -92,6 +97,16 @@ class JobRunner(Runner[Job]):
 
     async def active(self) -> list[Job]:
         return await self.services.state.read(active_jobs)
+
+    def owner_of(self, item: Job) -> str:
+        return item.owner
+
+    def key_of(self, item: Job) -> str | None:
+        return item.owner
+
+    async def revoke(self, item: Job, reason: str) -> None:
+        await self._end(item, "failed", reason)
+        self.stop(item.id)
 
     async def sweep(self) -> None:
         await self.services.state.database.write(_sweep)
@@ -113,21 +128,22 @@ class JobRunner(Runner[Job]):
 
     def has_room(self, item: Job) -> bool:
         most, own = OF_KIND_AT_ONCE.get(item.kind, (JOBS_AT_ONCE, JOBS_AT_ONCE))
-        return self._kinds[item.kind] < most and self._shares[item.kind, item.owner] < own
+        return self._kinds[item.kind] < most and self._of_owners[item.kind, item.owner] < own
 
     def began(self, item: Job) -> None:
         self._kinds[item.kind] += 1
-        self._shares[item.kind, item.owner] += 1
+        self._of_owners[item.kind, item.owner] += 1
 
     def ended(self, item: Job) -> None:
         self._kinds[item.kind] -= 1
-        self._shares[item.kind, item.owner] -= 1
+        self._of_owners[item.kind, item.owner] -= 1
         # Keys come and go: what is at nothing is not kept.
-        self._shares += Counter()
+        self._of_owners += Counter()
         self._tell()
 
     async def work(self, job: Job) -> None:
         try:
+            job = await self.services.state.read(lambda con: whole_job(con, job))
             run = AgentRun if job.kind == "agent" else _Run
             async with asyncio.timeout(JOB_DEADLINE_S):
                 await run(self.services, self._scraper, job, self._tell).run()
@@ -135,6 +151,8 @@ class JobRunner(Runner[Job]):
             await self._end(
                 job, "failed", f"The job was not done within {JOB_DEADLINE_S / 3600:g} h."
             )
+        except (OwnerStorageFull, StorageFull) as error:
+            await self._end(job, "failed", error.message)
         except FairleadError as error:
             # The database does not answer: the job stands as it is, and is taken up again.
             log.error("job interrupted", job=job.id, error=error.kind)
@@ -187,6 +205,8 @@ class _Run:
         self._reader = JobReader(scraper.rendering, self._options)
         self._frontier = Frontier(self._crawl, job.url)
         self._pages = 0
+        # Bytes that were claimed and are not used yet.
+        self._claimed = 0
         self._has_ended = False
 
     async def run(self) -> None:
@@ -320,14 +340,28 @@ class _Run:
         self, place: Place, page: Page | None, title: str | None, found: list[Place]
     ) -> None:
         job = self._job
+        size = sum(len(link.url) for link in found)
+        if page is not None and page.document is not None:
+            size += len(page.document.encode())
 
-        def work(con: Connection) -> Settled:
+        def work(con: Connection) -> tuple[Settled, int]:
             settled = settle_place(con, job.id, place.place, page, found)
-            if settled == "stored" and page is not None:
-                tell_page(con, job, page, title)
-            return settled
+            claimed = self._claimed
+            if settled == "stored":
+                # Not for each page: a claim is a write of its own.
+                if claimed < size:
+                    claimed = max(size, CLAIM_BYTES)
+                    try:
+                        claim_bytes(con, DATABASE, job.owner, claimed)
+                    except (OwnerStorageFull, StorageFull):
+                        claim_bytes(con, DATABASE, job.owner, claimed := size)
+                claimed -= size
+                if page is not None:
+                    tell_page(con, job, page, title)
+            return settled, claimed
 
-        if await self._write(work) == "ended":
+        settled, self._claimed = await self._write(work)
+        if settled == "ended":
             self._has_ended = True
         elif self._fails_fast and page is not None and page.error is not None:
             reason = f"A page failed, and failFast is set: {page.error}"
@@ -342,9 +376,11 @@ class _Run:
 
 def _sweep(con: Connection) -> None:
     at_ms = now_ms()
+    forget_strays(con)
     sweep_jobs(con, at_ms)
     sweep_hooks(con)
-    sweep_cache(con, at_ms)
+    sweep_cache(con, at_ms, read_operator_settings(con).scrape_cache_mb * MIB)
     sweep_maps(con, at_ms)
     sweep_css_schemas(con, at_ms)
     sweep_seen(con, at_ms)
+    count_bytes(con)

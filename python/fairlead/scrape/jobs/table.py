@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from fairlead.errors import NotFound, RateLimited
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
+from fairlead.store.owner_bytes import DATABASE, claim_bytes
 
 Kind = Literal["scrape", "crawl", "batch", "llmstxt", "extract", "agent"]
 Settled = Literal["stored", "known", "ended"]
@@ -19,15 +20,20 @@ FIRST_STATUS: Final[dict[Kind, str]] = {
 }  # fmt: skip
 ACTIVE_MAX: Final = 1000
 ACTIVE_OF_OWNER_MAX: Final = 100
+# Documents that are read at once.
+PAGES_MAX_BYTES: Final = 8 * 1024 * 1024
 
 _ACTIVE = "status IN ('pending', 'processing', 'scraping')"
 _JOB = "id, kind, owner, status, url, options, pages_max, error, created_at_ms, ended_at_ms, expires_at_ms"
+_JOB_IN_LIST = _JOB.replace("options", "'' AS options")
 _PAGE = "number, place, url, status, http_status, error, code, document, at_ms"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`options` is the request as JSON; `owner` is the key's id."""
+    """`options` is the request as JSON, and empty where jobs are many (`whole_job`); `owner` is the
+    key's id.
+    """
 
     id: str
     kind: Kind
@@ -86,13 +92,19 @@ class Progress:
 
 
 def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
-    """Stores a new job; `RateLimited` where too many are under way."""
+    """Stores a new job; `RateLimited` where too many are under way, `OwnerStorageFull` and `StorageFull`
+    where too much is kept.
+    """
     active, own = con.execute(
         f"SELECT count(*), count(*) FILTER (owner = ?) FROM scrape_jobs WHERE {_ACTIVE}",
         [job.owner],
     ).fetchone() or (0, 0)
     if active >= ACTIVE_MAX or own >= ACTIVE_OF_OWNER_MAX:
         raise RateLimited("Too many jobs are under way; wait for some to end.", retry_after_s=10)
+    claim_bytes(
+        con, DATABASE, job.owner,
+        len(job.options.encode()) + sum(len(place.url) for place in places),
+    )  # fmt: skip
     con.execute(
         f"INSERT INTO scrape_jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -149,9 +161,9 @@ def known_jobs(con: Connection, job_ids: list[str]) -> set[str]:
 def list_jobs(
     con: Connection, kind: Kind, owner: str, limit: int, *, only_active: bool = False
 ) -> list[Job]:
-    """The owner's jobs, newest first."""
+    """The owner's jobs, newest first, without their options."""
     rows = con.execute(
-        f"SELECT {_JOB} FROM scrape_jobs WHERE kind = ? AND owner = ? "
+        f"SELECT {_JOB_IN_LIST} FROM scrape_jobs WHERE kind = ? AND owner = ? "
         f"{'AND ' + _ACTIVE if only_active else ''} ORDER BY created_at_ms DESC, id LIMIT ?",
         [kind, owner, limit],
     ).fetchall()
@@ -159,11 +171,19 @@ def list_jobs(
 
 
 def active_jobs(con: Connection) -> list[Job]:
-    """Every job that has not ended, oldest first."""
+    """Every job that has not ended, oldest first, without their options: together they may be more
+    than fits the memory.
+    """
     rows = con.execute(
-        f"SELECT {_JOB} FROM scrape_jobs WHERE {_ACTIVE} ORDER BY created_at_ms, id"
+        f"SELECT {_JOB_IN_LIST} FROM scrape_jobs WHERE {_ACTIVE} ORDER BY created_at_ms, id"
     ).fetchall()
     return [Job(*row) for row in rows]
+
+
+def whole_job(con: Connection, job: Job) -> Job:
+    """The job with its options."""
+    row = con.execute("SELECT options FROM scrape_jobs WHERE id = ?", [job.id]).fetchone()
+    return job if row is None else replace(job, options=str(row[0]))
 
 
 def progress_of(con: Connection, job: Job) -> Progress:
@@ -183,13 +203,50 @@ def progress_of(con: Connection, job: Job) -> Progress:
 
 
 def list_pages(
-    con: Connection, job_id: str, after: int, limit: int, *, status: str | None = None
+    con: Connection,
+    job_id: str,
+    after: int,
+    limit: int,
+    *,
+    status: str | None = None,
+    order: Literal["number", "place"] = "number",
+    most_bytes: int = PAGES_MAX_BYTES,
 ) -> list[Page]:
-    """Pages whose number is above `after`, in order."""
+    """Pages whose number (or place, which counts from 0) is above `after`, in order: as many as are asked
+    for and not more than so many bytes of documents, but one at least.
+    """
+    last = con.execute(
+        "SELECT max(position) FROM (SELECT position, row_number() OVER so_far AS nth, "
+        f"sum(size_bytes) OVER so_far AS bytes FROM (SELECT {order} AS position, size_bytes FROM scrape_pages "
+        f"WHERE job_id = ? AND {order} > ? AND (?::VARCHAR IS NULL OR status = ?) "
+        f"ORDER BY {order} LIMIT ?) WINDOW so_far AS (ORDER BY position ROWS UNBOUNDED PRECEDING)) "
+        "WHERE nth = 1 OR bytes <= ?",
+        [job_id, after, status, status, limit, most_bytes],
+    ).fetchone()
+    if last is None or last[0] is None:
+        return []
     rows = con.execute(
-        f"SELECT {_PAGE} FROM scrape_pages WHERE job_id = ? AND number > ? "
-        "AND (?::VARCHAR IS NULL OR status = ?) ORDER BY number LIMIT ?",
-        [job_id, after, status, status, limit],
+        f"SELECT {_PAGE} FROM scrape_pages WHERE job_id = ? AND {order} > ? AND {order} <= ? "
+        f"AND (?::VARCHAR IS NULL OR status = ?) ORDER BY {order}",
+        [job_id, after, last[0], status, status],
+    ).fetchall()
+    return [Page(*row) for row in rows]
+
+
+def last_number(con: Connection, job_id: str) -> int:
+    """The highest number of the job's pages; 0 where there is none."""
+    row = con.execute(
+        "SELECT coalesce(max(number), 0) FROM scrape_pages WHERE job_id = ?", [job_id]
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def list_failures(con: Connection, job_id: str, limit: int) -> list[Page]:
+    """The pages that failed, in order."""
+    rows = con.execute(
+        f"SELECT {_PAGE} FROM scrape_pages WHERE job_id = ? AND status = 'failed' "
+        "ORDER BY number LIMIT ?",
+        [job_id, limit],
     ).fetchall()
     return [Page(*row) for row in rows]
 
@@ -255,10 +312,11 @@ def store_step(con: Connection, job_id: str, page: Page) -> Settled:
 
 def _insert_page(con: Connection, job_id: str, page: Page) -> None:
     con.execute(
-        f"INSERT INTO scrape_pages (job_id, {_PAGE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO scrape_pages (job_id, {_PAGE}, size_bytes) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, strlen(coalesce(?, '')))",
         [
             job_id, page.number, page.place, page.url, page.status, page.http_status,
-            page.error, page.code, page.document, page.at_ms,
+            page.error, page.code, page.document, page.at_ms, page.document,
         ],
     )  # fmt: skip
 
@@ -286,6 +344,14 @@ def forget_ended(con: Connection, kind: Kind, owner: str, before_ms: int) -> int
         [kind, owner, before_ms],
     ).fetchall()
     return len(rows)
+
+
+def forget_strays(con: Connection) -> None:
+    """Lets go what belongs to keys that are deleted: nobody can ask for it any more."""
+    gone = "owner NOT IN (SELECT id FROM keys)"
+    for table in ("scrape_endpoints", "scrape_cache", "scrape_maps", "scrape_css_schemas"):
+        con.execute(f"DELETE FROM {table} WHERE {gone}")
+    con.execute(f"UPDATE scrape_jobs SET expires_at_ms = 0 WHERE {gone} AND expires_at_ms > 0")
 
 
 def sweep_jobs(con: Connection, at_ms: int) -> None:

@@ -11,6 +11,7 @@ import orjson
 from fairlead.errors import Conflict
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
+from fairlead.store.owner_bytes import DATABASE, claim_bytes
 
 Kind = Literal["endpoint", "site"]
 
@@ -49,10 +50,12 @@ def insert_saved(con: Connection, saved: Saved, *, named: str) -> None:
         raise Conflict(f"There is one with this {named}: delete it first.", param=named)
     if count >= SAVED_MAX:
         raise Conflict(f"There are {SAVED_MAX} {saved.kind}s: delete some first.")
+    definition = orjson.dumps(saved.definition)
+    claim_bytes(con, DATABASE, saved.owner, len(definition))
     con.execute(
         f"INSERT INTO scrape_endpoints ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)",
         [
-            saved.id, saved.owner, saved.kind, saved.slug, orjson.dumps(saved.definition).decode(),
+            saved.id, saved.owner, saved.kind, saved.slug, definition.decode(),
             saved.created_at_ms,
         ],
     )  # fmt: skip

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
 use fairlead_core::json::{self, JsonFault, Kind, Scan, Value};
-use fairlead_core::usage::{Units, Usage};
+use fairlead_core::usage::{Units, Usage, MAX_UNITS};
 
 use super::error::{self, UpstreamError};
 use super::stream::has_finish;
@@ -68,7 +68,7 @@ fn read_units<const N: usize>(body: &[u8], scan: &Scan<'_, N>) -> Units {
     let count = |object: &[u8], name: &'static str| {
         let wanted = [name];
         let scan = json::scan_object(object, &wanted, MAX_DEPTH).ok()?;
-        json::as_u64(object, scan.get(name)?)
+        json::as_u64(object, scan.get(name)?).filter(|count| *count <= MAX_UNITS)
     };
     let seconds = |object: &[u8], scan: Option<Value>| milliseconds(object.get(scan?.span())?);
     if let Some(used) = object(body, scan, "usage") {
@@ -232,7 +232,10 @@ impl Meter {
             let kind = scan.get("type").and_then(|kind| json::as_str(&data, kind));
             let is_picture =
                 kind.as_ref().is_some_and(|kind| kind.starts_with("image_") && kind.ends_with(".completed"));
-            *units = Units { images: units.images + u64::from(is_picture), ..units.told(read_units(&data, &scan)) };
+            *units = Units {
+                images: units.images.saturating_add(u64::from(is_picture)),
+                ..units.told(read_units(&data, &scan))
+            };
             if kind.is_some_and(|kind| kind.ends_with(".completed") || kind.ends_with(".done")) {
                 *is_finished = true;
             }
@@ -318,6 +321,17 @@ mod tests {
             ("pages", r#"{"pages":[{},{},{}]}"#, Units { pages: 3, ..none }),
             ("pages", r#"{"pages":[{}],"usage_info":{"pages_processed":4}}"#, Units { pages: 4, ..none }),
             ("results", r#"{"results":[],"meta":{"billed_units":{"search_units":2}}}"#, Units { queries: 2, ..none }),
+            // An absurd count is none: what can be counted here holds.
+            (
+                "pages",
+                r#"{"pages":[{}],"usage_info":{"pages_processed":9000000000000000000}}"#,
+                Units { pages: 1, ..none },
+            ),
+            (
+                "results",
+                r#"{"results":[],"meta":{"billed_units":{"search_units":1000000001,"images":1000000001}}}"#,
+                none,
+            ),
             ("results", r#"{"results":[{},{}]}"#, none),
         ] {
             assert_eq!(inspect(body.as_bytes(), member).expect("an object").units, expected, "{body}");

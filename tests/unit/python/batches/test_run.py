@@ -17,7 +17,7 @@ from fairlead.gateway.batches.table import ENDED, Batch, find_batch, insert_batc
 from fairlead.gateway.files.contents import Contents
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
 from fairlead.store.file import Connection
-from tests.support.management import Management, run_management
+from tests.support.management import Management, hold_keys, run_management
 from tests.support.process import free_port
 
 pytestmark = pytest.mark.anyio
@@ -31,6 +31,7 @@ def anyio_backend() -> str:
 @pytest.fixture
 async def management(tmp_path: Path) -> AsyncIterator[Management]:
     async with run_management(tmp_path / "data", port=free_port()) as running:
+        await hold_keys(running.services, "key")
         yield running
 
 
@@ -72,6 +73,58 @@ async def test_what_was_not_run_in_its_day_is_told(management: Management) -> No
     assert {orjson.loads(row)["error"]["code"] for row in rows} == {"batch_expired"}
     assert [orjson.loads(row)["custom_id"] for row in rows] == ["a", "b", "c"]
     assert not list((services.data_dir / "batches").iterdir())
+
+
+@pytest.mark.parametrize("is_under_way", [True, False])
+async def test_a_batch_ends_with_its_key_and_keeps_what_was_answered(
+    management: Management, is_under_way: bool
+) -> None:
+    services = management.services
+    now_ms = time.time_ns() // 1_000_000
+    line = {"method": "POST", "url": "/v1/embeddings", "body": {"model": "m", "input": "x"}}
+    content = b"".join(orjson.dumps(line | {"custom_id": name}) + b"\n" for name in "ab")
+    (services.data_dir / "files").mkdir(exist_ok=True)
+    (services.data_dir / "files" / "file-in").write_bytes(content)
+    results = Results(services.data_dir, "batch_1")
+    results.add({"custom_id": "a", "response": {"status_code": 200, "body": {"usage": {}}}})
+    results.close()
+    file = StoredFile("file-in", "key", "batch", "in", len(content), now_ms, None)
+    batch = Batch(
+        id="batch_1", owner="key", endpoint="/v1/embeddings", input_file_id="file-in",
+        metadata=None, output_expires_after_s=None, status="in_progress", model="m", errors=None,
+        output_file_id=None, error_file_id=None, total=2, completed=0, failed=0, tokens_input=0,
+        tokens_output=0, tokens_cached=0, tokens_reasoning=0, created_at_ms=now_ms,
+        expires_at_ms=now_ms + 600_000, in_progress_at_ms=now_ms, finalizing_at_ms=None,
+        cancelling_at_ms=None, ended_at_ms=None,
+    )  # fmt: skip
+    ban = "UPDATE keys SET is_banned = true WHERE id = 'key'"
+    runner = BatchRunner.of(services)
+
+    def store(con: Connection) -> None:
+        put_file(con, file)
+        insert_batch(con, batch)
+        if not is_under_way:
+            con.execute(ban)
+
+    await services.state.record(store)
+    runner.wake()
+    with anyio.fail_after(60):
+        if is_under_way:
+            # Its relay is not there: it is tried again and again.
+            while "batch_1" not in runner._runs:
+                await anyio.sleep(0.02)
+            await services.state.commit(lambda con: con.execute(ban).fetchall())
+            runner.wake()
+        while (
+            ended := await services.state.read(lambda con: find_batch(con, "batch_1"))
+        ).status not in ENDED:
+            await anyio.sleep(0.05)
+    assert (ended.status, ended.completed) == ("failed", 1)
+    (told,) = orjson.loads(ended.errors or "")["data"]
+    assert told["code"] == "invalid_api_key"
+    assert "banned" in told["message"]
+    kept = (services.data_dir / "files" / (ended.output_file_id or "")).read_bytes()
+    assert orjson.loads(kept)["custom_id"] == "a"
 
 
 @pytest.mark.parametrize("reached", ["nothing", "half of it written", "moved", "results removed"])

@@ -8,11 +8,13 @@ from pathlib import Path
 import orjson
 import pytest
 
-from fairlead.errors import Conflict, NotFound, TooLarge
+from fairlead.errors import Conflict, NotFound, OwnerStorageFull, TooLarge
 from fairlead.gateway.responses import table
 from fairlead.gateway.responses.items import context, input_items
 from fairlead.gateway.responses.table import KEPT_MS, Kept, conversation, find, forget, keep
+from fairlead.store import owner_bytes
 from fairlead.store.file import Connection, open_file
+from fairlead.store.owner_bytes import DATABASE, kept_bytes
 from fairlead.store.prepare import MIGRATIONS
 
 NOW_MS = 1_000_000
@@ -55,8 +57,10 @@ def test_a_response_is_its_owners_and_nobody_elses(con: Connection) -> None:
         with pytest.raises(NotFound):
             conversation(con, name, owner, NOW_MS)
     assert messages == {"There is no response `resp_1`."}
-    # Another's response of the same id changes nothing.
-    keep(con, kept("resp_1", owner="key:b", said="theft"), NOW_MS)
+    # Another's response of the same id changes nothing, and nobody is told that it was kept.
+    with pytest.raises(Conflict):
+        keep(con, kept("resp_1", owner="key:b", said="theft"), NOW_MS)
+    keep(con, kept("resp_1", said="theft"), NOW_MS)
     assert "theft" not in find(con, "resp_1", "key:a", NOW_MS).input
 
 
@@ -120,11 +124,13 @@ def test_input_items_have_ids_and_parts() -> None:
 
 def test_an_open_response_is_closed_once_and_gone_on_from_then(con: Connection) -> None:
     keep(con, kept("resp_1"), NOW_MS, is_open=True)
-    assert [found for found, _ in table.open_ones(con)] == ["resp_1"]
+    assert table.open_ids(con) == ["resp_1"]
+    assert table.open_envelope(con, "resp_1") == kept("resp_1").response
     with pytest.raises(Conflict):
         conversation(con, "resp_1", "key:a", NOW_MS)
     table.close(con, "resp_1", '{"id": "resp_1", "status": "completed", "output": []}', "[1]")
-    assert table.open_ones(con) == []
+    assert table.open_ids(con) == []
+    assert table.open_envelope(con, "resp_1") is None
     assert table.events_of(con, "resp_1") == "[1]"
     assert len(conversation(con, "resp_1", "key:a", NOW_MS)) == 1
     # A second end changes nothing.
@@ -134,3 +140,25 @@ def test_an_open_response_is_closed_once_and_gone_on_from_then(con: Connection) 
     assert table.events_of(con, "resp_1") is None
     table.close(con, "resp_1", "{}", "[]")
     assert table.events_of(con, "resp_1") is None, "nothing is kept of what was deleted"
+
+
+def test_bytes_of_an_owner_are_bounded(con: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    con.execute("INSERT INTO operator_settings VALUES ('storage_owner_mb', '1')")
+    monkeypatch.setattr(owner_bytes, "RECOUNT_AFTER_MS", 0)
+    long = "ö" * 200_000
+    keep(con, kept("resp_1", said=long), NOW_MS)
+    assert kept_bytes(con, DATABASE, "a") > 800_000, "bytes, not characters"
+    with pytest.raises(OwnerStorageFull, match=r"1 MiB of responses.*storageOwnerMb"):
+        keep(con, kept("resp_2", said=long), NOW_MS)
+    keep(con, kept("resp_2", said=long, owner="key:b"), NOW_MS)
+    forget(con, "resp_1", "key:a", NOW_MS)
+    keep(con, kept("resp_3", said=long), NOW_MS)
+
+
+def test_an_answer_is_kept_where_its_events_have_no_room(con: Connection) -> None:
+    con.execute("INSERT INTO operator_settings VALUES ('storage_owner_mb', '1')")
+    keep(con, kept("resp_1"), NOW_MS, is_open=True)
+    answer = orjson.dumps({"id": "resp_1", "output": [], "text": "x" * 600_000}).decode()
+    table.close(con, "resp_1", answer, orjson.dumps(["y" * 600_000]).decode())
+    assert find(con, "resp_1", "key:a", NOW_MS).response == answer
+    assert table.events_of(con, "resp_1") is None

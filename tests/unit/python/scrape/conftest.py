@@ -10,8 +10,11 @@ import httpx
 import pytest
 
 from fairlead.store.services import Services
-from tests.support.management import run_management
+from tests.support.management import hold_keys, run_management
 from tests.support.site import BRISK, Site
+
+# The keys that tests ask as.
+OWNERS = ("k1", "another", "copier", "forgetter", "somebody", "stranger", "watcher")
 
 
 @pytest.fixture
@@ -58,6 +61,11 @@ async def run_scraping(data_dir: Path, **settings: Any) -> AsyncIterator[Scrapin
     private = settings.pop("private", "127.0.0.0/8")
     async with run_management(data_dir, allow_private_fetch=private) as management:
         await management.ask("PATCH", "/api/settings", {**BRISK, **settings})
+        held = management.services.state.read(
+            lambda con: con.execute("SELECT count(*) FROM keys").fetchone()
+        )
+        if await held == (0,):
+            await hold_keys(management.services, *OWNERS)
         yield Scraping(management.client, management.services)
 
 

@@ -20,7 +20,11 @@ from fairlead.store.file import Connection
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.usage import ingest as module
 from fairlead.usage import segment
+from fairlead.usage.facts import add_up, sums_of
 from fairlead.usage.ingest import Ingest
+from fairlead.usage.rollup import SUM_MAX, merge_rollups
+from fairlead.usage.span import Span
+from fairlead.usage.spent import Question, sum_spent
 
 pytestmark = pytest.mark.anyio
 
@@ -273,3 +277,92 @@ async def test_what_cannot_be_told_is_told_in_the_next_round(
     assert not list(spool.glob("*.ndjson"))
     count = await usage.read(lambda con: con.execute("SELECT count(*) FROM requests").fetchone())
     assert count == (1,)
+
+
+async def totals(usage: Database) -> list[int]:
+    """What the minutes, hours and days say that was spent."""
+
+    def look(con: Connection) -> list[int]:
+        rows = [
+            con.execute(f"SELECT sum(cost_usd_micros) FROM rollup_{level}").fetchone()
+            for level in ("minute", "hour", "day")
+        ]
+        return [int(row[0]) for row in rows if row]
+
+    return await usage.read(look)
+
+
+async def test_absurd_sums_stay_at_their_bounds_and_hold_nothing_up(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    absurd = 9_000_000_000_000_000_000
+    (spool / "w-0.ndjson").write_bytes(
+        lines("a1", "a2", cost_usd_micros=absurd, tokens_input=absurd, latency_ms=9e15)
+    )
+    (spool / "w-1.ndjson").write_bytes(lines("r1"))
+    ingest = Ingest(usage, spool)
+
+    assert await ingest.ingest() == 2
+    (spool / "w-2.ndjson").write_bytes(lines("a3", cost_usd_micros=absurd))
+    assert await ingest.ingest() == 1
+
+    assert await counted(usage) == ["a1", "a2", "a3", "r1"]
+    assert files(spool) == []
+    assert await merge_rollups(usage, 1_800_000_000_000 + 10 * 86_400_000) > 0
+    assert await totals(usage) == [SUM_MAX] * 3
+    question = Question(key_id="k", unit="tokens", from_ms=0)
+    assert await usage.read(lambda con: sum_spent(con, [question], {})) == [SUM_MAX + 20]
+    rows = await usage.read(
+        lambda con: sums_of(con, Span(0, 2_000_000_000_000), {"model": "model", "key_id": "key_id"})
+    )
+    assert add_up(pl.concat([rows] * 20), []).row(0, named=True)["cost_usd_micros"] == SUM_MAX
+
+
+async def test_a_segment_that_the_engine_refuses_is_set_aside_alone(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    for n in range(5):
+        # No number of microseconds is so large.
+        bad = {"latency_ms": 1e300} if n == 2 else {}
+        (spool / f"w-{n}.ndjson").write_bytes(lines(f"r{n}", f"s{n}", **bad))
+    told: list[str] = []
+
+    async def announce(batches: Sequence[pl.DataFrame]) -> None:
+        told.extend(each for rows in batches for each in rows["request_id"].to_list())
+
+    ingest = Ingest(usage, spool, announce)
+    assert await ingest.ingest() == 5
+    assert await ingest.ingest() == 0
+
+    rest = ["r0", "r1", "r3", "r4", "s0", "s1", "s3", "s4"]
+    assert await counted(usage) == rest
+    assert sorted(told) == rest
+    assert files(spool) == ["rejected"]
+    assert files(spool / "rejected") == ["w-2.ndjson", "w-2.reason"]
+    assert "1e+300" in (spool / "rejected" / "w-2.reason").read_text()
+
+    # Put right by an operator, it is taken in as any other.
+    (spool / "rejected" / "w-2.ndjson").rename(spool / "w-2.ndjson")
+    (spool / "w-2.ndjson").write_bytes(lines("r2", "s2"))
+    assert await ingest.ingest() == 1
+    assert len(await counted(usage)) == 10
+
+
+async def test_a_record_that_cannot_be_announced_holds_nothing_up(
+    usage: Database, spool: Path, lines: Any
+) -> None:
+    for n in range(4):
+        (spool / f"w-{n}.ndjson").write_bytes(lines(f"r{n}"))
+    told: list[str] = []
+
+    async def announce(batches: Sequence[pl.DataFrame]) -> None:
+        ids = [each for rows in batches for each in rows["request_id"].to_list()]
+        if "r1" in ids:
+            raise ValueError("a record that nobody can tell of")
+        told.extend(ids)
+
+    assert await Ingest(usage, spool, announce).ingest() == 4
+
+    assert sorted(told) == ["r0", "r2", "r3"]
+    assert len(await counted(usage)) == 4
+    assert files(spool) == []

@@ -1,0 +1,78 @@
+"""A response that is asked for in the background: what of the request is looked at, and the request itself as bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from fairlead.errors import TooLarge
+from fairlead.gateway.files.contents import new_id
+from fairlead.moment import now_ms
+
+ENVELOPE_MAX_BYTES: Final = 8 * 1024 * 1024
+"""Of what an answer says again of its request: each event that tells of the whole response has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`body` is the request as it came, `input` its items as JSON, `response` what its caller is told at once."""
+
+    body: bytes
+    model: str
+    previous_id: str | None
+    input: str
+    streams: bool
+    response: dict[str, Any]
+    envelope: str
+
+
+def asked_of(body: dict[str, Any], raw: bytes | None = None) -> Asked:
+    """Of a request that was checked. `TooLarge`; not for the event loop where the request is long."""
+    response = {
+        "id": new_id("resp_"),
+        "object": "response",
+        "created_at": now_ms() // 1000,
+        "status": "queued",
+        "background": True,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": body.get("instructions"),
+        "max_output_tokens": body.get("max_output_tokens"),
+        "metadata": body.get("metadata") or {},
+        "model": body["model"],
+        "output": [],
+        "parallel_tool_calls": body.get("parallel_tool_calls", True),
+        "previous_response_id": body.get("previous_response_id"),
+        "store": True,
+        "temperature": body.get("temperature"),
+        "tool_choice": body.get("tool_choice", "auto"),
+        "tools": body.get("tools") or [],
+        "top_p": body.get("top_p"),
+        "usage": None,
+    }
+    envelope = orjson.dumps(response)
+    if len(envelope) > ENVELOPE_MAX_BYTES:
+        raise TooLarge(
+            "`instructions`, `tools` and `metadata` of a response in the background come to more than "
+            f"{ENVELOPE_MAX_BYTES} bytes: shorten them."
+        )
+    said = body["input"]
+    items = said if isinstance(said, list) else [{"role": "user", "content": said}]
+    return Asked(
+        body=raw if raw is not None else orjson.dumps(body),
+        model=body["model"],
+        previous_id=body.get("previous_response_id"),
+        input=orjson.dumps(items).decode(),
+        streams=bool(body.get("stream")),
+        response=response,
+        envelope=envelope.decode(),
+    )
+
+
+def as_asked(body: bytes) -> bytes:
+    """The request as the relay is asked for it: streamed, and not kept a second time."""
+    asked: dict[str, Any] = orjson.loads(body)
+    asked.pop("background", None)
+    return orjson.dumps({**asked, "stream": True, "store": False})

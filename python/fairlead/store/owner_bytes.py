@@ -1,0 +1,185 @@
+"""How many bytes an owner may keep: one account for each owner and place, and one for everybody.
+
+Whoever stores something for a key claims its bytes first, in the transaction that stores it. What is
+deleted is not given back one by one: an account that seems full is counted anew from the rows, and
+all of them are every minute. So no deletion can be forgotten, and a claim is the change of one row.
+
+    claim_bytes(con, DATABASE, owner, len(document))
+
+The disk itself has a floor: what is kept for callers leaves room for records, keys and the log of
+the database.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic.alias_generators import to_camel
+
+from fairlead.errors import OwnerStorageFull, StorageFull
+from fairlead.moment import now_ms
+from fairlead.store.file import Connection
+from fairlead.store.operator_settings import OperatorSettings
+
+MIB: Final = 1024 * 1024
+FREE_BYTES_KEPT: Final = 256 * MIB
+# A full account is counted anew at most so often: whoever goes on claiming must not keep the writer busy.
+RECOUNT_AFTER_MS: Final = 2_000
+
+_EVERYBODY: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where bytes are kept. The settings are MiB; `sources` are rows of `owner` and `bytes`."""
+
+    name: str
+    what: str
+    owner_setting: str
+    total_setting: str
+    sources: tuple[str, ...]
+
+
+DATABASE: Final = Place(
+    "database",
+    "responses, jobs, their pages and saved calls",
+    "storage_owner_mb",
+    "storage_mb",
+    (
+        "SELECT regexp_replace(owner, '^key:', '') AS owner, size_bytes AS bytes FROM responses",
+        "SELECT j.owner, p.size_bytes FROM scrape_pages p JOIN scrape_jobs j ON j.id = p.job_id",
+        "SELECT j.owner, strlen(f.url) FROM scrape_frontier f JOIN scrape_jobs j ON j.id = f.job_id",
+        "SELECT owner, strlen(options) FROM scrape_jobs",
+        "SELECT owner, strlen(definition) FROM scrape_endpoints",
+    ),
+)
+FILES: Final = Place(
+    "files",
+    "files",
+    "file_storage_owner_mb",
+    "file_storage_mb",
+    ("SELECT owner, bytes FROM files",),
+)
+PLACES: Final = (DATABASE, FILES)
+
+
+def claim_bytes(con: Connection, place: Place, owner: str, size: int) -> None:
+    """Counts what is about to be stored for an owner, in the writer. `OwnerStorageFull`, `StorageFull`."""
+    owner = owner.removeprefix("key:")
+    check_disk(_folder_of(con), size)
+    accounts = _accounts(con, place, owner)
+    limits = _limits_mb(con, place)
+    for account, setting in ((owner, place.owner_setting), (_EVERYBODY, place.total_setting)):
+        limit_mb = limits[setting]
+        kept = _kept(con, place, account, accounts.get(account), limit_mb * MIB - size)
+        if kept > limit_mb * MIB - size:
+            name = to_camel(setting)
+            if account == _EVERYBODY:
+                raise StorageFull(
+                    f"The gateway keeps as much as it may: {limit_mb} MiB of {place.what} for all keys "
+                    f"together. An operator can raise the setting {name}.",
+                    retry_after_s=60,
+                )
+            raise OwnerStorageFull(
+                f"This key keeps as much as it may: {limit_mb} MiB of {place.what}. Delete some, wait until "
+                f"they expire, or have an operator raise the setting {name}."
+            )
+    con.execute(
+        "UPDATE owner_bytes SET bytes = bytes + ? WHERE place = ? AND owner IN (?, ?)",
+        [size, place.name, owner, _EVERYBODY],
+    )
+
+
+def count_bytes(con: Connection) -> None:
+    """Counts every account anew, in the writer."""
+    con.execute("DELETE FROM owner_bytes")
+    for place in PLACES:
+        con.execute(
+            "INSERT INTO owner_bytes SELECT ?, owner, sum(bytes)::BIGINT, ? "
+            f"FROM ({_rows(place)}) GROUP BY owner",
+            [place.name, now_ms()],
+        )
+        con.execute(
+            "INSERT INTO owner_bytes SELECT ?, ?, coalesce(sum(bytes), 0)::BIGINT, ? "
+            "FROM owner_bytes WHERE place = ?",
+            [place.name, _EVERYBODY, now_ms(), place.name],
+        )
+
+
+def kept_bytes(con: Connection, place: Place, owner: str) -> int:
+    """What an owner's account says."""
+    row = con.execute(
+        "SELECT bytes FROM owner_bytes WHERE place = ? AND owner = ?",
+        [place.name, owner.removeprefix("key:")],
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def check_disk(folder: Path | None, size: int) -> None:
+    """`StorageFull` where so much more would leave less of the disk than is kept free; blocking."""
+    if folder is None:
+        return
+    disk = os.statvfs(folder)
+    if disk.f_bavail * disk.f_frsize < size + FREE_BYTES_KEPT:
+        raise StorageFull(
+            f"There is no room on the gateway's disk: {FREE_BYTES_KEPT // MIB} MiB of it are kept free.",
+            retry_after_s=60,
+        )
+
+
+def _accounts(con: Connection, place: Place, owner: str) -> dict[str, tuple[int, int]]:
+    """Bytes of the owner and of everybody, and when they were counted."""
+    rows = con.execute(
+        "SELECT owner, bytes, counted_at_ms FROM owner_bytes WHERE place = ? AND owner IN (?, ?)",
+        [place.name, owner, _EVERYBODY],
+    ).fetchall()
+    return {account: (kept, counted_at_ms) for account, kept, counted_at_ms in rows}
+
+
+def _limits_mb(con: Connection, place: Place) -> dict[str, int]:
+    # The two alone: every page that a crawl stores asks for them.
+    names = [place.owner_setting, place.total_setting]
+    stored = con.execute(
+        "SELECT name, value FROM operator_settings WHERE name IN (?, ?)", names
+    ).fetchall()
+    fields = OperatorSettings.model_fields
+    return {name: int(fields[name].default) for name in names} | {
+        name: int(value) for name, value in stored
+    }
+
+
+def _kept(
+    con: Connection, place: Place, owner: str, known: tuple[int, int] | None, room_bytes: int
+) -> int:
+    """What is kept, counted anew where it is not known or seems too much."""
+    at_ms = now_ms()
+    if known is not None:
+        kept, counted_at_ms = known
+        # A clock that was put back must not put the next count off.
+        is_recent = 0 <= at_ms - counted_at_ms < RECOUNT_AFTER_MS
+        if kept <= room_bytes or is_recent:
+            return kept
+    where = "" if owner == _EVERYBODY else "WHERE owner = $owner"
+    bound = {} if owner == _EVERYBODY else {"owner": owner}
+    counted = con.execute(
+        f"SELECT coalesce(sum(bytes), 0) FROM ({_rows(place)}) {where}", bound
+    ).fetchone()
+    kept = int(counted[0]) if counted else 0
+    con.execute("DELETE FROM owner_bytes WHERE place = ? AND owner = ?", [place.name, owner])
+    con.execute("INSERT INTO owner_bytes VALUES (?, ?, ?, ?)", [place.name, owner, kept, at_ms])
+    return kept
+
+
+def _rows(place: Place) -> str:
+    # Made of the constants above.
+    return " UNION ALL ".join(place.sources)
+
+
+def _folder_of(con: Connection) -> Path | None:
+    row = con.execute(
+        "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
+    ).fetchone()
+    return None if row is None or row[0] is None else Path(row[0]).parent

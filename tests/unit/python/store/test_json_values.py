@@ -1,0 +1,33 @@
+"""Values are counted before anything is read, in linear time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from fairlead.json_values import has_too_many_values
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "has"),
+    [
+        (b"[1,2,3]", 3, False),
+        (b"[1,2,3]", 2, True),
+        (b"[{},{},{}]", 5, True),
+        (b'{"a":"x,y,z,[,{"}', 1, False),
+        (b'{"a":"\\",\\",\\"","b":[1]}', 3, False),
+        (b'{"a":"\\",\\",\\"","b":[1,2,3]}', 3, True),
+        (b'"never ends ,,,,', 1, False),
+    ],
+)
+def test_what_is_in_strings_is_no_value(text: bytes, most: int, has: bool) -> None:
+    assert has_too_many_values(text, most) is has
+
+
+@pytest.mark.parametrize("piece", [b'\\"', b'"', b"\\", b'",'])
+def test_any_text_is_looked_through_in_linear_time(piece: bytes) -> None:
+    text = b'"' + piece * 2_000_000 + b"," * 10
+    begun_s = time.process_time()
+    has_too_many_values(text, 1)
+    assert time.process_time() - begun_s < 3.0
