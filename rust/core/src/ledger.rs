@@ -8,7 +8,11 @@
 //! (a limit appears) -> unknown, nothing counted -> asked: counts what is recorded from segment n on
 //!                      -> seeded with the sum of all records before segment n -> known
 //! ```
+//!
+//! Everything counts in the window of the moment in which it is counted: a request when it is let through, what it used
+//! when that is known. When a request's head came says nothing here, because a caller may hold its body back for minutes.
 
+use crate::clock::{Moment, Present};
 use crate::error::{Error, Kind};
 use crate::limit::{Limit, Scope, Served, Unit, Window};
 use crate::snapshot::Key;
@@ -25,6 +29,27 @@ pub struct Amounts {
 }
 
 impl Amounts {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            usd_micros: self.usd_micros.saturating_add(other.usd_micros),
+        }
+    }
+
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            usd_micros: self.usd_micros.saturating_sub(other.usd_micros),
+        }
+    }
+
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self { tokens: self.tokens.max(other.tokens), usd_micros: self.usd_micros.max(other.usd_micros) }
+    }
+
     fn of(self, unit: Unit) -> u64 {
         match unit {
             Unit::Requests => 1,
@@ -41,16 +66,26 @@ pub struct Subject<'a> {
     pub model: &'a str,
     /// What served it; nothing before that is known.
     pub served: Served<'a>,
-    /// When it was admitted, Unix milliseconds: it counts in the windows of that moment, whenever it ends.
-    pub ts_ms: u64,
 }
 
 /// Room that was reserved. It must come back through [`Ledger::settle`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Hold {
-    key: Arc<Key>,
-    /// Index among the key's limits, and how much.
-    parts: SmallVec<[(usize, u64); 4]>,
+    parts: SmallVec<[Part; 4]>,
+    /// The most that the call, or the next answer of a conversation, comes to.
+    most: Amounts,
+    /// What was counted of the call before its end.
+    counted: Amounts,
+}
+
+/// What one call has in one window of one account.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    account: u64,
+    epoch: u64,
+    held: u64,
+    /// In the account's `used` before there is a record of it.
+    counted: u64,
 }
 
 /// What came of asking for room.
@@ -86,10 +121,19 @@ enum Known {
 
 #[derive(Debug)]
 struct Account {
+    /// Its own in this ledger: holds name it.
+    number: u64,
     limit: Limit,
     window: Window,
+    /// Goes up with each window, so that a hold of a window that is over gives nothing back, also where the clock brings
+    /// the same window twice.
+    epoch: u64,
+    /// The beginning of the latest window that it has been in.
+    reached_ms: u64,
     used: u64,
     held: u64,
+    /// How much of `used` has no record yet, so that no sum of control can have it.
+    unrecorded: u64,
     known: Known,
 }
 
@@ -98,39 +142,72 @@ const NEVER: Known = Known::Since(u64::MAX);
 /// Windows this short need no past: by the time that it is known they are over.
 const SHORT_WINDOW_MS: u64 = 60_000;
 
-/// Clocks are set by less than this all the time.
-const CLOCK_STEP_MS: u64 = 2_000;
-
 /// See the module's page.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    accounts: Mutex<HashMap<String, Vec<Account>>>,
+    books: Mutex<Books>,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    of_keys: HashMap<String, Vec<Account>>,
+    present: Present,
+    opened: u64,
+}
+
+impl Books {
+    /// The present, Unix milliseconds. Where the clock was put back, every window that lies in the future is left for the one
+    /// that it is now.
+    fn at(&mut self, now: Moment) -> u64 {
+        let (now_ms, is_put_back) = self.present.read(now);
+        if is_put_back {
+            self.of_keys.values_mut().flatten().for_each(|account| account.put_back(now_ms));
+        }
+        now_ms
+    }
 }
 
 impl Account {
-    fn new(limit: &Limit, now_ms: u64, known: Known) -> Self {
-        Self { limit: limit.clone(), window: limit.period.window(now_ms), used: 0, held: 0, known }
+    fn new(number: u64, limit: &Limit, now_ms: u64, known: Known) -> Self {
+        let window = limit.period.window(now_ms);
+        Self {
+            number,
+            limit: limit.clone(),
+            window,
+            epoch: 0,
+            reached_ms: window.starts_ms,
+            used: 0,
+            held: 0,
+            unrecorded: 0,
+            known,
+        }
     }
 
-    /// A window that began while we were counting is known from its beginning. One that lies in the future is of a clock that
-    /// was put back: what was used in the window that it is now is not known.
+    /// Goes on to the window of the present; never back. One that began while we were counting is known from its beginning.
     fn roll(&mut self, now_ms: u64) {
-        if now_ms.saturating_add(CLOCK_STEP_MS) < self.window.starts_ms {
-            self.window = self.limit.period.window(now_ms);
-            (self.used, self.held) = (0, 0);
-            let is_short = self.window.ends_ms - self.window.starts_ms <= SHORT_WINDOW_MS;
-            self.known = if is_short && self.limit.unit == Unit::Requests { Known::All } else { NEVER };
-        }
         if now_ms >= self.window.ends_ms {
-            self.window = self.limit.period.window(now_ms);
-            (self.used, self.held) = (0, 0);
-            self.known = Known::All;
+            self.enter(now_ms);
         }
+    }
+
+    /// What was used in the window that a clock came back to is not known.
+    fn put_back(&mut self, now_ms: u64) {
+        if now_ms < self.window.starts_ms {
+            self.enter(now_ms);
+        }
+    }
+
+    fn enter(&mut self, now_ms: u64) {
+        self.window = self.limit.period.window(now_ms);
+        self.epoch += 1;
+        (self.used, self.held, self.unrecorded) = (0, 0, 0);
+        let is_new = self.window.starts_ms > self.reached_ms;
+        self.reached_ms = self.reached_ms.max(self.window.starts_ms);
+        self.known = if is_new || needs_no_past(&self.limit, self.window) { Known::All } else { NEVER };
     }
 
     /// Whether so much more fits.
-    fn room(&mut self, limit: &Limit, amount: u64, now_ms: u64) -> Result<(), Error> {
-        self.roll(now_ms);
+    fn room(&self, limit: &Limit, amount: u64, now_ms: u64) -> Result<(), Error> {
         if self.known != Known::All {
             return Err(unknown());
         }
@@ -141,15 +218,46 @@ impl Account {
         Ok(())
     }
 
+    /// Takes so much for a request that is let through. Of a limit on requests that is used at once, whatever becomes of it.
+    fn take(&mut self, amount: u64) -> Part {
+        let mut part = Part { account: self.number, epoch: self.epoch, held: 0, counted: 0 };
+        if self.limit.is_counted_at_once() {
+            self.used = self.used.saturating_add(amount);
+            self.unrecorded = self.unrecorded.saturating_add(amount);
+            part.counted = amount;
+        } else {
+            self.held = self.held.saturating_add(amount);
+            part.held = amount;
+        }
+        part
+    }
+
     fn is(&self, limit: &Limit) -> bool {
         self.limit.id == limit.id && self.limit.counts_like(limit)
     }
 }
 
+impl Part {
+    fn is_of(&self, account: &Account) -> bool {
+        (self.account, self.epoch) == (account.number, account.epoch)
+    }
+}
+
+/// Whether the windows of a limit are over by the time that their past is known.
+fn needs_no_past(limit: &Limit, window: Window) -> bool {
+    limit.unit == Unit::Requests && window.ends_ms - window.starts_ms < SHORT_WINDOW_MS
+}
+
 impl Ledger {
     /// Reserves room under all limits of the key that apply, or under none.
-    pub fn reserve(&self, key: &Arc<Key>, subject: Subject<'_>, most: Amounts) -> Result<Option<Hold>, Error> {
-        let Ask { hold, .. } = self.reserve_any(key, subject, &[subject.served], Some(most))?;
+    pub fn reserve(
+        &self,
+        key: &Arc<Key>,
+        subject: Subject<'_>,
+        most: Amounts,
+        now: Moment,
+    ) -> Result<Option<Hold>, Error> {
+        let Ask { hold, .. } = self.reserve_any(key, subject, &[subject.served], Some(most), now)?;
         Ok(hold)
     }
 
@@ -161,14 +269,17 @@ impl Ledger {
         subject: Subject<'_>,
         targets: &[Served<'_>],
         most: Option<Amounts>,
+        now: Moment,
     ) -> Result<Ask, Error> {
         if key.limits.is_empty() {
             return Ok(Ask::default());
         }
-        let mut accounts = self.accounts.lock();
-        let accounts = accounts.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
+        let mut books = self.books.lock();
+        let now_ms = books.at(now);
+        let accounts = books.of_keys.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
+        accounts.iter_mut().for_each(|account| account.roll(now_ms));
         let mut ask = Ask::default();
-        let mut parts: SmallVec<[(usize, u64); 4]> = SmallVec::new();
+        let mut taken: SmallVec<[(usize, u64); 4]> = SmallVec::new();
         let mut fault = None;
         for (index, limit) in key.limits.iter().enumerate() {
             let amount = match most {
@@ -176,9 +287,9 @@ impl Ledger {
                 None if limit.unit == Unit::Requests => 1,
                 None => continue,
             };
-            let mut room = || {
-                let account = accounts.iter_mut().find(|account| account.is(limit)).ok_or_else(unknown)?;
-                account.room(limit, amount, subject.ts_ms)
+            let room = || {
+                let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(unknown)?;
+                account.room(limit, amount, now_ms)
             };
             match &limit.scope {
                 Scope::All => room()?,
@@ -194,7 +305,7 @@ impl Ledger {
                     }
                 }
             }
-            parts.push((index, amount));
+            taken.push((index, amount));
         }
         if let Some(fault) = fault.filter(|_| targets.iter().all(|served| ask.leaves_out(subject.model, served))) {
             return Err(fault);
@@ -202,30 +313,31 @@ impl Ledger {
         // What one limit leaves out holds nothing under the others that are for it alone.
         if !ask.without.is_empty() {
             let left = || targets.iter().filter(|served| !ask.leaves_out(subject.model, served));
-            parts.retain(|(index, _)| {
+            taken.retain(|(index, _)| {
                 let limit = &key.limits[*index];
                 limit.scope == Scope::All
                     || matches!(&limit.scope, Scope::Model(name) if name == subject.model)
                     || left().any(|served| limit.applies_to(subject.model, served))
             });
         }
-        for &(index, amount) in &parts {
+        let mut hold = Hold { most: most.unwrap_or_default(), ..Hold::default() };
+        for (index, amount) in taken {
             let limit = &key.limits[index];
             if let Some(account) = accounts.iter_mut().find(|account| account.is(limit)) {
-                // A request that was let through counts, whatever becomes of it.
-                let place = if limit.is_counted_at_once() { &mut account.used } else { &mut account.held };
-                *place = place.saturating_add(amount);
+                hold.parts.push(account.take(amount));
             }
         }
-        ask.hold = Some(Hold { key: Arc::clone(key), parts });
+        ask.hold = Some(hold);
         Ok(ask)
     }
 
     /// Whether a request of this model would be let in now, by the limits that do not depend on who serves it. It counts
     /// nothing: for what is kept first, and counted when it is worked on.
-    pub fn has_room(&self, key: &Key, subject: Subject<'_>) -> Result<(), Error> {
-        let mut accounts = self.accounts.lock();
-        let accounts = accounts.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
+    pub fn has_room(&self, key: &Key, subject: Subject<'_>, now: Moment) -> Result<(), Error> {
+        let mut books = self.books.lock();
+        let now_ms = books.at(now);
+        let accounts = books.of_keys.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
+        accounts.iter_mut().for_each(|account| account.roll(now_ms));
         for limit in &key.limits {
             let is_asked = match &limit.scope {
                 Scope::All => true,
@@ -233,38 +345,106 @@ impl Ledger {
                 Scope::Provider(_) => false,
             };
             if is_asked {
-                let account = accounts.iter_mut().find(|account| account.is(limit)).ok_or_else(unknown)?;
-                account.room(limit, Amounts::default().of(limit.unit), subject.ts_ms)?;
+                let account = accounts.iter().find(|account| account.is(limit)).ok_or_else(unknown)?;
+                account.room(limit, Amounts::default().of(limit.unit), now_ms)?;
             }
         }
         Ok(())
     }
 
-    #[allow(clippy::needless_pass_by_value, reason = "a hold is given back whole, so that it cannot be settled twice")]
-    /// Gives the reserved room back and counts what was spent. `segment`: where the request's record is.
-    pub fn settle(&self, key_id: &str, subject: Subject<'_>, hold: Option<Hold>, spent: Amounts, segment: u64) {
-        let mut accounts = self.accounts.lock();
-        let Some(accounts) = accounts.get_mut(key_id) else { return };
+    /// Counts what a conversation has used since it was last asked about, and holds room for its next answer: as much as was
+    /// held for the first one, or as the dearest so far has used. An error where there is no room for that; the caller ends
+    /// the conversation then. `key`: as it is configured now.
+    pub fn renew(
+        &self,
+        key: &Key,
+        subject: Subject<'_>,
+        hold: &mut Hold,
+        more: Amounts,
+        now: Moment,
+    ) -> Result<(), Error> {
+        hold.counted = hold.counted.plus(more);
+        hold.most = hold.most.max(more);
+        let mut books = self.books.lock();
+        let now_ms = books.at(now);
+        let Some(accounts) = books.of_keys.get_mut(&key.id) else { return Ok(()) };
+        accounts.iter_mut().for_each(|account| account.roll(now_ms));
+        // A request is counted once, whatever window it is in now: its part stays.
+        hold.parts.retain(|part| {
+            accounts.iter().any(|account| {
+                account.number == part.account && (account.limit.unit == Unit::Requests || account.epoch == part.epoch)
+            })
+        });
+        let mut fault = None;
         for account in accounts {
-            // The window of the request is over: nobody counts there any more.
-            if account.limit.period.window(subject.ts_ms) != account.window {
+            let unit = account.limit.unit;
+            if unit == Unit::Requests || !account.limit.applies_to(subject.model, &subject.served) {
                 continue;
             }
-            let held = hold.as_ref().and_then(|hold| {
-                hold.parts.iter().find(|&&(index, _)| account.is(&hold.key.limits[index])).map(|&(_, amount)| amount)
+            let at = hold.parts.iter().position(|part| part.is_of(account)).unwrap_or_else(|| {
+                hold.parts.push(Part { account: account.number, epoch: account.epoch, held: 0, counted: 0 });
+                hold.parts.len() - 1
             });
-            let unit = account.limit.unit;
-            let at_once = account.limit.is_counted_at_once();
-            if let Some(amount) = held.filter(|_| !at_once) {
-                account.held = account.held.saturating_sub(amount);
+            let part = &mut hold.parts[at];
+            let used = more.of(unit);
+            part.counted = part.counted.saturating_add(used);
+            account.used = account.used.saturating_add(used);
+            account.unrecorded = account.unrecorded.saturating_add(used);
+            let Some(limit) = key.limits.iter().find(|limit| account.is(limit)) else { continue };
+            account.held = account.held.saturating_sub(part.held);
+            let most = hold.most.of(unit);
+            // What is not known yet is asked for; a conversation goes on meanwhile.
+            match account.room(limit, most, now_ms) {
+                Err(error) if account.known == Known::All => {
+                    part.held = 0;
+                    fault.get_or_insert(error);
+                }
+                _ => {
+                    part.held = most;
+                    account.held = account.held.saturating_add(most);
+                }
             }
+        }
+        fault.map_or(Ok(()), Err)
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "a hold is given back whole, so that it cannot be settled twice")]
+    /// Gives the reserved room back in the window in which it was reserved, and counts what was spent in the present one.
+    /// `segment`: where the request's record is.
+    pub fn settle(
+        &self,
+        key_id: &str,
+        subject: Subject<'_>,
+        hold: Option<Hold>,
+        spent: Amounts,
+        segment: u64,
+        now: Moment,
+    ) {
+        let mut books = self.books.lock();
+        let now_ms = books.at(now);
+        let Some(accounts) = books.of_keys.get_mut(key_id) else { return };
+        let hold = hold.unwrap_or_default();
+        let rest = spent.minus(hold.counted);
+        for account in accounts {
+            account.roll(now_ms);
             let is_counted = match account.known {
                 Known::All => true,
                 Known::Since(first) => segment >= first,
             };
-            let is_counted_already = at_once && held.is_some();
+            let mut is_counted_already = false;
+            for part in hold.parts.iter().filter(|part| part.account == account.number) {
+                is_counted_already |= account.limit.is_counted_at_once();
+                if part.epoch == account.epoch {
+                    account.held = account.held.saturating_sub(part.held);
+                    account.unrecorded = account.unrecorded.saturating_sub(part.counted);
+                    if !is_counted {
+                        // Control's sum has it.
+                        account.used = account.used.saturating_sub(part.counted);
+                    }
+                }
+            }
             if is_counted && !is_counted_already && account.limit.applies_to(subject.model, &subject.served) {
-                account.used = account.used.saturating_add(spent.of(unit));
+                account.used = account.used.saturating_add(rest.of(account.limit.unit));
             }
         }
     }
@@ -275,21 +455,23 @@ impl Ledger {
         &self,
         keys: impl Iterator<Item = &'k Arc<Key>>,
         is_new: impl Fn(&str) -> bool,
-        now_ms: u64,
+        now: Moment,
     ) -> bool {
         let mut must_ask = false;
-        let mut accounts = self.accounts.lock();
+        let mut books = self.books.lock();
+        let now_ms = books.at(now);
+        let Books { of_keys, opened, .. } = &mut *books;
         for key in keys.filter(|key| !key.limits.is_empty()) {
-            let own = accounts.entry(key.id.clone()).or_default();
+            let own = of_keys.entry(key.id.clone()).or_default();
             for limit in &key.limits {
                 if own.iter().any(|account| account.is(limit)) {
                     continue;
                 }
-                let window = limit.period.window(now_ms);
-                let is_short = limit.unit == Unit::Requests && window.ends_ms - window.starts_ms < SHORT_WINDOW_MS;
+                let is_short = needs_no_past(limit, limit.period.window(now_ms));
                 let known = if is_short || is_new(&key.id) { Known::All } else { NEVER };
                 must_ask |= known != Known::All;
-                own.push(Account::new(limit, now_ms, known));
+                *opened += 1;
+                own.push(Account::new(*opened, limit, now_ms, known));
             }
         }
         must_ask
@@ -298,7 +480,7 @@ impl Ledger {
     /// Closes the accounts of limits that are no more.
     pub fn close_others<'k>(&self, keys: impl Iterator<Item = &'k Arc<Key>>) {
         let keys: HashMap<&str, &Arc<Key>> = keys.map(|key| (key.id.as_str(), key)).collect();
-        self.accounts.lock().retain(|id, own| {
+        self.books.lock().of_keys.retain(|id, own| {
             let limits = keys.get(id.as_str()).map_or(&[][..], |key| &key.limits);
             own.retain(|account| limits.iter().any(|limit| account.is(limit)));
             !own.is_empty()
@@ -308,10 +490,11 @@ impl Ledger {
     /// What must be asked of control. `seal` ends the segment that is being written and gives the number of the next; it is
     /// called only if there is a question, with the accounts held still, so that every record is either before the seal and
     /// in control's sum, or after it and counted here.
-    pub fn ask(&self, now_ms: u64, seal: impl FnOnce() -> u64) -> (Vec<Question>, u64) {
-        let mut accounts = self.accounts.lock();
+    pub fn ask(&self, now: Moment, seal: impl FnOnce() -> u64) -> (Vec<Question>, u64) {
+        let mut books = self.books.lock();
+        let now_ms = books.at(now);
         let mut open: Vec<(&String, &mut Account)> = Vec::new();
-        for (key_id, own) in accounts.iter_mut() {
+        for (key_id, own) in &mut books.of_keys {
             for account in own {
                 account.roll(now_ms);
                 if account.known != Known::All {
@@ -326,7 +509,7 @@ impl Ledger {
         let questions = open
             .into_iter()
             .map(|(key_id, account)| {
-                account.used = 0;
+                account.used = account.unrecorded;
                 account.known = Known::Since(segment);
                 let (limit, from_ms) = (account.limit.clone(), account.window.starts_ms);
                 Question { key_id: key_id.clone(), limit, from_ms }
@@ -337,9 +520,9 @@ impl Ledger {
 
     /// Control's answers, in the order of the questions.
     pub fn seed(&self, questions: &[Question], sums: &[u64]) {
-        let mut accounts = self.accounts.lock();
+        let mut books = self.books.lock();
         for (question, &sum) in questions.iter().zip(sums) {
-            let own = accounts.get_mut(&question.key_id).map_or(&mut [][..], Vec::as_mut_slice);
+            let own = books.of_keys.get_mut(&question.key_id).map_or(&mut [][..], Vec::as_mut_slice);
             for account in own.iter_mut().filter(|account| account.is(&question.limit)) {
                 if account.known != Known::All && account.window.starts_ms == question.from_ms {
                     account.used = account.used.saturating_add(sum);

@@ -6,6 +6,7 @@ use crate::snapshot::Snapshot;
 use proptest::prelude::*;
 
 const NOON_MS: u64 = 1_767_268_800_000;
+const DAY_MS: u64 = 86_400_000;
 
 fn limit(unit: Unit, amount: u64, period: Period) -> Limit {
     Limit { id: format!("{unit:?}{period:?}"), name: "test".into(), unit, amount, period, scope: Scope::All }
@@ -21,7 +22,7 @@ fn key(limits: Vec<Limit>) -> Arc<Key> {
 
 fn known(key: &Arc<Key>) -> Ledger {
     let ledger = Ledger::default();
-    ledger.open([key].into_iter(), |_| true, NOON_MS);
+    ledger.open([key].into_iter(), |_| true, at(NOON_MS));
     ledger
 }
 
@@ -29,8 +30,13 @@ fn served(provider: &'static str, prefixes: &'static [String], upstream_model: &
     Served { provider, prefixes, upstream_model }
 }
 
-fn subject(ts_ms: u64) -> Subject<'static> {
-    Subject { model: "p/m", served: served("p", &[], "m"), ts_ms }
+fn subject() -> Subject<'static> {
+    Subject { model: "p/m", served: served("p", &[], "m") }
+}
+
+/// A moment of clocks that go alike.
+fn at(unix_ms: u64) -> Moment {
+    Moment { unix_ms, monotonic_ms: unix_ms - NOON_MS / 2 }
 }
 
 fn tokens(tokens: u64) -> Amounts {
@@ -41,15 +47,15 @@ fn tokens(tokens: u64) -> Amounts {
 fn requests_under_way_hold_their_room_and_give_back_what_they_did_not_use() {
     let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
     let ledger = known(&key);
-    let first = ledger.reserve(&key, subject(NOON_MS), tokens(60)).expect("room");
-    let refused = ledger.reserve(&key, subject(NOON_MS), tokens(60)).expect_err("held");
+    let first = ledger.reserve(&key, subject(), tokens(60), at(NOON_MS)).expect("room");
+    let refused = ledger.reserve(&key, subject(), tokens(60), at(NOON_MS)).expect_err("held");
     assert_eq!((refused.kind, refused.retry_after_s), (Kind::TokenLimitExceeded, Some(1)));
-    ledger.settle("k", subject(NOON_MS), first, tokens(10), 0);
-    let second = ledger.reserve(&key, subject(NOON_MS), tokens(90)).expect("room again");
-    ledger.settle("k", subject(NOON_MS), second, tokens(90), 0);
-    let refused = ledger.reserve(&key, subject(NOON_MS), tokens(1)).expect_err("used up");
+    ledger.settle("k", subject(), first, tokens(10), 0, at(NOON_MS));
+    let second = ledger.reserve(&key, subject(), tokens(90), at(NOON_MS)).expect("room again");
+    ledger.settle("k", subject(), second, tokens(90), 0, at(NOON_MS));
+    let refused = ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).expect_err("used up");
     assert_eq!(refused.retry_after_s, Some(12 * 3_600), "until midnight");
-    assert!(ledger.reserve(&key, subject(NOON_MS + 12 * 3_600_000), tokens(90)).is_ok(), "a new day");
+    assert!(ledger.reserve(&key, subject(), tokens(90), at(NOON_MS + 12 * 3_600_000)).is_ok(), "a new day");
 }
 
 #[test]
@@ -57,7 +63,7 @@ fn a_request_that_may_need_more_than_is_left_is_told_so() {
     let key = key(vec![limit(Unit::UsdMicros, 1_000_000, Period::Week(0))]);
     let ledger = known(&key);
     let refused =
-        ledger.reserve(&key, subject(NOON_MS), Amounts { tokens: 0, usd_micros: 1_500_000 }).expect_err("dear");
+        ledger.reserve(&key, subject(), Amounts { tokens: 0, usd_micros: 1_500_000 }, at(NOON_MS)).expect_err("dear");
     assert_eq!(refused.kind, Kind::BudgetExceeded);
     assert!(refused.message.contains("may need 1.500000 USD; ask for less output"), "{}", refused.message);
 }
@@ -67,13 +73,13 @@ fn all_limits_pass_or_none_is_touched() {
     let key = key(vec![limit(Unit::Requests, 2, Period::Seconds(60)), limit(Unit::Tokens, 10, Period::Day(0))]);
     let ledger = known(&key);
     for _ in 0..5 {
-        assert!(ledger.reserve(&key, subject(NOON_MS), tokens(50)).is_err());
+        assert!(ledger.reserve(&key, subject(), tokens(50), at(NOON_MS)).is_err());
     }
     for _ in 0..2 {
-        let hold = ledger.reserve(&key, subject(NOON_MS), tokens(5)).expect("refusals counted nothing");
-        ledger.settle("k", subject(NOON_MS), hold, Amounts::default(), 0);
+        let hold = ledger.reserve(&key, subject(), tokens(5), at(NOON_MS)).expect("refusals counted nothing");
+        ledger.settle("k", subject(), hold, Amounts::default(), 0, at(NOON_MS));
     }
-    let refused = ledger.reserve(&key, subject(NOON_MS), tokens(5)).expect_err("two requests");
+    let refused = ledger.reserve(&key, subject(), tokens(5), at(NOON_MS)).expect_err("two requests");
     assert_eq!((refused.kind, refused.retry_after_s), (Kind::RateLimited, Some(60)));
 }
 
@@ -82,44 +88,47 @@ fn a_limit_counts_only_what_it_is_about() {
     let of_model = Limit { scope: Scope::Model("p/big".into()), ..limit(Unit::Tokens, 10, Period::Month(0)) };
     let key = key(vec![of_model]);
     let ledger = known(&key);
-    let hold = ledger.reserve(&key, subject(NOON_MS), tokens(50)).expect("another model");
-    ledger.settle("k", subject(NOON_MS), hold, tokens(50), 0);
-    let big = Subject { model: "p/big", ..subject(NOON_MS) };
-    assert!(ledger.reserve(&key, big, tokens(50)).is_err());
-    assert!(ledger.reserve(&key, big, tokens(10)).is_ok());
+    let hold = ledger.reserve(&key, subject(), tokens(50), at(NOON_MS)).expect("another model");
+    ledger.settle("k", subject(), hold, tokens(50), 0, at(NOON_MS));
+    let big = Subject { model: "p/big", ..subject() };
+    assert!(ledger.reserve(&key, big, tokens(50), at(NOON_MS)).is_err());
+    assert!(ledger.reserve(&key, big, tokens(10), at(NOON_MS)).is_ok());
 }
 
 #[test]
 fn what_is_not_known_is_refused_until_control_has_answered() {
     let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
     let ledger = Ledger::default();
-    let refused = ledger.reserve(&key, subject(NOON_MS), tokens(1)).expect_err("no account");
+    let refused = ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).expect_err("no account");
     assert_eq!(refused.kind, Kind::LimitsUnknown);
-    ledger.open([&key].into_iter(), |_| false, NOON_MS);
-    assert_eq!(ledger.reserve(&key, subject(NOON_MS), tokens(1)).map_err(|e| e.kind).err(), Some(Kind::LimitsUnknown));
+    ledger.open([&key].into_iter(), |_| false, at(NOON_MS));
+    assert_eq!(
+        ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).map_err(|e| e.kind).err(),
+        Some(Kind::LimitsUnknown)
+    );
 
-    let (questions, segment) = ledger.ask(NOON_MS, || 7);
+    let (questions, segment) = ledger.ask(at(NOON_MS), || 7);
     assert_eq!((questions.len(), segment), (1, 7));
     assert_eq!(questions[0].from_ms, NOON_MS - 12 * 3_600_000);
     // Requests that were admitted under the configuration before, which knew no limit.
-    ledger.settle("k", subject(NOON_MS), None, tokens(30), 6); // control's sum has it
-    ledger.settle("k", subject(NOON_MS), None, tokens(5), 7);
+    ledger.settle("k", subject(), None, tokens(30), 6, at(NOON_MS)); // control's sum has it
+    ledger.settle("k", subject(), None, tokens(5), 7, at(NOON_MS));
     ledger.seed(&questions, &[40]);
-    assert_eq!(ledger.ask(NOON_MS, || 8), (Vec::new(), 0));
-    assert!(ledger.reserve(&key, subject(NOON_MS), tokens(56)).is_err());
-    assert!(ledger.reserve(&key, subject(NOON_MS), tokens(55)).is_ok());
+    assert_eq!(ledger.ask(at(NOON_MS), || 8), (Vec::new(), 0));
+    assert!(ledger.reserve(&key, subject(), tokens(56), at(NOON_MS)).is_err());
+    assert!(ledger.reserve(&key, subject(), tokens(55), at(NOON_MS)).is_ok());
 }
 
 #[test]
 fn a_question_that_was_not_answered_is_asked_anew_and_counts_anew() {
     let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
     let ledger = Ledger::default();
-    ledger.open([&key].into_iter(), |_| false, NOON_MS);
-    ledger.ask(NOON_MS, || 1);
-    ledger.settle("k", subject(NOON_MS), None, tokens(30), 1);
-    let (questions, _) = ledger.ask(NOON_MS, || 2);
+    ledger.open([&key].into_iter(), |_| false, at(NOON_MS));
+    ledger.ask(at(NOON_MS), || 1);
+    ledger.settle("k", subject(), None, tokens(30), 1, at(NOON_MS));
+    let (questions, _) = ledger.ask(at(NOON_MS), || 2);
     ledger.seed(&questions, &[30]);
-    assert!(ledger.reserve(&key, subject(NOON_MS), tokens(70)).is_ok());
+    assert!(ledger.reserve(&key, subject(), tokens(70), at(NOON_MS)).is_ok());
 }
 
 #[test]
@@ -128,14 +137,14 @@ fn a_limit_that_changes_what_it_counts_is_another() {
     let ledger = known(&before);
     let id = before.limits[0].id.clone();
     let more = Arc::new(Key { limits: vec![Limit { amount: 200, ..before.limits[0].clone() }], ..Key::clone(&before) });
-    ledger.open([&more].into_iter(), |_| false, NOON_MS);
-    assert!(ledger.reserve(&more, subject(NOON_MS), tokens(150)).is_ok(), "another amount is the same account");
+    ledger.open([&more].into_iter(), |_| false, at(NOON_MS));
+    assert!(ledger.reserve(&more, subject(), tokens(150), at(NOON_MS)).is_ok(), "another amount is the same account");
     let monthly = Limit { id, ..limit(Unit::Tokens, 100, Period::Month(0)) };
     let other = Arc::new(Key { limits: vec![monthly], ..Key::clone(&before) });
-    ledger.open([&other].into_iter(), |_| false, NOON_MS);
-    assert!(ledger.reserve(&other, subject(NOON_MS), tokens(1)).is_err(), "its past is not known");
+    ledger.open([&other].into_iter(), |_| false, at(NOON_MS));
+    assert!(ledger.reserve(&other, subject(), tokens(1), at(NOON_MS)).is_err(), "its past is not known");
     ledger.close_others([&other].into_iter());
-    assert!(ledger.reserve(&more, subject(NOON_MS), tokens(1)).is_err(), "the old one is closed");
+    assert!(ledger.reserve(&more, subject(), tokens(1), at(NOON_MS)).is_err(), "the old one is closed");
 }
 
 proptest! {
@@ -148,23 +157,23 @@ proptest! {
         let (mut spent, mut may_spend) = (0, 0);
         for (begins, most, share) in steps {
             if begins {
-                if let Ok(hold) = ledger.reserve(&key, subject(NOON_MS), tokens(most)) {
+                if let Ok(hold) = ledger.reserve(&key, subject(), tokens(most), at(NOON_MS)) {
                     may_spend += most;
                     open.push((hold, most));
                 }
             } else if let Some((hold, most)) = open.pop() {
                 let used = most * share / 100;
-                ledger.settle("k", subject(NOON_MS), hold, tokens(used), 0);
+                ledger.settle("k", subject(), hold, tokens(used), 0, at(NOON_MS));
                 spent += used;
                 may_spend -= most;
             }
             prop_assert!(spent + may_spend <= amount);
         }
         for (hold, _) in open {
-            ledger.settle("k", subject(NOON_MS), hold, Amounts::default(), 0);
+            ledger.settle("k", subject(), hold, Amounts::default(), 0, at(NOON_MS));
         }
         let left = amount - spent;
-        prop_assert_eq!(ledger.reserve(&key, subject(NOON_MS), tokens(left)).is_ok(), left > 0);
+        prop_assert_eq!(ledger.reserve(&key, subject(), tokens(left), at(NOON_MS)).is_ok(), left > 0);
     }
 }
 
@@ -178,16 +187,16 @@ fn a_limit_of_one_provider_leaves_the_others_and_counts_who_served() {
     let key = key(vec![of("p", 100), of("q", 100), limit(Unit::Tokens, 1_000, Period::Day(0))]);
     let ledger = known(&key);
     let both = [served("p", &[], "m"), served("q", &[], "m")];
-    let ask = |tokens_each| ledger.reserve_any(&key, subject(NOON_MS), &both, Some(tokens(tokens_each)));
+    let ask = |tokens_each| ledger.reserve_any(&key, subject(), &both, Some(tokens(tokens_each)), at(NOON_MS));
     let first = ask(80).expect("room at both");
     assert!(first.without.is_empty());
     // Served by `q`, after `p` had failed: only `q` has spent.
-    let by_q = Subject { served: both[1], ..subject(NOON_MS) };
-    ledger.settle("k", by_q, first.hold, tokens(80), 0);
+    let by_q = Subject { served: both[1], ..subject() };
+    ledger.settle("k", by_q, first.hold, tokens(80), 0, at(NOON_MS));
     let second = ask(80).expect("room at one");
     assert_eq!(second.without.iter().map(|limit| limit.id.as_str()).collect::<Vec<_>>(), ["q"]);
     assert!(second.leaves_out("p/m", &both[1]) && !second.leaves_out("p/m", &both[0]));
-    ledger.settle("k", subject(NOON_MS), second.hold, tokens(80), 0);
+    ledger.settle("k", subject(), second.hold, tokens(80), 0, at(NOON_MS));
     assert_eq!(ask(80).map(drop).map_err(|fault| fault.kind), Err(Kind::TokenLimitExceeded));
     assert!(ask(20).is_ok(), "what was held came back");
 }
@@ -201,24 +210,27 @@ fn a_limit_of_a_model_holds_whatever_name_leads_to_it() {
         let of_big = Limit { scope: Scope::Model(name.into()), ..limit(Unit::Tokens, 10, Period::Day(0)) };
         let key = key(vec![of_big]);
         let ledger = known(&key);
-        let alias = Subject { model: "quick", served: Served::default(), ts_ms: NOON_MS };
-        let ask = |targets: &[Served<'_>]| ledger.reserve_any(&key, alias, targets, Some(tokens(8)));
+        let alias = Subject { model: "quick", served: Served::default() };
+        let ask = |targets: &[Served<'_>]| ledger.reserve_any(&key, alias, targets, Some(tokens(8)), at(NOON_MS));
         let first = ask(&[big]).expect("room");
-        ledger.settle("k", Subject { served: big, ..alias }, first.hold, tokens(8), 0);
+        ledger.settle("k", Subject { served: big, ..alias }, first.hold, tokens(8), 0, at(NOON_MS));
         assert_eq!(ask(&[big]).map(drop).map_err(|fault| fault.kind), Err(Kind::TokenLimitExceeded), "{name}");
         let other = ask(&[big, small]).expect("the other model has room");
         assert!(other.leaves_out("quick", &big) && !other.leaves_out("quick", &small));
-        ledger.settle("k", Subject { served: small, ..alias }, other.hold, tokens(8), 0);
-        let own = Subject { model: "p/small", served: Served::default(), ts_ms: NOON_MS };
-        assert!(ledger.reserve_any(&key, own, &[small], Some(tokens(8))).is_ok(), "nothing was counted for it");
+        ledger.settle("k", Subject { served: small, ..alias }, other.hold, tokens(8), 0, at(NOON_MS));
+        let own = Subject { model: "p/small", served: Served::default() };
+        assert!(
+            ledger.reserve_any(&key, own, &[small], Some(tokens(8)), at(NOON_MS)).is_ok(),
+            "nothing was counted for it"
+        );
     }
     // The name that the caller used counts too, wherever it leads.
     let of_alias = Limit { scope: Scope::Model("quick".into()), ..limit(Unit::Tokens, 10, Period::Day(0)) };
     let key = key(vec![of_alias]);
     let ledger = known(&key);
-    let quick = Subject { model: "quick", served: big, ts_ms: NOON_MS };
-    ledger.settle("k", quick, None, tokens(10), 0);
-    assert!(ledger.reserve_any(&key, quick, &[small], Some(tokens(1))).is_err());
+    let quick = Subject { model: "quick", served: big };
+    ledger.settle("k", quick, None, tokens(10), 0, at(NOON_MS));
+    assert!(ledger.reserve_any(&key, quick, &[small], Some(tokens(1)), at(NOON_MS)).is_err());
     assert!(!served("node", prefixes, "").is_model("") && !big.is_model("pp/big") && !big.is_model("p/bi"));
 }
 
@@ -226,26 +238,193 @@ fn a_limit_of_a_model_holds_whatever_name_leads_to_it() {
 fn what_uses_nothing_is_held_to_limits_of_requests_alone() {
     let key = key(vec![limit(Unit::Requests, 2, Period::Seconds(60)), limit(Unit::Tokens, 0, Period::Day(0))]);
     let ledger = known(&key);
-    let ask = || ledger.reserve_any(&key, subject(NOON_MS), &[served("p", &[], "m")], None);
+    let ask = || ledger.reserve_any(&key, subject(), &[served("p", &[], "m")], None, at(NOON_MS));
     assert!(ask().is_ok() && ask().is_ok());
     assert_eq!(ask().map(drop).map_err(|fault| fault.kind), Err(Kind::RateLimited));
 }
 
 #[test]
 fn a_clock_that_is_put_back_locks_nobody_out() {
-    const DAY_MS: u64 = 86_400_000;
     let key = key(vec![limit(Unit::Requests, 1, Period::Seconds(30))]);
     let ledger = known(&key);
-    for now_ms in [NOON_MS, NOON_MS + DAY_MS, NOON_MS - DAY_MS, NOON_MS] {
-        assert!(ledger.reserve(&key, subject(now_ms), tokens(0)).is_ok(), "{now_ms}");
-        assert!(ledger.reserve(&key, subject(now_ms), tokens(0)).is_err(), "{now_ms}");
+    for (monotonic_ms, unix_ms) in [NOON_MS, NOON_MS + DAY_MS, NOON_MS - DAY_MS, NOON_MS].into_iter().enumerate() {
+        let now = Moment { unix_ms, monotonic_ms: NOON_MS + monotonic_ms as u64 };
+        assert!(ledger.reserve(&key, subject(), tokens(0), now).is_ok(), "{unix_ms}");
+        assert!(ledger.reserve(&key, subject(), tokens(0), now).is_err(), "{unix_ms}");
     }
     let budget = self::key(vec![limit(Unit::Tokens, 10, Period::Day(0))]);
     let ledger = known(&budget);
-    ledger.settle("k", subject(NOON_MS), None, tokens(10), 0);
-    let refused = ledger.reserve(&budget, subject(NOON_MS - DAY_MS), tokens(1)).expect_err("not known");
+    ledger.settle("k", subject(), None, tokens(10), 0, at(NOON_MS));
+    let yesterday = Moment { unix_ms: NOON_MS - DAY_MS, ..at(NOON_MS + 1) };
+    let refused = ledger.reserve(&budget, subject(), tokens(1), yesterday).expect_err("not known");
     assert_eq!((refused.kind, refused.retry_after_s), (Kind::LimitsUnknown, Some(1)));
-    assert_eq!(ledger.ask(NOON_MS - DAY_MS, || 3).0.len(), 1, "and asked for");
+    assert_eq!(ledger.ask(yesterday, || 3).0.len(), 1, "and asked for");
+}
+
+#[test]
+fn a_window_that_a_clock_brings_twice_is_not_taken_for_a_new_one() {
+    let key = key(vec![limit(Unit::Tokens, 10, Period::Day(0))]);
+    let ledger = known(&key);
+    ledger.settle("k", subject(), None, tokens(10), 0, at(NOON_MS + DAY_MS));
+    let back = Moment { unix_ms: NOON_MS, ..at(NOON_MS + DAY_MS + 1) };
+    assert!(ledger.reserve(&key, subject(), tokens(1), back).is_err());
+    let again = Moment { unix_ms: NOON_MS + DAY_MS, ..at(NOON_MS + DAY_MS + 2) };
+    let refused = ledger.reserve(&key, subject(), tokens(1), again).expect_err("ten of ten were used");
+    assert_eq!(refused.kind, Kind::LimitsUnknown);
+}
+
+#[test]
+fn a_request_whose_body_was_held_back_moves_no_window() {
+    let minute = 60_000;
+    let key = key(vec![limit(Unit::Requests, 2, Period::Seconds(30)), limit(Unit::UsdMicros, 10, Period::Day(0))]);
+    let ledger = known(&key);
+    let cents = Amounts { tokens: 0, usd_micros: 5 };
+    for _ in 0..2 {
+        let hold = ledger.reserve(&key, subject(), cents, at(NOON_MS + DAY_MS)).expect("room");
+        ledger.settle("k", subject(), hold, cents, 0, at(NOON_MS + DAY_MS));
+    }
+    // A look at the clock that was taken before, for whatever reason, comes late.
+    for late_ms in [NOON_MS, NOON_MS + DAY_MS - minute] {
+        assert!(ledger.reserve(&key, subject(), cents, at(late_ms)).is_err());
+        ledger.settle("k", subject(), None, Amounts::default(), 0, at(late_ms));
+        let refused = ledger.reserve(&key, subject(), cents, at(NOON_MS + DAY_MS)).expect_err("all of it was used");
+        assert_eq!(refused.kind, Kind::RateLimited);
+    }
+    let refused = ledger.reserve(&key, subject(), cents, at(NOON_MS + DAY_MS + minute)).expect_err("so is the budget");
+    assert_eq!(refused.kind, Kind::BudgetExceeded);
+}
+
+#[test]
+fn what_a_call_used_counts_in_the_window_in_which_it_ends() {
+    let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0)), limit(Unit::Requests, 1, Period::Seconds(30))]);
+    let ledger = known(&key);
+    let over_the_edge = ledger.reserve(&key, subject(), tokens(80), at(NOON_MS)).expect("room");
+    let tomorrow = NOON_MS + DAY_MS;
+    ledger.settle("k", subject(), over_the_edge, tokens(80), 0, at(tomorrow));
+    let hold = ledger.reserve(&key, subject(), tokens(20), at(tomorrow)).expect("the request itself counted yesterday");
+    ledger.settle("k", subject(), hold, tokens(20), 0, at(tomorrow));
+    let refused = ledger.reserve(&key, subject(), tokens(1), at(tomorrow + 60_000)).expect_err("80 and 20 are 100");
+    assert_eq!(refused.kind, Kind::TokenLimitExceeded);
+}
+
+#[test]
+fn a_hold_of_a_window_that_is_over_gives_back_nothing_of_others() {
+    let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
+    let ledger = known(&key);
+    let old = ledger.reserve(&key, subject(), tokens(90), at(NOON_MS)).expect("room");
+    let _new = ledger.reserve(&key, subject(), tokens(90), at(NOON_MS + DAY_MS)).expect("a new day");
+    ledger.settle("k", subject(), old, Amounts::default(), 0, at(NOON_MS + DAY_MS));
+    assert!(ledger.reserve(&key, subject(), tokens(20), at(NOON_MS + DAY_MS)).is_err(), "90 are still held");
+}
+
+#[test]
+fn a_conversation_pays_as_it_goes_and_ends_where_there_is_no_room() {
+    let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
+    let ledger = known(&key);
+    let mut hold = ledger.reserve(&key, subject(), tokens(30), at(NOON_MS)).expect("room").expect("a hold");
+    ledger.renew(&key, subject(), &mut hold, tokens(30), at(NOON_MS)).expect("30 used, 30 held");
+    let refused = ledger.reserve(&key, subject(), tokens(41), at(NOON_MS)).expect_err("others see both");
+    assert_eq!(refused.retry_after_s, Some(1));
+    // The dearest answer so far is what the next may come to.
+    ledger.renew(&key, subject(), &mut hold, tokens(35), at(NOON_MS)).expect("65 used, 35 held");
+    assert!(ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).is_err());
+    // The next day has room of its own, and what is used there counts there.
+    let tomorrow = NOON_MS + DAY_MS;
+    ledger.renew(&key, subject(), &mut hold, tokens(60), at(tomorrow)).expect_err("60 used and 60 more are too many");
+    ledger.settle("k", subject(), Some(hold), tokens(125), 0, at(tomorrow));
+    assert!(ledger.reserve(&key, subject(), tokens(41), at(tomorrow)).is_err());
+    assert!(
+        ledger.reserve(&key, subject(), tokens(40), at(tomorrow)).is_ok(),
+        "nothing counted twice, nothing is held"
+    );
+}
+
+#[test]
+fn a_conversation_is_in_the_sum_once_whenever_control_is_asked() {
+    for segment in [6, 7] {
+        let key = key(vec![limit(Unit::Tokens, 100, Period::Day(0))]);
+        let ledger = Ledger::default();
+        // The limit is set while the conversation is under way.
+        ledger.open([&key].into_iter(), |_| false, at(NOON_MS));
+        let mut hold = Hold::default();
+        ledger.renew(&key, subject(), &mut hold, tokens(20), at(NOON_MS)).expect("not known is not used up");
+        let (questions, _) = ledger.ask(at(NOON_MS), || 7);
+        ledger.renew(&key, subject(), &mut hold, tokens(20), at(NOON_MS)).expect("not known is not used up");
+        ledger.settle("k", subject(), Some(hold), tokens(50), segment, at(NOON_MS));
+        // What was recorded before the question is in the answer.
+        ledger.seed(&questions, &[if segment < 7 { 50 } else { 0 }]);
+        assert!(ledger.reserve(&key, subject(), tokens(51), at(NOON_MS)).is_err(), "{segment}");
+        assert!(ledger.reserve(&key, subject(), tokens(50), at(NOON_MS)).is_ok(), "{segment}");
+    }
+}
+
+/// What the test knows of one window.
+#[derive(Default)]
+struct Truth {
+    used: u64,
+    requests: u64,
+}
+
+proptest! {
+    /// However calls, conversations and looks at the clock that come late interleave: within a window nothing that was used
+    /// is forgotten, nothing is counted twice, and what is held comes back.
+    #[test]
+    fn what_was_used_never_falls_within_a_window(
+        steps in prop::collection::vec((0_u8..5, 0_u64..40_000, 0_u64..100_000, 1_u64..50), 1..150),
+    ) {
+        let key = key(vec![
+            limit(Unit::Tokens, 1_000, Period::Seconds(60)),
+            limit(Unit::Requests, 10, Period::Seconds(30)),
+        ]);
+        let ledger = known(&key);
+        let (mut now_ms, mut open, mut calls) = (NOON_MS, Vec::new(), Vec::<u64>::new());
+        let mut spent: Vec<(u64, u64)> = Vec::new();
+        for (what, forward_ms, late_ms, amount) in steps {
+            now_ms += forward_ms;
+            let late = at(now_ms.saturating_sub(late_ms));
+            // The ledger has seen the present, so that the late look is one.
+            let _rolled = ledger.ask(at(now_ms), || 0);
+            match what {
+                0 | 1 => {
+                    let look = if what == 0 { at(now_ms) } else { late };
+                    if let Ok(Some(hold)) = ledger.reserve(&key, subject(), tokens(amount), look) {
+                        calls.push(now_ms / 30_000);
+                        open.push((hold, 0));
+                    }
+                }
+                2 | 3 if !open.is_empty() => {
+                    let (hold, before) = open.swap_remove(late_ms as usize % open.len());
+                    let look = if what == 2 { at(now_ms) } else { late };
+                    ledger.settle("k", subject(), Some(hold), tokens(before + amount), 0, look);
+                    spent.push((now_ms / 60_000, amount));
+                }
+                4 if !open.is_empty() => {
+                    let place = late_ms as usize % open.len();
+                    let (hold, before) = &mut open[place];
+                    let _room = ledger.renew(&key, subject(), hold, tokens(amount), late);
+                    *before += amount;
+                    spent.push((now_ms / 60_000, amount));
+                }
+                _ => {}
+            }
+            let truth = Truth {
+                used: spent.iter().filter(|(window, _)| *window == now_ms / 60_000).map(|(_, amount)| amount).sum(),
+                requests: calls.iter().filter(|&&window| window == now_ms / 30_000).count() as u64,
+            };
+            let books = ledger.books.lock();
+            let of = |unit| books.of_keys["k"].iter().find(|account| account.limit.unit == unit).expect("an account");
+            prop_assert_eq!(of(Unit::Tokens).used, truth.used);
+            prop_assert_eq!(of(Unit::Requests).used, truth.requests);
+            prop_assert!(truth.requests <= 10);
+        }
+        for (hold, before) in open {
+            ledger.settle("k", subject(), Some(hold), tokens(before), 0, at(now_ms));
+        }
+        let books = ledger.books.lock();
+        for account in &books.of_keys["k"] {
+            prop_assert_eq!((account.held, account.unrecorded), (0, 0));
+        }
+    }
 }
 
 #[test]
@@ -253,14 +432,14 @@ fn a_look_for_room_counts_nothing() {
     let key = key(vec![limit(Unit::Requests, 1, Period::Seconds(60)), limit(Unit::Tokens, 10, Period::Day(0))]);
     let ledger = known(&key);
     for _ in 0..3 {
-        assert!(ledger.has_room(&key, subject(NOON_MS)).is_ok());
+        assert!(ledger.has_room(&key, subject(), at(NOON_MS)).is_ok());
     }
-    let hold = ledger.reserve(&key, subject(NOON_MS), tokens(1)).expect("room");
-    let refused = ledger.has_room(&key, subject(NOON_MS)).expect_err("the one request is made");
+    let hold = ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).expect("room");
+    let refused = ledger.has_room(&key, subject(), at(NOON_MS)).expect_err("the one request is made");
     assert_eq!(refused.kind, Kind::RateLimited);
-    ledger.settle("k", subject(NOON_MS), hold, tokens(10), 0);
-    let later = ledger.has_room(&key, subject(NOON_MS + 60_000)).expect_err("the tokens are used up");
+    ledger.settle("k", subject(), hold, tokens(10), 0, at(NOON_MS));
+    let later = ledger.has_room(&key, subject(), at(NOON_MS + 60_000)).expect_err("the tokens are used up");
     assert_eq!(later.kind, Kind::TokenLimitExceeded);
-    let stranger = Ledger::default().has_room(&key, subject(NOON_MS)).expect_err("nothing is known");
+    let stranger = Ledger::default().has_room(&key, subject(), at(NOON_MS)).expect_err("nothing is known");
     assert_eq!(stranger.kind, Kind::LimitsUnknown);
 }

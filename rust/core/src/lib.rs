@@ -10,6 +10,7 @@
 
 pub mod aws;
 pub mod breaker;
+pub mod clock;
 pub mod cooldown;
 pub mod egress;
 pub mod error;

@@ -4,6 +4,7 @@
 use crate::admission::{Forward, Whole};
 use crate::answer;
 use crate::chat;
+use crate::clock;
 use crate::settle::Settlement;
 use crate::shared::Shared;
 use fairlead_core::error::Error;
@@ -39,8 +40,8 @@ pub(crate) fn check_room(shared: &Shared, whole: &Whole) -> Result<(), Error> {
     let wanted = ["model"];
     let scan = json::scan_object(&whole.body, &wanted, json::MAX_DEPTH);
     let model = scan.ok().and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
-    let subject = Subject { model: &model, served: Served::default(), ts_ms: whole.admission.ts_ms };
-    shared.ledger.has_room(key, subject)
+    let subject = Subject { model: &model, served: Served::default() };
+    shared.ledger.has_room(key, subject, clock::moment())
 }
 
 /// Answers one that was refused, and writes it down.

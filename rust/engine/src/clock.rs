@@ -1,5 +1,6 @@
 //! Time: monotonic inside, UTC at the edges.
 
+use fairlead_core::clock::Moment;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +13,11 @@ pub fn monotonic_ms() -> u64 {
 /// UTC milliseconds since 1970.
 pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+/// One look at both clocks, for what must find out that the wall clock was set.
+pub fn moment() -> Moment {
+    Moment { monotonic_ms: monotonic_ms(), unix_ms: unix_ms() }
 }
 
 /// UTC seconds since 1970.

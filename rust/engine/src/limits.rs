@@ -60,8 +60,8 @@ fn hold(
     }
     let ask = {
         let targets: SmallVec<[Served<'_>; 4]> = (0..choice.targets.len()).map(|at| served(choice, at)).collect();
-        let subject = Subject { model, served: Served::default(), ts_ms: admission.ts_ms };
-        shared.ledger.reserve_any(key, subject, &targets, most)?
+        let subject = Subject { model, served: Served::default() };
+        shared.ledger.reserve_any(key, subject, &targets, most, clock::moment())?
     };
     if !ask.without.is_empty() {
         let is_in = |at: &usize| !ask.leaves_out(model, &served(choice, *at));
@@ -100,8 +100,8 @@ fn reserve_known(
     if let Some(session_id) = admission.session_id.as_deref().filter(|_| key.max_sessions > 0) {
         shared.sessions.enter(&key.id, session_id, key.max_sessions, clock::monotonic_ms())?;
     }
-    let subject = Subject { model, served: Served::default(), ts_ms: admission.ts_ms };
-    settlement.hold = shared.ledger.reserve_any(key, subject, &[], most)?.hold;
+    let subject = Subject { model, served: Served::default() };
+    settlement.hold = shared.ledger.reserve_any(key, subject, &[], most, clock::moment())?.hold;
     Ok(())
 }
 

@@ -180,7 +180,7 @@ async fn poll(shared: &Shared) -> Result<(), Fault> {
 
 /// Asks control once: for news, and for the past of limits whose accounts are not known.
 async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
-    let (questions, before_segment) = shared.ledger.ask(clock::unix_ms(), || shared.spool.hold());
+    let (questions, before_segment) = shared.ledger.ask(clock::moment(), || shared.spool.hold());
     // Until the answer is there no further segment is sealed, so that the sums are of what was sealed before.
     let _held = HeldSpool(shared);
     let done = shared.commands.told();
@@ -221,7 +221,7 @@ fn open_accounts(shared: &Shared, snapshot: &Snapshot) -> bool {
     let live = shared.live.load();
     // Without a configuration before this one, every key may have been used by a worker before this one.
     let is_new = |id: &str| live.snapshot.version > 0 && !live.snapshot.keys().any(|key| key.id == id);
-    shared.ledger.open(snapshot.keys(), is_new, clock::unix_ms())
+    shared.ledger.open(snapshot.keys(), is_new, clock::moment())
 }
 
 fn adopt(shared: &Shared, snapshot: Snapshot) {

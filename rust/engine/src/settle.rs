@@ -2,6 +2,7 @@
 //! either by [`Settlement::settle`], or, when the work is dropped because the client left or something broke, by drop.
 
 use crate::admission::Admission;
+use crate::clock;
 use crate::exchange::Exchange;
 use crate::guardrails;
 use crate::metrics::Settled;
@@ -313,11 +314,10 @@ impl Open {
                 prefixes: &target.connection.prefixes,
                 upstream_model: self.upstream_model.as_deref().unwrap_or_default(),
             }),
-            ts_ms: self.admission.ts_ms,
         };
         let total = self.total_usage();
         let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
-        self.shared.ledger.settle(&key.id, subject, hold, spent, segment);
+        self.shared.ledger.settle(&key.id, subject, hold, spent, segment, clock::moment());
     }
 }
 
