@@ -185,6 +185,9 @@ async fn run(
         recalled = responses::recall(shared, &settlement.admission, body, &parsed) => recalled,
     };
     let said = body;
+    // What it goes on from may be of a day when less was redacted.
+    let recalled =
+        recalled.and_then(|whole| whole.map(|whole| guardrails::admit(&live, &mut settlement, &whole)).transpose());
     let (body, parsed) = match recalled.and_then(|whole| reread(&settlement, whole, body, parsed)) {
         Ok(both) => both,
         Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),

@@ -7,6 +7,7 @@ use crate::answer::EndGuard;
 use crate::attempt;
 use crate::chat;
 use crate::exchange::{Exchange, Head, Room};
+use crate::guardrails;
 use crate::searches;
 use crate::settle::Settlement;
 use crate::shared::Shared;
@@ -58,7 +59,7 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 }
 
 async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
-    let Whole { exchange, admission, forward, body, in_flight, buffered, upload } = *whole;
+    let Whole { exchange, admission, forward, mut body, in_flight, buffered, upload } = *whole;
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
     let refuse =
@@ -67,6 +68,8 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
     let mut settlement = is_search.then(|| Settlement::open(shared, &exchange, admission.clone(), body.len() as u64));
     // A form has no second reading.
     let checked = if forward.is_unread || upload.is_some() { Ok(()) } else { check_body(&body) };
+    let checked =
+        checked.and_then(|()| settlement.as_mut().map_or(Ok(()), |one| guardrails::admit_paid(shared, one, &mut body)));
     let checked = checked.and_then(|()| settlement.as_mut().map_or(Ok(()), |one| searches::reserve(shared, one)));
     if let Err(fault) = checked {
         if let Some(settlement) = settlement {
@@ -193,6 +196,7 @@ async fn relay(
     shared.metrics.answered(admission.route.endpoint, parts.status.as_u16());
     let mut headers = answer::base_headers(shared, &admission.request_id);
     pass_headers(&parts.headers, &mut headers);
+    guardrails::tell(settlement.as_ref(), &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
     if let Some(settlement) = settlement.take() {
         // Written before the caller has the last byte: who looks at once, finds it.

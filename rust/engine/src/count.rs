@@ -7,6 +7,7 @@ use crate::attempt::{self, Failed};
 use crate::chat::{admit, admit_aliases, drained, fail, refuse};
 use crate::choose::Choice;
 use crate::exchange::{Exchange, Head};
+use crate::guardrails;
 use crate::limits;
 use crate::load::Busy;
 use crate::plain;
@@ -42,6 +43,12 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 
 async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
     let live = shared.live.load_full();
+    // What is counted is what a conversation would send.
+    let body = match guardrails::admit(&live, &mut settlement, body) {
+        Ok(body) => body,
+        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    };
+    let body = &body;
     let parsed = match wording::read(&settlement.admission, &asked(&settlement, body))
         .and_then(|parsed| admit(&live, &settlement, parsed))
     {

@@ -4,21 +4,23 @@
 //! is the rule, answers pass as they came and nothing here looks at them.
 
 use crate::admission::Admission;
+use crate::answer;
 use crate::live::Live;
 use crate::settle::Settlement;
+use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{
-    self, blocking, judge_body, judge_text, speaks, Action, Actions, Disabled, Finding, Findings, StreamGuard,
+    self, blocking, judge_body, judge_text, Action, Actions, Disabled, Finding, Findings, Passed, StreamGuard,
 };
 use fairlead_dialect::Pieces;
+use http::HeaderMap;
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 use std::fmt::Write as _;
 
-/// An event that is longer goes out unread: it holds no text of a model.
-const MAX_EVENT_BYTES: usize = 1024 * 1024;
-/// The longest list that is held until it is whole.
-const MAX_LIST_BYTES: usize = 32 * 1024 * 1024;
+/// The longest event, or list of events, that is held until it is whole.
+const MAX_HELD_BYTES: usize = 32 * 1024 * 1024;
 
 /// What guardrails do with this call's request.
 pub fn of_request(live: &Live, admission: &Admission) -> Actions {
@@ -52,6 +54,20 @@ pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<B
     judge(body, of_request(live, &settlement.admission), &mut settlement.guardrail_findings)
 }
 
+/// The same for what control sends to a provider: what it reads is what may go on.
+pub fn admit_paid(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<(), Error> {
+    *body = admit(&shared.live.load(), settlement, body)?;
+    Ok(())
+}
+
+/// Says in the head of an answer what was found.
+pub fn tell(settlement: Option<&Settlement>, headers: &mut HeaderMap) {
+    let Some(findings) = settlement.map(|settlement| &settlement.guardrail_findings) else { return };
+    if !findings.is_empty() {
+        headers.insert(answer::GUARDRAILS, answer::encoded(&told(findings)));
+    }
+}
+
 /// A whole answer's body as it may go to the caller, with what was found noted.
 pub fn judge_answer(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
     let mut findings = Findings::new();
@@ -71,6 +87,61 @@ pub fn judge_answer_text(settlement: &mut Settlement, body: &Bytes) -> Result<By
         Some(finding) => Err(blocked(finding)),
         None => Ok(judged.redacted.map_or_else(|| body.clone(), Bytes::from)),
     }
+}
+
+/// The texts of a conversation in events, both ways: whole events of the caller, pieces and whole events of the model.
+#[derive(Debug)]
+pub struct Conversation {
+    request: Actions,
+    answer: Option<StreamGuard>,
+}
+
+impl Conversation {
+    pub fn new(live: &Live, admission: &Admission) -> Self {
+        let answer = of_answer(live, admission);
+        let answer = (!answer.is_off()).then(|| StreamGuard::new(answer));
+        Self { request: of_request(live, admission), answer }
+    }
+
+    /// An event of the caller as it may go on; an error where a guardrail blocks it.
+    pub fn admit(&self, settlement: &mut Settlement, event: String) -> Result<String, Error> {
+        let judged = judge_body(event.as_bytes(), self.request);
+        let stop = blocking(&judged.findings);
+        guardrail::merge(&mut settlement.guardrail_findings, judged.findings);
+        match stop {
+            Some(finding) => Err(blocked(finding)),
+            None => Ok(judged.body.map_or(event, text_of)),
+        }
+    }
+
+    /// What goes to the caller of an event of the model; an error where a guardrail withholds it.
+    pub fn judge(&mut self, settlement: &mut Settlement, event: String) -> Result<SmallVec<[String; 1]>, Error> {
+        let Some(guard) = &mut self.answer else { return Ok(SmallVec::from_iter([event])) };
+        let Passed { before, event: changed } = guard.event(event.as_bytes());
+        settlement.note_answer_findings(guard.findings());
+        if let Some(finding) = blocking(guard.findings()) {
+            return Err(blocked(finding));
+        }
+        let mut out: SmallVec<[String; 1]> = before.into_iter().map(text_of).collect();
+        out.push(changed.map_or(event, text_of));
+        Ok(out)
+    }
+
+    /// What is held of it when it ends in the middle.
+    pub fn rest(&mut self, settlement: &mut Settlement) -> Vec<String> {
+        let Some(guard) = &mut self.answer else { return Vec::new() };
+        let rest = guard.finish();
+        settlement.note_answer_findings(guard.findings());
+        if blocking(guard.findings()).is_some() {
+            return Vec::new();
+        }
+        rest.into_iter().map(text_of).collect()
+    }
+}
+
+/// What was text before it was judged is text still.
+fn text_of(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// What is found in the texts of a form, which goes on as it came: what would be redacted is refused.
@@ -122,6 +193,10 @@ pub fn told(findings: &Findings) -> String {
 pub struct StreamFilter {
     guard: StreamGuard,
     pending: BytesMut,
+    /// Up to here there is no end of an event in `pending`.
+    searched: usize,
+    /// Something is done about findings, so that what is too long to be read may not go out.
+    withholds: bool,
     /// Server-sent events; else one JSON list, which is judged when it is whole.
     is_events: bool,
 }
@@ -129,7 +204,14 @@ pub struct StreamFilter {
 impl StreamFilter {
     /// `None` where nothing is done, and the stream passes as it comes.
     pub fn new(actions: Actions, is_events: bool) -> Option<Self> {
-        (!actions.is_off()).then(|| Self { guard: StreamGuard::new(actions), pending: BytesMut::new(), is_events })
+        let all = [actions.pii_masker, actions.prompt_injection, actions.credential_masker];
+        (!actions.is_off()).then(|| Self {
+            guard: StreamGuard::new(actions),
+            pending: BytesMut::new(),
+            searched: 0,
+            withholds: all.iter().any(|action| matches!(action, Action::Redact | Action::Block)),
+            is_events,
+        })
     }
 
     /// What was found so far.
@@ -144,14 +226,19 @@ impl StreamFilter {
             self.pending.extend_from_slice(piece);
         }
         if !self.is_events {
-            return if self.pending.len() > MAX_LIST_BYTES { Err(too_long()) } else { Ok(out) };
+            return if self.pending.len() > MAX_HELD_BYTES { Err(too_long()) } else { Ok(out) };
         }
-        while let Some(end) = end_of_event(&self.pending) {
+        while let Some(end) = end_of_event(&self.pending, &mut self.searched) {
             let event = self.pending.split_to(end).freeze();
+            self.searched = 0;
             self.event(event, &mut out);
         }
-        if self.pending.len() > MAX_EVENT_BYTES {
+        if self.pending.len() > MAX_HELD_BYTES {
+            if self.withholds {
+                return Err(too_long());
+            }
             out.push(self.pending.split().freeze());
+            self.searched = 0;
         }
         self.verdict()?;
         Ok(out)
@@ -166,11 +253,13 @@ impl StreamFilter {
             out.push(list);
             return Ok(out);
         }
-        self.release(&mut out);
+        // The last event may lack its blank line, and is read all the same.
         let rest = self.pending.split().freeze();
         if !rest.is_empty() {
-            out.push(rest);
+            self.event(rest, &mut out);
         }
+        let held = self.guard.finish();
+        self.release(held, &mut out);
         self.verdict()?;
         Ok(out)
     }
@@ -182,55 +271,48 @@ impl StreamFilter {
         let mut told: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
         for element in elements {
             let data = element.get().as_bytes();
-            told.push(self.guard.event(data).unwrap_or_else(|| data.to_vec()));
+            let Passed { before, event } = self.guard.event(data);
+            told.extend(before);
+            told.push(event.unwrap_or_else(|| data.to_vec()));
         }
         told.extend(self.guard.finish());
         [b"[", told.join(&b",\n"[..]).as_slice(), b"]"].concat().into()
     }
 
     fn event(&mut self, event: Bytes, out: &mut Pieces) {
-        let Some((start, end)) = data_of(&event) else {
-            // A comment, or what is no event of JSON: `[DONE]` ends the stream, so what is held goes before it.
-            if memchr::memmem::find(&event, b"data:").is_some() {
-                self.release(out);
-            }
-            return out.push(event);
+        let lines: SmallVec<[(usize, usize); 1]> = data_of(&event).collect();
+        let Some(&(start, end)) = lines.first() else { return out.push(event) };
+        let is_one = lines.len() == 1;
+        let joined;
+        let told = if is_one {
+            &event[start..end]
+        } else {
+            joined = lines.iter().map(|&(start, end)| &event[start..end]).collect::<Vec<_>>().join(&b'\n');
+            &joined
         };
-        let data = &event[start..end];
-        if !speaks(data) {
-            if memchr::memmem::find(data, b"\"ping\"").is_none() {
-                self.release(out);
-            }
+        if told == b"[DONE]" || !told.starts_with(b"{") && !told.starts_with(b"[") {
+            // It is the stream's end, so what is held goes before it.
+            let held = self.guard.finish();
+            self.release(held, out);
             return out.push(event);
         }
-        match self.guard.event(data) {
+        let Passed { before, event: changed } = self.guard.event(told);
+        self.release(before, out);
+        match changed {
             None => out.push(event),
-            Some(changed) => {
+            Some(changed) if is_one => {
                 out.push(event.slice(..start));
                 out.push(changed.into());
                 out.push(event.slice(end..));
             }
+            // JSON in several lines comes out in one.
+            Some(changed) => out.push(whole_event(&changed)),
         }
     }
 
-    /// What is held, as events of the kind that said it.
-    fn release(&mut self, out: &mut Pieces) {
-        if !self.guard.holds() {
-            return;
-        }
-        for data in self.guard.finish() {
-            let name = event_name(&data);
-            let mut event = BytesMut::with_capacity(data.len() + 64);
-            if let Some(name) = name {
-                event.extend_from_slice(b"event: ");
-                event.extend_from_slice(name.as_bytes());
-                event.extend_from_slice(b"\n");
-            }
-            event.extend_from_slice(b"data: ");
-            event.extend_from_slice(&data);
-            event.extend_from_slice(b"\n\n");
-            out.push(event.freeze());
-        }
+    /// What was held, as events of the kind that said it.
+    fn release(&self, held: Vec<Vec<u8>>, out: &mut Pieces) {
+        out.extend(held.iter().filter(|data| !data.is_empty()).map(|data| whole_event(data)));
     }
 
     fn verdict(&self) -> Result<(), Error> {
@@ -239,8 +321,26 @@ impl StreamFilter {
 }
 
 fn too_long() -> Error {
-    let message = "The answer is too long to be judged as one list; ask for events (`alt=sse`).";
+    let message =
+        "The answer is one list or event of more than 32 MiB, which guardrails do not read, and they may change or \
+                   withhold it; ask for events (`alt=sse`), or for less in one.";
     Error::gateway(Kind::TooLarge, message)
+}
+
+/// An event of one `data:` line.
+fn whole_event(data: &[u8]) -> Bytes {
+    let mut event = BytesMut::with_capacity(data.len() + 64);
+    if let Some(name) = event_name(data) {
+        event.extend_from_slice(b"event: ");
+        event.extend_from_slice(name.as_bytes());
+        event.extend_from_slice(b"\n");
+    }
+    event.extend_from_slice(b"data: ");
+    for part in data.split(|byte| *byte == b'\n') {
+        event.extend_from_slice(part);
+    }
+    event.extend_from_slice(b"\n\n");
+    event.freeze()
 }
 
 /// Dialects whose events have names call them as their `type` is.
@@ -252,30 +352,107 @@ fn event_name(data: &[u8]) -> Option<String> {
     serde_json::from_slice::<Typed>(data).ok().map(|typed| typed.r#type)
 }
 
-/// The offset after the blank line that ends the first event.
-fn end_of_event(bytes: &[u8]) -> Option<usize> {
-    let mut at = 0;
+/// The offset after the blank line that ends the first event, looked for from `searched` on. Lines end as the protocol has it:
+/// with CR, LF or both.
+fn end_of_event(bytes: &[u8], searched: &mut usize) -> Option<usize> {
     loop {
-        let line = at + memchr::memchr(b'\n', &bytes[at..])?;
-        at = line + 1;
-        match bytes[at..] {
-            [b'\n', ..] => return Some(at + 1),
-            [b'\r', b'\n', ..] => return Some(at + 2),
-            _ => {}
+        let line = *searched + memchr::memchr2(b'\n', b'\r', &bytes[*searched..])?;
+        // Until something follows, a blank line may still be the end of this one.
+        *searched = line;
+        let next = after_line(bytes, line)?;
+        match *bytes.get(next)? {
+            b'\n' => return Some(next + 1),
+            b'\r' => return after_line(bytes, next),
+            _ => *searched = next,
         }
     }
 }
 
-/// Where the JSON of an event with one `data:` line is.
-fn data_of(event: &[u8]) -> Option<(usize, usize)> {
-    let mut at = 0;
-    for line in event.split_inclusive(|byte| *byte == b'\n') {
-        if let Some(rest) = line.strip_prefix(b"data:") {
-            let start = at + line.len() - rest.trim_ascii_start().len();
-            let end = start + rest.trim_ascii().len();
-            return event[start..end].starts_with(b"{").then_some((start, end));
-        }
-        at += line.len();
+/// The offset after the line's end that is here; `None` where another half of it may come.
+fn after_line(bytes: &[u8], end: usize) -> Option<usize> {
+    match (bytes[end], bytes.get(end + 1)) {
+        (b'\r', None) => None,
+        (b'\r', Some(b'\n')) => Some(end + 2),
+        _ => Some(end + 1),
     }
-    None
+}
+
+/// Where the `data:` lines of an event are, without the blanks around them.
+fn data_of(event: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < event.len() {
+            let line = &event[at..];
+            let length = memchr::memchr2(b'\n', b'\r', line).unwrap_or(line.len());
+            let start = at;
+            at += length + 1;
+            // A byte order mark may stand before the first.
+            let mark = if start == 0 && line.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
+            if let Some(rest) = line[..length].get(mark..).and_then(|line| line.strip_prefix(b"data:")) {
+                let from = start + length - rest.trim_ascii_start().len();
+                return Some((from, from + rest.trim_ascii().len()));
+            }
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const REDACT: Actions =
+        Actions { pii_masker: Action::Redact, prompt_injection: Action::Off, credential_masker: Action::Off };
+
+    fn filtered(chunks: &[&[u8]], actions: Actions) -> Result<String, Error> {
+        let mut filter = StreamFilter::new(actions, true).expect("a filter");
+        let mut out = Vec::new();
+        for chunk in chunks {
+            out.extend(filter.push(&Pieces::from_iter([Bytes::copy_from_slice(chunk)]))?.concat());
+        }
+        out.extend(filter.finish()?.concat());
+        Ok(String::from_utf8(out).expect("UTF-8"))
+    }
+
+    #[test]
+    fn events_are_read_however_their_lines_end() {
+        for end in ["\n", "\r\n", "\r"] {
+            let event = |text: &str| {
+                format!("data: {}{end}{end}", json!({"choices": [{"index": 0, "delta": {"content": text}}]}))
+            };
+            let stream = [event("it is ada@exam"), event("ple.org. "), format!("data: [DONE]{end}{end}")].concat();
+            for cut in 0..stream.len() {
+                let (one, two) = stream.as_bytes().split_at(cut);
+                let out = filtered(&[one, two], REDACT).expect("it passes");
+                assert!(out.contains("[REDACTED:email]") && !out.contains("ada"), "{out}");
+                assert!(out.trim_end().ends_with("data: [DONE]"), "{out}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_in_several_lines_or_without_its_end_is_read() {
+        let out =
+            filtered(&[b"\xef\xbb\xbfdata: {\"content\":\ndata: \"ada@example.org\"}\n\n"], REDACT).expect("it passes");
+        assert_eq!(out, "data: {\"content\":\"[REDACTED:email]\"}\n\n");
+        let out = filtered(&[b"data: {\"content\":\"ada@example.org\"}"], REDACT).expect("it passes");
+        assert_eq!(out, "data: {\"content\":\"[REDACTED:email]\"}");
+    }
+
+    #[test]
+    fn a_large_event_is_read_and_one_that_is_too_large_is_withheld() {
+        let large = |bytes: usize| {
+            let event = json!({"type": "response.completed", "picture": "A".repeat(bytes), "text": "ada@example.org"});
+            format!("data: {event}\n\n").into_bytes()
+        };
+        let event = large(2 << 20);
+        let chunks: Vec<&[u8]> = event.chunks(64 * 1024).collect();
+        assert!(filtered(&chunks, REDACT).expect("it passes").contains("[REDACTED:email]"));
+        let event = large(33 << 20);
+        let chunks: Vec<&[u8]> = event.chunks(64 * 1024).collect();
+        assert_eq!(filtered(&chunks, REDACT).map_err(|error| error.kind), Err(Kind::TooLarge));
+        let warns = Actions { pii_masker: Action::Warn, ..REDACT };
+        assert_eq!(filtered(&chunks, warns).map(|out| out.len()).ok(), Some(event.len()));
+    }
 }

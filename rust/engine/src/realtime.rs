@@ -9,6 +9,7 @@ use crate::chat::{admit, admit_aliases, blame, drained, served};
 use crate::choose::Choice;
 use crate::exchange::Wake;
 use crate::frames::{self, Decoder, Message};
+use crate::guardrails;
 use crate::limits;
 use crate::load::Busy;
 use crate::outbox::{Drawn, Outbox};
@@ -260,6 +261,7 @@ impl Talk {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut decoder = Decoder::default();
         decoder.push(early);
+        let mut judge = guardrails::Conversation::new(&self.shared.live.load(), &settlement.admission);
         let mut buffer = vec![0; 64 * 1024];
         let mut heard = Instant::now();
         let mut ping = tokio::time::interval(PING_EVERY);
@@ -272,12 +274,22 @@ impl Talk {
                         if let Some(usage) = metered::of_realtime(text.as_bytes()) {
                             settlement.usage = settlement.usage + usage;
                         }
-                        self.outbox.push(text);
+                        match judge.judge(settlement, text) {
+                            Ok(texts) => texts.into_iter().for_each(|text| self.outbox.push(text)),
+                            Err(fault) => {
+                                // It may no longer hear why.
+                                let _told = send(&mut writer, frames::CLOSE, &1000_u16.to_be_bytes()).await;
+                                return self.withheld(fault);
+                            }
+                        }
                         continue;
                     }
                     Ok(Some(Message::Ping(payload))) => (frames::PONG, payload),
                     Ok(Some(Message::Pong | Message::Binary)) => continue,
-                    Ok(Some(Message::Close(code))) => return left(code),
+                    Ok(Some(Message::Close(code))) => {
+                        judge.rest(settlement).into_iter().for_each(|text| self.outbox.push(text));
+                        return left(code);
+                    }
                     Ok(None) => break,
                     Err(frames::Fault(code)) => {
                         // It may no longer hear why.
@@ -313,6 +325,14 @@ impl Talk {
                     };
                     self.waiting_bytes.fetch_sub(text.len(), Ordering::AcqRel);
                     settlement.bytes_request += text.len() as u64;
+                    let text = match judge.admit(settlement, text) {
+                        Ok(text) => text,
+                        // It is told and goes no further; the conversation goes on.
+                        Err(fault) => {
+                            self.tell(&fault);
+                            continue;
+                        }
+                    };
                     if let Err(error) = send(&mut writer, frames::TEXT, text.as_bytes()).await {
                         return self.broken(error);
                     }
@@ -332,6 +352,12 @@ impl Talk {
                 }
             }
         }
+    }
+
+    /// A guardrail withholds what the model says: the conversation ends with it.
+    fn withheld(&self, error: Error) -> Ended {
+        self.tell(&error);
+        Ended { outcome: Outcome::Refused, error: Some(error), code: 1008 }
     }
 
     fn broken(&self, error: Error) -> Ended {

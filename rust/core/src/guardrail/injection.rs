@@ -4,11 +4,29 @@
 //! Phrases are evidence, not proof, so the usual action is to warn. Only the first 16 KiB of a text are read: what takes a
 //! model over stands where it is read first, and long documents speak of everything.
 
+//!
+//! Words end where another script begins, as sentences of Chinese or Thai have no blanks; a letter with an accent goes on with
+//! a word.
+
 use super::patterns::{always, Characters, Pattern};
 use std::sync::LazyLock;
 
 /// How much of a text is read.
 pub(super) const READ_BYTES: usize = 16 * 1024;
+
+/// A character that neither goes on with a word nor ends a sentence.
+macro_rules! between {
+    () => {
+        r"[^.!?\nA-Za-z0-9_\u{AA}\u{BA}\u{C0}-\u{24F}\u{300}-\u{36F}\u{1E00}-\u{1EFF}]"
+    };
+}
+
+/// So many characters of a sentence and two more at most, at whose ends no word goes on.
+macro_rules! gap {
+    ($most:literal) => {
+        concat!(between!(), r"(?:[^.!?\n]{0,", $most, "}", between!(), ")?")
+    };
+}
 
 pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
     [
@@ -16,36 +34,45 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
             "override",
             &[],
             concat!(
-                r"(?i)\b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,30}\b(?:all|any|every|the|your|these|my)?\s?",
+                r"(?i)(?-u:\b)(?:(?:ignore|disregard|forget|override|bypass)",
+                gap!("36"),
                 r"(?:previous|prior|above|earlier|preceding|existing|system|original)\s+",
-                r"(?:instructions?|prompts?|rules?|directives?|guidelines?|messages?|context)\b",
-                r"|\b(?:ignoriere|vergiss)\b[^.!?\n]{0,30}\b(?:anweisungen|vorgaben|regeln)\b",
-                r"|\b(?:ignora|olvida)\b[^.!?\n]{0,30}\binstrucciones\b",
-                r"|\b(?:ignore|oublie[sz]?)\b[^.!?\n]{0,30}\bconsignes\b",
+                r"(?:instructions?|prompts?|rules?|directives?|guidelines?|messages?|context)",
+                r"|(?:ignoriere|vergiss)",
+                gap!("30"),
+                r"(?:anweisungen|vorgaben|regeln)|(?:ignora|olvida)",
+                gap!("30"),
+                r"instrucciones|(?:ignore|oublie[sz]?)",
+                gap!("30"),
+                r"consignes)(?-u:\b)",
             ),
             always,
-        ),
+        )
+        .phrase(),
         Pattern::new(
             "reveal",
             &[],
             concat!(
-                r"(?i)\b(?:reveal|print|show|repeat|output|leak|tell)\b[^.!?\n]{0,40}\b",
-                r"(?:system|hidden|initial|original|secret|developer)\s+(?:prompts?|instructions?|messages?)\b",
+                r"(?i)(?-u:\b)(?:reveal|print|show|repeat|output|leak|tell)",
+                gap!("40"),
+                r"(?:system|hidden|initial|original|secret|developer)\s+(?:prompts?|instructions?|messages?)(?-u:\b)",
             ),
             always,
-        ),
+        )
+        .phrase(),
         Pattern::new(
             "persona",
             &[],
             concat!(
-                r"(?i)\byou\s+are\s+now\s+(?:in\s+)?(?:dan|developer\s+mode|jailbroken|unrestricted|unfiltered)\b",
-                r"|\bdo\s+anything\s+now\b",
-                r"|\b(?:act|behave|respond|answer)\s+as\s+(?:if|though)\s+you\s+(?:have|had)\s+no\s+",
-                r"(?:restrictions?|rules|guidelines|filters?|limits?)\b",
-                r"|\b(?:enable|enter|activate)\s+(?:dan|jailbreak|god)\s+mode\b",
+                r"(?i)(?-u:\b)(?:you\s+are\s+now\s+(?:in\s+)?(?:dan|developer\s+mode|jailbroken|unrestricted|unfiltered)",
+                r"|do\s+anything\s+now",
+                r"|(?:act|behave|respond|answer)\s+as\s+(?:if|though)\s+you\s+(?:have|had)\s+no\s+",
+                r"(?:restrictions?|rules|guidelines|filters?|limits?)",
+                r"|(?:enable|enter|activate)\s+(?:dan|jailbreak|god)\s+mode)(?-u:\b)",
             ),
             always,
-        ),
+        )
+        .phrase(),
         Pattern::new(
             "turn-mark",
             const { &[Characters::one(b'<').either(Characters::one(b'['))] },
@@ -56,10 +83,14 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
             "exfiltrate",
             const { &[Characters::one(b':')] },
             concat!(
-                r"(?i)\b(?:send|post|upload|forward|exfiltrate)\b[^.!?\n]{0,60}\b",
-                r"(?:api\s+keys?|passwords?|credentials|secrets?|environment\s+variables)\b[^.!?\n]{0,60}\bhttps?://",
+                r"(?i)(?-u:\b)(?:send|post|upload|forward|exfiltrate)",
+                gap!("60"),
+                r"(?:api\s+keys?|passwords?|credentials|secrets?|environment\s+variables)",
+                gap!("60"),
+                r"https?://",
             ),
             always,
-        ),
+        )
+        .phrase(),
     ]
 });

@@ -5,21 +5,28 @@
 //! alone would meet by chance. A guardrail warns (the finding is counted and told in a header), redacts (the finding is
 //! replaced by its kind in brackets) or blocks (the request is refused, or the answer is withheld).
 //!
-//! [`text`] judges one text; [`body`] judges the texts of a JSON body and splices what changes; [`stream`] judges the
-//! texts of a stream, whose findings may lie across events.
+//! [`text`] judges one text; [`body`] judges the texts of a JSON body, which [`walk`] finds, and splices what changes;
+//! [`voice`] judges a text that comes in pieces, and [`stream`] the events that bring them.
 
 mod body;
 mod credential;
+mod escapes;
+mod event;
 mod injection;
 mod patterns;
 mod personal;
+mod prefix;
 mod stream;
+#[cfg(test)]
+mod stream_tests;
 #[cfg(test)]
 mod tests;
 mod text;
+mod voice;
+mod walk;
 
 pub use body::{judge_body, Judged};
-pub use stream::{speaks, StreamGuard};
+pub use stream::{Passed, StreamGuard};
 pub use text::{judge_text, Text};
 
 use serde::Deserialize;

@@ -1,7 +1,9 @@
 //! A kind of finding: the pattern that meets it and the check that believes it.
 
+use super::prefix::beginnings;
 use regex::Regex;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Some ASCII characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +40,40 @@ impl Characters {
     }
 }
 
+/// What a pattern met.
+#[derive(Debug)]
+pub(super) struct Met {
+    pub(super) place: Range<usize>,
+    /// The check believes it.
+    pub(super) is_finding: bool,
+    /// From where the pattern looks on.
+    pub(super) next: usize,
+}
+
 /// See the module's page.
+///
+/// Boundaries of words in patterns are ASCII's: scripts that are written without blanks put a letter next to a number. Letters
+/// of Latin scripts beyond ASCII are told apart by [`Pattern::meet`], so that no word is cut at its accents.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) kind: &'static str,
+    pub(super) source: &'static str,
     regex: Regex,
+    beginnings: OnceLock<Regex>,
     /// A text that lacks any of these, every character of one, is not searched, which is most of them.
     needs: &'static [Characters],
     believes: fn(&str) -> bool,
+    bounds: Bounds,
+    /// What a finding of any length goes on with.
+    pub(super) tail: Option<fn(char) -> bool>,
+}
+
+/// On which sides a letter with an accent makes another word of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bounds {
+    Neither,
+    Start,
+    Both,
 }
 
 impl Pattern {
@@ -53,13 +81,37 @@ impl Pattern {
     pub(super) fn new(
         kind: &'static str,
         needs: &'static [Characters],
-        regex: &str,
+        source: &'static str,
         believes: fn(&str) -> bool,
     ) -> Self {
-        match Regex::new(regex) {
-            Ok(regex) => Self { kind, regex, needs, believes },
+        match Regex::new(source) {
+            Ok(regex) => Self {
+                kind,
+                source,
+                regex,
+                beginnings: OnceLock::new(),
+                needs,
+                believes,
+                bounds: Bounds::Start,
+                tail: None,
+            },
             Err(error) => unreachable!("the pattern of {kind} does not compile: {error}"),
         }
+    }
+
+    /// It may begin behind any letter.
+    pub(super) fn anywhere(self) -> Self {
+        Self { bounds: Bounds::Neither, ..self }
+    }
+
+    /// It is made of words.
+    pub(super) fn phrase(self) -> Self {
+        Self { bounds: Bounds::Both, ..self }
+    }
+
+    /// It is as long as these go on.
+    pub(super) fn with_tail(self, tail: fn(char) -> bool) -> Self {
+        Self { tail: Some(tail), ..self }
     }
 
     /// Whether it may lie in a text that has these characters.
@@ -67,10 +119,36 @@ impl Pattern {
         self.needs.iter().all(|needed| has.has_any(*needed))
     }
 
-    /// Where it lies in the text.
-    pub(super) fn find<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
-        self.regex.find_iter(text).filter(|found| (self.believes)(found.as_str())).map(|found| found.range())
+    /// What it meets first from here on.
+    pub(super) fn meet(&self, text: &str, from: usize) -> Option<Met> {
+        let found = self.regex.find_at(text, from)?;
+        let place = found.range();
+        if self.is_inside_word(text, found.as_str(), &place) {
+            let first = found.as_str().chars().next().map_or(1, char::len_utf8);
+            return Some(Met { next: place.start + first, place, is_finding: false });
+        }
+        Some(Met { next: place.end, place, is_finding: (self.believes)(found.as_str()) })
     }
+
+    /// Where what it may yet meet begins, from here on: the end of the text where nothing does.
+    pub(super) fn opens(&self, text: &str, from: usize) -> usize {
+        let regex = self.beginnings.get_or_init(|| beginnings([self.source]));
+        regex.find_at(text, from).map_or(text.len(), |found| found.start())
+    }
+
+    fn is_inside_word(&self, text: &str, found: &str, place: &Range<usize>) -> bool {
+        let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+        let has_start = self.bounds != Bounds::Neither && is_letter(found.as_bytes().first());
+        let has_end = self.bounds == Bounds::Both && is_letter(found.as_bytes().last());
+        (has_start && text[..place.start].chars().next_back().is_some_and(is_accented))
+            || (has_end && text[place.end..].chars().next().is_some_and(is_accented))
+    }
+}
+
+/// A letter of a Latin script beyond ASCII, or an accent that follows one.
+fn is_accented(character: char) -> bool {
+    matches!(character, '\u{aa}' | '\u{ba}' | '\u{c0}'..='\u{24f}' | '\u{300}'..='\u{36f}' | '\u{1e00}'..='\u{1eff}')
+        && !matches!(character, '\u{d7}' | '\u{f7}')
 }
 
 /// For patterns that say enough by themselves.

@@ -9,26 +9,32 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
         Pattern::new(
             "email",
             const { &[Characters::one(b'@')] },
-            r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24}\b",
+            r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24}(?-u:\b)",
             always,
+        )
+        .anywhere(),
+        Pattern::new(
+            "card",
+            const { &[Characters::DIGITS] },
+            r"(?-u:\b)[2-6][0-9](?:[ -]?[0-9]){11,17}(?-u:\b)",
+            is_card,
         ),
-        Pattern::new("card", const { &[Characters::DIGITS] }, r"\b[2-6][0-9](?:[ -]?[0-9]){11,17}\b", is_card),
         Pattern::new(
             "iban",
             const { &[Characters::CAPITALS, Characters::DIGITS] },
-            r"\b[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b",
+            r"(?-u:\b)[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?-u:\b)",
             is_iban,
         ),
         Pattern::new(
             "ssn",
             const { &[Characters::one(b'-'), Characters::DIGITS] },
-            r"\b[0-9]{3}-[0-9]{2}-[0-9]{4}\b",
+            r"(?-u:\b)[0-9]{3}-[0-9]{2}-[0-9]{4}(?-u:\b)",
             is_ssn,
         ),
         Pattern::new(
             "phone",
             const { &[Characters::DIGITS] },
-            r"(?:\+[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?[0-9]{1,4}(?:[ .-]?[0-9]{2,4}){2,4}|\([2-9][0-9]{2}\) ?[0-9]{3}-[0-9]{4}|\b[2-9][0-9]{2}-[0-9]{3}-[0-9]{4})\b",
+            r"(?:\+[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?[0-9]{1,4}(?:[ .-]?[0-9]{2,4}){2,4}|\([2-9][0-9]{2}\) ?[0-9]{3}-[0-9]{4}|(?-u:\b)[2-9][0-9]{2}-[0-9]{3}-[0-9]{4})(?-u:\b)",
             is_phone,
         ),
     ]

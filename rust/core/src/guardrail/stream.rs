@@ -1,41 +1,64 @@
-//! The texts of a stream. A finding may lie across events, so the end of what was said is held back until it is clear
-//! that nothing begins there; what is held goes out with the next event, or before the last.
+//! The texts of a stream. A finding may lie across events, so what could be its beginning is held back until it is clear
+//! that it is none; what is held goes out with the next event of the same text, or before what ends it.
 //!
-//! An event is the JSON of one `data:` line. Which text an event continues is told by its *voice*: everything in the event
-//! but the text itself and what changes with each event.
+//! An event is the JSON of one event of a stream. Those that bring a text piece by piece are told from those whose texts are
+//! whole, which hold nothing back and are judged as a plain answer is.
 
-use super::body::{read, splice, texts, write};
-use super::text::{mark, places};
-use super::{merge, Action, Actions, Findings};
+use super::body::{cuts, judged, read, splice, write};
+use super::event::{Event, Ids, Key, Kind};
+use super::voice::Voice;
+use super::{Actions, Findings};
+use smallvec::SmallVec;
 use std::ops::Range;
 
-/// No finding but a private key is longer with a blank in it; without one, [`LONGEST_WORD`] holds.
-const HELD_BYTES: usize = 64;
-/// The longest credential that is one word and could still be growing.
-const LONGEST_WORD: usize = 256;
-/// Voices of one stream: choices, blocks, tools. More than this are not told apart.
-const MAX_VOICES: usize = 64;
+/// Texts of one stream that something may be held of. Of more, what is held longest goes out.
+const MAX_VOICES: usize = 256;
+/// A larger event brings no piece of a text.
+const MAX_DELTA_BYTES: usize = 256 * 1024;
 
 /// See the module's page.
 #[derive(Debug)]
 pub struct StreamGuard {
     actions: Actions,
-    voices: Vec<Voice>,
+    speakers: Vec<Speaker>,
     findings: Findings,
+    /// Events so far, for the order in which texts were last spoken.
+    clock: u64,
+    /// Events of ours among those with numbers, and the last number that went out.
+    inserted: u64,
+    last_sequence: u64,
 }
 
 #[derive(Debug)]
-struct Voice {
-    name: u64,
-    held: String,
-    /// The event that spoke last, and where in it the text stands.
+struct Speaker {
+    key: Key,
+    part: Part,
+    voice: Voice,
+    /// The event that spoke last, and where in it the text stands; empty while nothing is held.
     event: Vec<u8>,
-    place: Range<usize>,
+    place: usize,
+    spoke: u64,
+}
+
+/// What ends a text.
+#[derive(Debug)]
+enum Part {
+    Of(Ids),
+    Choice(SmallVec<[u8; 16]>),
+}
+
+/// What goes out of an event.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Events that go before it: what was held.
+    pub before: Vec<Vec<u8>>,
+    /// The event where it changed; else it goes out as it came.
+    pub event: Option<Vec<u8>>,
 }
 
 impl StreamGuard {
     pub fn new(actions: Actions) -> Self {
-        Self { actions, voices: Vec::new(), findings: Findings::new() }
+        Self { actions, speakers: Vec::new(), findings: Findings::new(), clock: 0, inserted: 0, last_sequence: 0 }
     }
 
     /// What was found so far.
@@ -43,138 +66,151 @@ impl StreamGuard {
         &self.findings
     }
 
-    /// The event as it may go out; `None` where it goes out as it came. An event may come out with an empty text: the
-    /// text is held.
-    ///
-    /// An event that says how its voice ends holds nothing back.
-    pub fn event(&mut self, data: &[u8]) -> Option<Vec<u8>> {
-        let mut cuts = Vec::new();
-        let is_end = ends(data);
-        for place in texts(data) {
-            let Some(text) = read(&data[place.clone()]) else { continue };
-            if text.is_empty() {
-                continue;
+    /// The event as it may go out. It may come out with an empty text: the text is held.
+    pub fn event(&mut self, data: &[u8]) -> Passed {
+        self.clock += 1;
+        let mut passed = Passed::default();
+        let event = Event::read(data);
+        let mut changes: Vec<(Range<usize>, String)> = Vec::new();
+        match event.kind() {
+            Kind::Delta if data.len() <= MAX_DELTA_BYTES => self.hear(&event, data, &mut passed, &mut changes),
+            Kind::Delta => {
+                self.end(&mut passed.before, |_| true);
+                changes = cuts(data, self.actions, &mut self.findings);
             }
-            let at = self.voice(data, &place);
-            let voice = &mut self.voices[at];
-            let mut said = std::mem::take(&mut voice.held);
-            said.push_str(&text);
-            let (out, held) = release(&said, self.actions, &mut self.findings, is_end);
-            voice.held = held;
-            voice.event.clear();
-            voice.event.extend_from_slice(data);
-            voice.place = place.clone();
-            if out != *text {
-                cuts.push((place, write(out)));
+            Kind::End(ids) => {
+                self.end(&mut passed.before, |part| !matches!(part, Part::Of(of) if are_others(of, &ids)));
+                changes = cuts(data, self.actions, &mut self.findings);
+            }
+            Kind::Beside => changes = cuts(data, self.actions, &mut self.findings),
+            Kind::Sound => {}
+        }
+        if let Some((place, number)) = event.sequence.as_ref().and_then(|place| Some((place, number_at(data, place)?)))
+        {
+            self.last_sequence = number + self.inserted;
+            if self.inserted > 0 {
+                let at = changes.partition_point(|(other, _)| other.start < place.start);
+                changes.insert(at, (place.clone(), self.last_sequence.to_string()));
             }
         }
-        (!cuts.is_empty()).then(|| splice(data, &cuts))
+        passed.event = (!changes.is_empty()).then(|| splice(data, &changes));
+        passed
     }
 
-    /// What is still held, as events: before the stream's last event, and at its end.
+    /// What is still held, as events: at the stream's end, or before its last event.
     pub fn finish(&mut self) -> Vec<Vec<u8>> {
         let mut events = Vec::new();
-        for voice in &mut self.voices {
-            let said = std::mem::take(&mut voice.held);
-            if said.is_empty() {
-                continue;
-            }
-            let (out, _) = release(&said, self.actions, &mut self.findings, true);
-            events.push(splice(&voice.event, &[(voice.place.clone(), write(out))]));
-        }
+        self.end(&mut events, |_| true);
         events
     }
 
     /// Whether anything is held.
     pub fn holds(&self) -> bool {
-        self.voices.iter().any(|voice| !voice.held.is_empty())
+        self.speakers.iter().any(|speaker| speaker.voice.holds())
     }
 
-    fn voice(&mut self, data: &[u8], place: &Range<usize>) -> usize {
-        let name = name_of(data, place);
-        let full = self.voices.len() >= MAX_VOICES;
-        if let Some(at) = self.voices.iter().position(|voice| voice.name == name) {
+    /// An event that brings pieces of texts.
+    fn hear(&mut self, event: &Event<'_>, data: &[u8], passed: &mut Passed, changes: &mut Vec<(Range<usize>, String)>) {
+        let mut heard: SmallVec<[Key; 2]> = SmallVec::new();
+        for text in &event.texts {
+            let Some(said) = read(&data[text.place.clone()]) else { continue };
+            let is_json = event.is_json(text);
+            if !event.is_delta(text) {
+                changes.extend(
+                    judged(&said, is_json, self.actions, &mut self.findings)
+                        .map(|said| (text.place.clone(), write(said))),
+                );
+                continue;
+            }
+            let key = event.key(text);
+            let (choice, is_end) = event.choice_of(text);
+            if said.is_empty() && !(is_end && self.speakers.iter().any(|speaker| speaker.key == key)) {
+                continue;
+            }
+            let part = if choice.is_empty() { Part::Of(event.ids()) } else { Part::Choice(choice) };
+            let at = self.speaker(key, part, is_json, &mut passed.before);
+            let speaker = &mut self.speakers[at];
+            // Of one text there may be more in this event: the last of them ends it.
+            let is_end = is_end
+                && !event.texts.iter().any(|later| {
+                    later.place.start > text.place.start && event.is_delta(later) && event.key(later) == speaker.key
+                });
+            let out = speaker.voice.say(&said, self.actions, &mut self.findings, is_end);
+            speaker.spoke = self.clock;
+            speaker.event.clear();
+            if speaker.voice.holds() {
+                speaker.event.extend_from_slice(data);
+                speaker.place = text.place.start;
+            }
+            heard.push(speaker.key.clone());
+            if out != *said {
+                changes.push((text.place.clone(), write(out)));
+            }
+        }
+        for choice in event.finished() {
+            let is_other = |speaker: &Speaker| !heard.contains(&speaker.key);
+            self.end_where(&mut passed.before, |speaker| {
+                is_other(speaker) && matches!(&speaker.part, Part::Choice(of) if *of == choice)
+            });
+        }
+    }
+
+    fn speaker(&mut self, key: Key, part: Part, is_json: bool, before: &mut Vec<Vec<u8>>) -> usize {
+        if let Some(at) = self.speakers.iter().position(|speaker| speaker.key == key) {
             return at;
         }
-        if full {
-            return MAX_VOICES - 1;
+        while self.speakers.len() >= MAX_VOICES {
+            let clock = self.clock;
+            let idle = |(_, speaker): &(usize, &Speaker)| (speaker.voice.holds(), speaker.spoke);
+            // What this event says is not in it yet, so that it cannot go before it.
+            let others = self.speakers.iter().enumerate().filter(|(_, speaker)| speaker.spoke < clock);
+            let Some((at, _)) = others.min_by_key(idle) else { break };
+            let speaker = self.speakers.swap_remove(at);
+            before.extend(self.last_of(speaker));
         }
-        self.voices.push(Voice { name, held: String::new(), event: Vec::new(), place: 0..0 });
-        self.voices.len() - 1
+        let spoke = self.clock;
+        self.speakers.push(Speaker { key, part, voice: Voice::new(is_json), event: Vec::new(), place: 0, spoke });
+        self.speakers.len() - 1
     }
-}
 
-/// Whether the event says something; one that does not comes after what was said.
-pub fn speaks(data: &[u8]) -> bool {
-    !texts(data).is_empty()
-}
+    fn end(&mut self, before: &mut Vec<Vec<u8>>, is_ended: impl Fn(&Part) -> bool) {
+        self.end_where(before, |speaker| is_ended(&speaker.part));
+    }
 
-/// OpenAI's and Gemini's last event of a choice, which may hold text.
-fn ends(data: &[u8]) -> bool {
-    ["finish_reason", "finishReason"].iter().any(|name| {
-        memchr::memmem::find(data, name.as_bytes()).is_some_and(|found| {
-            let after = data[found + name.len()..].iter().filter(|byte| !byte.is_ascii_whitespace());
-            after.skip(1).take(2).copied().eq(*b":\"")
-        })
-    })
-}
-
-/// The event's type and the numbers that tell choices, blocks and tools apart; and which of the event's texts it is.
-fn name_of(data: &[u8], place: &Range<usize>) -> u64 {
-    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-    let mut hasher = DefaultHasher::new();
-    for wanted in [&b"\"index\""[..], b"\"output_index\"", b"\"content_index\"", b"\"type\""] {
-        for found in memchr::memmem::find_iter(data, wanted) {
-            let value: Vec<u8> = data[found + wanted.len()..]
-                .iter()
-                .copied()
-                .skip_while(|byte| byte.is_ascii_whitespace() || *byte == b':')
-                .take_while(|byte| !b",}]".contains(byte))
-                .take(64)
-                .collect();
-            value.hash(&mut hasher);
+    fn end_where(&mut self, before: &mut Vec<Vec<u8>>, is_ended: impl Fn(&Speaker) -> bool) {
+        let mut at = 0;
+        while at < self.speakers.len() {
+            if is_ended(&self.speakers[at]) {
+                let speaker = self.speakers.remove(at);
+                before.extend(self.last_of(speaker));
+            } else {
+                at += 1;
+            }
         }
     }
-    // The member's name stands before the text.
-    let before = &data[place.start.saturating_sub(24)..place.start];
-    before.rsplit(|byte| *byte == b'"').nth(1).hash(&mut hasher);
-    hasher.finish()
+
+    /// What a text still has to say, as an event.
+    fn last_of(&mut self, mut speaker: Speaker) -> Option<Vec<u8>> {
+        let held = speaker.voice.holds();
+        let out = speaker.voice.say("", self.actions, &mut self.findings, true);
+        if !held || out.is_empty() {
+            return None;
+        }
+        let event = Event::read(&speaker.event);
+        let sequence = event.sequence.is_some().then(|| {
+            self.inserted += 1;
+            self.last_sequence += 1;
+            self.last_sequence
+        });
+        Some(event.alone(speaker.place, &out, sequence))
+    }
 }
 
-/// What may go out, redacted, and what must wait.
-fn release(said: &str, actions: Actions, findings: &mut Findings, is_end: bool) -> (String, String) {
-    let hold_from = if is_end { said.len() } else { safe_end(said) };
-    let mut out = String::with_capacity(said.len());
-    let mut at = 0;
-    let mut end = hold_from;
-    for (place, finding) in places(said, actions) {
-        if place.end > hold_from && !is_end {
-            // It may still grow: all of it waits.
-            end = end.min(place.start.max(at));
-            continue;
-        }
-        merge(findings, [finding]);
-        if finding.action == Action::Redact && place.start >= at && place.end <= end {
-            out.push_str(&said[at..place.start]);
-            out.push_str(&mark(finding.kind));
-            at = place.end;
-        }
-    }
-    let end = end.max(at);
-    out.push_str(&said[at..end]);
-    (out, said[end..].to_owned())
+/// Whether two events are of different parts of an answer, by what both say.
+fn are_others(one: &Ids, other: &Ids) -> bool {
+    one.iter().zip(other).any(|(one, other)| !one.is_empty() && !other.is_empty() && one != other)
 }
 
-/// Up to where nothing can begin that is not all here.
-fn safe_end(said: &str) -> usize {
-    let mut end = said.len().saturating_sub(HELD_BYTES);
-    while !said.is_char_boundary(end) {
-        end -= 1;
-    }
-    // A word that is cut at the edge waits whole, unless it is longer than any that is looked for.
-    match said[..end].rfind(char::is_whitespace) {
-        Some(blank) if end - blank <= LONGEST_WORD => blank + 1,
-        None if end <= LONGEST_WORD => 0,
-        _ => end,
-    }
+fn number_at(data: &[u8], place: &Range<usize>) -> Option<u64> {
+    std::str::from_utf8(&data[place.clone()]).ok()?.parse().ok()
 }

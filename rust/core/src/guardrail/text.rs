@@ -25,15 +25,7 @@ pub fn judge_text(text: &str, actions: Actions) -> Text {
     Text { findings, redacted }
 }
 
-/// Where what may be cut out of a stream lies; kinds and places, by place.
-pub(super) fn places(text: &str, actions: Actions) -> Vec<(Range<usize>, Finding)> {
-    let mut all: Vec<(Range<usize>, Finding)> = Vec::new();
-    find(text, actions, |place, finding| all.push((place, finding)));
-    all.sort_by_key(|(place, _)| (place.start, usize::MAX - place.end));
-    all
-}
-
-fn find(text: &str, actions: Actions, mut found: impl FnMut(Range<usize>, Finding)) {
+pub(super) fn find(text: &str, actions: Actions, mut found: impl FnMut(Range<usize>, Finding)) {
     if actions.is_off() {
         return;
     }
@@ -43,21 +35,34 @@ fn find(text: &str, actions: Actions, mut found: impl FnMut(Range<usize>, Findin
         if action == Action::Off {
             continue;
         }
-        let (patterns, text): (&'static [Pattern], &str) = match guardrail {
-            Guardrail::PiiMasker => (&*personal::PATTERNS, text),
-            Guardrail::CredentialMasker => (&*credential::PATTERNS, text),
-            Guardrail::PromptInjection => (&*injection::PATTERNS, head(text, injection::READ_BYTES)),
-        };
-        for pattern in patterns.iter().filter(|pattern| pattern.may_meet(has)) {
-            for place in pattern.find(text) {
-                found(place, Finding { guardrail, kind: pattern.kind, action });
+        let text = limit_of(guardrail).map_or(text, |limit| head(text, limit));
+        for pattern in patterns_of(guardrail).iter().filter(|pattern| pattern.may_meet(has)) {
+            let mut from = 0;
+            while let Some(met) = pattern.meet(text, from) {
+                from = met.next;
+                if met.is_finding {
+                    found(met.place, Finding { guardrail, kind: pattern.kind, action });
+                }
             }
         }
     }
 }
 
+pub(super) fn patterns_of(guardrail: Guardrail) -> &'static [Pattern] {
+    match guardrail {
+        Guardrail::PiiMasker => &*personal::PATTERNS,
+        Guardrail::CredentialMasker => &*credential::PATTERNS,
+        Guardrail::PromptInjection => &*injection::PATTERNS,
+    }
+}
+
+/// How many bytes of a text are read, where not all are.
+pub(super) fn limit_of(guardrail: Guardrail) -> Option<usize> {
+    (guardrail == Guardrail::PromptInjection).then_some(injection::READ_BYTES)
+}
+
 /// At most so many bytes, whole characters.
-fn head(text: &str, bytes: usize) -> &str {
+pub(super) fn head(text: &str, bytes: usize) -> &str {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;

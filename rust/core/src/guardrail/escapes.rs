@@ -1,0 +1,175 @@
+//! A text that is itself JSON, as the arguments of tools are: its strings are judged as what they mean, and what goes out is
+//! what was written. A finding never takes half of an escape, nor the quote of a string.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Stands for a quote at a string's edge where patterns look: none of them goes across it, as it ends a sentence.
+const EDGE: char = '!';
+
+/// How the characters of a read text were written, where they were written otherwise.
+#[derive(Debug, Default)]
+pub(super) struct Escapes {
+    /// By the offset of the character in the text that was read. What was forgotten counts no more.
+    written: VecDeque<(usize, Box<str>)>,
+    /// An escape whose end is not there.
+    open: String,
+    /// Reading is inside a string.
+    reads_string: bool,
+    /// Writing is inside a string.
+    writes_string: bool,
+}
+
+/// What an escape means.
+enum Meaning {
+    Character(char),
+    /// More of it must come.
+    Open,
+    /// It means nothing: it stays as it is.
+    Nothing,
+    /// A half of a pair whose other half does not come; so many bytes are its own.
+    Half(usize),
+}
+
+impl Escapes {
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    pub(super) fn is_in_string(&self) -> bool {
+        self.writes_string
+    }
+
+    /// Reads a piece into the text.
+    pub(super) fn read(&mut self, piece: &str, text: &mut String) {
+        for character in piece.chars() {
+            self.take(character, text);
+        }
+    }
+
+    fn take(&mut self, character: char, text: &mut String) {
+        if self.open.is_empty() {
+            match character {
+                '\\' if self.reads_string => self.open.push('\\'),
+                '"' => {
+                    self.reads_string = !self.reads_string;
+                    self.written.push_back((text.len(), "\"".into()));
+                    text.push(EDGE);
+                }
+                plain => text.push(plain),
+            }
+            return;
+        }
+        self.open.push(character);
+        match meaning(&self.open) {
+            Meaning::Open => {}
+            Meaning::Character(meant) => {
+                self.written.push_back((text.len(), std::mem::take(&mut self.open).into()));
+                text.push(meant);
+            }
+            Meaning::Nothing => text.push_str(&std::mem::take(&mut self.open)),
+            Meaning::Half(own) => {
+                let open = std::mem::take(&mut self.open);
+                self.written.push_back((text.len(), open[..own].into()));
+                text.push(char::REPLACEMENT_CHARACTER);
+                for character in open[own..].chars() {
+                    self.take(character, text);
+                }
+            }
+        }
+    }
+
+    /// What was read of an escape that has no end.
+    pub(super) fn rest(&mut self) -> String {
+        std::mem::take(&mut self.open)
+    }
+
+    /// Whether a finding is a value or part of a string. Digits of a longer number are neither, and without them it would be
+    /// no number; what else stands outside of strings is no JSON, which nothing breaks.
+    pub(super) fn is_value(&self, text: &str, place: &Range<usize>) -> bool {
+        let edges = self.written.iter().take_while(|(at, _)| *at < place.start);
+        let is_in_string = self.writes_string ^ (edges.filter(|(_, raw)| &**raw == "\"").count() % 2 == 1);
+        let bytes = text.as_bytes();
+        let is_part = bytes[place.clone()].iter().all(u8::is_ascii_digit)
+            && (place.start.checked_sub(1).is_some_and(|at| b"-+.eE".contains(&bytes[at]))
+                || bytes.get(place.end).is_some_and(|next| b".eE".contains(next)));
+        is_in_string || !is_part
+    }
+
+    /// Writes this range of the text as it was written, or goes over it where nothing is written.
+    pub(super) fn write(&mut self, text: &str, range: Range<usize>, mut out: Option<&mut String>) {
+        let mut at = range.start;
+        while self.written.front().is_some_and(|(next, _)| *next < range.end) {
+            let Some((next, raw)) = self.written.pop_front() else { break };
+            if &*raw == "\"" {
+                self.writes_string = !self.writes_string;
+            }
+            if let Some(out) = out.as_deref_mut() {
+                out.push_str(&text[at..next]);
+                out.push_str(&raw);
+            }
+            at = next + text[next..].chars().next().map_or(1, char::len_utf8);
+        }
+        if let Some(out) = out {
+            out.push_str(&text[at..range.end]);
+        }
+    }
+
+    /// The text lost so many bytes at its beginning, all of them written.
+    pub(super) fn forget(&mut self, bytes: usize) {
+        for (at, _) in &mut self.written {
+            *at -= bytes;
+        }
+    }
+}
+
+/// What a string of JSON means, quotes left away, as far as it means anything.
+pub(super) fn unescaped(quoted: &str) -> String {
+    let mut escapes = Escapes { reads_string: true, ..Escapes::default() };
+    let mut text = String::with_capacity(quoted.len());
+    escapes.read(quoted.strip_prefix('"').unwrap_or(quoted), &mut text);
+    text.truncate(text.strip_suffix(EDGE).map_or(text.len(), str::len));
+    text
+}
+
+fn meaning(escape: &str) -> Meaning {
+    let mut characters = escape.chars().skip(1);
+    let Some(kind) = characters.next() else { return Meaning::Open };
+    match kind {
+        '"' | '\\' | '/' => Meaning::Character(kind),
+        'b' => Meaning::Character('\u{8}'),
+        'f' => Meaning::Character('\u{c}'),
+        'n' => Meaning::Character('\n'),
+        'r' => Meaning::Character('\r'),
+        't' => Meaning::Character('\t'),
+        'u' => unicode(escape),
+        _ => Meaning::Nothing,
+    }
+}
+
+/// `\uXXXX`, or two of them for one character.
+fn unicode(escape: &str) -> Meaning {
+    let digits = &escape[2..];
+    if !digits.chars().take(4).all(|digit| digit.is_ascii_hexdigit()) {
+        return Meaning::Nothing;
+    }
+    let Some(high) = digits.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok()) else {
+        return Meaning::Open;
+    };
+    if let Some(character) = char::from_u32(high) {
+        return Meaning::Character(character);
+    }
+    let second = &digits[4..];
+    let is_beginning = "\\u".starts_with(second)
+        || second.strip_prefix("\\u").is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    if !(0xd800..0xdc00).contains(&high) || !is_beginning {
+        return Meaning::Half(6);
+    }
+    let Some(low) = second.get(2..6).and_then(|digits| u32::from_str_radix(digits, 16).ok()) else {
+        return Meaning::Open;
+    };
+    if !(0xdc00..0xe000).contains(&low) {
+        return Meaning::Half(6);
+    }
+    char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)).map_or(Meaning::Half(6), Meaning::Character)
+}

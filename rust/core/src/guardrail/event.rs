@@ -1,0 +1,325 @@
+//! One event of a stream, as guardrails read it: which texts it brings, whose they are, and what it ends.
+
+use super::walk::{name_at, walk, Visitor};
+use serde_json::Value;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// What tells the parts of an answer apart: the item, and the part, summary or block within it. Empty where an event has none.
+pub(super) type Ids = [SmallVec<[u8; 16]>; 4];
+
+/// Whose text it is: it goes on with what came under the same key.
+pub(super) type Key = SmallVec<[u8; 96]>;
+
+/// What an event is to the texts of its stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It brings what is said next; of untyped events, each choice may end.
+    Delta,
+    /// Its texts are whole and go on with nothing. Those of these parts end before it.
+    End(Ids),
+    /// Its texts are whole, and it ends nothing.
+    Beside,
+    /// What it brings is sound, as base64.
+    Sound,
+}
+
+/// See the module's page.
+#[derive(Debug)]
+pub(super) struct Event<'d> {
+    data: &'d [u8],
+    kind: Option<Range<usize>>,
+    ids: [Option<Range<usize>>; 4],
+    pub(super) sequence: Option<Range<usize>>,
+    has_choices: bool,
+    nodes: SmallVec<[Node; 12]>,
+    here: usize,
+    pub(super) texts: SmallVec<[Text; 2]>,
+}
+
+/// An object or a list of the event.
+#[derive(Debug, Default)]
+struct Node {
+    above: usize,
+    /// The member that it is, or empty for an element of a list.
+    name: Range<usize>,
+    /// Which element it is.
+    place: u32,
+    elements: u32,
+    /// Of a choice, a tool, a block: its number.
+    index: Option<Range<usize>>,
+    is_thought: bool,
+    is_finished: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Text {
+    /// Quotes included.
+    pub(super) place: Range<usize>,
+    name: Range<usize>,
+    node: usize,
+    is_nested: bool,
+}
+
+impl Visitor for Event<'_> {
+    fn enter(&mut self, name: Option<Range<usize>>) {
+        let above = self.here;
+        let is_root = self.nodes.is_empty();
+        let mut node = Node { above, ..Node::default() };
+        match name {
+            Some(name) => {
+                let is_list = matches!(&*name_at(self.data, &name), "choices" | "candidates");
+                self.has_choices |= above == 0 && !is_root && is_list;
+                node.name = name;
+            }
+            None => {
+                if let Some(above) = self.nodes.get_mut(above) {
+                    node.place = above.elements;
+                    above.elements += 1;
+                }
+            }
+        }
+        self.here = self.nodes.len();
+        self.nodes.push(node);
+    }
+
+    fn leave(&mut self) {
+        self.here = self.nodes.get(self.here).map_or(0, |node| node.above);
+    }
+
+    fn text(&mut self, place: Range<usize>, name: Range<usize>, is_json: bool) {
+        self.texts.push(Text { place, name, node: self.here, is_nested: is_json });
+    }
+
+    fn value(&mut self, name: Range<usize>, place: Range<usize>) {
+        let is_top = self.here == 0;
+        let Some(node) = self.nodes.get_mut(self.here) else { return };
+        match name_at(self.data, &name).as_bytes() {
+            b"index" => {
+                if is_top {
+                    self.ids[3] = Some(place.clone());
+                }
+                node.index = Some(place);
+            }
+            b"thought" => node.is_thought = &self.data[place] == b"true",
+            b"finish_reason" | b"finishReason" => node.is_finished = self.data[place.start] == b'"',
+            b"type" if is_top && place.len() > 2 => self.kind = Some(place.start + 1..place.end - 1),
+            b"output_index" if is_top => self.ids[0] = Some(place),
+            b"item_id" if is_top && self.ids[0].is_none() => self.ids[0] = Some(place),
+            b"content_index" if is_top => self.ids[1] = Some(place),
+            b"summary_index" if is_top => self.ids[2] = Some(place),
+            b"sequence_number" if is_top => self.sequence = Some(place),
+            _ => {}
+        }
+    }
+}
+
+impl<'d> Event<'d> {
+    pub(super) fn read(data: &'d [u8]) -> Self {
+        let mut event = Self {
+            data,
+            kind: None,
+            ids: [const { None }; 4],
+            sequence: None,
+            has_choices: false,
+            nodes: SmallVec::new(),
+            here: 0,
+            texts: SmallVec::new(),
+        };
+        walk(data, &mut event);
+        event
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        let Some(kind) = self.kind.clone().map(|kind| &self.data[kind]) else {
+            return if self.has_choices { Kind::Delta } else { Kind::End(Ids::default()) };
+        };
+        let ends = |suffix: &[u8]| kind.ends_with(suffix);
+        if ends(b"audio.delta") {
+            Kind::Sound
+        } else if kind == b"message_delta" {
+            Kind::End(self.ids())
+        } else if ends(b".delta") || ends(b"_delta") {
+            Kind::Delta
+        } else if [&b".done"[..], b".completed", b".failed", b".incomplete", b".cancelled", b"_stop", b"error"]
+            .into_iter()
+            .any(ends)
+        {
+            Kind::End(self.ids())
+        } else {
+            Kind::Beside
+        }
+    }
+
+    pub(super) fn ids(&self) -> Ids {
+        self.ids.clone().map(|place| place.map_or_else(SmallVec::new, |place| self.data[place].into()))
+    }
+
+    /// Whether the text goes on with another's; else it is whole.
+    pub(super) fn is_delta(&self, text: &Text) -> bool {
+        if self.kind.is_some() {
+            return true;
+        }
+        let name = |node: usize| name_at(self.data, &self.nodes[node].name);
+        let is_text = name_at(self.data, &text.name) == "text";
+        let mut at = text.node;
+        let Some(choice) = self.choice(text) else { return false };
+        if is_text && at == choice {
+            return true; // of OpenAI's completions
+        }
+        let is_part = is_text && name(self.nodes[at].above) == "parts";
+        while at != choice {
+            if name(at) == "delta" {
+                return true;
+            }
+            at = self.nodes[at].above;
+        }
+        is_part
+    }
+
+    /// Whether the text is JSON itself.
+    pub(super) fn is_json(&self, text: &Text) -> bool {
+        let is_arguments = |kind: &Range<usize>| memchr::memmem::find(&self.data[kind.clone()], b"arguments").is_some();
+        text.is_nested || (name_at(self.data, &text.name) == "delta" && self.kind.as_ref().is_some_and(is_arguments))
+    }
+
+    /// Whose text it is.
+    pub(super) fn key(&self, text: &Text) -> Key {
+        let mut key = Key::new();
+        if let Some(kind) = &self.kind {
+            key.extend_from_slice(&self.data[kind.clone()]);
+            for id in &self.ids {
+                key.push(b'#');
+                key.extend_from_slice(id.clone().map_or(&b""[..], |id| &self.data[id]));
+            }
+        }
+        let mut at = text.node;
+        while at != 0 {
+            let node = &self.nodes[at];
+            let is_element = node.name.is_empty();
+            key.push(b'/');
+            if !is_element {
+                key.extend_from_slice(&self.data[node.name.clone()]);
+            } else if node.is_thought {
+                key.push(b'*');
+            } else if let Some(index) = &node.index {
+                key.push(b'#');
+                key.extend_from_slice(&self.data[index.clone()]);
+            } else if &self.data[self.nodes[node.above].name.clone()] != b"parts" {
+                // Parts of one piece of Gemini's say what goes on with one text.
+                key.push(b'@');
+                key.extend_from_slice(&node.place.to_le_bytes());
+            }
+            at = node.above;
+        }
+        key.push(b'/');
+        key.extend_from_slice(&self.data[text.name.clone()]);
+        key
+    }
+
+    /// The choice that a text is of.
+    fn choice(&self, text: &Text) -> Option<usize> {
+        let mut at = text.node;
+        while at != 0 {
+            let above = self.nodes[at].above;
+            if self.is_choice(at) {
+                return Some(at);
+            }
+            at = above;
+        }
+        None
+    }
+
+    fn is_choice(&self, node: usize) -> bool {
+        let above = self.nodes[node].above;
+        let is_list = matches!(&*name_at(self.data, &self.nodes[above].name), "choices" | "candidates");
+        node != 0 && above != 0 && self.nodes[above].above == 0 && is_list && self.nodes[node].name.is_empty()
+    }
+
+    fn number(&self, choice: usize) -> SmallVec<[u8; 16]> {
+        let node = &self.nodes[choice];
+        node.index.clone().map_or_else(|| node.place.to_string().into_bytes().into(), |index| self.data[index].into())
+    }
+
+    /// The number of the choice that a text is of, and whether it ends here.
+    pub(super) fn choice_of(&self, text: &Text) -> (SmallVec<[u8; 16]>, bool) {
+        self.choice(text).map_or_else(Default::default, |choice| (self.number(choice), self.nodes[choice].is_finished))
+    }
+
+    /// The numbers of the choices that end here.
+    pub(super) fn finished(&self) -> impl Iterator<Item = SmallVec<[u8; 16]>> + '_ {
+        let is_finished = |node: &usize| self.nodes[*node].is_finished && self.is_choice(*node);
+        (0..self.nodes.len()).filter(is_finished).map(|choice| self.number(choice))
+    }
+
+    /// The event with nothing in it but one text, and what tells whose that is.
+    pub(super) fn alone(&self, place: usize, said: &str, sequence: Option<u64>) -> Vec<u8> {
+        let text = self.texts.iter().find(|text| text.place.start == place);
+        let Some((text, mut whole)) = text.zip(serde_json::from_slice::<Value>(self.data).ok()) else {
+            return Vec::new();
+        };
+        let mut path = Vec::new();
+        let mut at = text.node;
+        while at != 0 {
+            let node = &self.nodes[at];
+            path.push((node.name.clone(), node.place as usize));
+            at = node.above;
+        }
+        if let (Some(sequence), Value::Object(members)) = (sequence, &mut whole) {
+            members.insert("sequence_number".into(), sequence.into());
+        }
+        let mut here = &mut whole;
+        let is_gemini = path.last().is_some_and(|(name, _)| &self.data[name.clone()] == b"candidates");
+        let is_typed = self.kind.is_some();
+        let mut is_top = true;
+        for (name, element) in path.into_iter().rev() {
+            let name = name_at(self.data, &name);
+            strip(here, &name, is_top, is_typed, is_gemini);
+            is_top = false;
+            let next = match here {
+                Value::Object(members) => members.get_mut(&*name),
+                Value::Array(elements) => {
+                    if element < elements.len() {
+                        elements.swap(0, element);
+                    }
+                    elements.truncate(1);
+                    elements.first_mut()
+                }
+                _ => None,
+            };
+            let Some(next) = next else { return Vec::new() };
+            here = next;
+        }
+        let name = name_at(self.data, &text.name);
+        strip(here, &name, is_top, is_typed, is_gemini);
+        match here {
+            Value::Object(members) => {
+                members.insert(name.into_owned(), said.into());
+            }
+            other => *other = Value::Array(vec![said.into()]),
+        }
+        whole.to_string().into_bytes()
+    }
+}
+
+/// Takes out of an object what is not on the way to a text. What clients add to what they heard before is not said twice.
+fn strip(object: &mut Value, wanted: &str, is_top: bool, is_typed: bool, is_gemini: bool) {
+    let Value::Object(members) = object else { return };
+    members.retain(|name, value| {
+        if name == wanted {
+            return true;
+        }
+        if value.is_array() && is_top && is_typed {
+            *value = Value::Array(Vec::new());
+            return true;
+        }
+        let is_plain = !value.is_array() && !value.is_object();
+        let is_kept = match name.as_str() {
+            "index" | "type" | "thought" => true,
+            "finish_reason" => value.is_null(),
+            "role" => is_gemini,
+            _ => is_top,
+        };
+        is_plain && is_kept
+    });
+}

@@ -1,0 +1,231 @@
+//! One text that comes in pieces: what of it may go out already, and what waits.
+//!
+//! What goes out piece by piece is what the judgement of the whole text says, whatever the cuts. Text waits from where the
+//! first finding may begin that could still grow, and no longer; what is only warned of never waits.
+
+use super::escapes::Escapes;
+use super::patterns::Characters;
+use super::prefix::beginnings;
+use super::text::{head, limit_of, mark, patterns_of};
+use super::{merge, Action, Actions, Finding, Findings, Guardrail};
+use regex::Regex;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// The longest beginning of a finding that is waited for. What grows beyond is judged as it is then.
+pub(super) const MAX_OPEN_BYTES: usize = 8 * 1024;
+
+/// The beginnings of all patterns of a guardrail.
+static BEGINNINGS: [LazyLock<Regex>; 3] = [
+    LazyLock::new(|| beginnings_of(Guardrail::ALL[0])),
+    LazyLock::new(|| beginnings_of(Guardrail::ALL[1])),
+    LazyLock::new(|| beginnings_of(Guardrail::ALL[2])),
+];
+
+fn beginnings_of(guardrail: Guardrail) -> Regex {
+    beginnings(patterns_of(guardrail).iter().map(|pattern| pattern.source))
+}
+
+/// See the module's page. Offsets are those of `text`.
+#[derive(Debug, Default)]
+pub(super) struct Voice {
+    /// What is looked at still, with the character before it.
+    text: String,
+    /// How much was said before `text`.
+    before: usize,
+    /// Up to here it has gone out, or was cut out.
+    gone: usize,
+    /// Up to here every pattern has looked.
+    looked: usize,
+    /// Patterns that look on from behind `looked`: a finding of theirs ends there.
+    ahead: SmallVec<[(&'static str, usize); 2]>,
+    /// Findings that are to be cut out, none of them before `gone`.
+    cuts: Vec<(Range<usize>, &'static str)>,
+    /// Of a text that is JSON: the strings in it are read as what they mean.
+    escapes: Option<Escapes>,
+    /// A finding that grew too long to be waited for goes on with these.
+    swallows: Option<fn(char) -> bool>,
+}
+
+impl Voice {
+    pub(super) fn new(is_json: bool) -> Self {
+        Self { escapes: is_json.then(Escapes::default), ..Self::default() }
+    }
+
+    /// Whether something waits.
+    pub(super) fn holds(&self) -> bool {
+        self.gone < self.text.len() || self.escapes.as_ref().is_some_and(Escapes::is_open)
+    }
+
+    /// Takes what is said next, or the end of it all; gives what may go out.
+    pub(super) fn say(&mut self, piece: &str, actions: Actions, findings: &mut Findings, is_end: bool) -> String {
+        match &mut self.escapes {
+            Some(escapes) => escapes.read(piece, &mut self.text),
+            None => self.text.push_str(piece),
+        }
+        self.swallow();
+        let (mut looked, mut hold) = self.look(actions, findings, is_end);
+        if !is_end && self.text.len() - looked > MAX_OPEN_BYTES {
+            self.looked = looked;
+            (looked, hold) = self.look(actions, findings, true);
+        }
+        let mut out = self.release(hold);
+        if let Some(escapes) = self.escapes.as_mut().filter(|_| is_end) {
+            out.push_str(&escapes.rest());
+        }
+        self.forget(looked);
+        out
+    }
+
+    /// Drops what a finding goes on with that was cut out before its end.
+    fn swallow(&mut self) {
+        let Some(tail) = self.swallows else { return };
+        let rest = self.text[self.looked..].trim_start_matches(tail).len();
+        self.skip(self.text.len() - rest);
+        self.looked = self.gone;
+        if rest > 0 {
+            self.swallows = None;
+        }
+    }
+
+    /// Looks for findings. Tells up to where all is clear, and up to where what is not cut out may go out.
+    fn look(&mut self, actions: Actions, findings: &mut Findings, is_end: bool) -> (usize, usize) {
+        let all = self.text.len();
+        let (mut looked, mut hold) = (all, all);
+        let has = Characters::of(&self.text[self.looked..]);
+        for guardrail in Guardrail::ALL {
+            let action = actions.of(guardrail);
+            if action == Action::Off {
+                continue;
+            }
+            let limit = limit_of(guardrail).map_or(usize::MAX, |limit| limit.saturating_sub(self.before));
+            let (text, is_end) =
+                if all >= limit { (head(&self.text, limit), true) } else { (self.text.as_str(), is_end) };
+            if text.len() < self.looked {
+                continue;
+            }
+            let mut is_ahead = false;
+            let mut clear = all;
+            for pattern in patterns_of(guardrail) {
+                let was = self.ahead.iter().find(|(kind, _)| *kind == pattern.kind).map_or(0, |(_, at)| *at);
+                let mut at = was.max(self.looked);
+                if pattern.may_meet(has) && at <= text.len() {
+                    let mut opens = None;
+                    while let Some(met) = pattern.meet(text, at) {
+                        let opens = *opens.insert(match opens {
+                            _ if is_end => all,
+                            Some(known) if known >= at => known,
+                            _ => pattern.opens(text, at),
+                        });
+                        if met.place.start >= opens && !is_end {
+                            break;
+                        }
+                        at = met.next;
+                        let is_value = self.escapes.as_ref().is_none_or(|own| own.is_value(&self.text, &met.place));
+                        if !met.is_finding || !is_value {
+                            continue;
+                        }
+                        merge(findings, [Finding { guardrail, kind: pattern.kind, action }]);
+                        if action == Action::Redact {
+                            if met.place.end == all {
+                                self.swallows = pattern.tail;
+                            }
+                            self.cuts.push((met.place, pattern.kind));
+                        }
+                    }
+                }
+                if at > self.looked {
+                    is_ahead = true;
+                    if at > was {
+                        self.ahead.retain(|(kind, _)| *kind != pattern.kind);
+                        self.ahead.push((pattern.kind, at));
+                    }
+                    if !is_end {
+                        clear = clear.min(pattern.opens(text, at.min(text.len())));
+                    }
+                }
+            }
+            if !is_end {
+                if is_ahead {
+                    let kinds = |kind| self.ahead.iter().any(|(ahead, _)| *ahead == kind);
+                    let behind = patterns_of(guardrail).iter().filter(|pattern| !kinds(pattern.kind));
+                    clear = behind.map(|pattern| pattern.opens(text, self.looked)).fold(clear, usize::min);
+                } else {
+                    let regex = &BEGINNINGS[guardrail as usize];
+                    clear = regex.find_at(text, self.looked).map_or(all, |found| found.start());
+                }
+            }
+            looked = looked.min(clear);
+            if matches!(action, Action::Redact | Action::Block) {
+                hold = hold.min(clear);
+            }
+        }
+        (looked, hold)
+    }
+
+    /// What goes out up to here: what is cut twice is cut as what begins first.
+    fn release(&mut self, hold: usize) -> String {
+        let mut out = String::with_capacity(hold.saturating_sub(self.gone));
+        if !self.cuts.is_empty() {
+            self.cuts.sort_by_key(|(place, _)| (place.start, usize::MAX - place.end));
+            let ripe = self.cuts.iter().take_while(|(place, _)| place.start < hold).count();
+            for (place, kind) in self.cuts.drain(..ripe).collect::<SmallVec<[_; 4]>>() {
+                if place.start < self.gone {
+                    // The longer of two that overlap takes the rest with it.
+                    if place.end > self.gone {
+                        self.skip(place.end);
+                    }
+                    continue;
+                }
+                self.copy(place.start, &mut out);
+                let is_bare = self.escapes.as_ref().is_some_and(|own| !own.is_in_string());
+                let quote = if is_bare { "\"" } else { "" };
+                out.extend([quote, &mark(kind), quote]);
+                self.skip(place.end);
+            }
+        }
+        if self.gone < hold {
+            self.copy(hold, &mut out);
+        }
+        out
+    }
+
+    fn copy(&mut self, end: usize, out: &mut String) {
+        match &mut self.escapes {
+            None => out.push_str(&self.text[self.gone..end]),
+            Some(escapes) => escapes.write(&self.text, self.gone..end, Some(out)),
+        }
+        self.gone = end;
+    }
+
+    fn skip(&mut self, end: usize) {
+        if let Some(escapes) = &mut self.escapes {
+            escapes.write(&self.text, self.gone..end, None);
+        }
+        self.gone = end;
+    }
+
+    /// Drops what needs not be looked at again, but for one character, which tells whether a word begins behind it.
+    fn forget(&mut self, looked: usize) {
+        let last = self.text[..looked].chars().next_back().map_or(0, char::len_utf8);
+        let cut = looked - last;
+        self.looked = last;
+        if cut == 0 {
+            return;
+        }
+        self.text.drain(..cut);
+        self.before += cut;
+        self.gone -= cut;
+        self.ahead.retain(|(_, at)| *at > looked);
+        for (_, at) in &mut self.ahead {
+            *at -= cut;
+        }
+        for (place, _) in &mut self.cuts {
+            *place = place.start - cut..place.end - cut;
+        }
+        if let Some(escapes) = &mut self.escapes {
+            escapes.forget(cut);
+        }
+    }
+}
