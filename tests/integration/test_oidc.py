@@ -425,7 +425,11 @@ def test_the_settings_name_the_provider_while_the_gateway_runs(
 ) -> None:
     """Set up, used, moved to another issuer and taken away, without a restart."""
     owner = {"currentPassword": PASSWORD}
-    with start_gateway(tmp_path, INITIAL_PASSWORD=PASSWORD) as gateway, OidcProvider() as other:
+    joins = {"SERVICE_OIDC_JOIN_EXISTING": "true"}
+    with (
+        start_gateway(tmp_path, INITIAL_PASSWORD=PASSWORD, **joins) as gateway,
+        OidcProvider() as other,
+    ):
         gateway.canaries.append(CLIENT_SECRET)
         browser = gateway.client()
         assert browser.get(LOGIN).status_code == 404

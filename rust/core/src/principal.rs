@@ -46,6 +46,8 @@ pub struct Credentials<'a> {
     pub local_token: Option<&'a str>,
     /// The peer is loopback and no proxy spoke for another.
     pub is_local_peer: bool,
+    /// The gateway is called by a name of this machine alone.
+    pub is_loopback_host: bool,
     /// The request may have been made by a page of another origin.
     pub is_cross_site: bool,
     /// A browser says that it was, or the gateway is called by a name that such a page may have made its own.

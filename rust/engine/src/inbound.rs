@@ -4,6 +4,7 @@
 //! of the body, one credential. Headers are looked at once, in place; nothing is copied for a request that needs none.
 
 use fairlead_core::error::{Error, Kind};
+use fairlead_core::host::is_loopback;
 use fairlead_core::multipart;
 use fairlead_core::principal::Credentials;
 use std::net::IpAddr;
@@ -176,7 +177,8 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
             b"tracestate" => sheet.tracestate = Some(value),
             b"origin" => origin = Some(value),
             b"sec-fetch-site" => fetch_site = Some(value),
-            b"forwarded" | b"via" | b"x-real-ip" => is_forwarded = true,
+            b"forwarded" | b"via" | b"x-real-ip" | b"x-client-ip" | b"true-client-ip" | b"cf-connecting-ip"
+            | b"cf-ray" => is_forwarded = true,
             _ if name.starts_with(b"x-forwarded-") => is_forwarded = true,
             _ if name.starts_with(b"x-gateway-") => sheet.cache.take(name, value)?,
             _ => {}
@@ -208,6 +210,7 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
     }
     sheet.credentials.is_local_peer =
         !is_forwarded && inbound.peer.is_none_or(|peer| peer.to_canonical().is_loopback());
+    sheet.credentials.is_loopback_host = is_loopback(host);
     let is_unsafe = !matches!(inbound.method, "GET" | "HEAD" | "OPTIONS");
     let is_ours = is_same_origin(host, origin, fetch_site, inbound.is_tls);
     sheet.credentials.is_cross_site = is_unsafe && !is_ours;
@@ -398,6 +401,7 @@ mod tests {
             (credentials.is_local_peer, credentials.is_cross_site)
         };
         assert_eq!(read_of((b"x-forwarded-for", b"1.2.3.4")), (false, true));
+        assert_eq!(read_of((b"cf-connecting-ip", b"1.2.3.4")), (false, true));
         assert_eq!(read_of((b"sec-fetch-site", b"same-origin")), (true, false));
         assert_eq!(read_of((b"sec-fetch-site", b"same-site")), (true, true));
         assert_eq!(read_of((b"origin", b"http://gw:1")), (true, false));

@@ -7,6 +7,8 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
+from fairlead.board.tools import TOOLS as BOARD_TOOLS
+from fairlead.identity.users import ensure_owner
 from tests.support.tool_client import REDIRECT, ToolClient, hidden_fields, query_of
 
 from .conftest import ORIGIN
@@ -164,6 +166,36 @@ async def test_the_consent_page_shows_where_the_answer_goes(server, session) -> 
         assert hidden_fields(answer.text) == tool.asked()
         assert "<script" not in answer.text
         assert "\u202e" not in answer.text
+
+
+# What people read, by the part of the board that a tool is about.
+NAMED = {
+    "people": "see the names and e-mail addresses of everybody",
+    "members": "add and remove members of your projects and change their roles",
+    **dict.fromkeys(
+        ("projects", "board", "todos", "sprints", "tags"),
+        "read and manage projects, todos, sprints and tags",
+    ),
+}
+
+
+async def test_the_consent_page_names_all_that_a_token_may_do(server, tool, session) -> None:
+    """Each tool that the token opens, and how far the person's own power takes it."""
+    await tool.register("t")
+    page = " ".join((await tool.page(cookie=session)).text.split())
+    for name in (each.name for each in BOARD_TOOLS):
+        assert NAMED[name.partition("_")[0]] in page, name
+    assert "every project</b>, other people's too" in page
+
+    def demote(con: Any) -> None:
+        con.execute("UPDATE users SET role = 'member', email = 'ada@example.org'")
+        ensure_owner(con)
+
+    await server.services.state.record(demote)
+    server.unlimit()
+    page = (await tool.page(cookie=session)).text
+    assert "see the names and e-mail addresses of everybody who has an account here." in page
+    assert "every project" not in page
 
 
 async def test_approve_and_deny(server, tool, session) -> None:

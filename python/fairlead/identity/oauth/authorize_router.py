@@ -30,6 +30,7 @@ from fairlead.identity.oauth.records import Client
 from fairlead.identity.oauth.redirect import source_of
 from fairlead.identity.oauth.room import OAuth, OAuthDep
 from fairlead.identity.sign_in import Attempt
+from fairlead.identity.users import MANAGING_ROLES
 
 router = APIRouter(tags=["oauth"])
 
@@ -65,6 +66,7 @@ async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
         redirect_uri=asked.redirect_uri,
         fields=asked.fields(),
         user=user,
+        manages=user.role in MANAGING_ROLES,
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
+from dataclasses import replace
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,3 +73,17 @@ def test_an_operation_has_an_error_or_a_response() -> None:
     shown, files = take_in(OPERATION, {"generateVideoResponse": None}, "http://gateway")
     assert files == []
     assert "generateVideoResponse" in shown
+
+
+def test_an_operation_shows_its_videos_by_the_address_that_its_reader_uses() -> None:
+    told = {
+        "generateVideoResponse": {"generatedSamples": [{"video": {"uri": "https://p.example/x"}}]}
+    }
+    shown, [file] = take_in(OPERATION, told, "http://127.0.0.1:20128")
+    ended = replace(OPERATION, ended_at_ms=1, response=orjson.dumps(shown).decode())
+    [sample] = operation_view(ended, "https://gw.example/base")["response"][
+        "generateVideoResponse"
+    ]["generatedSamples"]
+    assert sample["video"]["uri"] == (
+        f"https://gw.example/base/v1beta/files/{file.id}:download?alt=media"
+    )
