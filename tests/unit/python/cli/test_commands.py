@@ -66,11 +66,11 @@ sys.exit(run())
 @pytest.mark.parametrize(
     ("names", "arguments", "environment", "extra"),
     [
-        (["robyn"], ["serve", "--demo", "--port", "0"], {}, "standin"),
+        (["robyn"], ["serve", "--demo", "--port", "20999"], {}, "standin"),
         (["robyn"], ["standin", "--port", "1"], {}, "standin"),
         (
             ["opentelemetry.exporter"],
-            ["serve", "--port", "0"],
+            ["serve", "--port", "20999"],
             {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
             "telemetry",
         ),
