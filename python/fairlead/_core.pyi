@@ -113,6 +113,9 @@ class Exchange:
     def time_out(self) -> None:
         """The body did not come in time: the answer says so."""
 
+    def end_early(self) -> None:
+        """The body ended before it was whole: for a caller who is still there the answer says so."""
+
     def head(self) -> tuple[int, list[tuple[bytes, bytes]]] | None:
         """Status and headers of the answer, once."""
 

@@ -18,14 +18,11 @@ def standin(
     It answers deterministically and misbehaves on request, by the model's name:
     `standin@chunks=20,gap_ms=10` or `standin@status=429,retry_after=3`.
     """
-    try:
-        from fairlead.standin.server import serve
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("robyn"):
-            raise
-        raise Refusal(
-            "the stand-in provider needs Robyn: install it with `pip install 'fairlead[standin]'`."
-        ) from None
+    from fairlead.standin.installed import check_standin
+
+    check_standin()
+    from fairlead.standin.server import serve
+
     try:
         serve(host, port)
     except OSError as error:

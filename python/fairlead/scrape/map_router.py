@@ -149,14 +149,17 @@ def _belongs(link: str, url: str, ask: MapAsk) -> bool:
 async def map_health(
     services: ServicesDep, owner: OwnerDep, url: str | None = None
 ) -> JSONResponse | dict[str, Any]:
-    """With `url` its start page is asked for, by the same rules as a map: 503 where it is not to be had."""
+    """With `url` its start page is asked for, by the same rules as a map: 503 where it is not to be
+    had. Without, no site is asked for, and `status` says so.
+    """
     scraper = scraper_of(services)
     stats = await services.state.read(lambda con: map_stats(con, owner, now_ms()))
     told: dict[str, Any] = {
-        "status": "healthy", "timestamp": iso(moment_of(now_ms())), "cachedMaps": stats.count,
+        "status": "not-checked", "timestamp": iso(moment_of(now_ms())), "cachedMaps": stats.count,
     }  # fmt: skip
     if url is None:
-        return {"success": True, **told}
+        return {"success": True, **told, "note": "Send `url` to have a site asked for."}
+    told |= {"status": "healthy"}
     told["url"] = checked(url, scraper.egress)
     try:
         async with within_a_minute():

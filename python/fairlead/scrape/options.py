@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -32,6 +33,20 @@ SessionId = Annotated[
 A = TypeVar("A", bound=BaseModel)
 
 
+def _lowered_to(most: int) -> AfterValidator:
+    """For a bound that callers may not know: what is above it counts as it."""
+
+    def lower(number: float) -> float:
+        return min(number, most)
+
+    return AfterValidator(lower)
+
+
+PauseMs = Annotated[StrictInt, Field(gt=0), _lowered_to(30_000)]
+StepMs = Annotated[StrictInt | StrictFloat, Field(ge=0), _lowered_to(30_000)]
+KeptS = Annotated[StrictInt, Field(gt=0), _lowered_to(30 * 86_400)]
+
+
 class Ask(BaseModel):
     """A body of the scraping API: camelCase names, nothing unknown."""
 
@@ -56,8 +71,8 @@ class Action(Ask):
     selector: Selector | None = None
     value: Annotated[StrictStr, Field(max_length=10_000)] | None = None
     position: StrictInt | StrictFloat | None = None
-    timeout: Annotated[StrictInt | StrictFloat, Field(ge=0, le=30_000)] | None = Field(
-        None, description="Milliseconds."
+    timeout: StepMs | None = Field(
+        None, description="Milliseconds; above 30000 it counts as 30000."
     )
     optional: StrictBool = Field(False, description="Whether a step that fails is passed over.")
 
@@ -81,8 +96,8 @@ class StepOptions(Ask):
     """What a browser waits for and does before a page is read."""
 
     wait_for_selector: Selector | None = None
-    wait_for_timeout: Annotated[StrictInt, Field(gt=0, le=30_000)] | None = Field(
-        None, description="Milliseconds."
+    wait_for_timeout: PauseMs | None = Field(
+        None, description="Milliseconds; above 30000 it counts as 30000."
     )
     actions: list[Action] = Field(default=[], max_length=50)
 
@@ -91,8 +106,8 @@ class CommonOptions(StepOptions):
     """Options of every call that reads a page."""
 
     skip_cache: StrictBool = False
-    cache_ttl: Annotated[StrictInt, Field(gt=0, le=30 * 86_400)] | None = Field(
-        None, description="Seconds; 3600 where it is not sent."
+    cache_ttl: KeptS | None = Field(
+        None, description="Seconds, 30 days at most; 3600 where it is not sent."
     )
     extractor_format: Literal["html", "markdown", "text"] | None = None
 
@@ -159,6 +174,14 @@ class ScrapeOptions(CommonOptions):
         return bool((self.extraction_options or {}).get("downloads"))
 
 
+class SiteScrapeOptions(ScrapeOptions):
+    """How each page of a site is read: any members, of which those of a scrape are checked and the
+    others mean nothing.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+
 class DiscoverOptions(StepOptions):
     """Options of a look at a page's calls."""
 
@@ -190,8 +213,8 @@ class SessionAction(Ask):
         None, description="What to type, fill in or select; for `press` the key, such as `Enter`."
     )
     position: StrictInt | StrictFloat | None = None
-    timeout: Annotated[StrictInt | StrictFloat, Field(ge=0, le=30_000)] | None = Field(
-        None, description="Milliseconds."
+    timeout: StepMs | None = Field(
+        None, description="Milliseconds; above 30000 it counts as 30000."
     )
     script: Annotated[StrictStr, Field(min_length=1, max_length=50_000)] | None = Field(
         None, description="JavaScript of which the value is told; it runs in the page."
@@ -226,7 +249,7 @@ class SummarizeOptions(CommonOptions):
 class ExtractOptions(SummarizeOptions):
     """Options of an extraction by schema."""
 
-    max_tokens: Annotated[StrictInt, Field(gt=0, le=1_000_000)] | None = None
+    max_tokens: Annotated[StrictInt, Field(gt=0), _lowered_to(1_000_000)] | None = None
     instructions: Annotated[StrictStr, Field(max_length=20_000)] | None = None
 
 
@@ -243,7 +266,9 @@ class ExtractAsk(Ask):
 
 class SummarizeAsk(Ask):
     url: Url
-    max_length: Annotated[StrictInt, Field(gt=0, le=20_000)] = Field(500, description="Words.")
+    max_length: Annotated[StrictInt, Field(gt=0), _lowered_to(20_000)] = Field(
+        500, description="Words; above 20000 it counts as 20000."
+    )
     options: SummarizeOptions = SummarizeOptions()
 
 
@@ -296,7 +321,7 @@ class CrawlAsk(Ask):
         1, description="How often a page is asked for again whose host was busy or did not answer."
     )
     crawl_options: CrawlOptions = CrawlOptions()
-    scrape_options: ScrapeOptions = ScrapeOptions()
+    scrape_options: SiteScrapeOptions = SiteScrapeOptions()
 
     @property
     def pages_max(self) -> int:
@@ -337,10 +362,22 @@ WIDTH_DEFAULT, WIDTH_MAX = 5, 20
 
 
 class EstimateAsk(Ask):
+    """Bounds above a crawl's are lowered to them."""
+
     url: Url
     limit: Count | None = None
     max_depth: Depth | None = None
-    scrape_options: ScrapeOptions = ScrapeOptions()
+    scrape_options: SiteScrapeOptions = SiteScrapeOptions()
+
+    @property
+    def pages_max(self) -> int:
+        """How many pages such a crawl fetches at most."""
+        return LIMIT_DEFAULT if self.limit is None else min(self.limit, LIMIT_MAX)
+
+    @property
+    def depth_max(self) -> int:
+        """How many links away from the start its pages may be."""
+        return DEPTH_DEFAULT if self.max_depth is None else min(self.max_depth, DEPTH_MAX)
 
 
 class BatchAsk(Ask):
@@ -458,10 +495,12 @@ class MapAsk(Ask):
     skip_sitemaps: StrictBool = False
     sitemaps_only: StrictBool = False
     skip_cache: StrictBool = False
-    cache_ttl: Annotated[StrictInt, Field(gt=0, le=30 * 86_400)] = Field(
-        3600, description="Seconds for which the map is kept."
+    cache_ttl: KeptS = Field(
+        3600, description="Seconds for which the map is kept, 30 days at most."
     )
-    timeout_ms: Annotated[StrictInt, Field(ge=1000, le=50_000)] = 30_000
+    timeout_ms: Annotated[StrictInt, Field(ge=1000), _lowered_to(50_000)] = Field(
+        30_000, description="Above 50000 it counts as 50000."
+    )
     include_patterns: Patterns = []
     exclude_patterns: Patterns = []
 

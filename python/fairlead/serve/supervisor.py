@@ -28,6 +28,7 @@ from fairlead.serve.port import ClaimedPort
 from fairlead.serve.readiness import is_ready
 from fairlead.serve.tls import check_certificate
 from fairlead.settings import ServeSettings
+from fairlead.standin.installed import check_standin
 from fairlead.store.prepared import Prepared
 from fairlead.store.sealer import load_key
 
@@ -45,6 +46,9 @@ def serve(settings: ServeSettings, say: Callable[[str], None]) -> int:
     # Without a file there is no stored password; with one, it is known only when the file was read.
     settings.check(password_stored=(settings.data_dir / "state.duckdb").exists())
     check_certificate(settings)
+    if settings.demo:
+        # Before anything is started, and not as the failure of a child.
+        check_standin()
     with (
         DataDirectory(settings.data_dir) as directory,
         ClaimedPort(settings.host, settings.port) as port,

@@ -91,7 +91,7 @@ def envelope(said: Said, output_mode: str = "verbose") -> Envelope:
         "continuation": _continuation(follow, is_ready=is_ready),
         "responseSummary": said.summary,
         "diagnostics": {
-            "responseStatus": "ok",
+            "responseStatus": _status(said),
             "action": said.action,
             "outputMode": output_mode,
             **({} if said.task is None else {"taskId": said.task.id}),
@@ -213,6 +213,18 @@ def _continuation(follow: Next, *, is_ready: bool) -> dict[str, Any]:
     return named
 
 
+def _status(said: Said) -> str:
+    """What became of the call: `refused` (it broke a rule, nothing was done), `blocked`, `failed` (a step
+    or a look found a failure), `incomplete` or `ok`.
+    """
+    if said.outcome == "blocked":
+        refused = said.failure is not None and said.failure.type == "validation_error"
+        return "refused" if refused else "blocked"
+    if said.failure is not None:
+        return "failed"
+    return "ok" if said.outcome == "success" else "incomplete"
+
+
 def _guidance(said: Said, *, is_ready: bool) -> dict[str, Any]:
     guidance: dict[str, Any] = {
         "status": "ok" if is_ready else "needs_input",
@@ -220,7 +232,6 @@ def _guidance(said: Said, *, is_ready: bool) -> dict[str, Any]:
         "recommendedNextAction": said.next.reason,
         "recommendedTool": said.next.tool,
         "recommendedParams": said.next.params,
-        "confidence": "high" if said.outcome == "success" else "medium",
     }
     if said.next.strategy is not None:
         guidance["recommendedStrategy"] = said.next.strategy

@@ -67,7 +67,8 @@ class SuccessCriteria(_Ask):
 
 class NewEvidence(_Ask):
     """A finding. `data` has `message` for a runtime error, `capability` for a patch, `path` for an
-    artifact, `expected` and `actual` for a divergence.
+    artifact, `expected` and `actual` for a divergence. `criterion` names the success criteria that
+    it shows to be met, `resolves` the numbers of divergences that are no more.
     """
 
     kind: EvidenceKind

@@ -30,6 +30,7 @@ from fairlead.tasks.environment import (
 from fairlead.tasks.fields import DiffAsk, HealthAsk
 from fairlead.tasks.manage import next_of
 from fairlead.tasks.plan import Failure, fallback_for
+from fairlead.tasks.proof import proof_of
 from fairlead.tasks.table import add_evidence, count_evidence, evidence, find_block, find_task
 from fairlead.tasks.task import Evidence, Task
 
@@ -65,17 +66,18 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
         return invalid(f"There is no task {ask.task_id}.", HEALTH, ask.output_mode)
     observed = list(ask.observed_capabilities or DEFAULT_OBSERVED)
     missing, error = missing_of(con, task, observed)
-    divergences = evidence(con, task, LOOKED_AT, ["divergence"])
+    proof = proof_of(con, task)
     artifacts = evidence(con, task, LOOKED_AT, ["artifact"])
     facts: dict[str, Any] = {
         "currentStage": task.stage,
         "status": task.status,
         **_shown(missing),
         "evidenceAggregates": count_evidence(con, task),
+        **proof.shown(),
         "artifacts": [{"summary": each.summary, **each.data} for each in artifacts],
     }
-    if divergences:
-        first = divergences[-1]
+    if proof.open_divergences:
+        first = proof.open_divergences[0]
         facts["firstDivergence"] = {"summary": first.summary, **first.data}
     if task.status == "blocked":
         answer = blocked(task, find_block(con, task), HEALTH, ask.output_mode)
@@ -90,9 +92,16 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
                 "execute": True,
                 "resume": True,
             }
-            follow = Next(ORCHESTRATE, params, "Nothing is missing: go on.", "rebuild-first")
+            reason = "Go on with the rebuild: " + (
+                f"{'; '.join(proof.lacks)}." if proof.lacks else "every criterion is shown."
+            )
+            follow = Next(ORCHESTRATE, params, reason, "rebuild-first")
+        lacks = proof.lacks if proof.findings else ["nothing was found out yet", *proof.lacks]
+        summary = f"No capability that {task.id} needs is missing, and each criterion is shown."
+        if lacks:
+            summary = f"No runtime error of {task.id} is open, but {'; '.join(lacks)}."
         said = Said(
-            "success", f"Nothing that {task.id} needs is missing.", follow, HEALTH, task,
+            "partial" if lacks else "success", summary, follow, HEALTH, task,
             facts={**facts, "recommendedNextAction": follow.reason}, should_resume=True,
             should_switch=False, diagnostics={"hasPatchSuggestions": False},
         )  # fmt: skip

@@ -137,10 +137,13 @@ def _got(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envelope:
     facts = {
         "timeline": _entries(con, task, ask.timeline_limit),
         "evidence": [
-            {"kind": each.kind, "summary": each.summary, "data": each.data, "atMs": each.at_ms}
+            {
+                "number": each.number, "kind": each.kind, "summary": each.summary,
+                "data": each.data, "atMs": each.at_ms,
+            }
             for each in evidence(con, task, ask.evidence_limit)
         ],
-    }
+    }  # fmt: skip
     return _of_task(con, task, ask, f"{task.id} is {task.status} at {task.stage}.", facts)
 
 

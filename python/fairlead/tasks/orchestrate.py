@@ -12,13 +12,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fairlead.store.file import Connection
-from fairlead.tasks.answer import ORCHESTRATE, Next, Said, blocked, envelope, invalid, show_task
+from fairlead.tasks.answer import (
+    MANAGE,
+    ORCHESTRATE,
+    Next,
+    Said,
+    blocked,
+    envelope,
+    invalid,
+    show_task,
+)
 from fairlead.tasks.envelope import Envelope
 from fairlead.tasks.environment import DEFAULT_OBSERVED
 from fairlead.tasks.fields import OrchestrateAsk
 from fairlead.tasks.health import LOOKED_AT, missing_of
 from fairlead.tasks.manage import next_of
 from fairlead.tasks.plan import PLANS, STEPS, Failure, failure_of, fallback_for, strategy_for
+from fairlead.tasks.proof import proof_of
 from fairlead.tasks.table import (
     add_entry,
     count_evidence,
@@ -107,6 +117,9 @@ def _run(con: Connection, state: _State, ask: OrchestrateAsk, at_ms: int) -> Non
         return
     for name in state.names:
         report = ask.execution_overrides.get(name)
+        if name == "verify" and report is not None and report.status == "ok":
+            # What is proven is judged by the findings, whoever says that it is.
+            report = None
         if report is None and state.steps.get(name, {}).get("status") == "ok":
             continue
         if report is not None:
@@ -158,8 +171,9 @@ def _keep(con: Connection, state: _State, at_ms: int) -> None:
 
 
 def _end_of(state: _State) -> str:
-    if state.steps.get("verify", {}).get("status") == "ok" and state.task.has_passed_all:
-        return "task_passed"
+    verified = state.steps.get("verify", {}).get("status") if "verify" in state.names else None
+    if verified is not None:
+        return "task_passed" if verified == "ok" else "criteria_unmet"
     if state.steps.get("extract", {}).get("status") == "ok":
         return "pure_extraction_ready"
     return "analysis_completed"
@@ -219,12 +233,37 @@ def _told(state: _State, ask: OrchestrateAsk) -> Envelope:
             diagnostics, should_resume=True, should_switch=False,
         )  # fmt: skip
         return envelope(said, ask.output_mode)
+    if state.stop == "criteria_unmet":
+        lacks = state.steps["verify"]["lacks"]
+        summary = f"{state.strategy} is done, and {task.id} does not pass: {'; '.join(lacks)}."
+        said = Said(
+            "partial", summary, _proving(state), ORCHESTRATE, task, None, facts, diagnostics,
+            should_resume=True, should_switch=False,
+        )  # fmt: skip
+        return envelope(said, ask.output_mode)
     is_done = state.stop != "max_rounds"
     said = Said(
         "success" if is_done else "partial", f"{state.strategy}: {state.stop}.", _follow(state),
         ORCHESTRATE, task, None, facts, diagnostics,
     )  # fmt: skip
     return envelope(said, ask.output_mode)
+
+
+def _proving(state: _State) -> Next:
+    """The call that reports what is missing; as it stands it only looks at the task."""
+    result = state.steps["verify"]["result"]
+    unmet = [each["criterion"] for each in result["criteria"] if not each["met"]]
+    finding: dict[str, Any] = {"kind": "observation", "summary": "<what shows it>", "data": {}}
+    if unmet:
+        finding["data"]["criterion"] = unmet
+    if result["openDivergences"]:
+        finding["data"]["resolves"] = [each["number"] for each in result["openDivergences"]]
+    example: dict[str, Any] = {
+        "action": "update", "taskId": state.task.id, "evidence": [finding],
+        **({"successCriteria": dict.fromkeys(unmet, "pass")} if unmet else {}),
+    }  # fmt: skip
+    reason = "Report the findings that show each criterion, and judge it; then run the steps again."
+    return Next(MANAGE, {"action": "get", "taskId": state.task.id}, reason, None, example)
 
 
 def _follow(state: _State) -> Next:
@@ -273,8 +312,11 @@ def _artifacts(con: Connection, state: _State, _observed: list[str]) -> dict[str
     return {"status": "ok", "result": [each.data.get("path", each.summary) for each in found]}
 
 
-def _verify(_con: Connection, state: _State, _observed: list[str]) -> dict[str, Any]:
-    return {"status": "ok", "result": dict(state.task.criteria)}
+def _verify(con: Connection, state: _State, _observed: list[str]) -> dict[str, Any]:
+    proof = proof_of(con, state.task)
+    if not proof.lacks:
+        return {"status": "ok", "result": proof.shown()}
+    return {"status": "partial", "result": proof.shown(), "lacks": proof.lacks}
 
 
 _OURS: Final[dict[str, Callable[[Connection, _State, list[str]], dict[str, Any]]]] = {

@@ -96,7 +96,6 @@ class ConnectionLimits(View):
     state: str
     cooling_ms: int
     last_error: str | None
-    max_concurrent: int | None
     in_flight: int
     requests_last_minute: int
     tokens_last_minute: int
@@ -157,7 +156,7 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
 
     def look(con: Connection) -> tuple[list[Any], list[Any]]:
         connections = con.execute(
-            "SELECT id, name, provider, is_active, max_concurrent FROM provider_connections "
+            "SELECT id, name, provider, is_active FROM provider_connections "
             "ORDER BY provider, priority, id"
         ).fetchall()
         keys = con.execute(
@@ -205,7 +204,7 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
 
 
 def _connection_limits(row: Any, said: Said, minute: Any, hour: Any) -> ConnectionLimits:
-    connection_id, name, provider, is_active, max_concurrent = row
+    connection_id, name, provider, is_active = row
     minute, hour = (minute or [{}])[0], (hour or [{}])[0]
     return ConnectionLimits.model_construct(
         connection_id=connection_id,
@@ -215,7 +214,6 @@ def _connection_limits(row: Any, said: Said, minute: Any, hour: Any) -> Connecti
         state=said.state if is_active else "deactivated",
         cooling_ms=said.cooling_ms,
         last_error=said.last_error,
-        max_concurrent=max_concurrent,
         in_flight=said.in_flight,
         requests_last_minute=minute.get("requests", 0),
         tokens_last_minute=minute.get("tokens_input", 0) + minute.get("tokens_output", 0),

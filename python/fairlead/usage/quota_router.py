@@ -106,8 +106,6 @@ def _provider(row: Any, said: Said, cutoff_percent: float) -> dict[str, Any]:
         "connectionId": connection_id,
         "name": name,
         "provider": provider,
-        # No provider's answers name it.
-        "plan": None,
         "quotas": {window.name: _quota(window) for window in said.windows.values()},
         "quotaWindowThresholds": dict.fromkeys(said.windows, cutoff_percent),
     }
@@ -116,12 +114,11 @@ def _provider(row: Any, said: Said, cutoff_percent: float) -> dict[str, Any]:
 def _quota(window: Window) -> dict[str, Any]:
     remaining = round(min(max(window.remaining, 0.0), 1.0) * 100, 2)
     resets_at = None if window.resets_at_ms is None else iso(moment_of(window.resets_at_ms))
+    # Headers tell shares of windows whose size most providers keep to themselves; no total is made up.
     return {
-        "used": round(100 - remaining, 2),
-        "total": 100,
-        "remaining": remaining,
         "remainingPercentage": remaining,
         "resetAt": resets_at,
+        "closesConnection": window.is_quota,
     }
 
 

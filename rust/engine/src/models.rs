@@ -291,7 +291,7 @@ mod tests {
     fn pages_go_forth_and_back_over_what_a_key_sees() {
         let lists = Lists::build(&models(), &combos(), NONE);
         let ids = |key: Option<&Key>, cursor: &Cursor, limit| {
-            let page = lists.page(key, Wording::Anthropic, from, limit);
+            let page = lists.page(key, Wording::Anthropic, cursor, limit);
             (page.entries.iter().map(|(id, _)| (*id).to_owned()).collect::<Vec<_>>().join(" "), page.has_more)
         };
         let told = |text: &str, has_more| (text.to_owned(), has_more);

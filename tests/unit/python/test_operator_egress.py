@@ -76,10 +76,13 @@ def test_a_pool_with_an_open_answer_stays(monkeypatch: pytest.MonkeyPatch) -> No
 
     async def ask() -> str:
         transport = JudgedTransport(_here)
-        async with _Server() as server, httpx.AsyncClient(transport=transport) as client:
-            async with client.stream("GET", f"http://one.test:{server.port}/") as first:
-                await client.get(f"http://two.test:{server.port}/")
-                await client.get(f"http://three.test:{server.port}/")
-                return (await first.aread()).decode()
+        async with (
+            _Server() as server,
+            httpx.AsyncClient(transport=transport) as client,
+            client.stream("GET", f"http://one.test:{server.port}/") as first,
+        ):
+            await client.get(f"http://two.test:{server.port}/")
+            await client.get(f"http://three.test:{server.port}/")
+            return (await first.aread()).decode()
 
     assert asyncio.run(ask()) == "ok"

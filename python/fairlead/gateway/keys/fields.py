@@ -23,8 +23,10 @@ from fairlead.moment import Moment
 
 EndpointCategory = Literal[
     "chat", "search", "embeddings", "images", "audio", "video", "music", "rerank", "models",
-    "moderations", "ocr", "batches", "files", "web-fetch", "agents",
+    "moderations", "ocr", "batches", "files", "web-fetch", "agents", "scraping", "management",
 ]  # fmt: skip
+# Categories in which this gateway has no route: a key that had them would have nothing by them.
+EMPTY_CATEGORIES = frozenset({"web-fetch", "music", "agents"})
 GuardrailName = Literal["pii-masker", "prompt-injection", "credential-masker"]
 ENDPOINT_CATEGORIES: tuple[str, ...] = get_args(EndpointCategory)
 
@@ -98,6 +100,9 @@ class AccessSchedule(Wire):
     tz: Zone
 
 
+_UNREAD = "Kept, and without effect: see `notInForce`."
+
+
 class KeyFields(Wire):
     """Everything but the name."""
 
@@ -119,18 +124,28 @@ class KeyFields(Wire):
     max_sessions: StrictInt = Field(0, ge=0, le=10_000, description="0 sets no limit.")
     rate_limits: Annotated[list[RateLimit], Field(max_length=50)] | None = None
     access_schedule: AccessSchedule | None = None
-    scopes: list[Scope] = Field([], max_length=32)
+    scopes: list[Scope] = Field(
+        [],
+        max_length=32,
+        description="`manage` and `admin` open management. Others are kept and open nothing: "
+        "`notInForce` names them.",
+    )
     allowed_endpoints: list[EndpointCategory] = Field(
-        [], max_length=20, description="Empty allows all."
+        [],
+        max_length=20,
+        description="Empty allows all. `scraping` is the scraping API, `management` what a scope "
+        "opens. `music`, `web-fetch` and `agents` have no routes and are refused.",
     )
     stream_default_mode: Literal["legacy", "json"] = "legacy"
     cache_default_mode: Literal["legacy", "bypass"] = "legacy"
-    compression_enabled: StrictBool = True
-    tool_service_mode: Literal["inherit", "default", "priority", "flex"] = "inherit"
+    compression_enabled: StrictBool = Field(True, description=_UNREAD)
+    tool_service_mode: Literal["inherit", "default", "priority", "flex"] = Field(
+        "inherit", description=_UNREAD
+    )
     disable_non_public_models: StrictBool = False
     allow_usage_command: StrictBool = False
     usage_limit_enabled: StrictBool = False
-    chaos_mode_enabled: StrictBool = False
+    chaos_mode_enabled: StrictBool = Field(False, description=_UNREAD)
     disabled_guardrails: list[GuardrailName] = Field(
         [], max_length=3, description="Guardrails that are not run for this key."
     )
@@ -166,8 +181,29 @@ class KeyChange(KeyFields):
 _CHANGEABLE = {field.alias for field in KeyChange.model_fields.values()}
 
 
-def check_rules(key: KeyFields) -> None:
-    """The rules between fields, on the whole record; `InvalidRequest` names the field to change."""
+def not_in_force(key: KeyFields) -> list[str]:
+    """What of a key's record has no effect: fields, and values of lists behind a colon."""
+    return [
+        "compressionEnabled",
+        "toolServiceMode",
+        "chaosModeEnabled",
+        *(f"scopes:{scope}" for scope in key.scopes if scope not in MANAGING_SCOPES),
+        *(f"allowedEndpoints:{each}" for each in key.allowed_endpoints if each in EMPTY_CATEGORIES),
+    ]
+
+
+def check_rules(key: KeyFields, before: KeyFields | None = None) -> None:
+    """The rules between fields, on the whole record; `InvalidRequest` names the field to change. What
+    the record had before may stay.
+    """
+    stored = [] if before is None else before.allowed_endpoints
+    empty = [each for each in key.allowed_endpoints if each in EMPTY_CATEGORIES]
+    if added := [each for each in empty if each not in stored]:
+        raise InvalidRequest(
+            f"allowedEndpoints: `{added[0]}` has no route in this gateway and would allow nothing; "
+            "leave it out.",
+            param="allowedEndpoints",
+        )
     if key.model_access_mode == "all" and key.allowed_models:
         raise InvalidRequest(
             "allowedModels must be empty while modelAccessMode is `all`; "

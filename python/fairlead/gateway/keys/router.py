@@ -6,7 +6,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from fastapi import APIRouter
-from pydantic import StrictBool
+from pydantic import Field, StrictBool
 
 from fairlead import _core
 from fairlead.caller import CallerDep, refuse_over_managing_keys
@@ -16,6 +16,7 @@ from fairlead.gateway.keys.fields import (
     KeyFields,
     NewKey,
     check_rules,
+    not_in_force,
 )
 from fairlead.gateway.keys.table import (
     StoredKey,
@@ -46,6 +47,10 @@ class KeyView(KeyFields):
     id: str
     name: str
     key_preview: str
+    not_in_force: list[str] = Field(
+        description="What is kept and has no effect: fields, and values of lists as "
+        "`scopes:<scope>` and `allowedEndpoints:<category>`."
+    )
     created_at: Time
     updated_at: Time
 
@@ -124,7 +129,7 @@ async def change(
     def work(con: Connection) -> StoredKey:
         key = _found(con, key_id)
         fields = key.fields.changed(change)
-        check_rules(fields)
+        check_rules(fields, key.fields)
         refuse_over_managing_keys(caller.principal, fields.scopes, key.fields.scopes)
         at_ms = max(now_ms(), key.updated_at_ms)
         update_key(con, replace(key, updated_at_ms=at_ms, fields=fields))
@@ -164,6 +169,7 @@ def _view(key: StoredKey) -> KeyView:
     return KeyView.model_construct(
         id=key.id,
         key_preview=key.preview,
+        not_in_force=not_in_force(key.fields),
         created_at=moment_of(key.created_at_ms),
         updated_at=moment_of(key.updated_at_ms),
         **dict(key.fields),

@@ -36,8 +36,12 @@ class ModelSettings(Wire):
     context_window_override: Tokens | None = Field(
         None, description="In place of what the provider or the catalogue says."
     )
-    supported_endpoints: Annotated[list[Endpoint], Field(max_length=10)] | None = None
-    supports_vision: StrictBool | None = None
+    supported_endpoints: Annotated[list[Endpoint], Field(max_length=10)] | None = Field(
+        None, description="Refused unless null: nothing goes by it yet."
+    )
+    supports_vision: StrictBool | None = Field(
+        None, description="Refused unless null: nothing goes by it yet."
+    )
 
 
 class ModelFields(ModelSettings):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic.alias_generators import to_camel
 
 from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.gateway.models.fields import ModelFields, ModelSettings, NewModel, Visibility
@@ -20,6 +22,7 @@ from fairlead.gateway.providers.credentials import Credentials, open_credentials
 from fairlead.gateway.providers.endpoint import Endpoint, endpoint_of, resolve_provider
 from fairlead.gateway.providers.probe import Finding, probe
 from fairlead.gateway.providers.table import Connection, connections_of, find_connection
+from fairlead.gateway.unread import not_in_force, refuse_unread
 from fairlead.gateway.wire import Message, Wire
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection as Database
@@ -31,11 +34,14 @@ MAX_MODELS = 10_000
 
 
 class ModelRow(ModelSettings):
-    """What is said of a model; `isCustom` tells whether the operator added it."""
+    """What is said of a model; `isCustom` tells whether the operator added it, `notInForce` names
+    stored fields that have no effect.
+    """
 
     provider: str
     model_id: str
     is_custom: bool
+    not_in_force: list[str]
     created_at: Time
     updated_at: Time
 
@@ -102,6 +108,7 @@ async def override(fields: ModelFields, services: ServicesDep) -> OneModel:
         if before is None:
             _check_room(con)
             before = _blank(provider, fields.model_id)
+        refuse_unread(_unread(sent), _unread(before.settings))
         after = changed(before, sent, now_ms())
         put_model(con, after)
         return after
@@ -193,7 +200,9 @@ def _register(con: Database, new: ModelFields) -> ProviderModel:
     if before is not None and before.is_custom:
         raise Conflict("The provider has a custom model of this id: change it with PUT.")
     _check_room(con)
-    row = changed(before or _blank(provider, new.model_id), _settings(new), now_ms())
+    before = before or _blank(provider, new.model_id)
+    refuse_unread(_unread(_settings(new)), _unread(before.settings))
+    row = changed(before, _settings(new), now_ms())
     row = ProviderModel(
         provider, new.model_id, True, row.settings, row.created_at_ms, row.updated_at_ms
     )
@@ -212,6 +221,10 @@ def _blank(provider: str, model_id: str) -> ProviderModel:
     return ProviderModel(provider, model_id, False, {}, made_at_ms, made_at_ms)
 
 
+def _unread(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {to_camel(name): value for name, value in settings.items()}
+
+
 def _settings(fields: ModelSettings) -> dict[str, Any]:
     names = fields.model_fields_set & ModelSettings.model_fields.keys()
     return {name: getattr(fields, name) for name in names}
@@ -222,6 +235,7 @@ def _shown(row: ProviderModel) -> ModelRow:
         provider=row.provider,
         model_id=row.model_id,
         is_custom=row.is_custom,
+        not_in_force=not_in_force(_unread(row.settings)),
         created_at=moment_of(row.created_at_ms),
         updated_at=moment_of(row.updated_at_ms),
         **row.settings,

@@ -20,6 +20,9 @@ ApiType = Literal[
     "rerank",
 ]  # fmt: skip
 
+# What of it makes a difference: which of OpenAI's two conversations a node speaks.
+SPOKEN: tuple[ApiType, ...] = ("chat", "responses")
+
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 
 
@@ -78,14 +81,18 @@ CustomHeaders = Annotated[dict[StrictStr, StrictStr], AfterValidator(_headers)]
 class NodeFields(Wire):
     """What may be absent or null."""
 
-    api_type: ApiType = "chat"
+    api_type: ApiType = Field(
+        "chat",
+        description="Which conversation the node speaks: `chat` or `responses`. Other calls go to "
+        "every node of OpenAI's dialect, so the other values are refused.",
+    )
     chat_path: EndpointPath | None = Field(
         None, description="Instead of the dialect's own, below baseUrl."
     )
     models_path: EndpointPath | None = Field(
         None, description="Instead of `/models`, below baseUrl."
     )
-    icon_url: IconUrl | None = None
+    icon_url: IconUrl | None = Field(None, description="Refused unless null: no page shows it yet.")
     custom_headers: CustomHeaders | None = Field(
         None, description="Sent with every call; shown masked."
     )

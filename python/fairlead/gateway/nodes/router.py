@@ -9,7 +9,7 @@ from uuid import uuid4
 from fastapi import APIRouter
 
 from fairlead.errors import Conflict, InvalidRequest, NotFound
-from fairlead.gateway.nodes.fields import NewNode, NodeChange
+from fairlead.gateway.nodes.fields import SPOKEN, NewNode, NodeChange, NodeFields
 from fairlead.gateway.nodes.headers import MASK, unmask
 from fairlead.gateway.nodes.table import (
     Node,
@@ -27,6 +27,7 @@ from fairlead.gateway.providers.credentials import open_headers, reseal_connecti
 from fairlead.gateway.providers.endpoint import addresses_of
 from fairlead.gateway.providers.table import Connection as ProviderConnection
 from fairlead.gateway.providers.table import connections_of, forget_tests
+from fairlead.gateway.unread import not_in_force, refuse_unread
 from fairlead.gateway.wire import Limit, Message, Offset, Wire, changed_names
 from fairlead.kept_secret import check_kept, moved_to
 from fairlead.moment import Time, moment_of, now_ms
@@ -44,7 +45,9 @@ _PLAIN = ("type", "name", "prefix", "api_type", "base_url", "chat_path", "models
 
 
 class NodeView(Wire):
-    """A node as it is shown: header values masked."""
+    """A node as it is shown: header values masked; `notInForce` names stored fields that have no
+    effect.
+    """
 
     id: str
     type: str
@@ -55,6 +58,7 @@ class NodeView(Wire):
     chat_path: str | None
     models_path: str | None
     icon_url: str | None
+    not_in_force: list[str]
     custom_headers: dict[str, str] | None
     timeouts: Timeouts | None
     created_at: Time
@@ -92,6 +96,8 @@ async def create(new: NewNode, services: ServicesDep) -> OneNode:
     node_id = str(uuid4())
     made_at_ms = now_ms()
 
+    _check_unread(new, None)
+
     def work(con: Connection) -> Node:
         _check_prefix(con, new.prefix, node_id)
         node = Node(
@@ -120,6 +126,7 @@ async def change(node_id: str, change: NodeChange, services: ServicesDep) -> One
 
     def work(con: Connection) -> Node:
         before = _found(con, node_id)
+        _check_unread(change, before)
         sent = change.model_fields_set
         columns: dict[str, Any] = {name: getattr(change, name) for name in _PLAIN if name in sent}
         if change.prefix is not None:
@@ -166,6 +173,19 @@ async def delete(node_id: str, services: ServicesDep) -> Message:
 
 def _told(node: Node) -> dict[str, Any]:
     return {"id": node.id, "name": node.name, "prefix": node.prefix}
+
+
+def _check_unread(fields: NodeFields, before: Node | None) -> None:
+    stored = {} if before is None else {"iconUrl": before.icon_url}
+    refuse_unread({"iconUrl": fields.icon_url}, stored)
+    is_sent = "api_type" in fields.model_fields_set
+    is_stored = before is not None and before.api_type == fields.api_type
+    if is_sent and not is_stored and fields.api_type not in SPOKEN:
+        raise InvalidRequest(
+            f"apiType `{fields.api_type}` would have no effect: a node serves every call of its "
+            "dialect. Send `chat` or `responses`, the conversation that it speaks.",
+            param="apiType",
+        )
 
 
 def _check_prefix(con: Connection, prefix: str, node_id: str) -> None:
@@ -252,6 +272,10 @@ def _view(node: Node) -> NodeView:
     return NodeView.model_construct(
         id=node.id,
         **{name: getattr(node, name) for name in _PLAIN},
+        not_in_force=[
+            *([] if node.api_type in SPOKEN else ["apiType"]),
+            *not_in_force({"iconUrl": node.icon_url}),
+        ],
         custom_headers=dict.fromkeys(node.header_names, MASK) or None,
         timeouts=Timeouts.model_validate(node.timeouts, by_name=True) if node.timeouts else None,
         created_at=moment_of(node.created_at_ms),

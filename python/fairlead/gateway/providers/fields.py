@@ -126,7 +126,9 @@ class ConnectionFields(Wire):
     priority: StrictInt = Field(50, ge=1, le=100, description="Lower is used first.")
     is_active: StrictBool = True
     default_model: ModelId | None = None
-    max_concurrent: Annotated[StrictInt, Field(ge=1, le=100_000)] | None = None
+    max_concurrent: Annotated[StrictInt, Field(ge=1, le=100_000)] | None = Field(
+        None, description="Refused unless null: nothing limits the calls of a connection yet."
+    )
     provider_specific_data: ProviderSpecific = Field(default_factory=ProviderSpecific)
 
 

@@ -24,6 +24,7 @@ from fairlead.gateway.providers.fields import ConnectionFields, NewConnection
 from fairlead.gateway.providers.sent import auth_type_of, check_credential, merge_credentials
 from fairlead.gateway.providers.specific import merge_specific
 from fairlead.gateway.providers.table import Connection, insert_connection
+from fairlead.gateway.unread import refuse_unread
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
@@ -35,6 +36,7 @@ PLAIN = ("name", "display_name", "priority", "is_active", "default_model", "max_
 
 def drafted(con: Database, sealer: Sealer, new: NewConnection) -> Connection:
     """The connection as it would be stored; `InvalidRequest` for what is missing or wrong."""
+    refuse_unread({"maxConcurrent": new.max_concurrent}, {})
     connection_id, made_at_ms = str(uuid4()), now_ms()
     provider = resolve_provider(con, new.provider)
     auth_type = auth_type_of(new)

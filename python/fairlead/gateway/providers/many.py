@@ -29,7 +29,8 @@ router = APIRouter(prefix="/api/providers", tags=["providers"])
 # Providers are asked about this many keys at once.
 ASKED_AT_ONCE = 8
 
-Rows = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=200)]
+# Of any kind: one that is no object fails by itself.
+Rows = Annotated[list[Any], Field(min_length=1, max_length=200)]
 
 
 class Bulk(Wire):
@@ -81,13 +82,17 @@ class Outcome(Wire):
 
 @router.post("/bulk", summary="Add many keys of one provider")
 async def bulk(body: Bulk, services: ServicesDep) -> Outcome:
-    rows = [{"provider": body.provider, **_known(entry)} for entry in body.entries]
+    rows = [
+        {"provider": body.provider, **_known(entry)} if isinstance(entry, dict) else entry
+        for entry in body.entries
+    ]
     return await _make(services, rows, asks=body.validate_keys)
 
 
 @router.post("/import", summary="Import a list of connections of any providers")
 async def import_list(body: Import, services: ServicesDep) -> Outcome:
-    return await _make(services, [_known(entry) for entry in body.entries], asks=body.validate_keys)
+    rows = [_known(entry) if isinstance(entry, dict) else entry for entry in body.entries]
+    return await _make(services, rows, asks=body.validate_keys)
 
 
 def _known(entry: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +100,12 @@ def _known(entry: dict[str, Any]) -> dict[str, Any]:
     empty is left out.
     """
     row = {name: value for name, value in entry.items() if value not in (None, "")}
-    specific = dict(row.pop("providerSpecificData", None) or {})
+    specific = row.get("providerSpecificData") or {}
+    if not isinstance(specific, dict):
+        # What it must be is said where the row is held to its rules.
+        return row
+    specific = dict(specific)
+    row.pop("providerSpecificData", None)
     if "baseUrl" in row:
         specific["baseUrl"] = row.pop("baseUrl")
     if "accountId" in row:
@@ -103,10 +113,16 @@ def _known(entry: dict[str, Any]) -> dict[str, Any]:
     return {**row, "providerSpecificData": specific} if specific else row
 
 
-async def _make(services: Services, rows: list[dict[str, Any]], *, asks: bool) -> Outcome:
+async def _make(services: Services, rows: list[Any], *, asks: bool) -> Outcome:
     errors: dict[int, FairleadError] = {}
     parsed: dict[int, NewConnection] = {}
     for index, row in enumerate(rows):
+        if not isinstance(row, dict):
+            errors[index] = InvalidRequest(
+                f"entries.{index} must be an object with the fields of a connection.",
+                param=f"entries.{index}",
+            )
+            continue
         try:
             parsed[index] = NewConnection.model_validate(row)
         except ValidationError as error:
@@ -174,6 +190,6 @@ async def _ask(services: Services, parsed: dict[int, NewConnection]) -> dict[int
     return errors
 
 
-def _name(row: dict[str, Any]) -> str | None:
-    name = row.get("name")
+def _name(row: object) -> str | None:
+    name = row.get("name") if isinstance(row, dict) else None
     return name[:200] if isinstance(name, str) else None

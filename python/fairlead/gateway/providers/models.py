@@ -2,8 +2,8 @@
 
 A known model is a plain object, as it is stored: `id`, and where known `created` (UTC seconds),
 `owned_by`, `context_length`, `max_output_tokens` (tokens), `price` (as in the catalogue), `mode`
-(as in the catalogue, and `video`: what it is for) and `reasoning_control` (`chat-template` where the list says that an inference server serves it whose
-chat templates take reasoning's switches).
+(what it is for: as in the catalogue, or `video`) and `reasoning_control` (`chat-template` where the
+list says that an inference server serves it whose chat templates take reasoning's switches).
 """
 
 from __future__ import annotations

@@ -65,6 +65,7 @@ from fairlead.gateway.providers.views import (
 )
 from fairlead.gateway.resilience.states import States
 from fairlead.gateway.resilience.table import Clear, Held, add_clear, drop_held, read_held
+from fairlead.gateway.unread import refuse_unread
 from fairlead.gateway.wire import Limit, Message, Offset, changed_names
 from fairlead.kept_secret import moved_to
 from fairlead.moment import now_ms
@@ -217,6 +218,9 @@ def _found_out(finding: Finding) -> dict[str, Any]:
 def _changed(
     sealer: Sealer, provider: Provider, before: Connection, change: ConnectionChange
 ) -> Connection:
+    refuse_unread(
+        {"maxConcurrent": change.max_concurrent}, {"maxConcurrent": before.max_concurrent}
+    )
     sent = change.model_fields_set
     columns: dict[str, Any] = {name: getattr(change, name) for name in PLAIN if name in sent}
     specific = before.provider_specific

@@ -12,6 +12,7 @@ from fairlead.gateway.providers.probe import Finding
 from fairlead.gateway.providers.specific import show_specific
 from fairlead.gateway.providers.table import Connection
 from fairlead.gateway.resilience.states import Condition
+from fairlead.gateway.unread import not_in_force
 from fairlead.gateway.wire import Wire
 from fairlead.moment import Time, moment_of
 
@@ -44,7 +45,10 @@ class ConnectionView(Wire):
     state_reason: str | None
     state_until: Time | None
     default_model: str | None
-    max_concurrent: int | None
+    max_concurrent: int | None = Field(
+        description="As an earlier version stored it. It has no effect: see `notInForce`."
+    )
+    not_in_force: list[str] = Field(description="Stored fields that have no effect.")
     provider_specific_data: ProviderSpecific
     test_status: str | None
     last_error: str | None
@@ -124,6 +128,7 @@ def show_connection(connection: Connection, condition: Condition) -> ConnectionV
         state_until=_moment(condition.until_ms),
         default_model=connection.default_model,
         max_concurrent=connection.max_concurrent,
+        not_in_force=not_in_force({"maxConcurrent": connection.max_concurrent}),
         provider_specific_data=show_specific(connection.provider_specific),
         test_status=connection.test_status,
         last_error=connection.last_error,

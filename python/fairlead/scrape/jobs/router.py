@@ -18,6 +18,7 @@ from fairlead.host import AddressRefused
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import checked, host_of
 from fairlead.scrape.jobs.ending import conclude
+from fairlead.scrape.jobs.estimate import estimate_crawl
 from fairlead.scrape.jobs.frontier import patterns_of
 from fairlead.scrape.jobs.hook import insert_hook, tell_start
 from fairlead.scrape.jobs.runner import JobRunner
@@ -36,7 +37,7 @@ from fairlead.scrape.jobs.table import (
     list_pages,
     progress_of,
 )
-from fairlead.scrape.options import LIMIT_DEFAULT, LIMIT_MAX, BatchAsk, CrawlAsk, EstimateAsk
+from fairlead.scrape.options import LIMIT_MAX, BatchAsk, CrawlAsk, EstimateAsk
 from fairlead.scrape.owner import BaseDep, OwnerDep
 from fairlead.scrape.router import job_view, new_job, progress_view
 from fairlead.scrape.scraper import scraper_of
@@ -72,24 +73,14 @@ async def crawl(
 async def estimate(
     ask: EstimateAsk,
     services: ServicesDep,
-    owner: OwnerDep,  # noqa: ARG001 - only a key is told
+    owner: OwnerDep,
 ) -> dict[str, Any]:
-    """Bounds, not a forecast: nothing is fetched."""
-    checked(ask.url, scraper_of(services).egress)
-    settings = await scraper_of(services).settings()
-    pages = min(ask.limit or LIMIT_DEFAULT, LIMIT_MAX)
-    renders = ask.scrape_options.needs_browser
-    return {
-        "success": True,
-        "estimate": {
-            "maxPages": pages,
-            "renderMode": "browser" if renders else "http",
-            "estimatedLlmCalls": 0,
-            "estimatedCostUsd": 0,
-            "minDurationMs": pages * settings.scrape_host_delay_ms,
-            "note": "An upper bound of pages; a crawl calls no model and costs nothing by itself.",
-        },
-    }
+    """By `maxDepth`, the start page's links and the site's map: one that is kept, else its sitemaps.
+    `lookedAt` says what was seen within ten seconds.
+    """
+    scraper = scraper_of(services)
+    url = checked(ask.url, scraper.egress)
+    return {"success": True, "estimate": await estimate_crawl(services, scraper, owner, url, ask)}
 
 
 @router.get("/crawl", summary="List crawls")

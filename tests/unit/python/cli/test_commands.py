@@ -53,6 +53,51 @@ def sentence(ended: subprocess.CompletedProcess[str], code: int) -> str:
     return line
 
 
+HIDDEN = """
+import sys
+for name in {names!r}:
+    sys.modules[name] = None
+sys.argv = ['fairlead', *{arguments!r}]
+from fairlead.cli.app import run
+sys.exit(run())
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "arguments", "environment", "extra"),
+    [
+        (["robyn"], ["serve", "--demo", "--port", "20999"], {}, "standin"),
+        (["robyn"], ["standin", "--port", "1"], {}, "standin"),
+        (
+            ["opentelemetry.exporter"],
+            ["serve", "--port", "20999"],
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
+            "telemetry",
+        ),
+    ],
+    ids=("serve --demo", "standin", "traces"),
+)
+def test_an_extra_that_is_not_installed_is_one_sentence(
+    tmp_path: Path, names: list[str], arguments: list[str], environment: dict[str, str], extra: str
+) -> None:
+    """As in an installation of the plain wheel: what to install, before anything is started."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLEAD_")}
+    ended = subprocess.run(
+        [sys.executable, "-c", HIDDEN.format(names=names, arguments=arguments)],
+        env=clean | environment | {"FAIRLEAD_DATA_DIR": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert ended.stdout == ""
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("fairlead: ")
+    assert f"pip install 'fairlead[{extra}]'" in line
+    assert not (tmp_path / "data" / "state.duckdb").exists()
+
+
 def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys; sys.argv = ['fairlead', '--help']\n"

@@ -79,9 +79,29 @@ async def test_keys_that_do_not_count_are_refused_when_asked(
     assert set(await names(management)) == {"good"}
 
 
-@pytest.mark.parametrize("entries", [[], [{"name": "n"}] * 201, [5], "x"])
+@pytest.mark.parametrize("entries", [[], [{"name": "n"}] * 201, "x"])
 async def test_a_list_that_is_none_is_refused_whole(management: Management, entries: Any) -> None:
     body = {"provider": "openai", "entries": entries}
     _, param = await management.refused("POST", "/api/providers/bulk", body)
     assert param is not None
     assert param.startswith("entries")
+
+
+@pytest.mark.parametrize("door", ["bulk", "import"])
+async def test_a_row_that_is_no_object_fails_alone(management: Management, door: str) -> None:
+    good = {"provider": "openai", "name": "good", "apiKey": "k"}
+    odd = {**good, "providerSpecificData": "x"}
+    entries = [5, None, good, "x", [good], odd]
+    body: Any = (
+        {"provider": "openai", "entries": entries} if door == "bulk" else {"entries": entries}
+    )
+    if door == "bulk":
+        good.pop("provider")
+    told = await management.ask("POST", f"/api/providers/{door}", body)
+    assert (told["success"], told["failed"], told["total"]) == (1, 5, 6)
+    assert [row["index"] for row in told["created"]] == [2]
+    assert [row["index"] for row in told["errors"]] == [0, 1, 3, 4, 5]
+    assert (
+        told["errors"][0]["error"] == "entries.0 must be an object with the fields of a connection."
+    )
+    assert told["errors"][4]["param"] == "providerSpecificData"

@@ -159,7 +159,7 @@ async def test_bodies_that_are_refused_name_the_field(
 
 
 async def test_both_ends_of_a_range_are_taken(management: Management) -> None:
-    await make(management, priority=1, maxConcurrent=1, apiKey="k")
+    await make(management, priority=1, apiKey="k")
     await make(
         management, priority=100, apiKey="k" * 100_000, name="x" * 200, defaultModel="m" * 300
     )

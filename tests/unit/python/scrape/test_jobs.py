@@ -301,6 +301,55 @@ async def test_an_estimate_is_a_bound(scraping, site) -> None:
     assert answer["estimate"]["renderMode"] == "http"
 
 
+async def test_an_estimate_reads_the_depth_and_the_site(scraping, site) -> None:
+    """No page but the start at depth 0, its links at 1, the site's addresses beyond; and what was looked at."""
+
+    async def estimate(**ask: Any) -> Any:
+        body = {"url": site.url("/"), "limit": 500, **ask}
+        return (await scraping.ask("POST", "/api/crawl/estimate", body))["estimate"]
+
+    start = await estimate(maxDepth=0)
+    assert (start["maxPages"], start["estimatedPages"]) == (1, 1)
+    assert start["lookedAt"]["startPageLinks"] is None
+    near = await estimate(maxDepth=1)
+    links = near["lookedAt"]["startPageLinks"]
+    assert 0 < links < 499
+    assert near["maxPages"] == near["estimatedPages"] == 1 + links
+    assert near["lookedAt"]["sitemapAddresses"] is None
+    far = await estimate(maxDepth=3)
+    assert (far["maxPages"], far["maxDepth"]) == (500, 3)
+    assert far["lookedAt"]["sitemapAddresses"] is not None
+    assert far["estimatedPages"] == min(500, far["lookedAt"]["knownAddresses"])
+    assert (await estimate(maxDepth=3, limit=2))["estimatedPages"] == 2
+
+    mapped = await scraping.ask("POST", "/api/map", {"url": site.url("/")})
+    kept = (await estimate(maxDepth=3))["lookedAt"]
+    assert kept["sitemapAddresses"] is None
+    assert kept["keptMapAddresses"] >= mapped["data"]["total"] - 1
+
+    missing = (await estimate(maxDepth=2, url=site.url("/no-such-page")))["lookedAt"]
+    assert missing["startPageLinks"] is None
+    assert missing["failures"]
+
+
+async def test_scrape_options_of_a_site_are_free_form(scraping, site) -> None:
+    """Unknown members pass, those of a scrape are checked, and bounds above ours are lowered."""
+    for path in ("/api/crawl", "/api/crawl/estimate"):
+        body = {"url": site.url("/article"), "limit": 1, "maxDepth": 0}
+        free = {"onlyMainContent": True, "proxyCountry": {"a": [1]}, "waitFor": 5}
+        await scraping.ask("POST", path, {**body, "scrapeOptions": free})
+        for wrong in ({"cacheTtl": 0}, {"waitForTimeout": "x"}, {"actions": [{"type": "fly"}]}):
+            await scraping.ask("POST", path, {**body, "scrapeOptions": wrong}, expect=400)
+    # A member that no crawl has is a mistake of the caller's, and is named.
+    told = await scraping.ask(
+        "POST", "/api/crawl", {"url": site.url("/"), "strategy": "bfs"}, expect=400
+    )
+    assert "strategy" in told["error"]
+    await scraping.ask(
+        "POST", "/api/scrape", {"url": site.url("/article"), "options": {"cacheTtl": 10**9}}
+    )
+
+
 async def test_a_map_lists_the_addresses_of_a_site(scraping, site) -> None:
     answer = await scraping.ask("POST", "/api/map", {"url": site.url("/")})
     links = answer["data"]["links"]

@@ -73,17 +73,96 @@ def test_steps_are_skipped_chosen_and_begun_at(agent: Agent) -> None:
 
 def test_a_task_that_meets_its_criteria_passes(agent: Agent) -> None:
     agent.make(currentStage="Rebuild")
-    agent.manage(
-        "update",
-        taskId="t1",
-        successCriteria=dict.fromkeys(
-            ("localRebuild", "serverAcceptance", "browserAlignment"), "pass"
-        ),
-    )
+    prove(agent)
     answer = agent.orchestrate("t1", execute=True, executionOverrides={"rebuild": OK, "patch": OK})
+    assert answer["outcome"] == "success"
     assert (answer["strategy"], answer["stopReason"]) == ("rebuild-first", "task_passed")
     assert answer["task"]["status"] == "pass"
     assert agent.follow(answer)["task"]["archivedAtMs"] > 0
+
+
+CRITERIA = ("localRebuild", "serverAcceptance", "browserAlignment")
+
+
+def prove(agent: Agent) -> None:
+    """Every criterion judged `pass` and shown by a finding."""
+    finding = {"kind": "observation", "summary": "seen", "data": {"criterion": list(CRITERIA)}}
+    agent.manage(
+        "update", taskId="t1", successCriteria=dict.fromkeys(CRITERIA, "pass"), evidence=[finding]
+    )
+
+
+def test_a_task_is_held_to_its_criteria_and_their_evidence(agent: Agent) -> None:
+    """Neither a plan that is done nor an agent that says so makes a task pass."""
+    agent.make(currentStage="Rebuild")
+    done = {"rebuild": OK, "patch": OK, "verify": OK}
+    answer = agent.orchestrate("t1", execute=True, executionOverrides=done)
+    assert (answer["outcome"], answer["stopReason"]) == ("partial", "criteria_unmet")
+    assert "localRebuild is judged unknown" in answer["responseSummary"]
+    assert (answer["steps"][-1]["step"], answer["steps"][-1]["status"]) == ("verify", "partial")
+    assert answer["task"]["status"] == "active"
+    assert answer["diagnostics"]["responseStatus"] == "incomplete"
+    example = answer["continuation"]["invokeHint"]["example"]
+    assert example["evidence"][0]["data"]["criterion"] == list(CRITERIA)
+
+    judged = dict.fromkeys(CRITERIA, "pass")
+    shown = {"kind": "artifact", "summary": "a run", "data": {"criterion": "localRebuild"}}
+    against = {"kind": "runtime-error", "summary": "x", "data": {"criterion": "serverAcceptance"}}
+    agent.manage("update", taskId="t1", successCriteria=judged, evidence=[shown, against])
+    answer = agent.orchestrate("t1", execute=True, resume=True)
+    assert (answer["outcome"], answer["stopReason"]) == ("partial", "criteria_unmet")
+    found = {
+        each["criterion"]: each["evidence"] for each in answer["steps"][-1]["result"]["criteria"]
+    }
+    assert found == {"localRebuild": [1], "serverAcceptance": [], "browserAlignment": []}
+
+    wrong = {"kind": "divergence", "summary": "line 3", "data": {"expected": "a", "actual": "b"}}
+    agent.manage("update", taskId="t1", evidence=[wrong])
+    prove(agent)
+    answer = agent.orchestrate("t1", execute=True, resume=True)
+    assert answer["stopReason"] == "criteria_unmet"
+    assert "1 divergences are open (number 3)" in answer["responseSummary"]
+    mended = {"kind": "patch", "summary": "line 3", "data": {"resolves": 3}}
+    agent.manage("update", taskId="t1", evidence=[mended])
+    answer = agent.orchestrate("t1", execute=True, resume=True)
+    assert (answer["outcome"], answer["stopReason"]) == ("success", "task_passed")
+    assert answer["task"]["status"] == "pass"
+
+
+def test_a_health_report_counts_what_is_missing(agent: Agent) -> None:
+    agent.make(currentStage="Rebuild")
+    report = agent.call("get_rebuild_health_report", taskId="t1")
+    assert report["outcome"] == "partial"
+    assert report["missingEvidence"] == list(CRITERIA)
+    assert "nothing was found out yet" in report["responseSummary"]
+    prove(agent)
+    assert agent.call("get_rebuild_health_report", taskId="t1")["outcome"] == "success"
+    wrong = {"kind": "divergence", "summary": "line 3", "data": {}}
+    agent.manage("update", taskId="t1", evidence=[wrong])
+    report = agent.call("get_rebuild_health_report", taskId="t1")
+    assert (report["outcome"], report["openDivergences"]) == (
+        "partial", [{"number": 2, "summary": "line 3"}],
+    )  # fmt: skip
+    # Only a later finding ends it.
+    number = {"kind": "note", "summary": "n", "data": {"resolves": [2]}}
+    agent.manage("update", taskId="t1", evidence=[number])
+    report = agent.call("get_rebuild_health_report", taskId="t1")
+    assert (report["outcome"], report["openDivergences"]) == ("success", [])
+
+
+def test_a_status_says_what_became_of_the_call(agent: Agent) -> None:
+    agent.make()
+    assert agent.manage("get", taskId="t1")["diagnostics"]["responseStatus"] == "ok"
+    refused = agent.manage("tag", taskId="t1")
+    assert refused["diagnostics"]["responseStatus"] == "refused"
+    assert "confidence" not in refused["agentGuidance"]
+    failed = agent.orchestrate(
+        "t1", execute=True, executionOverrides={"observe": {"status": "error", "error": "HTTP 503"}}
+    )
+    assert failed["diagnostics"]["responseStatus"] == "failed"
+    agent.manage("update", taskId="t1", status="blocked")
+    blocked = agent.manage("get", taskId="t1")
+    assert blocked["diagnostics"]["responseStatus"] == "blocked"
 
 
 def test_a_gap_in_the_environment_leads_to_the_diff_and_back(agent: Agent) -> None:
@@ -115,7 +194,10 @@ def test_a_gap_in_the_environment_leads_to_the_diff_and_back(agent: Agent) -> No
         "t1", strategy="env-fix", execute=True, resume=True,
         executionOverrides={"patch": OK, "rebuild": OK},
     )  # fmt: skip
-    assert (done["outcome"], done["stopReason"]) == ("success", "analysis_completed")
+    assert (done["outcome"], done["stopReason"]) == ("partial", "criteria_unmet")
+    report = agent.call("get_rebuild_health_report", taskId="t1")
+    assert (report["outcome"], report["missingCapabilities"]) == ("partial", [])
+    prove(agent)
     report = agent.call("get_rebuild_health_report", taskId="t1")
     assert (report["outcome"], report["missingCapabilities"]) == ("success", [])
     assert (report["shouldResume"], report["shouldSwitchStrategy"]) == (True, False)
@@ -175,6 +257,7 @@ def test_a_report_names_the_first_divergence_and_the_artifacts(agent: Agent) -> 
         ]
         agent.manage("progress", taskId="t1", evidence=evidence)
     report = agent.call("get_rebuild_health_report", taskId="t1")
+    assert report["outcome"] == "partial"
     assert report["firstDivergence"] == {"summary": "line 1", "expected": "e1", "actual": "a1"}
     assert [each["path"] for each in report["artifacts"]] == ["2.js", "1.js"]
     assert report["evidenceAggregates"] == {"artifact": 2, "divergence": 2}

@@ -1,0 +1,111 @@
+"""Fields that nothing reads: refused with what to do, and what is stored of them does no harm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.management import Management
+
+pytestmark = pytest.mark.anyio
+
+NODE = {
+    "type": "openai-compatible",
+    "name": "Lab",
+    "prefix": "lab",
+    "baseUrl": "http://127.0.0.1:8000/v1",
+}
+
+
+async def _refused(management: Management, method: str, path: str, body: Any, name: str) -> None:
+    message, param = await management.refused(method, path, body)
+    assert param == name
+    assert message.startswith(name)
+    assert "no effect" in message
+
+
+async def test_a_connection_takes_no_limit_that_nobody_holds_it_to(management: Management) -> None:
+    new = {"provider": "openai", "name": "main", "apiKey": "k"}
+    await _refused(
+        management, "POST", "/api/providers", {**new, "maxConcurrent": 3}, "maxConcurrent"
+    )
+    made = await management.ask(
+        "POST", "/api/providers", {**new, "maxConcurrent": None}, expect=201
+    )
+    path = f"/api/providers/{made['connection']['id']}"
+    assert made["connection"]["notInForce"] == []
+    await _refused(management, "PUT", path, {"maxConcurrent": 3}, "maxConcurrent")
+
+    # As an earlier version stored it.
+    await management.services.state.commit(
+        lambda con: con.execute("UPDATE provider_connections SET max_concurrent = 3") and None
+    )
+    stored = (await management.ask("GET", path))["connection"]
+    assert (stored["maxConcurrent"], stored["notInForce"]) == (3, ["maxConcurrent"])
+    back = {"name": "other", "maxConcurrent": 3}
+    assert (await management.ask("PUT", path, back))["connection"]["name"] == "other"
+    await _refused(management, "PUT", path, {"maxConcurrent": 4}, "maxConcurrent")
+    cleared = (await management.ask("PUT", path, {"maxConcurrent": None}))["connection"]
+    assert (cleared["maxConcurrent"], cleared["notInForce"]) == (None, [])
+
+
+async def test_a_model_takes_nothing_that_routing_ignores(management: Management) -> None:
+    model = {"provider": "openai", "modelId": "m"}
+    path = "/api/provider-models"
+    for name, value in (("supportsVision", False), ("supportedEndpoints", ["chat"])):
+        for method in ("POST", "PUT"):
+            await _refused(management, method, path, {**model, name: value}, name)
+    await management.ask("POST", path, {**model, "modelName": "M"}, expect=201)
+    settings = '{"model_name": "M", "supports_vision": true}'
+    await management.services.state.commit(
+        lambda con: con.execute("UPDATE provider_models SET settings = ?", [settings]) and None
+    )
+    (row,) = (await management.ask("GET", path))["models"]
+    assert (row["supportsVision"], row["notInForce"]) == (True, ["supportsVision"])
+    back = {**model, "modelName": "N", "supportsVision": True}
+    assert (await management.ask("PUT", path, back))["model"]["modelName"] == "N"
+
+
+async def test_a_node_takes_no_kind_that_changes_nothing(management: Management) -> None:
+    path = "/api/provider-nodes"
+    await _refused(management, "POST", path, {**NODE, "apiType": "embeddings"}, "apiType")
+    await _refused(management, "POST", path, {**NODE, "iconUrl": "https://a/b.png"}, "iconUrl")
+    node = (await management.ask("POST", path, {**NODE, "apiType": "responses"}, expect=201))[
+        "node"
+    ]
+    assert node["notInForce"] == []
+    one = f"{path}/{node['id']}"
+    await _refused(management, "PUT", one, {"apiType": "rerank"}, "apiType")
+    sql = "UPDATE provider_nodes SET api_type = 'rerank', icon_url = 'https://a/b.png'"
+    await management.services.state.commit(lambda con: con.execute(sql) and None)
+    assert (await management.ask("GET", one))["node"]["notInForce"] == ["apiType", "iconUrl"]
+    back = {"name": "Other", "apiType": "rerank", "iconUrl": "https://a/b.png"}
+    assert (await management.ask("PUT", one, back))["node"]["name"] == "Other"
+
+
+async def test_a_key_says_what_of_it_is_not_in_force(management: Management) -> None:
+    path = "/api/keys"
+    new = {
+        "name": "k",
+        "scopes": ["manage", "self:usage"],
+        "allowedEndpoints": ["chat", "scraping"],
+    }
+    key = await management.ask("POST", path, new, expect=201)
+    fields = ["compressionEnabled", "toolServiceMode", "chaosModeEnabled"]
+    assert key["notInForce"] == [*fields, "scopes:self:usage"]
+    for name in ("music", "web-fetch", "agents"):
+        message, param = await management.refused(
+            "POST", path, {"name": "k", "allowedEndpoints": [name]}
+        )
+        assert param == "allowedEndpoints"
+        assert name in message
+    one = f"{path}/{key['id']}"
+    sql = "UPDATE keys SET allowed_endpoints = ['chat', 'music']"
+    await management.services.state.commit(lambda con: con.execute(sql) and None)
+    stored = await management.ask("GET", one)
+    assert stored["notInForce"][-1] == "allowedEndpoints:music"
+    back = {"allowedEndpoints": stored["allowedEndpoints"], "chaosModeEnabled": True}
+    assert (await management.ask("PATCH", one, back))["chaosModeEnabled"] is True
+    more = {"allowedEndpoints": ["chat", "music", "agents"]}
+    assert (await management.refused("PATCH", one, more))[1] == "allowedEndpoints"
