@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx
+import orjson
 
 from fairlead.errors import (
     KINDS,
@@ -21,6 +22,7 @@ from fairlead.own_relay import on_behalf_of, relay_client
 from fairlead.settings import ControlConfig
 
 ANSWER_DEADLINE_S: Final = 50.0
+COUNT_MAX: Final = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +80,26 @@ class Model:
         if answer.status_code != 200:
             raise _refusal(answer)
         try:
-            document = answer.json()
+            # Nesting and numbers without end are no JSON to this one, where another runs out of stack.
+            document = orjson.loads(answer.content)
             text = document["choices"][0]["message"]["content"]
             usage = document.get("usage") or {}
         except (ValueError, KeyError, IndexError, TypeError):
             raise UpstreamInvalid("The model's answer has no text.") from None
         return Asked(
-            str(text or ""), int(usage.get("prompt_tokens") or 0),
-            int(usage.get("completion_tokens") or 0),
+            str(text or ""), _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"),
         )  # fmt: skip
+
+
+def _count(usage: Any, name: str) -> int:
+    """A count that a provider tells; 0 for what is none."""
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if isinstance(count, int) and 0 <= count <= COUNT_MAX else 0
 
 
 def _refusal(answer: httpx.Response) -> FairleadError:
     try:
-        error = answer.json()["error"]
+        error = orjson.loads(answer.content)["error"]
         message, code = str(error["message"]), str(error["code"])
     except (ValueError, KeyError, TypeError):
         return UpstreamInvalid(f"The gateway answered {answer.status_code}.")
@@ -101,5 +109,7 @@ def _refusal(answer: httpx.Response) -> FairleadError:
         kind = RateLimited if answer.status_code == 429 else UpstreamInvalid
     return kind(
         f"The model was not asked: {message}",
-        retry_after_s=int(after) if after.isdigit() else None,
+        retry_after_s=int(after)
+        if after.isascii() and after.isdigit() and len(after) < 10
+        else None,
     )

@@ -187,7 +187,7 @@ def _is_forwarded_https(request: Request) -> bool:
     visitors = request.headers.getlist("cf-visitor")
     try:
         said = json.loads(visitors[0]) if len(visitors) == 1 else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(said, dict) and said.get("scheme") == "https"
 

@@ -60,7 +60,9 @@ def create() -> FastAPI:
     """The application as the environment says; the server's factory."""
     configure_logs()
     os.umask(0o077)
-    return build(ControlConfig.model_validate_json(os.environ["FAIRLEAD_CONTROL_CONFIG"]))
+    # Taken out: what is started from here is not to find the instance's secrets.
+    document = os.environ.pop("FAIRLEAD_CONTROL_CONFIG")
+    return build(ControlConfig.model_validate_json(document))
 
 
 def build(config: ControlConfig) -> FastAPI:

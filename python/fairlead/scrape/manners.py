@@ -18,11 +18,14 @@ from protego import Protego
 
 from fairlead.scrape.address import host_of
 from fairlead.scrape.fetch import ROBOT, Fetcher, FetchFailed
+from fairlead.scrape.robots import parsed
 
 ROBOTS_MAX_BYTES: Final = 500 * 1024
 ROBOTS_DEADLINE_S: Final = 10.0
 ROBOTS_KEPT_S: Final = 3600.0
 ROBOTS_RETRY_S: Final = 60.0
+# Of files as they came; rules take some twenty times as much.
+ROBOTS_KEPT_BYTES: Final = 8 * 1024 * 1024
 CRAWL_DELAY_MAX_S: Final = 30.0
 HOSTS_MAX: Final = 1000
 
@@ -34,6 +37,7 @@ class Rules:
     parsed: Protego | None
     disallows_all: bool
     fresh_until_s: float
+    size_bytes: int = 0
 
     def allows(self, url: str) -> bool:
         """Whether our robot may fetch the address."""
@@ -57,6 +61,11 @@ def _is_stale(task: asyncio.Task[Rules]) -> bool:
     if task.cancelled() or task.exception():
         return True
     return task.result().fresh_until_s < time.monotonic()
+
+
+def _size_of(task: asyncio.Task[Rules]) -> int:
+    is_read = task.done() and not task.cancelled() and not task.exception()
+    return task.result().size_bytes if is_read else 0
 
 
 @dataclass(slots=True)
@@ -93,10 +102,17 @@ class Manners:
         if task is None:
             task = asyncio.create_task(self._fetch_rules(origin), name=f"robots {origin}")
             self._rules[origin] = task
-            while len(self._rules) > HOSTS_MAX:
-                self._rules.popitem(last=False)[1].cancel()
+            self._forget_rules()
         self._rules.move_to_end(origin)
         return await asyncio.shield(task)
+
+    def _forget_rules(self) -> None:
+        """The oldest, until there are no more than so many, and of no more than so many bytes."""
+        size = sum(map(_size_of, self._rules.values()))
+        while len(self._rules) > HOSTS_MAX or size > ROBOTS_KEPT_BYTES:
+            _, task = self._rules.popitem(last=False)
+            size -= _size_of(task)
+            task.cancel()
 
     @asynccontextmanager
     async def turn(self, url: str, *, width: int, delay_s: float) -> AsyncIterator[None]:
@@ -143,6 +159,11 @@ class Manners:
             return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
         if answer.status >= 400:
             return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_KEPT_S)
+        # Half a megabyte of rules takes a good part of a second.
+        rules = await asyncio.to_thread(parsed, answer.text)
         return Rules(
-            Protego.parse(answer.text), disallows_all=False, fresh_until_s=now_s + ROBOTS_KEPT_S
+            rules,
+            disallows_all=False,
+            fresh_until_s=now_s + ROBOTS_KEPT_S,
+            size_bytes=len(answer.body),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+_SETTINGS = ("FAIRLEAD_", "SERVICE_", "AUTH__", "ISSUER__")
 _NOT_HANDED_ON = frozenset({"INITIAL_PASSWORD", "REQUIRE_API_KEY"})
 
 
@@ -15,6 +16,6 @@ def child_environment(**configs: str) -> dict[str, str]:
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("FAIRLEAD_", "SERVICE_")) and name not in _NOT_HANDED_ON
+        if not name.startswith(_SETTINGS) and name not in _NOT_HANDED_ON
     }
     return inherited | configs

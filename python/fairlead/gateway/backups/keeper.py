@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 import structlog
 
+from fairlead.bare_environment import bare_environment
 from fairlead.errors import InvalidRequest, StorageUnavailable
 from fairlead.gateway.backups.folder import Backup, Folder, Reason
 from fairlead.store.backup import copy_to, let_go, replace_by
@@ -85,6 +86,7 @@ class Keeper:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env=bare_environment(),
         )  # fmt: skip
         try:
             async with asyncio.timeout(JUDGE_DEADLINE_S):

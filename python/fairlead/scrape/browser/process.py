@@ -16,6 +16,9 @@ import shutil
 from dataclasses import dataclass
 from typing import Any, Final
 
+import structlog
+
+from fairlead.bare_environment import bare_environment
 from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
 from fairlead.scrape.fetch import FetchFailed
@@ -26,6 +29,8 @@ CONTEXTS_WORN: Final = 100
 START_DEADLINE_S: Final = 30.0
 END_DEADLINE_S: Final = 5.0
 ACTION_MS: Final = 10_000
+
+log = structlog.get_logger("fairlead.scrape")
 
 _FLAGS: Final = [
     "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",
@@ -172,6 +177,7 @@ class Browser:
             self._proxy = GuardedProxy(self.egress)
             await self._proxy.start()
         if self._playwright is None:
+            _bare_driver()
             self._playwright = await playwright.async_playwright().start()
         try:
             browser = await self._playwright.chromium.launch(
@@ -179,6 +185,7 @@ class Browser:
                 headless=True,
                 proxy={"server": self._proxy.address},
                 args=_FLAGS,
+                env=bare_environment(),
                 # As root, Chromium has no sandbox of its own to use.
                 chromium_sandbox=not _is_root(),
             )
@@ -241,6 +248,24 @@ def failure_of(error: Exception) -> FetchFailed:
 def first_line(error: Exception) -> str:
     """The beginning of an error's text."""
     return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+
+
+def _bare_driver() -> None:
+    """Playwright hands our whole environment on to its driver and has no parameter for it."""
+    try:
+        transport: Any = importlib.import_module("playwright._impl.transport")
+        given = transport.get_driver_env
+    except (ImportError, AttributeError):
+        log.warning("the browser's driver starts with the environment of control")
+        return
+
+    def bare() -> dict[str, str]:
+        own = {name: value for name, value in given().items() if name.startswith("PW_")}
+        return bare_environment(**own)
+
+    if not hasattr(given, "is_bare"):
+        bare.is_bare = True  # type: ignore[attr-defined]
+        transport.get_driver_env = bare
 
 
 def _is_root() -> bool:

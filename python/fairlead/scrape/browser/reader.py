@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from fairlead.egress import AddressForbidden, NameUnknown
 from fairlead.errors import FairleadError
 from fairlead.scrape.address import BadAddress, canonical
+from fairlead.scrape.browser.bounded import text_of
 from fairlead.scrape.browser.calls import Calls
 from fairlead.scrape.browser.process import (
     ACTION_MS,
@@ -22,8 +23,8 @@ from fairlead.scrape.browser.process import (
     failure_of,
     in_time,
 )
-from fairlead.scrape.browser.steps import Downloads, act, archive_of, pdf_of, picture_of, text_of
-from fairlead.scrape.fetch import Fetched, FetchFailed
+from fairlead.scrape.browser.steps import Downloads, act, archive_of, pdf_of, picture_of
+from fairlead.scrape.fetch import PAGE_MAX_BYTES, Fetched, FetchFailed
 from fairlead.scrape.options import ScrapeOptions
 from fairlead.scrape.transport import RESOLVE_S
 
@@ -158,7 +159,7 @@ async def taken(
     page: Any, answer: Any, url: str, options: ScrapeOptions, started: float, downloads: Downloads
 ) -> Fetched:
     """The page as it stands, as a `Fetched`; `answer` is what it was loaded by, if that is known."""
-    text = await text_of(page)
+    text = await text_of(page, PAGE_MAX_BYTES)
     given: dict[str, Any] = {}
     if options.wants_picture:
         picture = await picture_of(page, is_whole=False)

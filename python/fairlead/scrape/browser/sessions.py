@@ -17,11 +17,12 @@ from uuid import uuid4
 
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.moment import iso, moment_of, now_ms
+from fairlead.scrape.browser.bounded import text_of, title_of, value_of
 from fairlead.scrape.browser.process import Browser, Context, Look, failure_of, in_time
 from fairlead.scrape.browser.reader import LOAD_MS, judge, taken
-from fairlead.scrape.browser.steps import Downloads, File, perform, picture_of, text_of
+from fairlead.scrape.browser.steps import Downloads, File, perform, picture_of
 from fairlead.scrape.browser.survey import Survey, settle, survey_of
-from fairlead.scrape.fetch import Fetched, FetchFailed
+from fairlead.scrape.fetch import PAGE_MAX_BYTES, Fetched, FetchFailed
 from fairlead.scrape.options import Action, ScrapeOptions, SessionAction, SessionAsk
 
 SESSIONS_MAX: Final = 10
@@ -176,7 +177,7 @@ class Sessions:
             async with self._deadline(session, "The page did not answer in time"):
                 result = await self._do(session, action)
                 await session.downloads.settled()
-                session.title = str(await session.page.title())[:500]
+                session.title = await title_of(session.page)
             if not session.page.url.startswith(("http://", "https://", "about:blank")):
                 await self.close(session)
                 raise FetchFailed(
@@ -229,7 +230,7 @@ class Sessions:
                 await page.wait_for_timeout(options.wait_for_timeout)
             for action in options.actions:
                 await perform(page, action)
-            session.title = str(await page.title())[:500]
+            session.title = await title_of(page)
             return await taken(page, session.answer, url, options, started, session.downloads)
 
     @contextlib.asynccontextmanager
@@ -278,9 +279,10 @@ class Sessions:
                 picture = await picture_of(page, is_whole=action.full_page)
                 return {"contentType": "image/png", "screenshot": b64encode(picture).decode()}
             case "evaluate":
-                return {"value": _bounded(await page.evaluate(action.script))}
+                value = await value_of(page, action.script or "", RESULT_MAX_CHARS)
+                return {"value": value}
             case "content":
-                return {"url": page.url, "content": await text_of(page)}
+                return {"url": page.url, "content": await text_of(page, PAGE_MAX_BYTES)}
             case "back":
                 session.answer = await page.go_back(timeout=LOAD_MS)
             case "forward":
@@ -309,11 +311,3 @@ def _is_way(request: Any) -> bool:
         return request.frame.parent_frame is None
     except Exception:  # noqa: BLE001 - Playwright has no frame yet for a window that opens
         return True
-
-
-def _bounded(value: Any) -> Any:
-    if len(repr(value)) > RESULT_MAX_CHARS:
-        raise FetchFailed(
-            f"The value is larger than {RESULT_MAX_CHARS} characters.", code="too_large"
-        )
-    return value

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from fairlead.scrape.browser.bounded import extent_of
 from fairlead.scrape.browser.process import ACTION_MS, first_line
-from fairlead.scrape.fetch import PAGE_MAX_BYTES, FetchFailed
+from fairlead.scrape.fetch import FetchFailed
 from fairlead.scrape.options import Action
 
 SCROLL_MAX: Final = 1_000_000
 PICTURE_MAX_PX: Final = 16_000
+PICTURE_MAX_PIXELS: Final = 32_000_000
 PICTURE_MAX_BYTES: Final = 10 * 1024 * 1024
 PRINT_MAX_BYTES: Final = 20 * 1024 * 1024
 PRINT_DEADLINE_S: Final = 30.0
@@ -63,27 +65,15 @@ def _selector(action: Action) -> str:
     return action.selector
 
 
-async def text_of(page: Any) -> str:
-    """The page's HTML as it stands, at most `PAGE_MAX_BYTES` characters."""
-    size = await page.evaluate("() => (document.documentElement?.outerHTML ?? '').length")
-    if isinstance(size, int) and size <= PAGE_MAX_BYTES:
-        text: str = await page.content()
-        if len(text) <= PAGE_MAX_BYTES:
-            return text
-    raise FetchFailed(f"The page is larger than {PAGE_MAX_BYTES} bytes.", code="too_large")
-
-
 async def picture_of(page: Any, *, is_whole: bool) -> bytes:
     """A PNG of what is seen, or of the whole page down to `PICTURE_MAX_PX`."""
     clip: dict[str, float] | None = None
     if is_whole:
-        width, height = await page.evaluate(
-            "() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
-        )
-        clip = {
-            "x": 0, "y": 0, "width": max(1, min(width, PICTURE_MAX_PX)),
-            "height": max(1, min(height, PICTURE_MAX_PX)),
-        }  # fmt: skip
+        width, height = await extent_of(page)
+        width = max(1, min(width, PICTURE_MAX_PX))
+        # What has so many pixels is never more than a few times `PICTURE_MAX_BYTES`, whatever is in it.
+        most = min(PICTURE_MAX_PX, PICTURE_MAX_PIXELS // width)
+        clip = {"x": 0, "y": 0, "width": width, "height": max(1, min(height, most))}
     picture: bytes = await page.screenshot(full_page=is_whole, clip=clip, timeout=ACTION_MS)
     if len(picture) > PICTURE_MAX_BYTES:
         raise FetchFailed(

@@ -6,10 +6,13 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead.scrape.browser.steps import text_of
+from fairlead.scrape.browser.bounded import look_of, text_of, title_of
+from fairlead.scrape.fetch import PAGE_MAX_BYTES
 
 ELEMENTS_MAX: Final = 100
 FIELD_MAX_CHARS: Final = 300
+# More than a hundred elements with all their fields and options come to.
+LOOK_MAX_CHARS: Final = 2_000_000
 LOAD_MS: Final = 10_000
 QUIET_MS: Final = 1500
 
@@ -65,13 +68,13 @@ async def settle(page: Any) -> None:
 
 async def survey_of(page: Any, windows: list[str]) -> Survey:
     """What is to be seen. What Playwright raises, or `FetchFailed`."""
-    html = await text_of(page)
-    found = await page.evaluate(_LOOK, [ELEMENTS_MAX, FIELD_MAX_CHARS])
+    html = await text_of(page, PAGE_MAX_BYTES)
+    found = await look_of(page, _LOOK, [ELEMENTS_MAX, FIELD_MAX_CHARS], LOOK_MAX_CHARS)
     elements = [
         _typed(each) for each in (found if isinstance(found, list) else [])[:ELEMENTS_MAX]
         if isinstance(each, dict)
     ]  # fmt: skip
-    title = str(await page.title())[:FIELD_MAX_CHARS]
+    title = (await title_of(page))[:FIELD_MAX_CHARS]
     return Survey(str(page.url)[:2048], title, html, elements, list(windows))
 
 
