@@ -69,7 +69,8 @@ PLACES: Final = (DATABASE, FILES)
 def claim_bytes(con: Connection, place: Place, owner: str, size: int) -> None:
     """Counts what is about to be stored for an owner, in the writer. `OwnerStorageFull`, `StorageFull`."""
     owner = owner.removeprefix("key:")
-    check_disk(_folder_of(con), size)
+    # A file lies on the disk already when it is counted.
+    check_disk(_folder_of(con), size if place is DATABASE else 0)
     accounts = _accounts(con, place, owner)
     limits = _limits_mb(con, place)
     for account, setting in ((owner, place.owner_setting), (_EVERYBODY, place.total_setting)):

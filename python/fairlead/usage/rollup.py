@@ -48,11 +48,7 @@ SUM_MAX: Final = 10**18
 
 def bounded_sum(column: str) -> str:
     """A sum as SQL that never fails: one that leaves the bounds stays at them."""
-    total = f"sum({column})"
-    return (
-        f"CASE WHEN {total} > {SUM_MAX} THEN {SUM_MAX} "
-        f"WHEN {total} < -{SUM_MAX} THEN -{SUM_MAX} ELSE {total} END::BIGINT"
-    )
+    return f"greatest(least(sum({column}), {SUM_MAX}), -{SUM_MAX})::BIGINT"
 
 
 # Every measure of a bin, as SQL over rows of histograms.

@@ -132,6 +132,7 @@ class Works:
         self._works: dict[str, Work] = {}
         self._waiting: dict[str, Work] = {}
         self._shares = Shares(AT_ONCE)
+        self._look_at_s = 0.0
         self._changed = asyncio.Event()
 
     def find(self, response_id: str, owner: str) -> Work | None:
@@ -242,7 +243,11 @@ class Works:
         self._changed.set()
 
     async def _end_revoked(self) -> None:
-        """Ends what is asked for by keys that are refused by now."""
+        """Ends what is asked for by keys that are refused by now; a look now and then."""
+        now_s = asyncio.get_running_loop().time()
+        if now_s < self._look_at_s:
+            return
+        self._look_at_s = now_s + KEYS_LOOKED_AT_EVERY_S
         key_ids = {
             work.owner.removeprefix("key:")
             for work in self._works.values()
@@ -250,7 +255,12 @@ class Works:
         }
         if not key_ids:
             return
-        reasons = await self._services.state.read(lambda con: keys_out_of_force(con, key_ids))
+        try:
+            reasons = await self._services.state.read(lambda con: keys_out_of_force(con, key_ids))
+        except FairleadError as error:
+            # The database does not answer: what is under way needs it at its end only.
+            log.warning("keys not looked at", error=error.kind)
+            return
         for work in list(self._works.values()):
             reason = reasons.get(work.owner.removeprefix("key:"))
             if reason is None or work.is_ending or work.is_cancelled:

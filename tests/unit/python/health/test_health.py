@@ -99,6 +99,27 @@ async def test_what_workers_say_is_told(management: Management) -> None:
     ]
 
 
+async def test_records_that_were_set_aside_are_an_alarm_until_they_are_gone(
+    management: Management,
+) -> None:
+    services = management.services
+    services.workers = lambda: [worker()]
+    assert (await management.ask("GET", PATH))["status"] == "healthy"
+    rejected = services.data_dir / "spool" / "rejected"
+    rejected.mkdir(parents=True)
+    (rejected / "w-1.ndjson").write_bytes(b"{}\n")
+    (rejected / "w-1.reason").write_bytes(b"why\n")
+
+    found = await management.ask("GET", PATH)
+    assert (found["status"], found["spool"]["rejected"]) == ("degraded", 1)
+    metrics = await management.client.get("/metrics")
+    assert "\nfairlead_spool_rejected 1\n" in metrics.text
+
+    for path in rejected.iterdir():
+        path.unlink()
+    assert (await management.ask("GET", PATH))["status"] == "healthy"
+
+
 async def test_a_failed_test_is_told_until_traffic_contradicts_it(management: Management) -> None:
     with ClosedPort() as closed:
         elsewhere = {"baseUrl": f"http://127.0.0.1:{closed.port}"}

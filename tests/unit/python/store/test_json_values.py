@@ -6,7 +6,9 @@ import time
 
 import pytest
 
-from fairlead.json_values import has_too_many_values
+from fairlead.control.body import check_json
+from fairlead.errors import TooLarge
+from fairlead.json_values import VALUES_MAX, has_too_many_values
 
 
 @pytest.mark.parametrize(
@@ -31,3 +33,9 @@ def test_any_text_is_looked_through_in_linear_time(piece: bytes) -> None:
     begun_s = time.process_time()
     has_too_many_values(text, 1)
     assert time.process_time() - begun_s < 3.0
+
+
+def test_a_body_of_many_values_is_refused_before_it_is_read() -> None:
+    check_json(b"[" + b"1," * 1000 + b"1]", "application/json")
+    with pytest.raises(TooLarge, match=f"more than {VALUES_MAX} values"):
+        check_json(b"[" + b"{}," * VALUES_MAX + b"{}]", "application/json")

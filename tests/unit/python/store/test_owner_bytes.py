@@ -98,6 +98,7 @@ def test_every_account_is_counted_from_its_rows(con: Connection) -> None:
 def test_the_disk_keeps_room(con: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     free = FREE_BYTES_KEPT + 10
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free, f_frsize=1))
-    claim_bytes(con, FILES, "a", 10)
+    claim_bytes(con, DATABASE, "a", 10)
     with pytest.raises(StorageFull, match="256 MiB of it are kept free"):
-        claim_bytes(con, FILES, "a", 11)
+        claim_bytes(con, DATABASE, "a", 11)
+    claim_bytes(con, FILES, "a", 11)

@@ -30,7 +30,7 @@ from fairlead.gateway.videos.provider import open_video
 from fairlead.gateway.videos.runner import VideoRunner
 from fairlead.gateway.videos.table import Operation, find_operation, insert_operation
 from fairlead.store.service_jobs import insert_job
-from tests.support.management import Management, run_management
+from tests.support.management import Management, hold_keys, run_management
 from tests.support.process import free_port
 from tests.support.upstream import RESET, Script, Upstream, reply
 
@@ -135,6 +135,7 @@ async def management(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
     monkeypatch.setattr(runner, "WITHOUT_ANSWER_S", 0.05)
     monkeypatch.setattr(runner, "SLOWEST_S", 0.05)
     async with run_management(tmp_path / "data", port=free_port()) as running:
+        await hold_keys(running.services, "key")
         yield running
 
 
@@ -225,6 +226,26 @@ async def test_a_video_that_never_ends_is_given_up(management: Management) -> No
     assert json.loads(found.error) == {
         "code": 4, "message": "The provider did not end the video in time.",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("change", ["UPDATE keys SET is_active = false", "DELETE FROM keys"])
+async def test_a_video_is_followed_no_longer_than_its_key_is_in_force(
+    management: Management, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr("fairlead.store.runner.LOOK_EVERY_S", 0.05)
+    async with anyio.create_task_group() as tasks:
+        with serve(told(name="x")) as server:
+
+            async def revoke() -> None:
+                while len(server.requests) < 2:
+                    await anyio.sleep(0.02)
+                await management.services.state.commit(lambda con: con.execute(change).fetchall())
+
+            tasks.start_soon(revoke)
+            found = await follow(management, server)
+    error = json.loads(found.error)
+    assert error["code"] == 16
+    assert error["message"].startswith("The API key that asked for this ")
 
 
 async def test_a_connection_that_is_gone_ends_its_videos(management: Management) -> None:
