@@ -16,6 +16,7 @@ pub mod egress;
 pub mod error;
 pub mod guardrail;
 pub mod health;
+pub mod host;
 pub mod json;
 pub mod jwt;
 pub mod ledger;
