@@ -30,19 +30,22 @@ pub fn reserve(
 ) -> Result<(), Error> {
     let of = |at| most(snapshot, request, choice.model(at), settlement);
     let dearest = (0..choice.targets.len()).map(of).reduce(Amounts::max).unwrap_or_default();
-    let most = match choice.combo.as_ref().map(|combo| combo.strategy) {
-        // Every member of a panel is asked, and then its judge.
-        Some(Strategy::Fusion) => all_of(choice, of).plus(dearest),
-        Some(Strategy::Pipeline) => all_of(choice, of),
+    let most = match &choice.combo {
+        // Every member of a panel is asked, each model once, and then its judge.
+        Some(combo) if combo.strategy == Strategy::Fusion => {
+            let is_first = |at: &usize| (0..*at).all(|before| choice.model(before) != choice.model(*at));
+            (0..choice.targets.len()).filter(is_first).map(of).fold(dearest, Amounts::plus)
+        }
+        // One call for each step of a chain.
+        Some(combo) if combo.strategy == Strategy::Pipeline => (0..combo.prompts.len())
+            .map(|step| {
+                let places = (0..choice.targets.len()).filter(|&at| choice.leg(at).is_some_and(|leg| leg.step == step));
+                places.map(of).reduce(Amounts::max).unwrap_or_default()
+            })
+            .fold(Amounts::default(), Amounts::plus),
         _ => dearest,
     };
     hold(shared, settlement, &request.model, choice, Some(most))
-}
-
-/// What all models of a choice come to together, each once.
-fn all_of(choice: &Choice, of: impl Fn(usize) -> Amounts) -> Amounts {
-    let is_first = |at: &usize| (0..*at).all(|before| choice.model(before) != choice.model(*at));
-    (0..choice.targets.len()).filter(is_first).map(of).fold(Amounts::default(), Amounts::plus)
 }
 
 /// For a request that uses nothing, as a count of tokens: only limits of requests and sessions hold.
