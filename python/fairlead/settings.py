@@ -52,6 +52,14 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")
 PASSWORD_MAX_CHARS = 200
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def host_names_in(text: str) -> list[str]:
     """The names of a list with commas between."""
     return [name for each in text.split(",") if (name := each.strip())]
@@ -406,8 +414,9 @@ class ServeSettings(ServeFields, BaseSettings):
 
     def _own_names(self) -> list[str]:
         """What the gateway is called beside addresses; where it listens may be said by a name."""
-        public = urlsplit(self.service_public_base_url or "").hostname
-        return [*host_names_in(self.host_names), *([public] if public else []), self.host]
+        own = [urlsplit(self.service_public_base_url or "").hostname, self.host]
+        named = [name for name in own if name and _HOST_NAME.fullmatch(name)]
+        return [*host_names_in(self.host_names), *(each for each in named if not _is_address(each))]
 
     def relay_config(
         self,
