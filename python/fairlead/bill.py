@@ -13,3 +13,8 @@ BILL: Final = "x-fairlead-bill"
 def bill(provider: str, usd_micros: int) -> dict[str, str]:
     """The header."""
     return {BILL: json.dumps({"provider": provider, "usd_micros": usd_micros})}
+
+
+def lane_bill(place: int) -> dict[str, str]:
+    """The header of a call by a connection that the relay chose, which knows what it costs there."""
+    return {BILL: json.dumps({"lane": place})}

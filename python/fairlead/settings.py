@@ -12,9 +12,11 @@ import base64
 import binascii
 import ipaddress
 import os
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     AliasChoices,
@@ -50,8 +52,23 @@ __all__ = [
 # thread made taking in usage dearer by half and no faster.
 CONTROL_THREADS = max(1, min(4, (os.cpu_count() or 1) // 2))
 
+_HOST_NAME = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")
+
 # What signing in takes.
 PASSWORD_MAX_CHARS = 200
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def host_names_in(text: str) -> list[str]:
+    """The names of a list with commas between."""
+    return [name for each in text.split(",") if (name := each.strip())]
 
 
 class ServeFields(BaseModel):
@@ -200,6 +217,12 @@ class ServeFields(BaseModel):
         validation_alias=AliasChoices("SERVICE_PUBLIC_BASE_URL"),
         description="The address under which people reach the gateway.",
     )
+    host_names: str = Field(
+        "",
+        max_length=4096,
+        description="Names, with commas between, by which the gateway may be called without an API "
+        "key, beside `localhost`, addresses and the name in `SERVICE_PUBLIC_BASE_URL`.",
+    )
 
     auth_enabled: bool = Field(
         False,
@@ -294,6 +317,17 @@ class ServeFields(BaseModel):
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return path.expanduser().absolute() if path is not None else None
+
+    @field_validator("host_names")
+    @classmethod
+    def _are_host_names(cls, text: str) -> str:
+        for name in host_names_in(text):
+            if _HOST_NAME.fullmatch(name) is None:
+                raise ValueError(
+                    f"`{name[:64]}` is no host name: write letters, digits, `-`, `_` and dots, "
+                    "without a scheme, a port or a `*`"
+                )
+        return text
 
     @field_validator("allow_private_fetch")
     @classmethod
@@ -406,6 +440,12 @@ class ServeSettings(ServeFields, BaseSettings):
             initial = self.initial_password.get_secret_value() if self.initial_password else None
             check_public(self.host, initial, password_stored, keys_required=self.require_api_key)
 
+    def _own_names(self) -> list[str]:
+        """What the gateway is called beside addresses; where it listens may be said by a name."""
+        own = [urlsplit(self.service_public_base_url or "").hostname, self.host]
+        named = [name for name in own if name and _HOST_NAME.fullmatch(name)]
+        return [*host_names_in(self.host_names), *(each for each in named if not _is_address(each))]
+
     def relay_config(
         self,
         *,
@@ -431,6 +471,7 @@ class ServeSettings(ServeFields, BaseSettings):
             "heartbeat_ms": self.heartbeat_ms,
             "drain_ms": self.drain_ms,
             "body_idle_ms": self.body_idle_ms,
+            "host_names": self._own_names(),
             "version": version,
             "tracing": sampling.document() if sampling else None,
             **({"vectors": vectors} if vectors else {}),

@@ -181,7 +181,6 @@ def test_a_key_gets_videos_of_its_models_only(
     refused = {
         "restricted": callers(modelAccessMode="restricted", allowedModels=["a/*", "*/other"]),
         "blocked": callers(blockedModels=[f"{model.partition('/')[0]}/st*in"]),
-        "forced": callers(forcedModel=f"{prefixes['openai']}/standin"),
         "connection": callers(connectionAccessMode="restricted", allowedConnections=[other]),
         "endpoint": callers(allowedEndpoints=["chat"]),
     }
@@ -200,6 +199,11 @@ def test_a_key_gets_videos_of_its_models_only(
         answer = allowed.ask(unknown)
         assert (answer.status_code, answer.json()["error"]["status"]) == (404, "NOT_FOUND")
         assert "Gemini's dialect" in answer.json()["error"]["message"]
+    # As on every other route a key's model takes the place of the caller's.
+    forced = callers(forcedModel=f"{prefixes['openai']}/standin").ask(model)
+    assert (forced.status_code, forced.json()["error"]["status"]) == (404, "NOT_FOUND")
+    own = callers(forcedModel=model)
+    assert own.ended(own.begin(f"{prefixes['gemini']}/another")).response.generated_videos
     with serving.client() as nobody:
         path = f"/v1beta/models/{model}:predictLongRunning"
         assert nobody.post(path, json={"instances": [{"prompt": "x"}]}).status_code == 401

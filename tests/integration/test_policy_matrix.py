@@ -48,16 +48,18 @@ WITH_MODEL: Final = [
     for route in ROUTES
     if route in EXAMPLES and EXAMPLES[route].body and route not in NO_MODEL
 ]
+# Google's clients name a model for videos without a prefix, for every key.
+RESOLVING: Final = [route for route in WITH_MODEL if EXAMPLES[route].dialect == "openai"]
 PAID: Final = [route for route in WITH_MODEL if not EXAMPLES[route].is_free]
 
 
 @dataclass
 class Field:
-    """What of the stage a rule needs to be written down: the lane's model, a combo of it, another lane."""
+    """What of the stage a rule needs to be written down: a lane of each dialect, a combo of each one's model."""
 
     gateway: Gateway
-    lane: Lane
-    combo: str
+    lanes: dict[str, Lane]
+    combos: dict[str, str]
     keys: dict[str, str] = field(default_factory=dict)
 
     def key(self, fields: dict[str, Any]) -> str:
@@ -67,22 +69,35 @@ class Field:
             self.keys[name] = self.gateway.create_key(**fields)["key"]
         return self.keys[name]
 
-    @property
-    def connection(self) -> str:
-        return str(self.lane.connections[0]["id"])
+    def lane(self, route: str) -> Lane:
+        """The one whose dialect the route is asked in."""
+        return self.lanes[EXAMPLES[route].dialect]
+
+    def combo(self, route: str) -> str:
+        return self.combos[EXAMPLES[route].dialect]
+
+    def asked(self, route: str) -> list[Seen]:
+        """What its provider was asked for: how far a video is, it is asked by nobody's call."""
+        return [seen for seen in self.lane(route).upstream.requests if seen.method == "POST"]
 
 
 @pytest.fixture(scope="module")
 def stage(gateway: Gateway) -> Any:
-    with Upstream() as upstream:
+    with Upstream() as upstream, Upstream() as studio:
         # Whatever is asked for is in it.
         everything = {"data": [], "results": [], "pages": [], "text": "hi", "input_tokens": 1}
         upstream.script(reply({**completion(), **everything}))
-        lane = gateway.add_lane(upstream, connections=2)
-        combo = f"matrix-{secrets.token_hex(4)}"
-        body = {"name": combo, "models": [lane.model]}
-        expect(gateway.admin.post("/api/combos", json=body), 201)
-        yield Field(gateway, lane, combo)
+        studio.script(reply({"name": "models/m/operations/x"}))
+        lanes = {
+            "openai": gateway.add_lane(upstream, connections=2),
+            "gemini": gateway.add_lane(studio, connections=2, dialect="gemini"),
+        }
+        combos = {}
+        for dialect, lane in lanes.items():
+            combos[dialect] = f"matrix-{secrets.token_hex(4)}"
+            body = {"name": combos[dialect], "models": [lane.model]}
+            expect(gateway.admin.post("/api/combos", json=body), 201)
+        yield Field(gateway, lanes, combos)
 
 
 def ask(
@@ -96,7 +111,7 @@ def ask(
     """The route's example, by the key in this form, for the lane's own model unless another is named."""
     example = EXAMPLES[route]
     method, path = route.split(" ")
-    model = model or stage.lane.model
+    model = model or stage.lane(route).model
     body = example.body(model) if example.body else None
     path = (example.path or path).replace("{model}", model)
     sent: dict[str, Any] = {"json": body}
@@ -125,7 +140,9 @@ def passed(answer: httpx.Response, route: str | None = None) -> None:
 
 
 def called(seen: Seen) -> str:
-    """The model that a provider was asked for, in JSON or in a form."""
+    """The model that a provider was asked for, in its address, in JSON or in a form."""
+    if addressed := re.search(r"/models/([^/:]+):predictLongRunning", seen.target):
+        return addressed[1]
     found = re.search(rb'name="model"\r\n\r\n([^\r]+)\r\n', seen.body)
     return found[1].decode() if found else str(seen.json()["model"])
 
@@ -167,33 +184,36 @@ def test_a_key_without_limits_passes_and_a_stranger_does_not(
 
 
 # What a key may ask for: fields, and the model that is refused with them.
-OF_MODELS: Final[dict[str, Callable[[Field], tuple[dict[str, Any], str]]]] = {
-    "allowedModels": lambda stage: (
+OF_MODELS: Final[dict[str, Callable[[Field, str], tuple[dict[str, Any], str]]]] = {
+    "allowedModels": lambda stage, route: (
         {"modelAccessMode": "restricted", "allowedModels": ["other/*"]},
-        stage.lane.model,
+        stage.lane(route).model,
     ),
-    "blockedModels": lambda stage: ({"blockedModels": [stage.lane.model]}, stage.lane.model),
-    "blockedModels by combo": lambda stage: (
-        {"blockedModels": [stage.combo]},
-        stage.combo,
+    "blockedModels": lambda stage, route: (
+        {"blockedModels": [stage.lane(route).model]},
+        stage.lane(route).model,
     ),
-    "allowedCombos": lambda stage: ({"allowedCombos": ["another"]}, stage.combo),
-    "allowedConnections": lambda stage: (
+    "blockedModels by combo": lambda stage, route: (
+        {"blockedModels": [stage.combo(route)]},
+        stage.combo(route),
+    ),
+    "allowedCombos": lambda stage, route: ({"allowedCombos": ["another"]}, stage.combo(route)),
+    "allowedConnections": lambda stage, route: (
         {
             "connectionAccessMode": "restricted",
             "allowedConnections": ["00000000-0000-4000-8000-000000000000"],
         },
-        stage.lane.model,
+        stage.lane(route).model,
     ),
-    "allowAutoCombos": lambda _: ({"allowAutoCombos": False}, "auto"),
-    "allowAutoCombos of a channel": lambda _: ({"allowAutoCombos": False}, "auto/cheap"),
-    "disableNonPublicModels": lambda stage: (
+    "allowAutoCombos": lambda *_: ({"allowAutoCombos": False}, "auto"),
+    "allowAutoCombos of a channel": lambda *_: ({"allowAutoCombos": False}, "auto/cheap"),
+    "disableNonPublicModels": lambda stage, route: (
         {"disableNonPublicModels": True},
-        stage.lane.model,
+        stage.lane(route).model,
     ),
-    "forcedModel": lambda stage: (
+    "forcedModel": lambda stage, route: (
         {"forcedModel": "blocked/model", "blockedModels": ["blocked/*"]},
-        stage.lane.model,
+        stage.lane(route).model,
     ),
 }
 
@@ -202,10 +222,10 @@ OF_MODELS: Final[dict[str, Callable[[Field], tuple[dict[str, Any], str]]]] = {
 def test_a_model_that_a_key_may_not_ask_for(
     stage: Field, route: str, field: str, form: str
 ) -> None:
-    fields, model = OF_MODELS[field](stage)
-    asked = len(stage.lane.upstream.requests)
+    fields, model = OF_MODELS[field](stage, route)
+    asked = len(stage.asked(route))
     refused(ask(stage, route, stage.key(fields), form, model), 403)
-    assert len(stage.lane.upstream.requests) == asked, "nobody was asked"
+    assert len(stage.asked(route)) == asked, "nobody was asked"
 
 
 @pytest.mark.parametrize(("route", "form"), cells(WITH_MODEL))
@@ -229,8 +249,8 @@ def test_money_and_tokens_hold_where_they_are_spent(stage: Field, route: str, fo
     passed(ask(stage, route, off, form), route)
     for scope in (
         {"scopeType": "global"},
-        {"scopeType": "model", "scopeValue": stage.lane.model},
-        {"scopeType": "provider", "scopeValue": stage.lane.node["id"]},
+        {"scopeType": "model", "scopeValue": stage.lane(route).model},
+        {"scopeType": "provider", "scopeValue": stage.lane(route).node["id"]},
     ):
         key = stage.gateway.create_key()
         body = {"apiKeyId": key["id"], "tokenLimit": 1, **scope}
@@ -241,30 +261,29 @@ def test_money_and_tokens_hold_where_they_are_spent(stage: Field, route: str, fo
 @pytest.mark.parametrize(("route", "form"), cells(PAID))
 def test_which_model_is_called_in_the_end(stage: Field, route: str, form: str) -> None:
     """`forcedModel` goes before `X-Route-Model`, and that before the body's; `autoResolve` finds a bare name."""
-    header = {"X-Route-Model": f"{stage.lane.prefix}/routed"}
-    seen = stage.lane.upstream.requests
+    header = {"X-Route-Model": f"{stage.lane(route).prefix}/routed"}
     passed(ask(stage, route, stage.gateway.key, form, headers=header), route)
-    assert called(seen[-1]) == "routed"
-    forced = stage.key({"forcedModel": f"{stage.lane.prefix}/forced"})
+    assert called(stage.asked(route)[-1]) == "routed"
+    forced = stage.key({"forcedModel": f"{stage.lane(route).prefix}/forced"})
     passed(ask(stage, route, forced, form, headers=header), route)
-    assert called(seen[-1]) == "forced"
-    combo = stage.key({"forcedModel": f"combo/{stage.combo}"})
+    assert called(stage.asked(route)[-1]) == "forced"
+    combo = stage.key({"forcedModel": f"combo/{stage.combo(route)}"})
     passed(ask(stage, route, combo, form), route)
-    assert called(seen[-1]) == "m"
+    assert called(stage.asked(route)[-1]) == "m"
 
 
-@pytest.mark.parametrize(("route", "form"), cells(WITH_MODEL))
+@pytest.mark.parametrize(("route", "form"), cells(RESOLVING))
 def test_a_bare_name_is_looked_up_for_keys_that_have_it_so(
     stage: Field, route: str, form: str
 ) -> None:
     gateway, bare = stage.gateway, f"bare-{secrets.token_hex(4)}"
-    path = f"/api/providers/{stage.connection}"
+    path = f"/api/providers/{stage.lane(route).connections[0]['id']}"
     expect(gateway.admin.put(path, json={"defaultModel": bare}), 200)
     refused(ask(stage, route, gateway.key, form, bare), 404)
     resolves = stage.key({"autoResolve": True})
     passed(ask(stage, route, resolves, form, bare), route)
     if not EXAMPLES[route].is_free:
-        assert called(stage.lane.upstream.last) == bare
+        assert called(stage.asked(route)[-1]) == bare
     barred = gateway.create_key(autoResolve=True, blockedModels=[f"*/{bare}"])["key"]
     refused(ask(stage, route, barred, form, bare), 404)
 
@@ -274,7 +293,7 @@ def test_a_bare_name_is_looked_up_for_keys_that_have_it_so(
 def test_what_a_request_gets_that_does_not_say_stream(stage: Field, route: str, mode: str) -> None:
     """`streamDefaultMode`, by what the caller takes."""
     key = stage.gateway.create_key(streamDefaultMode=mode)["key"]
-    seen = stage.lane.upstream.requests
+    seen = stage.lane(route).upstream.requests
     for accept, streams in (
         ("application/json", False),
         ("*/*", False),
@@ -290,7 +309,17 @@ def test_what_a_request_gets_that_does_not_say_stream(stage: Field, route: str, 
 def test_what_is_listed_says_nothing_of_what_may_be_called(stage: Field, scope: str) -> None:
     key = stage.gateway.create_key(catalogScope=scope)["key"]
     listed = {one["id"] for one in ask(stage, "GET /v1/models", key).json()["data"]}
-    assert (stage.combo in listed) is (scope != "models")
+    assert (stage.combos["openai"] in listed) is (scope != "models")
     for route in PAID:
-        for model in (stage.lane.model, stage.combo):
+        for model in (stage.lane(route).model, stage.combo(route)):
             passed(ask(stage, route, key, model=model), route)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_money_holds_for_searches(stage: Field, form: str) -> None:
+    """They name no model; what they cost at most is what a search provider says."""
+    broke = stage.key({"usageLimitEnabled": True, "dailyUsageLimitUsd": 0})
+    refused(ask(stage, "POST /v1/search", broke, form), 429)
+    key = stage.gateway.create_key(rateLimits=[{"limit": 1, "window": 86_400}])["key"]
+    passed(ask(stage, "POST /v1/search", key, form), "POST /v1/search")
+    refused(ask(stage, "POST /v1/search", key, form), 429)

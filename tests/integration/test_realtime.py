@@ -16,7 +16,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.sync.server import ServerConnection, serve
 
 from tests.support.polling import eventually
-from tests.support.processes import Gateway
+from tests.support.processes import Gateway, expect
 
 USAGE = {"input_tokens": 11, "output_tokens": 7, "input_token_details": {"cached_tokens": 3}}
 
@@ -181,3 +181,68 @@ def test_a_provider_that_is_not_there(gateway: Gateway) -> None:
         with pytest.raises(ConnectionClosed):
             heard(socket)
     assert records(gateway, f"{name}/m")[0]["status"] == 502
+
+
+def ended(socket: ClientConnection) -> tuple[str, int]:
+    """The code of the error event that comes next, and with which code the gateway closes."""
+    event = heard(socket)
+    assert event["type"] == "error", event
+    with pytest.raises(ConnectionClosed) as raised:
+        heard(socket)
+    assert raised.value.rcvd is not None
+    return event["error"]["code"], raised.value.rcvd.code
+
+
+def converse(socket: ClientConnection) -> None:
+    """One answer of the provider."""
+    socket.send(json.dumps({"type": "input"}))
+    assert heard(socket)["type"] == "echo"
+    assert heard(socket)["type"] == "response.done"
+
+
+def test_a_conversation_pays_as_it_goes_and_ends_with_its_budget(
+    gateway: Gateway, provider: Provider
+) -> None:
+    """Each answer costs 7,000 micro-dollars, and room is kept for a next one of 4,096 tokens."""
+    prefix = f"rt{secrets.token_hex(3)}"
+    node = gateway.add_node(prefix, f"http://127.0.0.1:{provider.port}/v1")
+    prices = {"m": {"input": 0, "output": 1000}}
+    gateway.add_connection(
+        node["id"], "sk-realtime-canary", providerSpecificData={"prices": prices}
+    )
+    key = gateway.create_key(usageLimitEnabled=True, dailyUsageLimitUsd=4.11)["key"]
+    with opened(gateway, f"{prefix}/m", key) as socket:
+        assert heard(socket) == {"type": "session.created"}
+        converse(socket)
+        with pytest.raises(InvalidStatus) as refused:
+            opened(gateway, f"{prefix}/m", key)
+        assert refused.value.response.status_code == 429
+        converse(socket)
+        converse(socket)
+        assert ended(socket) == ("budget_exceeded", 1008)
+    assert provider.closed.wait(10)
+    [record] = [one for one in records(gateway, f"{prefix}/m") if one["status"] == 101]
+    assert (record["outcome"], record["costUsdMicros"]) == ("completed", 21_000)
+    assert record["errorKind"] == "budget_exceeded"
+    # Two answers are not counted twice when the conversation ends.
+    with opened(gateway, f"{prefix}/m", gateway.create_key()["key"]) as socket:
+        assert heard(socket) == {"type": "session.created"}
+
+
+@pytest.mark.parametrize("change", ["delete", "ban", "block"])
+def test_a_key_that_may_no_longer_ends_its_conversation(
+    gateway: Gateway, provider: Provider, prefix: str, change: str
+) -> None:
+    key = gateway.create_key()
+    path = f"/api/keys/{key['id']}"
+    with opened(gateway, f"{prefix}/m", key["key"]) as socket:
+        assert heard(socket) == {"type": "session.created"}
+        converse(socket)
+        if change == "delete":
+            expect(gateway.admin.delete(path), 200)
+        else:
+            fields = {"isBanned": True} if change == "ban" else {"blockedModels": [f"{prefix}/*"]}
+            expect(gateway.admin.patch(path, json=fields), 200)
+        code, closed = ended(socket)
+        assert code == ("unauthenticated" if change == "delete" else "forbidden")
+        assert closed == 1008

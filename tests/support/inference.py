@@ -23,7 +23,7 @@ class Example:
     that is a file: then the body is the form's fields. `is_free` is for what no provider is paid for, so that limits of
     money and tokens do not hold it back. `is_talk` is for conversations that say in the body whether they are a stream.
     `passes` are the answers of a call that got through the gate: what is behind it may be missing, or say
-    something else.
+    something else. `dialect` is that of the providers that are asked.
     """
 
     body: Callable[[str], Body] | None = None
@@ -32,6 +32,7 @@ class Example:
     is_free: bool = False
     is_talk: bool = False
     passes: tuple[int, ...] = (200, 404)
+    dialect: str = "openai"
 
 
 def _chat(model: str) -> Body:
@@ -48,6 +49,10 @@ def _with(**fields: Any) -> Callable[[str], Body]:
 
 def _gemini(_: str) -> Body:
     return {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+
+
+def _video(_: str) -> Body:
+    return {"instances": [{"prompt": "a boat"}]}
 
 
 def _gemini_examples(folder: str) -> dict[str, Example]:
@@ -67,6 +72,9 @@ def _gemini_examples(folder: str) -> dict[str, Example]:
         f"POST /{folder}/models/{{*id}}:batchEmbedContents": Example(
             lambda _: {"requests": [{"content": {"parts": [{"text": "hi"}]}}]},
             path=f"{path}:batchEmbedContents",
+        ),
+        f"POST /{folder}/models/{{*id}}:predictLongRunning": Example(
+            _video, path=f"{path}:predictLongRunning", dialect="gemini"
         ),
         f"POST /{folder}/models/{{*id}}:countTokens": Example(
             _gemini, path=f"{path}:countTokens", is_free=True
@@ -111,9 +119,12 @@ EXAMPLES: Final[dict[str, Example]] = {
 
 
 def inference_routes() -> list[str]:
-    """`<method> <path>` of every route of the tier `inference`, in the table's order."""
+    """`<method> <path>` of every route of the tier `inference`, and of those that begin a video for a
+    key, in the table's order.
+    """
     return [
         f"{route['method']} {route['path']}"
         for route in _core.routes()
         if route["tier"] == "inference"
+        or (route["endpoint"] == "video" and route["method"] == "POST")
     ]

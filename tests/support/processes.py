@@ -298,11 +298,12 @@ class Gateway:
         *,
         connections: int = 1,
         base_url: str | None = None,
+        dialect: str = "openai",
         **timeouts: int,
     ) -> Lane:
         """A node with a fresh prefix in front of `upstream`, and its connections, each with a credential of its own."""
         prefix = f"t{secrets.token_hex(4)}"
-        node = self.add_node(prefix, base_url or upstream.url, dialect="openai", **timeouts)
+        node = self.add_node(prefix, base_url or upstream.url, dialect=dialect, **timeouts)
         lane = Lane(self, upstream, prefix, node)
         for priority in range(1, connections + 1):
             secret = f"sk-upstream-canary-{secrets.token_hex(12)}"

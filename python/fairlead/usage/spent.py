@@ -38,6 +38,9 @@ _SUMS: Final[dict[Unit, tuple[str, ...]]] = {
 }
 _EVER_MS: Final = LATEST_MS + 1
 
+_LONGEST_MS: Final = 3 * 3_600_000
+"""No call lasts longer: the longest are conversations over `/v1/realtime`."""
+
 
 class Question(BaseModel):
     """The sum for one key since `from_ms`, of one model or provider if it names one.
@@ -127,6 +130,11 @@ def sum_spent(con: Connection, questions: list[Question], places: Places) -> lis
             for unit, columns in _SUMS.items():
                 total = sum(row[column] for column in columns)
                 found[from_ms, model, provider, row["key_id"], unit] = total
+        for key_id, tokens, usd_micros in _over_the_edge(con, from_ms, conditions, bound):
+            used: dict[Unit, int] = {"tokens": tokens, "usd_micros": usd_micros}
+            for unit, amount in used.items():
+                place = (from_ms, model, provider, key_id, unit)
+                found[place] = found.get(place, 0) + amount
     return [
         found.get(
             (
@@ -140,3 +148,19 @@ def sum_spent(con: Connection, questions: list[Question], places: Places) -> lis
         )
         for question in questions
     ]
+
+
+def _over_the_edge(
+    con: Connection, from_ms: int, conditions: list[str], bound: dict[str, Any]
+) -> list[tuple[str, int, int]]:
+    """Tokens and cost of calls that began before and ended since: relays count them in the window in
+    which they end, and records are kept under when they began.
+    """
+    where = " AND ".join(conditions)
+    rows = con.execute(
+        "SELECT key_id, sum(tokens_input + tokens_output)::BIGINT, sum(cost_usd_micros)::BIGINT "
+        "FROM request_facts WHERE ts_ms >= $earliest_ms AND ts_ms < $edge_ms "
+        f"AND ts_ms + latency_us // 1000 >= $edge_ms AND {where} GROUP BY key_id",
+        {**bound, "earliest_ms": from_ms - _LONGEST_MS, "edge_ms": from_ms},
+    ).fetchall()
+    return [(str(key_id), int(tokens), int(usd_micros)) for key_id, tokens, usd_micros in rows]

@@ -352,17 +352,18 @@ impl Ledger {
         Ok(())
     }
 
-    /// Counts what a conversation has used since it was last asked about, and holds room for its next answer: as much as was
-    /// held for the first one, or as the dearest so far has used. An error where there is no room for that; the caller ends
-    /// the conversation then. `key`: as it is configured now.
+    /// Counts what a conversation has used since it was last asked about, of the `total` so far, and holds room for its next
+    /// answer: as much as was held for the first one, or as the dearest so far has used. An error where there is no room for
+    /// that; the caller ends the conversation then. `key`: as it is configured now.
     pub fn renew(
         &self,
         key: &Key,
         subject: Subject<'_>,
         hold: &mut Hold,
-        more: Amounts,
+        total: Amounts,
         now: Moment,
     ) -> Result<(), Error> {
+        let more = total.minus(hold.counted);
         hold.counted = hold.counted.plus(more);
         hold.most = hold.most.max(more);
         let mut books = self.books.lock();

@@ -326,11 +326,11 @@ fn a_conversation_pays_as_it_goes_and_ends_where_there_is_no_room() {
     let refused = ledger.reserve(&key, subject(), tokens(41), at(NOON_MS)).expect_err("others see both");
     assert_eq!(refused.retry_after_s, Some(1));
     // The dearest answer so far is what the next may come to.
-    ledger.renew(&key, subject(), &mut hold, tokens(35), at(NOON_MS)).expect("65 used, 35 held");
+    ledger.renew(&key, subject(), &mut hold, tokens(65), at(NOON_MS)).expect("65 used, 35 held");
     assert!(ledger.reserve(&key, subject(), tokens(1), at(NOON_MS)).is_err());
     // The next day has room of its own, and what is used there counts there.
     let tomorrow = NOON_MS + DAY_MS;
-    ledger.renew(&key, subject(), &mut hold, tokens(60), at(tomorrow)).expect_err("60 used and 60 more are too many");
+    ledger.renew(&key, subject(), &mut hold, tokens(125), at(tomorrow)).expect_err("60 used and 60 more are too many");
     ledger.settle("k", subject(), Some(hold), tokens(125), 0, at(tomorrow));
     assert!(ledger.reserve(&key, subject(), tokens(41), at(tomorrow)).is_err());
     assert!(
@@ -349,7 +349,7 @@ fn a_conversation_is_in_the_sum_once_whenever_control_is_asked() {
         let mut hold = Hold::default();
         ledger.renew(&key, subject(), &mut hold, tokens(20), at(NOON_MS)).expect("not known is not used up");
         let (questions, _) = ledger.ask(at(NOON_MS), || 7);
-        ledger.renew(&key, subject(), &mut hold, tokens(20), at(NOON_MS)).expect("not known is not used up");
+        ledger.renew(&key, subject(), &mut hold, tokens(40), at(NOON_MS)).expect("not known is not used up");
         ledger.settle("k", subject(), Some(hold), tokens(50), segment, at(NOON_MS));
         // What was recorded before the question is in the answer.
         ledger.seed(&questions, &[if segment < 7 { 50 } else { 0 }]);
@@ -401,8 +401,8 @@ proptest! {
                 4 if !open.is_empty() => {
                     let place = late_ms as usize % open.len();
                     let (hold, before) = &mut open[place];
-                    let _room = ledger.renew(&key, subject(), hold, tokens(amount), late);
                     *before += amount;
+                    let _room = ledger.renew(&key, subject(), hold, tokens(*before), late);
                     spent.push((now_ms / 60_000, amount));
                 }
                 _ => {}

@@ -1,6 +1,7 @@
 //! Who is calling. One resolver for every credential form, fed from the snapshot; it touches no database.
 
 use crate::error::{Error, Kind};
+use crate::host;
 use crate::routes::Tier;
 use crate::secret::{is_well_formed_key, SecretHash, KEY_PREFIX, TOKEN_PREFIX};
 use crate::snapshot::{Key, ManagementToken, Snapshot, TokenScope};
@@ -166,6 +167,21 @@ impl Principal {
             return Err(forbidden(
                 "Without a login, management is for the gateway's own pages and programs, called by `localhost` or an IP address.",
             ));
+        }
+        Ok(())
+    }
+
+    /// Where no key is asked for, models are for whoever can reach the gateway, and a page that has made its own name point
+    /// here can. So the gateway must be called by a name that is its own. `names`: what the operator has named.
+    pub fn admit_host(&self, tier: Tier, host: &str, names: &[String]) -> Result<(), Error> {
+        let is_open = matches!(self, Self::Anonymous) && tier == Tier::Inference;
+        if is_open && !host::is_own(host, names) {
+            let message = format!(
+                "Without an API key the gateway is called by `localhost` or an IP address, and `{}` is another name. Send a \
+                 key, or have the operator set SERVICE_PUBLIC_BASE_URL or FAIRLEAD_HOST_NAMES to this name.",
+                host::name(host)
+            );
+            return Err(Error::client(Kind::Forbidden, message).about("Host"));
         }
         Ok(())
     }
@@ -338,6 +354,19 @@ mod tests {
             assert!(Principal::Local.admit_page(tier, &foreign).is_ok());
         }
         assert!(Principal::Anonymous.admit_page(Tier::Public, &foreign).is_ok());
+    }
+
+    #[test]
+    fn nobody_calls_models_by_a_name_that_is_not_the_gateways() {
+        let names = ["gateway.example".to_owned()];
+        for (host, passes) in
+            [("localhost:1", true), ("10.0.0.7", true), ("gateway.example:443", true), ("evil.example", false)]
+        {
+            assert_eq!(Principal::Anonymous.admit_host(Tier::Inference, host, &names).is_ok(), passes, "{host}");
+            assert!(Principal::Anonymous.admit_host(Tier::Public, host, &names).is_ok());
+            assert!(Principal::Local.admit_host(Tier::Inference, host, &names).is_ok());
+            assert!(session(true).admit_host(Tier::Inference, host, &names).is_ok());
+        }
     }
 
     #[test]

@@ -248,6 +248,7 @@ fn gate(
     let tier = route.tier_for(&sheet.credentials);
     principal.admit(tier, is_read, &live.snapshot, shared.config.require_api_key)?;
     principal.admit_page(tier, &sheet.credentials)?;
+    principal.admit_host(tier, sheet.host, &shared.config.host_names)?;
     if let Some(key) = principal.key() {
         policy::admit_hour(key, ts_ms)?;
         policy::admit_endpoint(key, route.endpoint)?;

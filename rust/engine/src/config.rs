@@ -28,6 +28,8 @@ struct Document {
     #[serde(default = "default_body_idle_ms")]
     body_idle_ms: u64,
     #[serde(default)]
+    host_names: Vec<String>,
+    #[serde(default)]
     version: String,
     #[serde(default)]
     tracing: Option<Sampling>,
@@ -60,6 +62,8 @@ pub struct Config {
     pub heartbeat_ms: u64,
     pub drain_ms: u64,
     pub body_idle_ms: u64,
+    /// Names that are the gateway's own, beside `localhost` and addresses.
+    pub host_names: Vec<String>,
     pub version: String,
     /// Absent: traces are passed on and not recorded.
     pub tracing: Option<Sampling>,
@@ -91,6 +95,7 @@ impl Config {
             heartbeat_ms: document.heartbeat_ms,
             drain_ms: document.drain_ms,
             body_idle_ms: document.body_idle_ms,
+            host_names: document.host_names,
             version: document.version,
             tracing: document.tracing,
             vectors: document.vectors,

@@ -7,9 +7,7 @@ use crate::answer::EndGuard;
 use crate::attempt;
 use crate::chat;
 use crate::exchange::{Exchange, Head, Room};
-use crate::guardrails;
 use crate::searches;
-use crate::settle::Settlement;
 use crate::shared::Shared;
 use crate::upload::Stored;
 use crate::wire::{Chunk, Fault, Incoming, Lease, Sliced, Unanswered};
@@ -17,7 +15,6 @@ use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::json;
-use fairlead_core::record::Outcome;
 use fairlead_core::routes::Answer;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -59,22 +56,17 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 }
 
 async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
-    let Whole { exchange, admission, forward, mut body, in_flight, buffered, upload } = *whole;
+    if matches!(whole.admission.route.answer, Answer::Search | Answer::Video) {
+        return Box::pin(searches::serve(shared, *whole)).await;
+    }
+    let Whole { exchange, admission, forward, body, in_flight, buffered, upload } = *whole;
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
     let refuse =
         |fault: &Error| answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, fault);
-    let is_search = admission.route.answer == Answer::Search;
-    let mut settlement = is_search.then(|| Settlement::open(shared, &exchange, admission.clone(), body.len() as u64));
     // A form has no second reading.
     let checked = if forward.is_unread || upload.is_some() { Ok(()) } else { check_body(&body) };
-    let checked =
-        checked.and_then(|()| settlement.as_mut().map_or(Ok(()), |one| guardrails::admit_paid(shared, one, &mut body)));
-    let checked = checked.and_then(|()| settlement.as_mut().map_or(Ok(()), |one| searches::reserve(shared, one)));
     if let Err(fault) = checked {
-        if let Some(settlement) = settlement {
-            return chat::refuse(shared, &exchange, settlement, Outcome::Refused, &fault);
-        }
         return refuse(&fault);
     }
     let is_upload = upload.is_some();
@@ -92,6 +84,29 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
             }
         }
     };
+    dress(shared, &admission, &mut forward);
+    // Control has no HEAD of its own: it is a GET whose body stays here.
+    let is_head = forward.method == http::Method::HEAD;
+    if is_head {
+        forward.method = http::Method::GET;
+    }
+    let head_deadline = if is_upload { UPLOAD_DEADLINE } else { HEAD_DEADLINE };
+    tokio::select! {
+        biased;
+        () = exchange.gone() => {}
+        () = shared.drain.expired() => {
+            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &chat::drained());
+            exchange.abort();
+        }
+        result = relay(shared, &exchange, forward, contents, head_deadline, &admission, is_head) => if let Err(fault) = result {
+            shared.metrics.answered(admission.route.endpoint, fault.kind.status());
+            refuse(&fault);
+        },
+    }
+}
+
+/// Puts what only this socket may carry into the head: who calls, from where, under which name.
+pub(crate) fn dress(shared: &Shared, admission: &Admission, forward: &mut Forward) {
     let headers = &mut forward.headers;
     headers.insert(LINK, answer::value(shared.config.link_token.expose()));
     headers.insert(PRINCIPAL, answer::value(admission.principal.to_header()));
@@ -105,37 +120,11 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
     if let Some(peer) = forward.peer {
         headers.insert(PEER, answer::value(peer.to_string()));
     }
-    // Control has no HEAD of its own: it is a GET whose body stays here.
-    let is_head = forward.method == http::Method::HEAD;
-    if is_head {
-        forward.method = http::Method::GET;
-    }
-    let head_deadline = if is_upload { UPLOAD_DEADLINE } else { HEAD_DEADLINE };
-    tokio::select! {
-        biased;
-        () = exchange.gone() => {}
-        () = shared.drain.expired() => {
-            let fault = chat::drained();
-            if let Some(mut settlement) = settlement.take() {
-                settlement.status = fault.kind.status();
-                settlement.settle(Outcome::Drained, Some(&fault));
-            }
-            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
-            exchange.abort();
-        }
-        result = relay(shared, &exchange, forward, contents, head_deadline, &admission, is_head, &mut settlement) => if let Err(fault) = result {
-            if let Some(settlement) = settlement.take() {
-                return chat::refuse(shared, &exchange, settlement, Outcome::UpstreamFailed, &fault);
-            }
-            shared.metrics.answered(admission.route.endpoint, fault.kind.status());
-            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &fault);
-        },
-    }
 }
 
 /// Holds a body to the same rules as inference bodies, so that no two readers of it see different things: one JSON object,
 /// bounded in depth, no member twice.
-fn check_body(body: &[u8]) -> Result<(), Error> {
+pub(crate) fn check_body(body: &[u8]) -> Result<(), Error> {
     if body.is_empty() {
         return Ok(());
     }
@@ -173,7 +162,6 @@ fn the_file(stored: &Stored, headers: &mut HeaderMap) -> Result<Chunk, Error> {
     Ok(stored.part(file))
 }
 
-#[allow(clippy::too_many_arguments, reason = "one request in its parts")]
 async fn relay(
     shared: &Shared,
     exchange: &Exchange,
@@ -182,32 +170,14 @@ async fn relay(
     head_deadline: Duration,
     admission: &Admission,
     is_head: bool,
-    settlement: &mut Option<Settlement>,
 ) -> Result<(), Error> {
-    let mut request = Request::new(());
-    *request.method_mut() = forward.method;
-    *request.uri_mut() = forward
-        .path_and_query
-        .parse()
-        .map_err(|_| Error::client(Kind::InvalidRequest, "The request target is not a legal path and query."))?;
-    *request.headers_mut() = forward.headers;
-    let response = ask(shared, &request.into_parts().0, contents, head_deadline).await?;
+    let response = send_on(shared, forward, contents, head_deadline).await?;
     let (parts, mut body) = response.into_parts();
     shared.metrics.answered(admission.route.endpoint, parts.status.as_u16());
     let mut headers = answer::base_headers(shared, &admission.request_id);
     pass_headers(&parts.headers, &mut headers);
-    guardrails::tell(settlement.as_ref(), &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
-    if let Some(settlement) = settlement.take() {
-        // Written before the caller has the last byte: who looks at once, finds it.
-        let is_whole = copy(exchange, &mut body).await;
-        searches::settle(settlement, parts.status, &parts.headers, is_whole);
-        if !is_whole {
-            exchange.abort();
-            return Ok(());
-        }
-        exchange.end([]);
-    } else if is_head || copy(exchange, &mut body).await {
+    if is_head || copy(exchange, &mut body).await {
         exchange.end([]);
     } else {
         exchange.abort();
@@ -215,22 +185,79 @@ async fn relay(
     Ok(())
 }
 
+/// Why there is no answer of control.
+#[derive(Debug)]
+pub(crate) struct Unheard {
+    pub error: Error,
+    /// The request was on its way, so that control may have done its work all the same.
+    pub is_sent: bool,
+}
+
+impl Unheard {
+    fn before(error: Error) -> Self {
+        Self { error, is_sent: false }
+    }
+
+    fn after(error: Error) -> Self {
+        Self { error, is_sent: true }
+    }
+}
+
+/// Asks control, whose answer's head comes within the deadline.
+pub(crate) async fn call(shared: &Shared, forward: Forward, contents: Sliced) -> Result<Response<Incoming>, Unheard> {
+    let head = head_of(forward).map_err(Unheard::before)?;
+    ask_once(shared, &head, contents, HEAD_DEADLINE).await
+}
+
+async fn send_on(
+    shared: &Shared,
+    forward: Forward,
+    contents: Sliced,
+    head_deadline: Duration,
+) -> Result<Response<Incoming>, Error> {
+    ask(shared, &head_of(forward)?, contents, head_deadline).await
+}
+
+fn head_of(forward: Forward) -> Result<http::request::Parts, Error> {
+    let mut request = Request::new(());
+    *request.method_mut() = forward.method;
+    *request.uri_mut() = forward
+        .path_and_query
+        .parse()
+        .map_err(|_| Error::client(Kind::InvalidRequest, "The request target is not a legal path and query."))?;
+    *request.headers_mut() = forward.headers;
+    Ok(request.into_parts().0)
+}
+
 /// Sends the request; a kept connection that turns out closed before the request was written is replaced once.
 pub(crate) async fn ask(
     shared: &Shared,
     head: &http::request::Parts,
-    mut body: Sliced,
+    body: Sliced,
     head_deadline: Duration,
 ) -> Result<Response<Incoming>, Error> {
+    ask_once(shared, head, body, head_deadline).await.map_err(|unheard| unheard.error)
+}
+
+async fn ask_once(
+    shared: &Shared,
+    head: &http::request::Parts,
+    mut body: Sliced,
+    head_deadline: Duration,
+) -> Result<Response<Incoming>, Unheard> {
     if let Some(lease) = shared.pool.kept(&shared.control) {
-        match send(lease, head, body, head_deadline).await? {
+        match send(lease, head, body, head_deadline).await.map_err(Unheard::after)? {
             Err(Unanswered { unsent: Some(unsent), .. }) => body = unsent,
-            other => return other.map_err(|unanswered| lost(&unanswered)),
+            other => return other.map_err(|unanswered| Unheard::after(lost(&unanswered))),
         }
     }
     let fresh = tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control));
-    let lease = fresh.await.map_err(|_| absent())??;
-    send(lease, head, body, head_deadline).await?.map_err(|unanswered| lost(&unanswered))
+    let lease = fresh.await.unwrap_or_else(|_| Err(absent())).map_err(Unheard::before)?;
+    let answered = send(lease, head, body, head_deadline).await.map_err(Unheard::after)?;
+    answered.map_err(|unanswered| {
+        let error = lost(&unanswered);
+        Unheard { error, is_sent: unanswered.unsent.is_none() }
+    })
 }
 
 async fn send(
@@ -244,21 +271,22 @@ async fn send(
         .map_err(|_| Error::gateway(Kind::ControlUnavailable, "The control plane did not answer in time.").after_s(5))
 }
 
-/// The body, with back-pressure; `false` when it did not come whole.
-async fn copy(exchange: &Exchange, body: &mut Incoming) -> bool {
+/// The body, with back-pressure; `false` when it did not come whole, or nobody is there for it.
+pub(crate) async fn copy(exchange: &Exchange, body: &mut Incoming) -> bool {
     loop {
         let next = poll_fn(|cx| match exchange.poll_room(cx) {
-            Poll::Ready(Room::Free) => Pin::new(&mut *body).poll_frame(cx),
-            _ => Poll::Pending,
+            Poll::Ready(Room::Free) => Pin::new(&mut *body).poll_frame(cx).map(Some),
+            Poll::Ready(Room::ClientGone) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
         });
         match tokio::time::timeout(IDLE_DEADLINE, next).await {
-            Ok(Some(Ok(frame))) => {
+            Ok(Some(Some(Ok(frame)))) => {
                 if let Ok(data) = frame.into_data() {
                     exchange.push([data]);
                 }
             }
-            Ok(None) => return true,
-            Ok(Some(Err(_))) | Err(_) => return false,
+            Ok(Some(None)) => return true,
+            Ok(None | Some(Some(Err(_)))) | Err(_) => return false,
         }
     }
 }
@@ -274,7 +302,7 @@ fn absent() -> Error {
     Error::gateway(Kind::ControlUnavailable, "The control plane is not running; inference goes on.").after_s(1)
 }
 
-fn pass_headers(from: &HeaderMap, to: &mut HeaderMap) {
+pub(crate) fn pass_headers(from: &HeaderMap, to: &mut HeaderMap) {
     for (name, value) in from {
         let is_hop = matches!(
             name.as_str(),

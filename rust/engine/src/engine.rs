@@ -206,7 +206,9 @@ impl Engine {
         let shared = Arc::clone(&self.shared);
         let trace = whole.admission.trace.clone();
         Some(match whole.admission.route.answer {
-            Answer::Control | Answer::Upload | Answer::Search => start.start(control::serve(shared, whole)),
+            Answer::Control | Answer::Upload | Answer::Search | Answer::Video => {
+                start.start(control::serve(shared, whole))
+            }
             answer if background::is_asked(answer, &whole.body) => {
                 if let Err(fault) = background::check_room(&shared, &whole) {
                     background::refuse(&shared, &whole, &fault);

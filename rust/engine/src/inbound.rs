@@ -4,7 +4,7 @@
 //! of the body, one credential. Headers are looked at once, in place; nothing is copied for a request that needs none.
 
 use fairlead_core::error::{Error, Kind};
-use fairlead_core::host::is_loopback;
+use fairlead_core::host;
 use fairlead_core::multipart;
 use fairlead_core::principal::Credentials;
 use std::net::IpAddr;
@@ -39,6 +39,8 @@ pub struct Inbound<'a> {
 #[expect(clippy::struct_excessive_bools, reason = "what a head says or does not say, each by itself")]
 pub struct Sheet<'a> {
     pub credentials: Credentials<'a>,
+    /// The name, with its port, by which the gateway is called.
+    pub host: &'a str,
     /// `Authorization` is there and is no bearer's, which matters where the relay judges it.
     pub has_other_scheme: bool,
     pub content_type: Option<&'a [u8]>,
@@ -203,19 +205,20 @@ pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
         // HTTP/2 names the host in `:authority`, and `Host` may be left out (RFC 9113, 8.3.1).
         host = host.or(inbound.authority.map(str::as_bytes));
     }
-    let host = check_host(host)?;
-    if inbound.authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(host)) {
+    let called = check_host(host)?;
+    if inbound.authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(called)) {
         // Which of the two a proxy before us believed is unknown.
         return Err(bad_host("The Host header and the request target name different hosts."));
     }
+    sheet.host = called;
     sheet.credentials.is_local_peer =
         !is_forwarded && inbound.peer.is_none_or(|peer| peer.to_canonical().is_loopback());
-    sheet.credentials.is_loopback_host = is_loopback(host);
+    sheet.credentials.is_loopback_host = host::is_loopback(called);
     let is_unsafe = !matches!(inbound.method, "GET" | "HEAD" | "OPTIONS");
-    let is_ours = is_same_origin(host, origin, fetch_site, inbound.is_tls);
+    let is_ours = is_same_origin(called, origin, fetch_site, inbound.is_tls);
     sheet.credentials.is_cross_site = is_unsafe && !is_ours;
     let is_page = fetch_site.is_some() || origin.is_some();
-    sheet.credentials.is_of_foreign_page = (is_page && !is_ours) || !is_unrebindable(host);
+    sheet.credentials.is_of_foreign_page = (is_page && !is_ours) || !host::is_unrebindable(called);
     Ok(sheet)
 }
 
@@ -279,15 +282,6 @@ fn check_host(host: Option<&[u8]>) -> Result<&str, Error> {
     } else {
         Err(bad_host("The Host header is not a host."))
     }
-}
-
-/// `localhost` or an address: names that no stranger's name server can give to this machine.
-fn is_unrebindable(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(_) => return true,
-        None => host.split(':').next().unwrap_or(host),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
 fn is_same_origin(host: &str, origin: Option<&[u8]>, fetch_site: Option<&[u8]>, is_tls: bool) -> bool {
@@ -366,6 +360,13 @@ mod tests {
         }
         assert_eq!(status(&[]), 400);
         assert_eq!(status(&[(b"host", b"a"), (b"host", b"a")]), 400);
+    }
+
+    #[test]
+    fn the_name_that_is_called_may_stand_in_the_target_alone() {
+        let no_host: &HeaderList<'_> = &[];
+        let over_http2 = Inbound { authority: Some("evil.example:443"), is_http2: true, ..inbound(no_host) };
+        assert_eq!(read(&over_http2).map(|sheet| sheet.host).ok(), Some("evil.example:443"));
     }
 
     #[test]

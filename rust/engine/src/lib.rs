@@ -82,5 +82,6 @@ pub mod threads;
 pub mod trace;
 pub mod twins;
 pub mod upload;
+mod videos;
 pub mod wire;
 pub mod wording;

@@ -7,7 +7,8 @@ use crate::shared::Shared;
 use fairlead_core::error::Error;
 use fairlead_core::ledger::{Amounts, Subject};
 use fairlead_core::limit::Served;
-use fairlead_core::snapshot::Snapshot;
+use fairlead_core::snapshot::{Key, Snapshot};
+use fairlead_core::strategy::Strategy;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::ChatRequest;
 use smallvec::SmallVec;
@@ -27,10 +28,24 @@ pub fn reserve(
     request: &ChatRequest,
     choice: &mut Choice,
 ) -> Result<(), Error> {
-    let most = (0..choice.targets.len())
-        .map(|at| most(snapshot, request, choice.model(at), settlement))
-        .reduce(|a, b| Amounts { tokens: a.tokens.max(b.tokens), usd_micros: a.usd_micros.max(b.usd_micros) });
-    hold(shared, settlement, &request.model, choice, Some(most.unwrap_or_default()))
+    let of = |at| most(snapshot, request, choice.model(at), settlement);
+    let dearest = (0..choice.targets.len()).map(of).reduce(Amounts::max).unwrap_or_default();
+    let most = match &choice.combo {
+        // Every member of a panel is asked, each model once, and then its judge.
+        Some(combo) if combo.strategy == Strategy::Fusion => {
+            let is_first = |at: &usize| (0..*at).all(|before| choice.model(before) != choice.model(*at));
+            (0..choice.targets.len()).filter(is_first).map(of).fold(dearest, Amounts::plus)
+        }
+        // One call for each step of a chain.
+        Some(combo) if combo.strategy == Strategy::Pipeline => (0..combo.prompts.len())
+            .map(|step| {
+                let places = (0..choice.targets.len()).filter(|&at| choice.leg(at).is_some_and(|leg| leg.step == step));
+                places.map(of).reduce(Amounts::max).unwrap_or_default()
+            })
+            .fold(Amounts::default(), Amounts::plus),
+        _ => dearest,
+    };
+    hold(shared, settlement, &request.model, choice, Some(most))
 }
 
 /// For a request that uses nothing, as a count of tokens: only limits of requests and sessions hold.
@@ -103,6 +118,18 @@ fn reserve_known(
     let subject = Subject { model, served: Served::default() };
     settlement.hold = shared.ledger.reserve_any(key, subject, &[], most, clock::moment())?.hold;
     Ok(())
+}
+
+/// Counts what a conversation has used so far under the limits that its key has now, and holds room for its next answer.
+pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<(), Error> {
+    if key.limits.is_empty() {
+        return Ok(());
+    }
+    let mut hold = settlement.hold.take().unwrap_or_default();
+    let total = settlement.spent_so_far();
+    let renewed = shared.ledger.renew(key, settlement.subject(), &mut hold, total, clock::moment());
+    settlement.hold = Some(hold);
+    renewed
 }
 
 /// An upper bound of what the request can come to at one target.

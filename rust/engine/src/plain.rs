@@ -141,7 +141,7 @@ pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallba
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
         headers.insert(answer::SESSION_ID, answer::encoded(session));
     }
-    guardrails::tell(Some(settlement), &mut headers);
+    guardrails::tell(settlement, &mut headers);
     if fallbacks > 0 {
         headers.insert(answer::FALLBACK_ATTEMPTS, answer::number(fallbacks as u64));
     }

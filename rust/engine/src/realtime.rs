@@ -1,12 +1,15 @@
 //! `/v1/realtime`: a conversation in events over a WebSocket, passed through to the provider whose model is asked for.
 //!
 //! The caller's connection passes the gate once; until the provider has taken its side another connection may be tried.
-//! Events pass as they are, both ways. What `response.done` tells is counted, and the whole conversation is one record.
+//! Events pass as they are, both ways. The whole conversation is one record. What `response.done` tells is counted under the
+//! key's limits as it comes, and the key is looked at again while the conversation goes on: once it may not call the model
+//! any more, or has no room for another answer, the conversation ends with an error event and the code 1008.
 
 use crate::admission::Whole;
 use crate::attempt::{self, Contents};
 use crate::chat::{admit, admit_aliases, blame, drained, served};
 use crate::choose::Choice;
+use crate::clock;
 use crate::exchange::Wake;
 use crate::frames::{self, Decoder, Message};
 use crate::guardrails;
@@ -22,6 +25,8 @@ use crate::target::Target;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::policy;
+use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
 use fairlead_core::secret::random;
 use fairlead_dialect::openai::{metered, named};
@@ -46,6 +51,10 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 /// A provider that answers no ping for this long has left.
 const SILENCE: Duration = Duration::from_secs(60);
 const WRITE_DEADLINE: Duration = Duration::from_secs(30);
+/// How often the key is looked at again beside each answer.
+const REVIEW_EVERY: Duration = Duration::from_secs(2);
+/// The longest that a conversation lasts; providers end theirs after an hour or less.
+const LONGEST: Duration = Duration::from_secs(2 * 3_600);
 
 /// A conversation under way. Dropped, it ends.
 #[derive(Debug)]
@@ -155,7 +164,9 @@ impl Drop for Realtime {
 
 fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<Choice, Error> {
     let live = shared.live.load_full();
-    let parsed = admit(&live, settlement, named::of_form(model, true, 1)?)?;
+    let mut parsed = admit(&live, settlement, named::of_form(model, true, 1)?)?;
+    // Nobody says beforehand how long the first answer may be.
+    parsed.max_output_tokens = None;
     settlement.model = Some(parsed.model.clone());
     settlement.stream = true;
     let mut choice = route::choose(shared, &live, &settlement.admission, &parsed.model, b"")?;
@@ -265,13 +276,17 @@ impl Talk {
         let mut buffer = vec![0; 64 * 1024];
         let mut heard = Instant::now();
         let mut ping = tokio::time::interval(PING_EVERY);
+        let mut review = tokio::time::interval(REVIEW_EVERY);
+        review.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let until = tokio::time::Instant::now() + LONGEST;
         loop {
             loop {
                 let reply = match decoder.message() {
                     Ok(Some(Message::Text(text))) => {
                         settlement.first_byte.get_or_insert_with(Instant::now);
                         settlement.bytes_response += text.len() as u64;
-                        if let Some(usage) = metered::of_realtime(text.as_bytes()) {
+                        let used = metered::of_realtime(text.as_bytes());
+                        if let Some(usage) = used {
                             settlement.usage = settlement.usage + usage;
                         }
                         match judge.judge(settlement, text) {
@@ -280,6 +295,12 @@ impl Talk {
                                 // It may no longer hear why.
                                 let _told = send(&mut writer, frames::CLOSE, &1000_u16.to_be_bytes()).await;
                                 return self.withheld(fault);
+                            }
+                        }
+                        if used.is_some() {
+                            if let Err(fault) = self.review(settlement) {
+                                judge.rest(settlement).into_iter().for_each(|text| self.outbox.push(text));
+                                return self.end(&mut writer, fault).await;
                             }
                         }
                         continue;
@@ -346,6 +367,15 @@ impl Talk {
                         return self.broken(error);
                     }
                 }
+                _ = review.tick() => {
+                    if let Err(fault) = self.review(settlement) {
+                        return self.end(&mut writer, fault).await;
+                    }
+                }
+                () = tokio::time::sleep_until(until) => {
+                    let message = format!("A conversation lasts {} h at most; open another.", LONGEST.as_secs() / 3_600);
+                    return self.end(&mut writer, Error::client(Kind::RequestTimeout, message)).await;
+                }
                 () = self.shared.drain.expired() => {
                     let _told = send(&mut writer, frames::CLOSE, &1001_u16.to_be_bytes()).await;
                     return Ended { outcome: Outcome::Drained, error: Some(drained()), code: 1001 };
@@ -358,6 +388,36 @@ impl Talk {
     fn withheld(&self, error: Error) -> Ended {
         self.tell(&error);
         Ended { outcome: Outcome::Refused, error: Some(error), code: 1008 }
+    }
+
+    /// Whether the caller may go on: its key may have been revoked, banned or restricted since, may have expired or be out of
+    /// its hours, or have no room for another answer.
+    fn review(&self, settlement: &mut Settlement) -> Result<(), Error> {
+        let live = self.shared.live.load();
+        let now_ms = clock::unix_ms();
+        let Some(key_id) = settlement.admission.principal.key().map(|key| key.id.clone()) else {
+            let tier = settlement.admission.route.tier;
+            let principal = &settlement.admission.principal;
+            return principal.admit(tier, false, &live.snapshot, self.shared.config.require_api_key);
+        };
+        settlement.admission.principal = Principal::on_behalf(&live.snapshot, &key_id, now_ms)?;
+        let Some(key) = settlement.admission.principal.key().map(Arc::clone) else { return Ok(()) };
+        policy::admit_hour(&key, now_ms)?;
+        policy::admit_endpoint(&key, settlement.admission.route.endpoint)?;
+        route::admit(&live, &key, settlement.model.as_deref().unwrap_or_default())?;
+        admit_aliases(settlement, &self.choice)?;
+        if settlement.target.as_ref().is_some_and(|target| !policy::sees_connection(&key, &target.connection.id)) {
+            let message = "This API key may not use the connection of this conversation any more.";
+            return Err(Error::client(Kind::Forbidden, message).about("allowedConnections"));
+        }
+        limits::renew(&self.shared, settlement, &key)
+    }
+
+    /// Ends what may not go on; it was served until now.
+    async fn end(&self, writer: &mut tokio::io::WriteHalf<Stream>, error: Error) -> Ended {
+        self.tell(&error);
+        let _told = send(writer, frames::CLOSE, &1000_u16.to_be_bytes()).await;
+        Ended { outcome: Outcome::Completed, error: Some(error), code: 1008 }
     }
 
     fn broken(&self, error: Error) -> Ended {

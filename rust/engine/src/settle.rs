@@ -152,14 +152,24 @@ impl Open {
     /// What the usage costs at the snapshot's price; zero for a model without one. Asked once the usage is whole: what it
     /// said first holds, so that the header and the record agree.
     pub fn cost(&mut self) -> Cost {
+        match self.cost {
+            Some(cost) => cost,
+            None => *self.cost.insert(self.cost_so_far()),
+        }
+    }
+
+    /// The same of a usage that is not whole yet.
+    fn cost_so_far(&self) -> Cost {
         let model = self.priced_model.as_deref().or(self.model.as_deref());
-        let (shared, usage, units) = (&self.shared, &self.usage, &self.units());
-        let side = self.side.1;
-        *self.cost.get_or_insert_with(|| {
-            let live = shared.live.load();
-            let own = model.and_then(|model| live.snapshot.price(model)).map(|price| price.charge(usage, units));
-            own.unwrap_or_default() + side
-        })
+        let live = self.shared.live.load();
+        let price = model.and_then(|model| live.snapshot.price(model));
+        price.map(|price| price.charge(&self.usage, &self.units())).unwrap_or_default() + self.side.1
+    }
+
+    /// What a conversation under way has come to.
+    pub fn spent_so_far(&self) -> Amounts {
+        let total = self.total_usage();
+        Amounts { tokens: total.input.saturating_add(total.output), usd_micros: self.cost_so_far().usd_micros() }
     }
 
     /// A call beside the one that the caller gets is paid for, too.
@@ -188,6 +198,18 @@ impl Open {
     fn provider(&self) -> Option<&str> {
         let target = self.target.as_ref().map(|target| target.connection.provider.as_str());
         target.or(self.beside.as_ref().and_then(|beside| beside.served_by.as_deref()))
+    }
+
+    /// What the request is to limits.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject {
+            model: self.model.as_deref().unwrap_or_default(),
+            served: self.target.as_ref().map_or_else(Served::default, |target| Served {
+                provider: &target.connection.provider,
+                prefixes: &target.connection.prefixes,
+                upstream_model: self.upstream_model.as_deref().unwrap_or_default(),
+            }),
+        }
     }
 
     /// The usage of every call that was made.
@@ -307,14 +329,7 @@ impl Open {
         if hold.is_none() && self.attempts == 0 {
             return;
         }
-        let subject = Subject {
-            model: self.model.as_deref().unwrap_or_default(),
-            served: self.target.as_ref().map_or_else(Served::default, |target| Served {
-                provider: &target.connection.provider,
-                prefixes: &target.connection.prefixes,
-                upstream_model: self.upstream_model.as_deref().unwrap_or_default(),
-            }),
-        };
+        let subject = self.subject();
         let total = self.total_usage();
         let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
         self.shared.ledger.settle(&key.id, subject, hold, spent, segment, clock::moment());

@@ -17,6 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from fairlead.caller import MANAGING_SCOPES
 from fairlead.errors import InvalidRequest
 from fairlead.gateway.wire import ModelId, Name, Spelled, Text, Wire
 from fairlead.moment import Moment

@@ -1,113 +1,86 @@
-"""By which connections a key may have a model's videos made, the most preferred first.
+"""By which connections a video is made: those that the relay has chosen for its key, in their order.
 
-The relay does not see these calls' models, so the rules of a key for models and connections are held
-here, as `rust/core/src/policy.rs` holds them there.
+The relay holds the key's rules and the price of the model; what it chose comes in a header that it
+alone can send.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from fairlead.errors import Forbidden, InvalidRequest, ModelNotFound
-from fairlead.gateway.keys.fields import NewKey
-from fairlead.gateway.keys.table import find_key
-from fairlead.gateway.models.table import models_of
-from fairlead.gateway.pricing.table import read_overrides
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from fairlead.errors import Internal, InvalidRequest, ModelNotFound
 from fairlead.gateway.providers.credentials import Credentials, open_credentials
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of, find_provider
-from fairlead.gateway.providers.models import known_models
-from fairlead.gateway.providers.snapshot import known_prices
-from fairlead.gateway.providers.table import Connection, active_connections, find_connection
-from fairlead.gateway.resilience.table import read_held
+from fairlead.gateway.providers.table import Connection, find_connection
 from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
 
+LANES: Final = "x-fairlead-lanes"
 DIALECT: Final = "gemini"
 # Vertex has other addresses for operations.
 _OTHER_AUTH: Final = "google-service-account"
 
 
+class Chosen(BaseModel):
+    """One connection of the relay's choice, and the model as its provider knows it."""
+
+    connection_id: str
+    model: str
+
+
+_CHOICE: Final = TypeAdapter(list[Chosen])
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One connection with what is needed to call it. `model` is as the provider knows it."""
+    """One connection with what is needed to call it. `model` is as the provider knows it, `place`
+    where the lane stands in the relay's choice.
+    """
 
     connection_id: str
     provider: str
     model: str
     endpoint: Endpoint
     credentials: Credentials
-    usd_micros_per_second: int
+    place: int = 0
 
 
-def lanes_for(con: Database, sealer: Sealer, owner: str, model: str) -> list[Lane]:
-    """At least one. `ModelNotFound` where no connection that makes videos serves the model,
-    `Forbidden` where the key may not call it.
-    """
-    key = find_key(con, owner)
-    if key is None:
-        raise Forbidden("The API key is gone.")
-    found: list[Lane] = []
-    forbidden: Forbidden | None = None
-    for connection in active_connections(con):
-        provider = find_provider(con, connection.provider)
-        endpoint = None if provider is None else _endpoint(provider, connection)
-        if provider is None or endpoint is None:
-            continue
-        listed = _listed(con, provider, connection)
-        name = _own_name(endpoint, listed, model)
-        if name is None:
-            continue
-        try:
-            if key.fields.disable_non_public_models and name not in listed:
-                raise _refused(model)
-            _admit(key.fields, model, [f"{prefix}/{name}" for prefix in endpoint.prefixes])
-            _admit_connection(key.fields, connection.id)
-        except Forbidden as error:
-            forbidden = error
-            continue
-        price = _per_second(con, provider, connection, name)
-        credentials = open_credentials(sealer, connection)
-        found.append(Lane(connection.id, connection.provider, name, endpoint, credentials, price))
-    if found:
-        # One that is held against something is asked when the others have refused.
-        held = read_held(con)
-        return sorted(found, key=lambda lane: lane.connection_id in held)
-    if forbidden is not None:
-        raise forbidden
-    raise ModelNotFound(
-        f"No connection in Gemini's dialect serves `{model[:200]}`: videos are made by those alone.",
-        param="model",
-    )
+def read_choice(header: str) -> list[Chosen]:
+    """What the relay has chosen, in its order."""
+    try:
+        return _CHOICE.validate_json(base64.b64decode(header, validate=True))
+    except (ValueError, ValidationError):
+        raise Internal("The relay's choice of connections cannot be read.") from None
+
+
+def chosen_lanes(con: Database, sealer: Sealer, choice: Sequence[Chosen]) -> list[Lane]:
+    """At least one of the choice; `ModelNotFound` where none of the connections is there any more."""
+    found = []
+    for place, chosen in enumerate(choice):
+        lane = lane_of(con, sealer, chosen.connection_id)
+        if lane is not None:
+            found.append(replace(lane, model=chosen.model, place=place))
+    if not found:
+        raise ModelNotFound(
+            "No connection in Gemini's dialect serves the model any more.", param="model"
+        )
+    return found
 
 
 def lane_of(con: Database, sealer: Sealer, connection_id: str) -> Lane | None:
-    """The connection that began a video; None where it is gone."""
+    """A connection that makes videos, or began one; None where it is gone."""
     connection = find_connection(con, connection_id)
     provider = None if connection is None else find_provider(con, connection.provider)
     endpoint = None if connection is None or provider is None else _endpoint(provider, connection)
     if connection is None or endpoint is None:
         return None
     credentials = open_credentials(sealer, connection)
-    return Lane(connection.id, connection.provider, "", endpoint, credentials, 0)
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether a pattern of a key speaks of a name; `*` stands for any run of characters. Linear."""
-    first, *others = pattern.split("*")
-    if not others:
-        return pattern == name
-    *middle, last = others
-    if not name.startswith(first) or len(name) < len(first) + len(last):
-        return False
-    end = len(name) - len(last)
-    at = len(first)
-    for part in middle:
-        at = name.find(part, at, end)
-        if at < 0:
-            return False
-        at += len(part)
-    return name.endswith(last)
+    return Lane(connection.id, connection.provider, "", endpoint, credentials)
 
 
 def _endpoint(provider: Provider, connection: Connection) -> Endpoint | None:
@@ -117,50 +90,3 @@ def _endpoint(provider: Provider, connection: Connection) -> Endpoint | None:
         return None
     is_ours = endpoint.dialect == DIALECT and endpoint.auth != _OTHER_AUTH
     return endpoint if is_ours else None
-
-
-def _own_name(endpoint: Endpoint, listed: set[str], model: str) -> str | None:
-    """The model's name at this connection, which is called by a prefix, or, of one that is listed,
-    without.
-    """
-    for prefix in endpoint.prefixes:
-        if model.startswith(f"{prefix}/") and len(model) > len(prefix) + 1:
-            return model[len(prefix) + 1 :]
-    return model if model in listed else None
-
-
-def _listed(con: Database, provider: Provider, connection: Connection) -> set[str]:
-    said = models_of(con, provider.id)
-    hidden = {row.model_id for row in said if row.settings.get("is_hidden")}
-    custom = {row.model_id for row in said if row.is_custom}
-    return ({str(each["id"]) for each in known_models(provider, connection)} | custom) - hidden
-
-
-def _admit(key: NewKey, called: str, names: list[str]) -> None:
-    spelled = [called, *names]
-    if key.forced_model is not None and key.forced_model not in spelled:
-        raise _refused(called)
-    if any(matches(pattern, name) for pattern in key.blocked_models for name in spelled):
-        raise _refused(called)
-    if key.model_access_mode == "restricted" and not any(
-        matches(pattern, name) for pattern in key.allowed_models for name in spelled
-    ):
-        raise _refused(called)
-
-
-def _refused(model: str) -> Forbidden:
-    return Forbidden(f"This API key may not use the model `{model[:200]}`.", param="model")
-
-
-def _admit_connection(key: NewKey, connection_id: str) -> None:
-    is_restricted = key.connection_access_mode == "restricted"
-    if is_restricted and connection_id not in key.allowed_connections:
-        raise Forbidden("This API key may not use a connection that serves the model.")
-
-
-def _per_second(con: Database, provider: Provider, connection: Connection, model: str) -> int:
-    own = read_overrides(con).get(connection.provider, {}).get(model)
-    for name, price in ((model, own), *known_prices(provider, connection)):
-        if name == model and price is not None:
-            return int(price.get("per_second") or 0)
-    return 0

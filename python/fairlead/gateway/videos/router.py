@@ -6,25 +6,20 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from fairlead.bill import bill
+from fairlead.bill import lane_bill
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import bare_model
 from fairlead.gateway.owner import OwnerDep
+from fairlead.gateway.videos.beginnings import Beginnings, Begun, Notice
 from fairlead.gateway.videos.fields import VideoAsk
-from fairlead.gateway.videos.lanes import Lane, lanes_for
+from fairlead.gateway.videos.lanes import LANES, chosen_lanes, read_choice
 from fairlead.gateway.videos.provider import begin
 from fairlead.gateway.videos.runner import VideoRunner
-from fairlead.gateway.videos.table import (
-    Operation,
-    check_room,
-    find_operation,
-    insert_operation,
-)
+from fairlead.gateway.videos.table import Operation, find_operation
 from fairlead.gateway.videos.view import operation_view
 from fairlead.moment import now_ms
 from fairlead.origin import public_base
-from fairlead.store.file import Connection
-from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
+from fairlead.store.service_jobs import WebhookConfig, checked_uris
 from fairlead.store.services import ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
 
@@ -44,30 +39,28 @@ async def predict(
     its end in place of the key's webhooks (`/v1/webhooks`).
     """
     model, sealer = bare_model(model), services.state.sealer
+    choice = read_choice(request.headers.get(LANES, ""))
     hooks = ask.webhook_config or WebhookConfig()
     uris = await checked_uris(services.egress, hooks, "webhookConfig")
     if uris:
         await ensure_signing_key(services.state)
 
-    def look(con: Connection) -> list[Lane]:
-        check_room(con, owner)
-        return lanes_for(con, sealer, owner, model)
-
-    lane, name = await begin(await services.state.read(look), ask.for_provider())
-    at_ms = now_ms()
+    lanes = await services.state.read(lambda con: chosen_lanes(con, sealer, choice))
+    at_ms, beginnings = now_ms(), Beginnings.of(services)
     operation = Operation(
-        new_id(""), owner, model, lane.connection_id, name, None, None, at_ms, at_ms + WINDOW_MS,
-        None,
+        new_id(""), owner, model, lanes[0].connection_id, "", None, None, at_ms,
+        at_ms + WINDOW_MS, None,
     )  # fmt: skip
-
-    def work(con: Connection) -> None:
-        insert_operation(con, operation)
-        if ask.webhook_config is not None:
-            insert_job(con, owner, operation.id, uris, hooks.user_metadata, at_ms)
-
-    await services.state.record(work)
+    notice = None if ask.webhook_config is None else Notice(uris, hooks.user_metadata)
+    await beginnings.note(operation, notice)
+    try:
+        lane, name = await begin(lanes, ask.for_provider())
+    except BaseException:
+        await beginnings.refuse(operation)
+        raise
+    await beginnings.begin(operation, Begun(lane.connection_id, name))
     VideoRunner.of(services).wake()
-    head.headers.update(bill(lane.provider, lane.usd_micros_per_second * ask.seconds()))
+    head.headers.update(lane_bill(lane.place))
     return operation_view(operation, public_base(services.config, request))
 
 

@@ -1,12 +1,13 @@
 """What follows videos: asks their providers until each has ended, and tells of it.
 
-An operation is a row from the moment that its provider has taken it, so a restart takes it up where
-it stands. What came of it and the telling are one write.
+An operation is a row before its provider is asked for it, so a restart takes it up where it stands.
+What came of it and the telling are one write.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -20,6 +21,7 @@ from fairlead.gateway.google import (
     rpc_code,
     rpc_error,
 )
+from fairlead.gateway.videos.beginnings import Beginnings
 from fairlead.gateway.videos.lanes import lane_of
 from fairlead.gateway.videos.provider import MESSAGE_MAX_CHARS, Told, ask
 from fairlead.gateway.videos.table import (
@@ -61,9 +63,13 @@ class VideoRunner(Runner[Operation]):
         super().__init__(services)
         self._room = asyncio.Semaphore(ASKED_AT_ONCE)
         self._origin = public_base(services.config)
+        self._beginnings = Beginnings.of(services)
 
     async def active(self) -> list[Operation]:
-        return await self.services.state.read(active_operations)
+        # Looked at before the rows: one that is over by then has its row as it is now.
+        beginning = set(self._beginnings.under_way)
+        found = await self.services.state.read(active_operations)
+        return [each for each in found if each.id not in beginning]
 
     def key_of(self, item: Operation) -> str | None:
         return item.owner
@@ -77,7 +83,7 @@ class VideoRunner(Runner[Operation]):
 
     async def work(self, operation: Operation) -> None:
         try:
-            await self._follow(operation)
+            await self._take_up_one(operation)
         except FairleadError as error:
             # The database does not answer: it is taken up again at the next look.
             log.error("video interrupted", operation=operation.id, error=type(error).__name__)
@@ -89,7 +95,25 @@ class VideoRunner(Runner[Operation]):
     async def give_up(self, operation: Operation, reason: str) -> None:
         await self._fail(operation, INTERNAL, reason)
 
-    async def _follow(self, operation: Operation) -> None:
+    async def _take_up_one(self, operation: Operation) -> None:
+        begun = self._beginnings.unwritten.get(operation.id)
+        if begun is not None:
+            await self._beginnings.write(operation.id)
+            operation = replace(
+                operation,
+                connection_id=begun.connection_id,
+                provider_operation=begun.provider_operation,
+            )
+        if not operation.provider_operation:
+            await self._fail(
+                operation, UNKNOWN,
+                "The gateway stopped while a provider was asked for this video, so whether it was "
+                "begun is not known: ask for it again.",
+            )  # fmt: skip
+        else:
+            await self._follow(operation, operation.provider_operation)
+
+    async def _follow(self, operation: Operation, name: str) -> None:
         wait_s, refusals = FIRST_S, 0
         while True:
             left_s = (operation.expires_at_ms - now_ms()) / 1000
@@ -98,7 +122,7 @@ class VideoRunner(Runner[Operation]):
                     operation, DEADLINE_EXCEEDED, "The provider did not end the video in time."
                 )
             await asyncio.sleep(min(wait_s, left_s))
-            told = await self._ask(operation)
+            told = await self._ask(operation, name)
             if told is None:
                 return await self._fail(
                     operation, UNKNOWN, "The connection that began the video is gone."
@@ -120,7 +144,7 @@ class VideoRunner(Runner[Operation]):
             slowest_s = SLOWEST_S if told.fault is None else WITHOUT_ANSWER_S
             wait_s = min(slowest_s, wait_s * 1.5)
 
-    async def _ask(self, operation: Operation) -> Told | None:
+    async def _ask(self, operation: Operation, name: str) -> Told | None:
         sealer = self.services.state.sealer
         lane = await self.services.state.read(
             lambda con: lane_of(con, sealer, operation.connection_id)
@@ -128,7 +152,7 @@ class VideoRunner(Runner[Operation]):
         if lane is None:
             return None
         async with self._room:
-            return await ask(lane, operation.provider_operation)
+            return await ask(lane, name)
 
     async def _end(self, operation: Operation, told: dict[str, Any]) -> None:
         fault, response = told.get("error"), told.get("response")
@@ -155,7 +179,7 @@ class VideoRunner(Runner[Operation]):
         at_ms = now_ms()
 
         def work(con: Connection) -> None:
-            if not end_operation(con, operation.id, response, error, at_ms):
+            if not end_operation(con, operation, response, error, at_ms):
                 return
             for file in files:
                 insert_file(con, file)

@@ -16,7 +16,8 @@ KEPT_MS: Final = 30 * 86_400_000
 @dataclass(frozen=True, slots=True)
 class Operation:
     """`owner` is the key's id, `model` as the caller named it, `provider_operation` the provider's
-    name of the work. `response` and `error` are JSON texts, one of which one that has ended has.
+    name of the work; empty while a provider is asked to begin it. `response` and `error` are JSON
+    texts, one of which one that has ended has.
     """
 
     id: str
@@ -62,10 +63,27 @@ def check_room(con: Connection, owner: str) -> None:
 
 
 def insert_operation(con: Connection, operation: Operation) -> None:
-    """Keeps one that has begun."""
+    """Keeps one that is about to begin, or has."""
     con.execute(
         f"INSERT INTO video_operations ({_OPERATION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         list(astuple(operation)),
+    )
+
+
+def begin_operation(
+    con: Connection, operation_id: str, connection_id: str, provider_operation: str
+) -> None:
+    """Notes by which connection it was begun, and the provider's name of it."""
+    con.execute(
+        "UPDATE video_operations SET connection_id = ?, provider_operation = ? WHERE id = ?",
+        [connection_id, provider_operation, operation_id],
+    )
+
+
+def forget_operation(con: Connection, operation_id: str) -> None:
+    """Drops one that no provider took."""
+    con.execute(
+        "DELETE FROM video_operations WHERE id = ? AND provider_operation = ''", [operation_id]
     )
 
 
@@ -90,13 +108,14 @@ def active_operations(con: Connection) -> list[Operation]:
 
 
 def end_operation(
-    con: Connection, operation_id: str, response: str | None, error: str | None, at_ms: int
+    con: Connection, operation: Operation, response: str | None, error: str | None, at_ms: int
 ) -> bool:
-    """Notes what came of it; False where it has ended or is gone."""
+    """Notes what came of it; False where it has ended, has begun since, or is gone."""
     row = con.execute(
         "UPDATE video_operations SET response = ?, error = ?, ended_at_ms = ? "
-        "WHERE id = ? AND ended_at_ms IS NULL RETURNING 1",
-        [response, error, at_ms, operation_id],
+        "WHERE id = ? AND ended_at_ms IS NULL "
+        "AND provider_operation = ? RETURNING 1",
+        [response, error, at_ms, operation.id, operation.provider_operation],
     ).fetchone()
     return row is not None
 

@@ -88,13 +88,15 @@ pub enum Answer {
     Control,
     /// The control plane, which gets the one file of a form.
     Upload,
-    /// A search or a video, which control makes and tells the cost of.
+    /// A search, which control makes and tells the cost of.
     Search,
+    /// A video, which control has made by the connections that the relay has chosen.
+    Video,
 }
 
 impl Answer {
     pub fn is_control(self) -> bool {
-        matches!(self, Self::Control | Self::Upload | Self::Search)
+        matches!(self, Self::Control | Self::Upload | Self::Search | Self::Video)
     }
 
     /// Whether each request is settled: it calls a model, or would have.
@@ -109,6 +111,7 @@ impl Answer {
                 | Self::Completions
                 | Self::Relayed(_)
                 | Self::Search
+                | Self::Video
         )
     }
 

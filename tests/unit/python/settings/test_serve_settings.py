@@ -118,6 +118,25 @@ def test_a_loopback_bind_needs_nothing(host: str) -> None:
     assert settings.is_loopback
 
 
+def test_the_relay_knows_by_which_names_it_is_called() -> None:
+    def names(**flags: object) -> object:
+        document = ServeSettings.load(**flags).relay_config(
+            link_token="t", control_socket=Path("/s"), secret_key=b"k" * 32, version="0"
+        )
+        return document["host_names"]
+
+    public = {"service_public_base_url": "https://Gateway.example:8443/x"}
+    assert names(host_names=" fairlead,gw.lan ", **public) == [
+        "fairlead",
+        "gw.lan",
+        "gateway.example",
+    ]
+    assert names(host="inner.lan") == ["inner.lan"]
+    assert names(host="::1", service_public_base_url="https://10.0.0.1/") == []
+    for wrong in ("http://x", "x:80", "*.x", "a..b"):
+        assert "FAIRLEAD_HOST_NAMES" in refusal(host_names=wrong), wrong
+
+
 def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
     settings = ServeSettings.load(data_dir=tmp_path, secret_key=KEY, initial_password="words")
     socket = tmp_path / "control.sock"
@@ -136,6 +155,7 @@ def test_both_planes_get_what_the_contract_says(tmp_path: Path) -> None:
         "heartbeat_ms": 15_000,
         "drain_ms": 30_000,
         "body_idle_ms": 30_000,
+        "host_names": [],
         "version": "0.1.0",
         "tracing": None,
     }

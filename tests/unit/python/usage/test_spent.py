@@ -116,3 +116,31 @@ async def test_no_sum_without_all_records(
     (spool / "w-00000000.ndjson").touch()
     asked = Spent(before_segment=1, questions=[Question(key_id="k", unit="tokens", from_ms=0)])
     assert await Spending(usage, spool, state).sums("w", asked) is None
+
+
+async def test_a_call_over_an_edge_is_in_the_sum_of_the_window_in_which_it_ended(
+    usage: Database, spool: Path, state: State, lines: Any
+) -> None:
+    """As relays count it; as a request it counts where it began. What ended before is not in it."""
+    call = {"model": "p/m", "provider": "p", "tokens_input": 10, "tokens_output": 1}
+    edge_ms = 10_000_000
+    (spool / "w-00000000.ndjson").write_bytes(
+        lines("1", **call, ts_ms=edge_ms - 5_000, latency_ms=5_001.0, cost_usd_micros=3)
+        + lines("2", **call, ts_ms=edge_ms - 5_000, latency_ms=4_998.0, cost_usd_micros=100)
+        + lines("3", **call, ts_ms=edge_ms + 5_000, latency_ms=1.0, cost_usd_micros=1000)
+        + lines("4", **call, ts_ms=1, latency_ms=9_000_000.0, cost_usd_micros=10_000)
+    )
+    await Ingest(usage, spool).ingest()
+    questions = [
+        Question(key_id="k", unit=unit, from_ms=edge_ms, model=model)
+        for unit, model in (
+            ("tokens", None),
+            ("usd_micros", None),
+            ("requests", None),
+            ("tokens", "other"),
+        )
+    ]
+    sums = await Spending(usage, spool, state).sums(
+        "w", Spent(before_segment=1, questions=questions)
+    )
+    assert sums == [22, 1003, 1, 0]

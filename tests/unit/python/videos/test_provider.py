@@ -17,6 +17,7 @@ from fairlead.egress import Egress
 from fairlead.errors import (
     FairleadError,
     NotFound,
+    StorageUnavailable,
     UpstreamAuth,
     UpstreamInvalid,
     UpstreamRefused,
@@ -25,6 +26,7 @@ from fairlead.errors import (
 from fairlead.gateway.providers.credentials import Credentials
 from fairlead.gateway.providers.endpoint import Endpoint
 from fairlead.gateway.videos import runner
+from fairlead.gateway.videos.beginnings import Beginnings, Begun, Notice
 from fairlead.gateway.videos.lanes import Lane
 from fairlead.gateway.videos.provider import open_video
 from fairlead.gateway.videos.runner import VideoRunner
@@ -56,7 +58,7 @@ def lane(url: str) -> Lane:
     endpoint = Endpoint(
         ("p",), "gemini", url, "x-goog-api-key", None, None, None, {}
     )  # fmt: skip
-    return Lane("connection", "p", "", endpoint, Credentials(api_key=KEY), 0)
+    return Lane("connection", "p", "", endpoint, Credentials(api_key=KEY))
 
 
 async def read(egress: Egress, server: Upstream, uri: str) -> bytes:
@@ -140,7 +142,12 @@ async def management(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
 
 
 async def follow(
-    management: Management, server: Upstream, *, left_ms: int = 60_000, gone: bool = False
+    management: Management,
+    server: Upstream,
+    *,
+    left_ms: int = 60_000,
+    gone: bool = False,
+    name: str = "models/veo/operations/x",
 ) -> Any:
     """What comes of an operation that the server says this of."""
     node = await management.ask(
@@ -156,7 +163,7 @@ async def follow(
     server.requests.clear()
     at_ms = time.time_ns() // 1_000_000
     operation = Operation(
-        "a1", "key", "p/veo", connection_id, "models/veo/operations/x", None, None, at_ms,
+        "a1", "key", "p/veo", connection_id, name, None, None, at_ms,
         at_ms + left_ms, None,
     )  # fmt: skip
     state = management.services.state
@@ -253,3 +260,55 @@ async def test_a_connection_that_is_gone_ends_its_videos(management: Management)
         found = await follow(management, server, gone=True)
     assert "connection that began the video is gone" in found.error
     assert server.requests == []
+
+
+async def test_one_that_nobody_is_beginning_any_more_says_so(management: Management) -> None:
+    """Its process ended while a provider was asked."""
+    with serve(DONE) as server:
+        found = await follow(management, server, name="")
+    error = json.loads(found.error)
+    assert error["code"] == 2
+    assert "whether it was begun is not known" in error["message"]
+    assert server.requests == []
+
+
+async def test_one_that_has_begun_is_not_lost_with_its_database(
+    management: Management, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The news waits until it can be written; meanwhile the row is nobody else's to end."""
+    services = management.services
+    beginnings, state = Beginnings.of(services), services.state
+    at_ms = time.time_ns() // 1_000_000
+    operation = Operation("b1", "key", "p/veo", "gone", "", None, None, at_ms, at_ms + 60_000, None)
+    await beginnings.note(operation, None)
+    record = type(state).record
+
+    async def refuse(*_: Any) -> Any:
+        raise StorageUnavailable("The disk is full.")
+
+    monkeypatch.setattr(type(state), "record", refuse)
+    await beginnings.begin(operation, Begun("gone", "models/veo/operations/y"))
+    assert beginnings.unwritten == {"b1": Begun("gone", "models/veo/operations/y")}
+    monkeypatch.setattr(type(state), "record", record)
+    VideoRunner.of(services).wake()
+    with anyio.fail_after(30):
+        while True:
+            found = await state.read(lambda con: find_operation(con, "b1", "key", "p/veo"))
+            if found.ended_at_ms is not None:
+                break
+            await anyio.sleep(0.02)
+    assert found.provider_operation == "models/veo/operations/y"
+    assert "The connection that began the video is gone" in json.loads(found.error)["message"]
+    assert beginnings.unwritten == {}
+
+
+async def test_one_that_no_provider_took_leaves_no_row(management: Management) -> None:
+    state = management.services.state
+    beginnings, at_ms = Beginnings.of(management.services), time.time_ns() // 1_000_000
+    operation = Operation("c1", "key", "p/veo", "c", "", None, None, at_ms, at_ms + 60_000, None)
+    await beginnings.note(operation, Notice([], {"a": 1}))
+    assert beginnings.under_way == {"c1"}
+    await beginnings.refuse(operation)
+    assert beginnings.under_way == set()
+    with pytest.raises(NotFound):
+        await state.read(lambda con: find_operation(con, "c1", "key", "p/veo"))

@@ -1,45 +1,13 @@
-"""Names that patterns of keys speak of, what a video costs, and what is made of a provider's answer."""
+"""What is made of a provider's answer."""
 
 from __future__ import annotations
 
-import fnmatch
 from dataclasses import replace
 
 import orjson
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fairlead.gateway.videos.fields import VideoAsk
-from fairlead.gateway.videos.lanes import matches
 from fairlead.gateway.videos.table import Operation
 from fairlead.gateway.videos.view import operation_view, take_in, told_of
-
-
-@given(
-    st.text("ab*", min_size=1, max_size=12).filter(lambda text: text != ""),
-    st.text("ab", max_size=12),
-)
-def test_patterns_are_as_in_shells(pattern: str, name: str) -> None:
-    assert matches(pattern, name) == fnmatch.fnmatchcase(name, pattern)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "seconds"),
-    [
-        (None, 8),
-        ({"durationSeconds": 5}, 5),
-        ({"durationSeconds": "6", "sampleCount": 2}, 12),
-        ({"numberOfVideos": 3}, 24),
-        ({"durationSeconds": "long", "sampleCount": True}, 8),
-        ({"durationSeconds": 10**9, "sampleCount": 10**9}, 3600 * 16),
-        ({"durationSeconds": -1}, 8),
-    ],
-)
-def test_the_seconds_that_are_paid(parameters: dict[str, object] | None, seconds: int) -> None:
-    ask = VideoAsk.model_validate({"instances": [{"prompt": "x"}], "parameters": parameters})
-    assert ask.seconds() == seconds
-
 
 OPERATION = Operation("a1", "key", "veo/3", "connection", "models/x/operations/y", None, None, 1, 2, None)  # fmt: skip
 

@@ -50,9 +50,9 @@ pub(super) static ROUTES: &[Route] = &[
     batch("POST", "/v1/models/{*id}:batchGenerateContent", PROMPT, GENERATE),
     batch("POST", "/v1/batches/{*id}:cancel", RECORD, CANCEL),
     batch("DELETE", "/v1/batches/{id}", NO_BODY, DELETE),
-    // Control calls the provider and tells the cost.
-    owned("POST", "/v1beta/models/{*id}:predictLongRunning", Answer::Search, "video", PROMPT, VIDEO),
-    owned("POST", "/v1/models/{*id}:predictLongRunning", Answer::Search, "video", PROMPT, VIDEO),
+    // Control calls the provider.
+    owned("POST", "/v1beta/models/{*id}:predictLongRunning", Answer::Video, "video", PROMPT, VIDEO),
+    owned("POST", "/v1/models/{*id}:predictLongRunning", Answer::Video, "video", PROMPT, VIDEO),
     owned("GET", "/v1beta/files/{*id}:download", Answer::Control, "files", NO_BODY, DOWNLOAD),
     owned("GET", "/v1/files/{*id}:download", Answer::Control, "files", NO_BODY, DOWNLOAD),
     interaction("POST", "/v1beta/interactions", PROMPT, BEGIN),
