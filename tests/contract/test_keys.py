@@ -12,8 +12,8 @@ UUID = "0b0e7a3e-6f4c-4d3a-9a64-0d9f7c1f2a10"
 RULE = {"limit": 1, "window": 60}
 SCHEDULE = {"enabled": True, "from": "22:00", "until": "06:00", "days": [0, 6], "tz": "UTC"}
 ENDPOINTS = [
-    "chat", "search", "embeddings", "images", "audio", "video", "music", "rerank", "models",
-    "moderations", "ocr", "batches", "files", "web-fetch", "agents",
+    "chat", "search", "embeddings", "images", "audio", "video", "rerank", "models", "moderations",
+    "ocr", "batches", "files", "scraping", "management",
 ]  # fmt: skip
 
 BOOLEANS = [
@@ -121,6 +121,10 @@ BAD = [
     ({"scopes": ["Manage"]}, "scopes[0]"),
     ({"scopes": ["a b"]}, "scopes[0]"),
     ({"allowedEndpoints": ["chat"] * 21}, "allowedEndpoints"),
+    *(
+        ({"allowedEndpoints": ["chat", name]}, "allowedEndpoints")
+        for name in ("music", "web-fetch", "agents")
+    ),
     ({"allowedEndpoints": ["teapot"]}, "allowedEndpoints[0]"),
     ({"streamDefaultMode": "sse"}, "streamDefaultMode"),
     ({"cacheDefaultMode": None}, "cacheDefaultMode"),

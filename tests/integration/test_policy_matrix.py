@@ -160,7 +160,7 @@ IN_ALL: Final[dict[str, Callable[[], dict[str, Any]]]] = {
     "isBanned": lambda: {"isBanned": True},
     "expiresAt": lambda: {"expiresAt": "2020-01-01T00:00:00Z"},
     "accessSchedule": lambda: {"accessSchedule": _not_today()},
-    "allowedEndpoints": lambda: {"allowedEndpoints": ["music"]},
+    "allowedEndpoints": lambda: {"allowedEndpoints": ["scraping"]},
 }
 
 

@@ -46,6 +46,14 @@ SCHEMA = {
 }
 
 
+def test_a_key_can_be_limited_to_scraping(scraping_gateway: Gateway, site: Site) -> None:
+    key = scraping_gateway.create_key(name="reads pages", allowedEndpoints=["scraping"])["key"]
+    reader = scraping_gateway.client(headers={"X-API-Key": key})
+    assert reader.post("/api/scrape", json={"url": site.url("/article")}).status_code == 200
+    assert reader.get("/v1/models").status_code == 403
+    assert reader.get("/api/keys").status_code == 403
+
+
 def test_every_refusal_is_told_in_the_envelope_of_this_api(
     scraping_gateway: Gateway, caller: httpx.Client, site: Site
 ) -> None:

@@ -232,10 +232,9 @@ fn a_terminal_event_that_gives_no_reason_ends_nothing() {
             let caller_got = String::from_utf8(caller_got).expect("text");
             assert_eq!(closing.outcome, Outcome::UpstreamFailed, "{pair:?}: {caller_got}");
             let end = match caller {
-                Form::Chat => "data: {\"error\":",
                 Form::Responses => "event: response.failed",
                 Form::Messages => "event: error",
-                Form::Gemini => "data: {\"error\":",
+                Form::Chat | Form::Gemini => "data: {\"error\":",
             };
             assert_eq!(caller_got.matches(end).count(), 1, "{pair:?}: {caller_got}");
             for completed in ["message_stop", "response.completed", "finishReason", "\"finish_reason\":\"stop\""] {

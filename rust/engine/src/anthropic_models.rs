@@ -79,7 +79,7 @@ fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
         let id = |name| {
             let value = routes::decode(value).filter(|value| !value.is_empty());
             value
-                .map(|value| value.into_owned())
+                .map(std::borrow::Cow::into_owned)
                 .ok_or_else(|| invalid(name, "A cursor is the id of a model: send `first_id` or `last_id` of a page."))
         };
         let next = match name {

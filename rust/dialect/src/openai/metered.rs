@@ -143,15 +143,22 @@ fn read_object(used: &[u8]) -> Option<Usage> {
     Some(Usage { input, output: output.unwrap_or(0), cached: cached.unwrap_or(0).min(input), ..Usage::default() })
 }
 
+/// Why a text completion ended. `[DONE]` is no end of one that never said it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// No choices came: it is another kind of stream.
+    NotNeeded,
+    Missing,
+    Said,
+}
+
 /// Follows a stream of typed events to its end.
 pub struct Meter {
     framer: Framer,
     usage: Option<Usage>,
     units: Units,
     is_finished: bool,
-    /// Choices of a text completion came: `[DONE]` is an end of it only once one of them said why.
-    has_choices: bool,
-    has_reason: bool,
+    reason: Reason,
     failure: Option<UpstreamError>,
     has_answered: bool,
 }
@@ -193,8 +200,7 @@ impl Default for Meter {
             usage: None,
             units: Units::default(),
             is_finished: false,
-            has_choices: false,
-            has_reason: false,
+            reason: Reason::NotNeeded,
             failure: None,
             has_answered: false,
         }
@@ -203,13 +209,13 @@ impl Default for Meter {
 
 impl Meter {
     pub fn push(&mut self, chunk: &Bytes) -> Passed {
-        let Self { framer, usage, units, is_finished, has_choices, has_reason, failure, has_answered } = self;
+        let Self { framer, usage, units, is_finished, reason, failure, has_answered } = self;
         let (pieces, flow) = framer.push(chunk, |part| {
             let (Part::Event(bytes) | Part::Opening(bytes)) = part else { return Verdict::Pass };
             let Some(data) = data_of(bytes) else { return Verdict::Pass };
             *has_answered = true;
             if data.starts_with(b"[DONE]") {
-                *is_finished = *has_reason || !*has_choices;
+                *is_finished = *reason != Reason::Missing;
                 return if *is_finished { Verdict::Last } else { Verdict::Stop };
             }
             let Ok(scan) = json::scan_object(&data, &EVENT_MEMBERS, json::MAX_DEPTH) else {
@@ -217,7 +223,7 @@ impl Meter {
                     return Verdict::Stop;
                 }
                 // The beginning of an event that is too long to be held is no JSON yet; the reason may stand in its rest.
-                *has_reason = true;
+                *reason = Reason::Said;
                 return Verdict::Pass;
             };
             if let Some(told) = scan.get("error").filter(|told| error::is_error(*told)) {
@@ -225,9 +231,8 @@ impl Meter {
                 return Verdict::Last;
             }
             *usage = read_usage(&data, &scan).or(*usage);
-            if scan.get("choices").is_some_and(|choices| choices.elements > 0) {
-                *has_choices = true;
-                *has_reason = *has_reason || has_finish(&data);
+            if *reason != Reason::Said && scan.get("choices").is_some_and(|choices| choices.elements > 0) {
+                *reason = if has_finish(&data) { Reason::Said } else { Reason::Missing };
             }
             let kind = scan.get("type").and_then(|kind| json::as_str(&data, kind));
             let is_picture =
