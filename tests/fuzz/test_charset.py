@@ -18,7 +18,7 @@ NAMES = st.sampled_from(
         "utf-7",
         "idna",
         "rot13",
-        "base64",
+        "undefined",
         "\u0130",
         "x" * 41,
     ]

@@ -48,6 +48,10 @@ _WESTERN = frozenset(
         "mac_turkish",
     ]
 )
+# Python knows them; no page is written in one, and one of them raises whatever it is given.
+_NOT_OF_THE_WEB = frozenset(
+    ["undefined", "unicode-escape", "raw-unicode-escape", "punycode", "idna", "utf-7"]
+)
 SNIFF_BYTES = 64 * 1024
 
 
@@ -94,6 +98,7 @@ def decode(body: bytes, content_type: str) -> tuple[str, str]:
 def _known(name: str) -> str | None:
     name = _MEANT.get(name.lower(), name.lower())
     try:
-        return codecs.lookup(name).name
-    except LookupError:
+        found = codecs.lookup(name).name
+    except (LookupError, ValueError):
         return None
+    return None if found in _NOT_OF_THE_WEB else found
