@@ -23,7 +23,8 @@ class Example:
     that is a file: then the body is the form's fields. `is_free` is for what no provider is paid for, so that limits of
     money and tokens do not hold it back. `is_talk` is for conversations that say in the body whether they are a stream.
     `passes` are the answers of a call that got through the gate: what is behind it may be missing, or say
-    something else. `dialect` is that of the providers that are asked.
+    something else. `dialect` is that of the providers that are asked. `is_owned`
+    is for what belongs to a key, so that one which is not in force is nobody's: 401.
     """
 
     body: Callable[[str], Body] | None = None
@@ -33,6 +34,7 @@ class Example:
     is_talk: bool = False
     passes: tuple[int, ...] = (200, 404)
     dialect: str = "openai"
+    is_owned: bool = False
 
 
 def _chat(model: str) -> Body:
@@ -74,7 +76,7 @@ def _gemini_examples(folder: str) -> dict[str, Example]:
             path=f"{path}:batchEmbedContents",
         ),
         f"POST /{folder}/models/{{*id}}:predictLongRunning": Example(
-            _video, path=f"{path}:predictLongRunning", dialect="gemini"
+            _video, path=f"{path}:predictLongRunning", dialect="gemini", is_owned=True
         ),
         f"POST /{folder}/models/{{*id}}:countTokens": Example(
             _gemini, path=f"{path}:countTokens", is_free=True

@@ -277,7 +277,9 @@ impl Ledger {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let accounts = books.of_keys.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
-        accounts.iter_mut().for_each(|account| account.roll(now_ms));
+        for account in accounts.iter_mut() {
+            account.roll(now_ms);
+        }
         let mut ask = Ask::default();
         let mut taken: SmallVec<[(usize, u64); 4]> = SmallVec::new();
         let mut fault = None;
@@ -369,7 +371,9 @@ impl Ledger {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let Some(accounts) = books.of_keys.get_mut(&key.id) else { return Ok(()) };
-        accounts.iter_mut().for_each(|account| account.roll(now_ms));
+        for account in accounts.iter_mut() {
+            account.roll(now_ms);
+        }
         // A request is counted once, whatever window it is in now: its part stays.
         hold.parts.retain(|part| {
             accounts.iter().any(|account| {
