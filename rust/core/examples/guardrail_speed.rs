@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --package fairlead-core --example guardrail_speed`
 
+#![allow(clippy::print_stdout)]
+
 use fairlead_core::guardrail::{judge_body, Action, Actions, StreamGuard};
 use std::hint::black_box;
 use std::time::Instant;
