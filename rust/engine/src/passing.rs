@@ -126,14 +126,17 @@ pub async fn events(
             Next::Broken(error) => break Some(error),
         }
     };
-    let (broken, last) = match broken {
-        None => match judged(filter.as_mut(), settlement, Pieces::new(), true) {
-            Ok(last) => (None, last),
-            Err(fault) => (Some(fault), Pieces::new()),
-        },
-        broken => (broken, Pieces::new()),
-    };
-    end(shared, exchange, settlement, target, fallbacks, last, meter.finish(broken))
+    let mut ending = meter.finish(broken);
+    let mut last = Pieces::new();
+    if ending.error.is_none() {
+        // What came last may lack its end.
+        let rest = Pieces::from_iter([std::mem::take(&mut ending.rest)]);
+        match judged(filter.as_mut(), settlement, rest, true) {
+            Ok(judged) => last = judged,
+            Err(fault) => ending.error = Some(fault),
+        }
+    }
+    end(shared, exchange, settlement, target, fallbacks, last, ending)
 }
 
 fn end(

@@ -33,6 +33,8 @@ use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::answer::UpstreamError;
 use fairlead_dialect::openai::reasoning::Listener;
 use fairlead_dialect::openai::stream::{self, Closing, End};
+use fairlead_dialect::shapes::ErrorText;
+use fairlead_dialect::stream::terminal_error;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
@@ -216,8 +218,13 @@ impl<'a> Relay<'a> {
                     settlement.usage = scan.usage().unwrap_or_default();
                     if done {
                         reasoning::keep(self.shared, settlement, target, listener.and_then(Listener::finish));
-                        let tail = Some(body);
-                        return self.close(settlement, target, fallbacks, out, scan.finish(End::Clean), tail);
+                        let closing = scan.finish(End::Clean);
+                        if closing.bytes.is_empty() || filter.is_none() {
+                            return self.close(settlement, target, fallbacks, out, closing, Some(body));
+                        }
+                        let (closing, last) = self.last_words(filter.as_mut(), settlement, closing);
+                        out.extend(last);
+                        return self.close(settlement, target, fallbacks, out, closing, Some(body));
                     }
                     if !out.is_empty() {
                         said = now;
@@ -248,10 +255,34 @@ impl<'a> Relay<'a> {
                 Step::Drained => break End::Broken(drained()),
             }
         };
-        let (how, last) = last_words(filter.as_mut(), settlement, how);
         let tail = matches!(how, End::Clean).then_some(body);
-        let closing = scan.finish(how);
+        let (closing, last) = self.last_words(filter.as_mut(), settlement, scan.finish(how));
+        let tail = tail.filter(|_| closing.error.is_none());
         self.close(settlement, target, fallbacks, last, closing, tail)
+    }
+
+    /// What guardrails held back, and what ends the stream, which may hold whole texts. What they stopped says nothing more.
+    fn last_words(
+        &self,
+        filter: Option<&mut StreamFilter>,
+        settlement: &mut Settlement,
+        mut closing: Closing,
+    ) -> (Closing, Pieces) {
+        let is_blocked = closing.error.as_ref().is_some_and(|fault| fault.kind == Kind::GuardrailBlocked);
+        if filter.is_none() || is_blocked {
+            return (closing, Pieces::new());
+        }
+        // An error event is ours, unless it is the end of a list, which is judged whole.
+        let is_judged = closing.error.is_none() || !self.wording.is_events();
+        let ending = if is_judged { std::mem::take(&mut closing.bytes) } else { Bytes::new() };
+        match judged(filter, settlement, Pieces::from_iter([ending]), true) {
+            Ok(last) => (closing, last.into_iter().filter(|piece| !piece.is_empty()).collect()),
+            Err(fault) => {
+                let bytes = terminal_error(self.wording.caller, !self.wording.is_events(), &ErrorText::from(&fault));
+                let outcome = stream::Outcome::UpstreamFailed;
+                (Closing { bytes, outcome, error: Some(fault), response: None, ..closing }, Pieces::new())
+            }
+        }
     }
 
     /// Ends the stream for the caller, or hands the failure back while another connection may still be tried.
@@ -376,17 +407,6 @@ pub(crate) fn judged(
     });
     settlement.note_answer_findings(filter.findings());
     passed
-}
-
-/// What guardrails held back, before the stream's end. What they stopped says nothing more.
-fn last_words(filter: Option<&mut StreamFilter>, settlement: &mut Settlement, how: End) -> (End, Pieces) {
-    let is_blocked = matches!(&how, End::Broken(fault) if fault.kind == Kind::GuardrailBlocked);
-    let is_judged = filter.is_some() && !is_blocked;
-    match is_judged.then(|| judged(filter, settlement, Pieces::new(), true)) {
-        None => (how, Pieces::new()),
-        Some(Ok(rest)) => (how, rest),
-        Some(Err(fault)) => (End::Broken(fault), Pieces::new()),
-    }
 }
 
 impl Finished {

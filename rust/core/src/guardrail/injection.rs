@@ -9,6 +9,7 @@
 //! a word.
 
 use super::patterns::{always, Characters, Pattern};
+use regex::Regex;
 use std::sync::LazyLock;
 
 /// How much of a text is read.
@@ -94,3 +95,21 @@ pub(super) static PATTERNS: LazyLock<[Pattern; 5]> = LazyLock::new(|| {
         .phrase(),
     ]
 });
+
+/// How each of the phrases begins, so that texts without any of them, which are most, are read once and not once for each.
+static FIRST_WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    let words = concat!(
+        r"(?i)(?-u:\b)(?:ignor|disregard|forget|override|bypass|vergiss|olvida|oublie",
+        r"|reveal|print|show|repeat|output|leak|tell|send|post|upload|forward|exfiltrate",
+        r"|you\s+are\s+now|do\s+anything|(?:act|behave|respond|answer)\s+as\s|(?:enable|enter|activate)\s+(?:dan|jail|god))",
+    );
+    match Regex::new(words) {
+        Ok(regex) => regex,
+        Err(error) => unreachable!("the first words do not compile: {error}"),
+    }
+});
+
+/// Where the first phrase may begin.
+pub(super) fn first(text: &str) -> Option<usize> {
+    FIRST_WORDS.find(text).map(|found| found.start())
+}

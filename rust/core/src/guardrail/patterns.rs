@@ -109,6 +109,10 @@ impl Pattern {
         Self { bounds: Bounds::Both, ..self }
     }
 
+    pub(super) fn is_phrase(&self) -> bool {
+        self.bounds == Bounds::Both
+    }
+
     /// It is as long as these go on.
     pub(super) fn with_tail(self, tail: fn(char) -> bool) -> Self {
         Self { tail: Some(tail), ..self }

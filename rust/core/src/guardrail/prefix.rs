@@ -24,7 +24,7 @@ pub(super) fn beginnings<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Reg
 fn beginning(whole: &Hir) -> Hir {
     match whole.kind() {
         // What lies behind the end is not known: it may well be a boundary.
-        HirKind::Empty | HirKind::Look(_) => Hir::empty(),
+        HirKind::Empty | HirKind::Look(_) | HirKind::Repetition(Repetition { max: Some(0), .. }) => Hir::empty(),
         HirKind::Literal(Literal(bytes)) => {
             let text = String::from_utf8_lossy(bytes);
             text.chars().rev().fold(Hir::empty(), |rest, character| {
@@ -34,7 +34,6 @@ fn beginning(whole: &Hir) -> Hir {
             })
         }
         HirKind::Class(_) => repeated(whole.clone(), Some(1)),
-        HirKind::Repetition(Repetition { max: Some(0), .. }) => Hir::empty(),
         HirKind::Repetition(Repetition { max, sub, .. }) => match sub.kind() {
             HirKind::Class(_) => repeated((**sub).clone(), *max),
             _ => Hir::concat(vec![repeated((**sub).clone(), max.map(|max| max - 1)), beginning(sub)]),

@@ -325,7 +325,7 @@ proptest! {
                 .map(|c| {
                     let mut units = [0; 2];
                     let units = c.encode_utf16(&mut units);
-                    if c.is_ascii() { c.to_string() } else { units.iter().map(|unit| format!("\\u{unit:04x}")).collect() }
+                    if c.is_ascii() { c.to_string() } else { units.iter().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>().concat() }
                 })
                 .collect();
         }

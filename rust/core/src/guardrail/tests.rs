@@ -171,7 +171,7 @@ fn letters_of_other_scripts_are_boundaries_and_accents_are_none() {
 fn arguments_of_tools_stay_json() {
     for (arguments, wanted) in [
         (r#"{"card": 4111111111111111, "n": 1}"#, r#"{"card": "[REDACTED:card]", "n": 1}"#),
-        (r#"[-4111111111111111, 4111111111111111.5]"#, r#"[-4111111111111111, 4111111111111111.5]"#),
+        ("[-4111111111111111, 4111111111111111.5]", "[-4111111111111111, 4111111111111111.5]"),
         (r#"{"text":"hello\nada@example.org\n"}"#, r#"{"text":"hello\n[REDACTED:email]\n"}"#),
         (r#"{"text":"\tAKIAIOSFODNN7EXAMPLE"}"#, r#"{"text":"\t[REDACTED:aws-key]"}"#),
         (r#"{"to":"ada\u0040example.org"}"#, r#"{"to":"[REDACTED:email]"}"#),

@@ -36,8 +36,9 @@ pub(super) fn find(text: &str, actions: Actions, mut found: impl FnMut(Range<usi
             continue;
         }
         let text = limit_of(guardrail).map_or(text, |limit| head(text, limit));
+        let first = if guardrail == Guardrail::PromptInjection { injection::first(text) } else { Some(0) };
         for pattern in patterns_of(guardrail).iter().filter(|pattern| pattern.may_meet(has)) {
-            let mut from = 0;
+            let Some(mut from) = (if pattern.is_phrase() { first } else { Some(0) }) else { continue };
             while let Some(met) = pattern.meet(text, from) {
                 from = met.next;
                 if met.is_finding {

@@ -55,6 +55,7 @@ pub(super) trait Visitor {
 }
 
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Open {
     is_object: bool,
     is_deep: bool,
@@ -149,7 +150,7 @@ pub(super) fn name_at<'b>(body: &'b [u8], place: &Range<usize>) -> Cow<'b, str> 
     if memchr::memchr(b'\\', raw).is_none() {
         return String::from_utf8_lossy(raw);
     }
-    let quoted = &body[place.start - 1..place.end + 1];
+    let quoted = &body[place.start - 1..=place.end];
     serde_json::from_slice::<String>(quoted).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Owned)
 }
 
