@@ -31,7 +31,7 @@ use crate::stream::{Finished, Relay};
 use crate::surfaces;
 use crate::target::Target;
 use crate::trace;
-use crate::twins::{self, Leader, Name, Recording, Role};
+use crate::twins::{self, Followed, Leader, Name, Recording, Role};
 use crate::wording::{self, caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Origin};
@@ -122,14 +122,17 @@ pub(crate) async fn repeat(
     }
     let own = answer::base_headers(shared, &settlement.admission.request_id);
     let mut status = StatusCode::OK;
-    let is_whole = twins::follow(recording, exchange, |head| {
+    let followed = twins::follow(recording, exchange, |head| {
         status = head.status;
         head.headers.extend(own);
         head.headers.insert(answer::IDEMPOTENT, HeaderValue::from_static("true"));
     })
     .await;
+    if followed == Followed::TooLate {
+        return refuse(shared, exchange, settlement, Outcome::Refused, &twins::too_late());
+    }
     settlement.status = status.as_u16();
-    if is_whole && status.is_success() {
+    if followed == Followed::Whole && status.is_success() {
         settlement.settle(Outcome::Completed, None);
     } else if !exchange.is_cancelled() {
         let error = Error::gateway(Kind::UpstreamStatus, "The call that this request repeats failed.");
