@@ -42,6 +42,7 @@ use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes;
 use http::{HeaderValue, StatusCode};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -117,7 +118,7 @@ pub(crate) async fn repeat(
     body: &Bytes,
 ) {
     if let Ok(parsed) = wording::read(&settlement.admission, body) {
-        settlement.model = Some(parsed.model);
+        settlement.model = Some(route::shown_name(&shared.live.load(), &parsed.model));
         settlement.stream = parsed.stream;
     }
     let own = answer::base_headers(shared, &settlement.admission.request_id);
@@ -274,6 +275,10 @@ pub(crate) fn admit(live: &Live, settlement: &Settlement, mut parsed: ChatReques
     let forced = key.and_then(|key| key.forced_model.as_ref());
     if let Some(model) = forced.or(settlement.admission.route_model.as_ref()) {
         parsed.model.clone_from(model);
+    }
+    // Rules, limits, prices, kept answers and records all go by the one name.
+    if let Cow::Owned(name) = live.snapshot.name(&parsed.model)? {
+        parsed.model = name;
     }
     if let Some(key) = key {
         if let Some(name) = route::resolve(live, key, &parsed.model) {

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from fairlead import _core
 from fairlead.errors import Forbidden, InvalidRequest, ModelNotFound
+from fairlead.gateway.google import bare_model
 from fairlead.gateway.keys.fields import NewKey
 from fairlead.gateway.keys.table import find_key
 from fairlead.gateway.models.table import models_of
@@ -41,14 +43,16 @@ class Lane:
 
 
 def lanes_for(con: Database, sealer: Sealer, owner: str, model: str) -> list[Lane]:
-    """At least one. `ModelNotFound` where no connection that makes videos serves the model,
-    `Forbidden` where the key may not call it.
+    """At least one. `model` is its one name. `ModelNotFound` where no connection that makes videos
+    serves the model, `Forbidden` where the key may not call it, `InvalidRequest` where no address
+    can name it.
     """
     key = find_key(con, owner)
     if key is None:
         raise Forbidden("The API key is gone.")
     found: list[Lane] = []
     forbidden: Forbidden | None = None
+    refused: InvalidRequest | None = None
     for connection in active_connections(con):
         provider = find_provider(con, connection.provider)
         endpoint = None if provider is None else _endpoint(provider, connection)
@@ -57,6 +61,11 @@ def lanes_for(con: Database, sealer: Sealer, owner: str, model: str) -> list[Lan
         listed = _listed(con, provider, connection)
         name = _own_name(endpoint, listed, model)
         if name is None:
+            continue
+        try:
+            _core.model_address(name)
+        except ValueError as rule:
+            refused = InvalidRequest(f"`model` {rule}.", param="model")
             continue
         try:
             if key.fields.disable_non_public_models and name not in listed:
@@ -75,6 +84,8 @@ def lanes_for(con: Database, sealer: Sealer, owner: str, model: str) -> list[Lan
         return sorted(found, key=lambda lane: lane.connection_id in held)
     if forbidden is not None:
         raise forbidden
+    if refused is not None:
+        raise refused
     raise ModelNotFound(
         f"No connection in Gemini's dialect serves `{model[:200]}`: videos are made by those alone.",
         param="model",
@@ -90,24 +101,6 @@ def lane_of(con: Database, sealer: Sealer, connection_id: str) -> Lane | None:
         return None
     credentials = open_credentials(sealer, connection)
     return Lane(connection.id, connection.provider, "", endpoint, credentials, 0)
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether a pattern of a key speaks of a name; `*` stands for any run of characters. Linear."""
-    first, *others = pattern.split("*")
-    if not others:
-        return pattern == name
-    *middle, last = others
-    if not name.startswith(first) or len(name) < len(first) + len(last):
-        return False
-    end = len(name) - len(last)
-    at = len(first)
-    for part in middle:
-        at = name.find(part, at, end)
-        if at < 0:
-            return False
-        at += len(part)
-    return name.endswith(last)
 
 
 def _endpoint(provider: Provider, connection: Connection) -> Endpoint | None:
@@ -133,17 +126,28 @@ def _listed(con: Database, provider: Provider, connection: Connection) -> set[st
     said = models_of(con, provider.id)
     hidden = {row.model_id for row in said if row.settings.get("is_hidden")}
     custom = {row.model_id for row in said if row.is_custom}
-    return ({str(each["id"]) for each in known_models(provider, connection)} | custom) - hidden
+    known = {str(each["id"]) for each in known_models(provider, connection)} | custom
+    return {bare_model(name) for name in known - hidden}
 
 
 def _admit(key: NewKey, called: str, names: list[str]) -> None:
     spelled = [called, *names]
-    if key.forced_model is not None and key.forced_model not in spelled:
+    forced = key.forced_model
+    # Compared without the folder, as the call's own name is.
+    if forced is not None and not any(
+        _core.model_is_named(forced, name, any_case=False) for name in spelled
+    ):
         raise _refused(called)
-    if any(matches(pattern, name) for pattern in key.blocked_models for name in spelled):
+    if any(
+        _core.model_is_named(pattern, name, any_case=True)
+        for pattern in key.blocked_models
+        for name in spelled
+    ):
         raise _refused(called)
     if key.model_access_mode == "restricted" and not any(
-        matches(pattern, name) for pattern in key.allowed_models for name in spelled
+        _core.model_is_named(pattern, name, any_case=False)
+        for pattern in key.allowed_models
+        for name in spelled
     ):
         raise _refused(called)
 
@@ -159,8 +163,9 @@ def _admit_connection(key: NewKey, connection_id: str) -> None:
 
 
 def _per_second(con: Database, provider: Provider, connection: Connection, model: str) -> int:
-    own = read_overrides(con).get(connection.provider, {}).get(model)
-    for name, price in ((model, own), *known_prices(provider, connection)):
-        if name == model and price is not None:
+    own = read_overrides(con).get(connection.provider, {}).items()
+    # A spelling that has no price of its own would be free, and the provider may take it.
+    for name, price in (*own, *known_prices(provider, connection)):
+        if bare_model(name).lower() == model.lower() and price is not None:
             return int(price.get("per_second") or 0)
     return 0

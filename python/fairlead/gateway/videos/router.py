@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 
 from fairlead.bill import bill
 from fairlead.gateway.files.contents import new_id
-from fairlead.gateway.google import bare_model
+from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.videos.fields import VideoAsk
 from fairlead.gateway.videos.lanes import Lane, lanes_for
@@ -37,7 +37,7 @@ async def predict(
     """By a connection in Gemini's dialect that serves the model. `webhookConfig` says who is told of
     its end in place of the key's webhooks (`/v1/webhooks`).
     """
-    model, sealer = bare_model(model), services.state.sealer
+    model, sealer = named_model(model), services.state.sealer
     hooks = ask.webhook_config or WebhookConfig()
     uris = await checked_uris(services.egress, hooks, "webhookConfig")
     if uris:
@@ -69,7 +69,7 @@ async def read(
     model: str, operation_id: str, services: ServicesDep, owner: OwnerDep
 ) -> dict[str, Any]:
     """How far it is, and once it has ended where its videos are read, with the key."""
-    model = bare_model(model)
+    model = named_model(model)
     return operation_view(
         await services.state.read(lambda con: find_operation(con, operation_id, owner, model))
     )

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead import _core
 from fairlead.gateway.videos.fields import VideoAsk
-from fairlead.gateway.videos.lanes import matches
 from fairlead.gateway.videos.table import Operation
 from fairlead.gateway.videos.view import operation_view, take_in, told_of
 
@@ -19,7 +19,7 @@ from fairlead.gateway.videos.view import operation_view, take_in, told_of
     st.text("ab", max_size=12),
 )
 def test_patterns_are_as_in_shells(pattern: str, name: str) -> None:
-    assert matches(pattern, name) == fnmatch.fnmatchcase(name, pattern)
+    assert _core.model_is_named(pattern, name, any_case=False) == fnmatch.fnmatchcase(name, pattern)
 
 
 @pytest.mark.parametrize(
