@@ -22,30 +22,35 @@ COMPILE_S: Final = 1_800.0
 # The last round of cases is finished, and a case that fails is made small.
 MARGIN_S: Final = 120.0
 
-TARGETS: Final = {
-    "fuzz_json": "fairlead-core",
-    "fuzz_model_name": "fairlead-core",
-    "fuzz_multipart": "fairlead-core",
-    "fuzz_routes": "fairlead-core",
-    "fuzz_sse": "fairlead-dialect",
-    "fuzz_stream_chat": "fairlead-dialect",
-    "fuzz_stream_gemini": "fairlead-dialect",
-    "fuzz_stream_messages": "fairlead-dialect",
-    "fuzz_stream_responses": "fairlead-dialect",
-    "fuzz_chunks": "fairlead-engine",
-    "fuzz_http1": "fairlead-engine",
-    "fuzz_model_address": "fairlead-engine",
+KNOWN: Final = {
+    "fuzz_chunks",
+    "fuzz_http1",
+    "fuzz_json",
+    "fuzz_model_address",
+    "fuzz_model_name",
+    "fuzz_multipart",
+    "fuzz_routes",
+    "fuzz_sse",
+    "fuzz_stream_chat",
+    "fuzz_stream_gemini",
+    "fuzz_stream_messages",
+    "fuzz_stream_responses",
 }
 
 
 def _properties() -> dict[str, str]:
-    """Every property that the code has, with its crate."""
+    """Every property that the code has, with its crate: one that is written later is run for its while, too."""
     found: dict[str, str] = {}
-    for crate in ("core", "dialect", "engine"):
-        for path in (ROOT / "rust" / crate / "src").rglob("*.rs"):
-            for name in re.findall(r"^\s*fn (fuzz_\w+)\(", path.read_text("utf-8"), re.MULTILINE):
+    for crate in sorted(path.name for path in (ROOT / "rust").iterdir() if path.is_dir()):
+        for path in sorted((ROOT / "rust" / crate / "src").rglob("*.rs")):
+            for name in re.findall(
+                r"^\s*fn (fuzz_\w+)\(\) \{", path.read_text("utf-8"), re.MULTILINE
+            ):
                 found[name] = f"fairlead-{crate}"
     return found
+
+
+TARGETS: Final = _properties()
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +83,8 @@ def binaries() -> dict[str, Path]:
     return found
 
 
-def test_every_property_is_a_target() -> None:
-    """A property that is written later is run for its while, too."""
-    assert _properties() == TARGETS
+def test_no_property_is_lost() -> None:
+    assert TARGETS.keys() >= KNOWN
 
 
 @pytest.mark.timeout(COMPILE_S + SECONDS + MARGIN_S)

@@ -114,14 +114,13 @@ fn joined(high: u16, low: u16) -> Ipv4Addr {
 fn carried(address: IpAddr) -> [Option<Ipv4Addr>; 4] {
     let IpAddr::V6(v6) = address else { return [None; 4] };
     let s = v6.segments();
-    // Eight bits of zero stand in the middle of an address that begins before them.
-    let around = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match s {
+        // Eight bits of zero stand in the middle of an address that begins before them.
         [0x64, 0xff9b, 1, ..] => [
             Some(joined(s[6], s[7])),
-            Some(around(s[3], (s[4] << 8) | (s[5] >> 8))),
-            Some(around((s[3] << 8) | (s[4] & 0xff), s[5])),
-            Some(around((s[4] << 8) | (s[5] >> 8), (s[5] << 8) | (s[6] >> 8))),
+            Some(joined(s[3], (s[4] << 8) | (s[5] >> 8))),
+            Some(joined((s[3] << 8) | (s[4] & 0xff), s[5])),
+            Some(joined((s[4] << 8) | (s[5] >> 8), (s[5] << 8) | (s[6] >> 8))),
         ],
         [0x2001, 0, ..] => [Some(joined(s[2], s[3])), Some(joined(!s[6], !s[7])), None, None],
         [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => [Some(joined(high, low)), None, None, None],

@@ -63,6 +63,7 @@ impl Unsent {
 
 /// See the module's page.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "how far each direction has come, and how it ended")]
 pub(super) struct Connection {
     socket: Socket,
     /// Read, and not used yet.

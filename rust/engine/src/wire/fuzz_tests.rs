@@ -144,10 +144,9 @@ fn fuzz_http1() {
         let whole = if bytes.is_empty() { read(&[]) } else { read(&[&bytes]) };
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         for cut in [read(&pieces), read(&single)] {
-            match (&whole, &cut) {
-                // A fault behind the point where a cut reading still waits is found when the rest comes.
-                (Read::Malformed, Read::Waiting) => {}
-                _ => prop_assert_eq!(&cut, &whole),
+            // A fault behind the point where a cut reading still waits is found when the rest comes.
+            if (&whole, &cut) != (&Read::Malformed, &Read::Waiting) {
+                prop_assert_eq!(&cut, &whole);
             }
         }
         if let Read::Answer { body, .. } = &whole {
