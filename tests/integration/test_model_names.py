@@ -202,7 +202,7 @@ def test_a_limit_on_a_model_counts_every_spelling_of_it(google: Google) -> None:
     created = google.gateway.create_key()
     limit = {
         "apiKeyId": created["id"], "scopeType": "model",
-        "scopeValue": f"{google.prefix}/models/g-1", "tokenLimit": 40, "resetInterval": "monthly",
+        "scopeValue": f"{google.prefix}/models/g-1", "tokenLimit": 35, "resetInterval": "monthly",
     }  # fmt: skip
     expect(google.gateway.admin.post("/api/usage/token-limits", json=limit), 201)
     statuses = []
