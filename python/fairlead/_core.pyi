@@ -11,14 +11,19 @@ __all__ = [
     "Records",
     "Socket",
     "address_allowed",
+    "canonical_model",
     "error_kinds",
     "google_assertion",
     "guardrails",
     "hash_secret",
     "judge_guardrails",
     "limit_window",
+    "model_address",
+    "model_is_named",
+    "model_without_folder",
     "new_key",
     "new_webhook_secret",
+    "read_form",
     "read_page",
     "read_records",
     "record_columns",
@@ -189,6 +194,27 @@ def limit_window(period: str, reset_minute: int, now_ms: int) -> tuple[int, int]
 
     Each begins at ``reset_minute`` of its first day, UTC. ``ValueError`` for another period.
     """
+
+def canonical_model(name: str) -> str:
+    """A model's one name, without Google's folder; ``ValueError`` says which rule a spelling breaks."""
+
+def read_form(content_type: str, body: bytes) -> list[tuple[str, str | None, bytes]]:
+    """Name, file name or none, and content of a form's parts, as the relay reads it.
+
+    ``ValueError`` says why a body is no form that every reader reads alike.
+    """
+
+def model_without_folder(model: str) -> str:
+    """A name as a provider knows it, without Google's folder before it."""
+
+def model_address(model: str) -> str:
+    """A model's percent-encoded path below a base address, such as ``models/<model>``.
+
+    ``ValueError`` says which rule a name breaks that is no part of an address.
+    """
+
+def model_is_named(pattern: str, model: str, any_case: bool) -> bool:
+    """Whether a pattern of a key speaks of a model; ``any_case`` for a block, which holds for every spelling."""
 
 def address_allowed(address: str, policy: str, networks: str = "") -> bool:
     """Whether the gateway may dial an IP address; ``policy`` is ``operator`` or ``public``.

@@ -14,7 +14,8 @@ import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane
-from tests.support.upstream import SSE_HEAD, STALL, chunk, completion, delta, reply
+from tests.support.prometheus import read_metrics
+from tests.support.upstream import SSE_HEAD, STALL, Gate, chunk, completion, delta, reply
 
 TEXT, PING, CLOSE = 0x1, 0x9, 0x8
 FIN = 0x80
@@ -185,3 +186,45 @@ def test_an_upgrade_with_a_body_is_no_request_more(gateway: Gateway) -> None:
         with contextlib.suppress(TimeoutError, ConnectionError):
             assert b"HTTP/1.1 200" not in raw.recv(65_536)
     assert is_served(gateway)
+
+
+def buffered_bytes(gateway: Gateway) -> float:
+    answer = gateway.client().get("/metrics")
+    assert answer.status_code == 200, answer.text
+    return read_metrics(answer.text)["fairlead_buffered_body_bytes"].value()
+
+
+def test_payloads_count_as_bodies_until_they_are_answered(gateway: Gateway, lane: Lane) -> None:
+    gate = Gate()
+    lane.upstream.script([gate, *reply(completion("hello"))])
+    payload = lane.body(messages=[{"role": "user", "content": "x" * 8_000_000}])
+    with opened(gateway) as raw:
+        assert b" 101 " in head_of(raw)
+        assert one_frame(raw)[0] == TEXT
+        ask = {"type": "request", "id": "a", "payload": payload}
+        raw.sendall(frame(FIN | TEXT, json.dumps(ask).encode()))
+        eventually(lambda: buffered_bytes(gateway) >= 8_000_000, "the payload is counted")
+        gate.open()
+        kinds = []
+        while "response.completed" not in kinds:
+            opcode, told = one_frame(raw)
+            if opcode == TEXT:
+                kinds.append(json.loads(told)["type"])
+        eventually(lambda: buffered_bytes(gateway) < 1_000_000, "the payload is counted no more")
+
+
+@pytest.mark.front_only("native", reason="granian puts messages together before it hands them over")
+def test_a_message_that_has_not_come_whole_counts_as_a_body(gateway: Gateway) -> None:
+    with opened(gateway) as raw:
+        assert b" 101 " in head_of(raw)
+        assert one_frame(raw)[0] == TEXT
+        for number in range(8):
+            raw.sendall(frame(TEXT if number == 0 else 0, b"x" * 1_000_000))
+        eventually(lambda: buffered_bytes(gateway) >= 7_000_000, "the message is counted")
+        raw.sendall(frame(FIN, b"x"))
+        eventually(lambda: buffered_bytes(gateway) < 1_000_000, "the message is counted no more")
+    with opened(gateway) as raw:
+        assert b" 101 " in head_of(raw)
+        raw.sendall(frame(TEXT, b"x" * 4_000_000))
+        eventually(lambda: buffered_bytes(gateway) >= 3_000_000, "the message is counted")
+    eventually(lambda: buffered_bytes(gateway) < 1_000_000, "who leaves holds nothing")

@@ -9,6 +9,9 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from fairlead import _core
+from fairlead.errors import InvalidRequest
+
 TYPES: Final = "type.googleapis.com/google.ai.generativelanguage.v1beta."
 
 # `google.rpc.Code`
@@ -55,4 +58,12 @@ def rpc_error(code: int, message: str) -> dict[str, Any]:
 
 def bare_model(name: str) -> str:
     """A model's name without Google's folder before it."""
-    return name.removeprefix("models/")
+    return _core.model_without_folder(name)
+
+
+def named_model(name: str) -> str:
+    """The one name of the model that an address names; `InvalidRequest` says which rule it breaks."""
+    try:
+        return _core.canonical_model(bare_model(name))
+    except ValueError as fault:
+        raise InvalidRequest(f"`model` {fault}.", param="model") from None

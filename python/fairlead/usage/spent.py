@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
+from fairlead import _core
 from fairlead.moment import LATEST_MS
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
@@ -114,14 +115,19 @@ def sum_spent(con: Connection, questions: list[Question], places: Places) -> lis
             conditions.append("provider = $provider")
             bound["provider"] = provider
         if model is not None:
+            # Records have the one name of each model; a provider may spell it with its folder.
             prefix, _, name = model.partition("/")
+            name = _core.model_without_folder(name)
+            own = f"{prefix}/{name}" if name else model
             # Under the prefix of a built-in provider, which is its id, or of a node.
             conditions.append(
-                "(model = $model OR upstream_model = $model OR (upstream_model = $name "
+                "(lower(model) IN ($model, $own) OR lower(upstream_model) = $model "
+                "OR (lower(upstream_model) IN ($name, 'models/' || $name) "
                 "AND provider IN (SELECT unnest($providers))))"
             )
             bound |= {
-                "model": model, "name": name, "providers": [prefix, *places.get(prefix, ())],
+                "model": model.lower(), "own": own.lower(), "name": name.lower(),
+                "providers": [prefix, *places.get(prefix, ())],
             }  # fmt: skip
         rows = sums_of(
             con, Span(from_ms, _EVER_MS), {"key_id": "key_id"}, Narrow(conditions, bound)

@@ -23,11 +23,12 @@ impl Policy {
 
     /// Link-local and metadata addresses, multicast, broadcast and "this host" are never allowed.
     pub fn allows(self, address: IpAddr) -> bool {
-        let address = unmapped(address);
-        if is_never(address) {
+        let hidden = || carried(address).into_iter().flatten().map(IpAddr::V4);
+        let own = unmapped(address);
+        if is_never(own) || hidden().any(is_never) {
             return false;
         }
-        self == Self::Operator || !is_internal(address)
+        self == Self::Operator || !(is_internal(own) || hidden().any(is_internal))
     }
 
     /// As `allows`, and an address in one of the networks that the operator named is as good as a public one. What is
@@ -88,40 +89,73 @@ fn masked(address: IpAddr, prefix: u8) -> IpAddr {
     }
 }
 
-/// The IPv4 address inside the IPv6 forms that routers treat as IPv4 (mapped, compatible, NAT64, 6to4), so that no
-/// spelling goes around the policy.
+/// The IPv4 address inside the IPv6 forms that are that address and nothing else (mapped, compatible, translated, NAT64,
+/// 6to4), so that no spelling goes around the policy.
 fn unmapped(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else { return address };
     let segments = v6.segments();
-    let tail = || Ipv4Addr::from((u32::from(segments[6]) << 16) | u32::from(segments[7]));
     let v4 = match segments {
-        [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(tail()),
-        [0, 0, 0, 0, 0, 0, high, low] if high != 0 || low > 1 => Some(tail()),
-        [0x2002, high, low, ..] => Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))),
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => Some(joined(high, low)),
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 || low > 1 => Some(joined(high, low)),
         _ => None,
     };
     v4.map_or(address, IpAddr::V4)
 }
 
+fn joined(high: u16, low: u16) -> Ipv4Addr {
+    Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))
+}
+
+/// IPv4 addresses that a tunnel or a translator may take out of an IPv6 address which has more than one reading: NAT64 with a
+/// network's own prefix (RFC 8215, in the places of RFC 6052), Teredo (RFC 4380), ISATAP (RFC 5214).
+fn carried(address: IpAddr) -> [Option<Ipv4Addr>; 4] {
+    let IpAddr::V6(v6) = address else { return [None; 4] };
+    let s = v6.segments();
+    match s {
+        // Eight bits of zero stand in the middle of an address that begins before them.
+        [0x64, 0xff9b, 1, ..] => [
+            Some(joined(s[6], s[7])),
+            Some(joined(s[3], (s[4] << 8) | (s[5] >> 8))),
+            Some(joined((s[3] << 8) | (s[4] & 0xff), s[5])),
+            Some(joined((s[4] << 8) | (s[5] >> 8), (s[5] << 8) | (s[6] >> 8))),
+        ],
+        [0x2001, 0, ..] => [Some(joined(s[2], s[3])), Some(joined(!s[6], !s[7])), None, None],
+        [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => [Some(joined(high, low)), None, None, None],
+        _ => [None; 4],
+    }
+}
+
+/// Addresses of one network or one machine alone, and those of clouds' metadata services, which tell credentials to whoever
+/// asks from a machine of theirs.
 fn is_never(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
             let [a, b, ..] = v4.octets();
             a == 0
                 || (a == 169 && b == 254)
+                // Alibaba, Oracle, Azure.
                 || v4 == Ipv4Addr::new(100, 100, 100, 200)
                 || v4 == Ipv4Addr::new(192, 0, 0, 192)
+                || v4 == Ipv4Addr::new(168, 63, 129, 16)
                 || a >= 224
         }
         IpAddr::V6(v6) => {
             v6.is_unspecified()
                 || v6.is_multicast()
                 || (v6.segments()[0] & 0xffc0) == 0xfe80
+                // Amazon, Google, Oracle.
                 || v6 == Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254)
+                || v6 == Ipv6Addr::new(0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254)
+                || v6 == Ipv6Addr::new(0xfd00, 0x00c1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)
         }
     }
 }
 
+/// What IANA's registries of special-purpose addresses do not call globally reachable; of IPv6, all that is no global unicast
+/// address as well.
 fn is_internal(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
@@ -130,16 +164,18 @@ fn is_internal(address: IpAddr) -> bool {
                 || v4.is_private()
                 || (a == 100 && (64..128).contains(&b))
                 || (a == 192 && b == 0 && (c == 0 || c == 2))
+                || (a == 192 && b == 88 && c == 99)
                 || (a == 198 && (b == 18 || b == 19))
                 || (a == 198 && b == 51 && c == 100)
                 || (a == 203 && b == 0 && c == 113)
         }
         IpAddr::V6(v6) => {
-            let first = v6.segments()[0];
-            v6.is_loopback()
-                || (first & 0xfe00) == 0xfc00
-                || (first & 0xffc0) == 0xfec0
-                || v6.segments()[..2] == [0x2001, 0xdb8]
+            let [first, second, ..] = v6.segments();
+            (first & 0xe000) != 0x2000
+                // Protocol assignments, Teredo among them, and both blocks for documentation.
+                || (first == 0x2001 && second < 0x200)
+                || (first == 0x2001 && second == 0xdb8)
+                || (first == 0x3fff && second < 0x1000)
         }
     }
 }
@@ -168,6 +204,23 @@ mod tests {
             "ff02::1",
             "100.100.100.200",
             "::a9fe:a9fe",
+            "168.63.129.16",
+            "::ffff:168.63.129.16",
+            "192.0.0.192",
+            "fd20:ce::254",
+            "fd00:c1::a9fe:a9fe",
+            "::ffff:0:a9fe:a9fe",
+            "64:ff9b:1::a9fe:a9fe",
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "64:ff9b:1:12a9:fe:a9fe::",
+            "64:ff9b:1:1234:a9:fea9:fe00:0",
+            "2001:0:a9fe:a9fe::",
+            "2001:0:808:808:0:ffff:5601:5601",
+            "2001:db8::5efe:a9fe:a9fe",
+            "2600::200:5efe:a9fe:a9fe",
+            "fe80::5efe:7f00:1",
+            "240.0.0.1",
+            "0.1.2.3",
         ] {
             assert!(!allows(Policy::Operator, text), "{text}");
             assert!(!allows(Policy::Public, text), "{text}");
@@ -181,6 +234,110 @@ mod tests {
         {
             assert!(allows(Policy::Operator, text), "{text}");
             assert!(!allows(Policy::Public, text), "{text}");
+        }
+    }
+
+    /// One address inside each block of IANA's two registries of special-purpose addresses that is not globally reachable,
+    /// and the blocks' edges.
+    #[test]
+    fn special_purpose_addresses_are_not_the_internet() {
+        for text in [
+            "0.0.0.1",
+            "10.255.255.255",
+            "100.64.0.0",
+            "100.127.255.255",
+            "127.255.255.255",
+            "169.254.0.1",
+            "172.16.0.0",
+            "172.31.255.255",
+            "192.0.0.0",
+            "192.0.0.255",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.0.0",
+            "198.18.0.0",
+            "198.19.255.255",
+            "198.51.100.7",
+            "203.0.113.7",
+            "240.0.0.0",
+            "255.255.255.254",
+            "::",
+            "::1",
+            "::2",
+            "::ffff:10.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b:1::",
+            "64:ff9b:1:ffff::808:808",
+            "100::",
+            "100::1",
+            "100:0:0:1::1",
+            "2001::1",
+            "2001:0:808:808::1",
+            "2001:2::1",
+            "2001:10::1",
+            "2001:1ff:ffff::1",
+            "2001:db8::1",
+            "2002:a00:1::",
+            "2002:7f00:1::1",
+            "3fff::1",
+            "3fff:fff:ffff::1",
+            "4000::1",
+            "5f00::1",
+            "fc00::1",
+            "fd00::1",
+            "fdff:ffff::1",
+            "fe80::1",
+            "febf::1",
+            "fec0::1",
+            "feff::1",
+            "ff00::1",
+            "2600::5efe:10.0.0.1",
+        ] {
+            assert!(!allows(Policy::Public, text), "{text}");
+        }
+        for text in [
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.0",
+            "168.63.129.15",
+            "169.253.255.255",
+            "169.255.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "191.255.255.255",
+            "192.0.1.0",
+            "192.0.3.0",
+            "192.31.196.1",
+            "192.52.193.1",
+            "192.88.98.1",
+            "192.88.100.1",
+            "192.167.255.255",
+            "192.169.0.0",
+            "192.175.48.1",
+            "198.17.255.255",
+            "198.20.0.0",
+            "198.51.99.1",
+            "198.51.101.1",
+            "203.0.112.1",
+            "203.0.114.1",
+            "223.255.255.255",
+            "64:ff9b::8.8.8.8",
+            "::ffff:8.8.8.8",
+            "2000::1",
+            "2001:200::1",
+            "2001:4860:4860::8888",
+            "2001:db7::1",
+            "2001:db9::1",
+            "2002:808:808::1",
+            "2620:4f:8000::1",
+            "2a00::1",
+            "3ffe::1",
+            "3fff:1000::1",
+        ] {
+            assert!(allows(Policy::Public, text), "{text}");
         }
     }
 

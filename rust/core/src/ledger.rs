@@ -295,7 +295,7 @@ impl Ledger {
             };
             match &limit.scope {
                 Scope::All => room()?,
-                Scope::Model(name) if name == subject.model => room()?,
+                Scope::Model(name) if name.eq_ignore_ascii_case(subject.model) => room()?,
                 Scope::Model(_) | Scope::Provider(_) => {
                     if !targets.iter().any(|served| limit.applies_to(subject.model, served)) {
                         continue;

@@ -1,7 +1,8 @@
 //! What fairlead decides and counts: no I/O, no runtime, no Python.
 //!
 //! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] (every door and who may pass),
-//! [`snapshot`] (the configuration a decision is made from), [`principal`] and [`policy`] (who is calling, and may they),
+//! [`snapshot`] (the configuration a decision is made from), [`model_name`] (the one name of a model),
+//! [`principal`] and [`policy`] (who is calling, and may they),
 //! [`usage`], [`price`] and [`record`] (what a request came to), [`limit`] and [`ledger`] (what keys may use, and have),
 //! [`strategy`] (which targets a combo tries, in which order), [`secret`] (keys, hashes, sealing), [`aws`] and
 //! [`service_account`] (credentials that are more than a header), [`signature`] (how webhooks are signed), [`guardrail`] (what must not be said, either way), [`egress`] (where a connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
@@ -14,6 +15,8 @@ pub mod clock;
 pub mod cooldown;
 pub mod egress;
 pub mod error;
+#[cfg(test)]
+mod fuzz;
 pub mod guardrail;
 pub mod health;
 pub mod host;
@@ -21,6 +24,7 @@ pub mod json;
 pub mod jwt;
 pub mod ledger;
 pub mod limit;
+pub mod model_name;
 pub mod multipart;
 pub mod policy;
 pub mod price;

@@ -1,5 +1,6 @@
 //! A limit: so much of something in each period. Requests a minute, dollars a day and tokens a month are one thing.
 
+use crate::model_name;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
@@ -76,16 +77,18 @@ pub struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// Whether a limit's name means this model: with any of its prefixes, or without one. Whatever alias or combo led to it.
+    /// Whether a limit's name means this model: with any of its prefixes, or without one. Whatever alias or combo led to it,
+    /// and in whatever case: a provider may take both for one.
     pub fn is_model(&self, name: &str) -> bool {
-        if self.upstream_model.is_empty() {
+        let own = model_name::without_folder(self.upstream_model);
+        if own.is_empty() {
             return false;
         }
-        name == self.upstream_model
-            || name
-                .strip_suffix(self.upstream_model)
-                .and_then(|head| head.strip_suffix('/'))
-                .is_some_and(|prefix| self.prefixes.iter().any(|own| own == prefix))
+        let is_prefixed = |prefix: &String| {
+            let rest = name.strip_prefix(prefix.as_str()).and_then(|rest| rest.strip_prefix('/'));
+            rest.is_some_and(|rest| model_name::without_folder(rest).eq_ignore_ascii_case(own))
+        };
+        model_name::without_folder(name).eq_ignore_ascii_case(own) || self.prefixes.iter().any(is_prefixed)
     }
 }
 
@@ -104,7 +107,7 @@ impl Limit {
     pub fn applies_to(&self, model: &str, served: &Served<'_>) -> bool {
         match &self.scope {
             Scope::All => true,
-            Scope::Model(name) => name == model || served.is_model(name),
+            Scope::Model(name) => name.eq_ignore_ascii_case(model) || served.is_model(name),
             Scope::Provider(name) => name == served.provider,
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! A form is policy before it is data: the model that a key may call stands in one of its fields. So it is read by one
 //! reader only, and what two readers could take differently is refused: a preamble, a field twice, a part without a
-//! name, a last boundary that does not come. Parts with a file name are files; of them nothing is kept but their place.
+//! name or with two, a folded header, a line end that is none, a last boundary that does not come. The body goes on as it
+//! came, so whoever reads it behind the gateway must find the same fields. Parts with a file name are files; of them nothing
+//! is kept but their place.
 
 use memchr::memmem;
 
@@ -11,6 +13,8 @@ const MAX_HEADER_BYTES: usize = 8 * 1024;
 const MAX_FIELD_BYTES: usize = 256 * 1024;
 const MAX_FIELDS_BYTES: usize = 2 * 1024 * 1024;
 const MAX_NAME_CHARS: usize = 255;
+/// Fields that the gateway decides by: never files, and never an array's.
+const DECIDING: [&str; 3] = ["model", "stream", "n"];
 
 /// One part. `start..end` is where its content lies in the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,18 +82,33 @@ pub struct Reader {
     form: Form,
 }
 
-/// The boundary of a content type, if it is that of a form.
+/// The boundary of a content type, if it is that of a form that every reader cuts at the same places.
 pub fn boundary_of(content_type: &str) -> Option<&str> {
     let (essence, rest) = content_type.split_once(';')?;
     if !essence.trim().eq_ignore_ascii_case("multipart/form-data") {
         return None;
     }
-    let boundary = rest.split(';').find_map(|parameter| {
+    let mut boundary = None;
+    for parameter in rest.split(';').filter(|parameter| !parameter.trim().is_empty()) {
         let (name, value) = parameter.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("boundary").then(|| value.trim())
-    })?;
-    let boundary = boundary.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(boundary);
+        let (name, value) = (name.trim(), value.trim());
+        let value = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+        // A quote inside would hide where parameters end from those who count quotes, and from those who do not.
+        if value.contains(['"', '\\']) || !name.bytes().all(is_token) {
+            return None;
+        }
+        if name.eq_ignore_ascii_case("boundary") && boundary.replace(value).is_some() {
+            return None;
+        }
+        let is_extended = name.len() > 8 && name[..8].eq_ignore_ascii_case("boundary");
+        let is_charset = name.eq_ignore_ascii_case("charset");
+        if is_extended || is_charset && !is_utf8(value) {
+            return None;
+        }
+    }
+    let boundary = boundary?;
     let is_fine = (1..=70).contains(&boundary.len())
+        && !boundary.ends_with(' ')
         && boundary.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte));
     is_fine.then_some(boundary)
 }
@@ -165,11 +184,7 @@ impl Reader {
                     return Err(Fault("has a part whose headers are larger than 8 KiB"));
                 }
                 let mut part = read_headers(&self.held[..end])?;
-                if part.file_name.is_none()
-                    && self.form.parts.iter().any(|other| other.name == part.name && !is_list(&part.name))
-                {
-                    return Err(Fault("has a field twice"));
-                }
+                self.check_name(&part)?;
                 self.drop_held(end + 4);
                 part.start = self.at;
                 self.form.parts.push(part);
@@ -177,7 +192,7 @@ impl Reader {
                 self.state = State::Content;
             }
             State::Content => {
-                let found = memmem::find(&self.held, &self.delimiter);
+                let found = self.find_border()?;
                 // What may be the beginning of a boundary stays.
                 let end = found.unwrap_or_else(|| (self.held.len() + 1).saturating_sub(self.delimiter.len()));
                 self.keep_value(end)?;
@@ -198,6 +213,51 @@ impl Reader {
             }
         }
         Ok(true)
+    }
+
+    /// Where the next border begins. A boundary at the beginning of a line that CR LF did not end is one to some readers.
+    fn find_border(&self) -> Result<Option<usize>, Fault> {
+        let boundary = &self.delimiter[2..];
+        let is_start = self.form.parts.last().is_some_and(|part| part.start == self.at);
+        for at in memmem::find_iter(&self.held, boundary) {
+            match &self.held[..at] {
+                [.., b'\r', b'\n'] => return Ok(Some(at - 2)),
+                // What was dropped before stands before it, and was looked at when it was there.
+                [] if !is_start => {}
+                [] | [.., b'\r' | b'\n'] => {
+                    return Err(Fault("has its boundary behind a line end that is not CR LF"));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether every reader finds the same fields: arrays of one name are that name to some, and so is another case.
+    fn check_name(&self, part: &Part) -> Result<(), Fault> {
+        let (base, list) = split_name(&part.name);
+        if base.eq_ignore_ascii_case("_charset_") {
+            return Err(Fault("has a `_charset_`; fields are UTF-8"));
+        }
+        let is_deciding = DECIDING.iter().any(|name| name.eq_ignore_ascii_case(base));
+        if is_deciding && part.file_name.is_some() {
+            return Err(Fault("has a file where `model`, `stream` or `n` is a field"));
+        }
+        if is_deciding && (!list.is_empty() || !DECIDING.contains(&base)) {
+            return Err(Fault("has `model`, `stream` or `n` in another spelling"));
+        }
+        for other in &self.form.parts {
+            let (other_base, other_list) = split_name(&other.name);
+            if !other_base.eq_ignore_ascii_case(base) {
+                continue;
+            }
+            let are_files = part.file_name.is_some() && other.file_name.is_some();
+            let is_same = other_list.eq_ignore_ascii_case(list);
+            if list.is_empty() != other_list.is_empty() || is_same && !is_list(&part.name) && !are_files {
+                return Err(Fault("has a field twice"));
+            }
+        }
+        Ok(())
     }
 
     fn keep_value(&mut self, end: usize) -> Result<(), Fault> {
@@ -234,33 +294,86 @@ fn is_list(name: &str) -> bool {
     name.ends_with("[]")
 }
 
+/// `image[]` is `image` and `[]`.
+fn split_name(name: &str) -> (&str, &str) {
+    name.split_at(name.find('[').unwrap_or(name.len()))
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+fn is_utf8(charset: &str) -> bool {
+    ["utf-8", "utf8", "us-ascii"].iter().any(|plain| charset.eq_ignore_ascii_case(plain))
+}
+
 fn read_headers(block: &[u8]) -> Result<Part, Fault> {
     let block = std::str::from_utf8(block).map_err(|_| Fault("has a part whose headers are not UTF-8"))?;
     let mut part = Part { name: String::new(), file_name: None, content_type: None, start: 0, end: 0, value: None };
-    let mut is_named = false;
+    let mut seen = Vec::new();
     for line in block.split("\r\n") {
-        let Some((name, value)) = line.split_once(':') else {
+        if line.starts_with([' ', '\t']) {
+            return Err(Fault("has a part with a folded header; write each on one line"));
+        }
+        // A control character in a name is told of as one, and any other than a tab is no part of a header.
+        if line.contains(['\r', '\n']) {
+            return Err(Fault("has a part with a line end that is not CR LF"));
+        }
+        let Some((name, value)) = line.split_once(':').filter(|(name, _)| is_header_name(name)) else {
             return Err(Fault("has a part with a line that is no header"));
         };
-        if name.eq_ignore_ascii_case("content-disposition") {
-            if is_named {
-                return Err(Fault("has a part with two dispositions"));
+        let name = name.to_ascii_lowercase();
+        if matches!(name.as_str(), "content-disposition" | "content-type" | "content-transfer-encoding") {
+            if seen.contains(&name) {
+                return Err(Fault(match name.as_str() {
+                    "content-disposition" => "has a part with two dispositions",
+                    _ => "has a part with a header twice",
+                }));
             }
-            is_named = true;
-            read_disposition(value, &mut part)?;
-        } else if name.eq_ignore_ascii_case("content-type") {
-            part.content_type = Some(value.trim().chars().take(MAX_NAME_CHARS).collect());
-        } else if name.eq_ignore_ascii_case("content-transfer-encoding") {
-            let coding = value.trim();
-            if !["binary", "8bit", "7bit"].iter().any(|plain| coding.eq_ignore_ascii_case(plain)) {
-                return Err(Fault("has a part with a transfer coding"));
+            seen.push(name.clone());
+        }
+        match name.as_str() {
+            "content-disposition" => read_disposition(value, &mut part)?,
+            "content-type" => part.content_type = Some(value.trim().chars().take(MAX_NAME_CHARS).collect()),
+            "content-transfer-encoding" => {
+                let coding = value.trim();
+                if !["binary", "8bit", "7bit"].iter().any(|plain| coding.eq_ignore_ascii_case(plain)) {
+                    return Err(Fault("has a part with a transfer coding"));
+                }
             }
+            _ => {}
+        }
+        if value.chars().any(|char| char.is_control() && char != '\t') {
+            return Err(Fault("has a part with control characters in a header"));
         }
     }
     if part.name.is_empty() {
         return Err(Fault("has a part without a name"));
     }
+    if let Some(kind) = &part.content_type {
+        check_type(kind, part.file_name.is_none())?;
+    }
     Ok(part)
+}
+
+fn is_header_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(is_token)
+}
+
+/// A part is no form of its own, and what a field says is UTF-8.
+fn check_type(kind: &str, is_field: bool) -> Result<(), Fault> {
+    let lower = kind.to_ascii_lowercase();
+    if lower.starts_with("multipart/") {
+        return Err(Fault("has a part that is a form itself"));
+    }
+    let charset = lower.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        (name.trim() == "charset").then(|| value.trim().trim_matches('"'))
+    });
+    if is_field && charset.is_some_and(|charset| !is_utf8(charset)) {
+        return Err(Fault("has a field in another charset than UTF-8"));
+    }
+    Ok(())
 }
 
 fn read_disposition(value: &str, part: &mut Part) -> Result<(), Fault> {
@@ -269,16 +382,38 @@ fn read_disposition(value: &str, part: &mut Part) -> Result<(), Fault> {
     if !kind.eq_ignore_ascii_case("form-data") {
         return Err(Fault("has a part that is not `form-data`"));
     }
-    rest = rest.get(kind.len()..).unwrap_or_default();
+    rest = rest.get(kind.len()..).unwrap_or_default().trim_start();
     let mut extended = None;
-    while let Some(after) = rest.trim_start().strip_prefix(';') {
-        let Some((name, after)) = after.split_once('=') else { break };
-        let (text, next) = parameter(after)?;
-        rest = next;
-        match name.trim().to_ascii_lowercase().as_str() {
+    let (mut is_named, mut is_extended) = (false, false);
+    while !rest.is_empty() && rest != ";" {
+        let parameter_of = rest.strip_prefix(';').and_then(|after| after.split_once('='));
+        let Some((name, after)) = parameter_of else {
+            return Err(Fault("has a part whose disposition is not `form-data; name=\"...\"`"));
+        };
+        let name = name.trim().to_ascii_lowercase();
+        if !is_header_name(&name) {
+            return Err(Fault("has a part whose disposition is not `form-data; name=\"...\"`"));
+        }
+        let (text, next) = parameter(after.trim_start(), name == "name")?;
+        rest = next.trim_start();
+        let is_again = match name.as_str() {
+            "name" => std::mem::replace(&mut is_named, true),
+            "filename" => part.file_name.is_some(),
+            "filename*" => std::mem::replace(&mut is_extended, true),
+            // Of `name*` or `name*0` some readers know nothing, and others take it for the name.
+            other if other.starts_with("name*") => return Err(Fault("has a part with an extended `name*`")),
+            other if other.starts_with("filename*") => return Err(Fault("has a part whose `filename` is in pieces")),
+            _ => false,
+        };
+        if is_again {
+            return Err(Fault("has a part whose disposition says `name` or `filename` twice"));
+        }
+        match name.as_str() {
             "name" => part.name = text,
             "filename" => part.file_name = Some(text),
-            "filename*" => extended = decode_extended(&text),
+            "filename*" => {
+                extended = Some(decode_extended(&text).ok_or(Fault("has a part whose `filename*` is not UTF-8''..."))?);
+            }
             _ => {}
         }
     }
@@ -292,19 +427,36 @@ fn read_disposition(value: &str, part: &mut Part) -> Result<(), Fault> {
     if is_bad(&part.name) || part.file_name.as_deref().is_some_and(is_bad) {
         return Err(Fault("has a name with control characters or of more than 255 characters"));
     }
+    check_field_name(&part.name)
+}
+
+/// A field's name means the same with and without quotes, escapes and codings taken off.
+fn check_field_name(name: &str) -> Result<(), Fault> {
+    let bytes = name.as_bytes();
+    let is_encoded = bytes.windows(3).any(|three| three[0] == b'%' && three[1..].iter().all(u8::is_ascii_hexdigit))
+        || name.contains("=?");
+    if is_encoded || name.contains(['"', '\\', ';']) || name.starts_with('\'') || name.trim().len() != name.len() {
+        return Err(Fault("has a field's name with quotes, escapes, semicolons or blanks at an end"));
+    }
     Ok(())
 }
 
-/// A token or a quoted text, and what follows it. As browsers send it: only a quote is escaped.
-fn parameter(text: &str) -> Result<(String, &str), Fault> {
+/// A token or a quoted text, and what follows it. As browsers send it: only a quote is escaped. A name is not unescaped: one
+/// that has escapes is refused.
+fn parameter(text: &str, is_name: bool) -> Result<(String, &str), Fault> {
     let Some(inner) = text.strip_prefix('"') else {
         let end = text.find(';').unwrap_or(text.len());
-        return Ok((text[..end].trim().to_owned(), &text[end..]));
+        let token = text[..end].trim();
+        if token.is_empty() || !token.bytes().all(|byte| is_token(byte) || (byte >= 0x80 && !is_name)) {
+            return Err(Fault("has a part with a name that must stand in quotes"));
+        }
+        return Ok((token.to_owned(), &text[end..]));
     };
     let mut out = String::new();
     let mut chars = inner.char_indices().peekable();
     while let Some((at, char)) = chars.next() {
         match char {
+            '"' if is_name => return Ok((out, &inner[at + 1..])),
             '"' => return Ok((out.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n"), &inner[at + 1..])),
             '\\' if chars.peek().is_some_and(|(_, next)| *next == '"') => {
                 out.push('"');

@@ -2,6 +2,7 @@
 //! `*`, matched in linear time.
 
 use crate::error::{Error, Kind};
+use crate::model_name::{self, Case};
 use crate::snapshot::{AccessMode, Key, Snapshot};
 
 /// The category of what a key asks about itself; every key may.
@@ -47,13 +48,15 @@ pub fn admit_combo(key: &Key, name: &str, is_auto: bool) -> Result<(), Error> {
     let is_it = |listed: &String| listed == name || listed.strip_prefix("combo/") == Some(name);
     let spelled = format!("combo/{name}");
     let names_it = |pattern: &String| matches_pattern(pattern, name) || matches_pattern(pattern, &spelled);
+    let is_blocked =
+        |pattern: &String| [name, &spelled].iter().any(|name| model_name::is_named(pattern, name, Case::Ignored));
     let is_allowed = !is_auto || key.allow_auto_combos;
     let is_listed = if key.allowed_combos.is_empty() {
         is_auto || key.model_access_mode == AccessMode::All || key.allowed_models.iter().any(names_it)
     } else {
         key.allowed_combos.iter().any(is_it)
     };
-    if is_allowed && is_listed && !key.blocked_models.iter().any(names_it) {
+    if is_allowed && is_listed && !key.blocked_models.iter().any(is_blocked) {
         return Ok(());
     }
     Err(Error::client(Kind::Forbidden, format!("This API key may not use the combo `{name}`.")).about("model"))
@@ -77,7 +80,7 @@ pub fn admit_unblocked(key: &Key, model: &str) -> Result<(), Error> {
 }
 
 fn is_blocked(key: &Key, model: &str) -> bool {
-    key.blocked_models.iter().any(|pattern| matches_pattern(pattern, model))
+    key.blocked_models.iter().any(|pattern| model_name::is_named(pattern, model, Case::Ignored))
 }
 
 /// Whether the model exists for this key.
@@ -85,31 +88,13 @@ pub fn sees_model(key: &Key, model: &str) -> bool {
     if is_blocked(key, model) {
         return false;
     }
-    key.model_access_mode == AccessMode::All || key.allowed_models.iter().any(|pattern| matches_pattern(pattern, model))
+    key.model_access_mode == AccessMode::All
+        || key.allowed_models.iter().any(|pattern| model_name::is_named(pattern, model, Case::Told))
 }
 
-/// `*` stands for any run of characters. Backtracks to the last star only, so the cost is bounded by the product of the
-/// lengths.
+/// `*` stands for any run of characters.
 pub fn matches_pattern(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-    let (mut p, mut t) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while t < text.len() {
-        if p < pattern.len() && pattern[p] == b'*' {
-            star = Some((p, t));
-            p += 1;
-        } else if p < pattern.len() && pattern[p] == text[t] {
-            p += 1;
-            t += 1;
-        } else if let Some((star_p, star_t)) = star {
-            p = star_p + 1;
-            t = star_t + 1;
-            star = Some((star_p, t));
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|&byte| byte == b'*')
+    model_name::matches(pattern.as_bytes(), text.as_bytes(), Case::Told)
 }
 
 #[cfg(test)]
@@ -176,6 +161,18 @@ mod tests {
             Key { model_access_mode: AccessMode::Restricted, allowed_models: vec!["groq/*".into()], ..key() };
         assert!(admit_model(&restricted, "groq/llama").is_ok());
         assert_eq!(admit_model(&restricted, "openai/gpt-4o").map_err(|error| error.kind), Err(Kind::Forbidden));
+    }
+
+    #[test]
+    fn a_block_holds_for_every_spelling_and_an_allowance_for_the_name() {
+        let blocked = Key { blocked_models: vec!["g/gemini-3-pro".into()], ..key() };
+        let spelled = Key { blocked_models: vec!["g/models/gemini-3-pro".into()], ..key() };
+        for model in ["g/gemini-3-pro", "g/models/gemini-3-pro", "g/Gemini-3-PRO"] {
+            assert!(admit_model(&blocked, model).is_err() && admit_model(&spelled, model).is_err(), "{model}");
+        }
+        let restricted = Key { model_access_mode: AccessMode::Restricted, ..key() };
+        let allowed = Key { allowed_models: vec!["g/models/gemini-3-pro".into()], ..restricted };
+        assert!(admit_model(&allowed, "g/gemini-3-pro").is_ok() && admit_model(&allowed, "g/gemini-3-PRO").is_err());
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! The snapshot: the whole routing configuration as one immutable document, compiled by control and swapped in whole.
 //! Its JSON form is written down in `docs/explanation/contracts.md`.
 
+use crate::error::{Error, Kind};
 use crate::guardrail::Guardrails;
-use crate::limit::Limit;
+use crate::limit::{Limit, Scope};
+use crate::model_name;
 use crate::price::Price;
 use crate::resilience::Resilience;
 use crate::schedule::Schedule;
 use crate::secret::SecretHash;
+use crate::strategy::combo::What;
 use crate::strategy::Combo;
 use serde::{Deserialize, Deserializer};
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A gateway API key, as far as the relay needs it.
@@ -422,7 +426,11 @@ pub struct Snapshot {
     tokens: HashMap<SecretHash, Arc<ManagementToken>>,
     by_prefix: HashMap<String, Vec<usize>>,
     prices: HashMap<String, Price>,
+    /// Of names with capitals, by the same in lower case: a provider may take another spelling all the same.
+    prices_any_case: HashMap<String, Price>,
     model_index: HashMap<String, usize>,
+    /// How providers spell models whose names have another spelling here.
+    spellings: HashMap<String, String>,
     /// Models by their names without the prefix.
     by_bare: HashMap<String, Vec<usize>>,
 }
@@ -434,7 +442,8 @@ pub struct Unreadable(#[from] serde_json::Error);
 
 impl Snapshot {
     pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
-        let document: Document = serde_json::from_slice(json)?;
+        let mut document: Document = serde_json::from_slice(json)?;
+        let spellings = name_once(&mut document);
         let mut connections: Vec<Arc<Connection>> = document.connections.into_iter().map(Arc::new).collect();
         connections.sort_by(|a, b| (a.priority, &a.id).cmp(&(b.priority, &b.id)));
         let mut by_prefix: HashMap<String, Vec<usize>> = HashMap::new();
@@ -450,7 +459,22 @@ impl Snapshot {
                 by_bare.entry(bare.to_owned()).or_default().push(index);
             }
         }
+        let mut prices: HashMap<String, Price> = HashMap::with_capacity(document.prices.len());
+        let mut prices_any_case: HashMap<String, Price> = HashMap::new();
+        for entry in document.prices {
+            if has_capitals(&entry.model) {
+                let any_case = prices_any_case.entry(entry.model.to_ascii_lowercase()).or_insert(entry.price);
+                // Which of two was meant is unknown: the dearer one is never too little.
+                if (entry.price.output, entry.price.input) > (any_case.output, any_case.input) {
+                    *any_case = entry.price;
+                }
+            }
+            prices.insert(entry.model, entry.price);
+        }
         Ok(Self {
+            spellings,
+            prices,
+            prices_any_case,
             model_index,
             by_bare,
             version: document.version,
@@ -472,7 +496,6 @@ impl Snapshot {
                 .collect(),
             tokens: document.tokens.into_iter().map(|token| (token.hash, Arc::new(token))).collect(),
             by_prefix,
-            prices: document.prices.into_iter().map(|entry| (entry.model, entry.price)).collect(),
         })
     }
 
@@ -517,13 +540,104 @@ impl Snapshot {
 
     /// `model` with its prefix.
     pub fn price(&self, model: &str) -> Option<&Price> {
-        self.prices.get(model)
+        self.prices.get(model).or_else(|| {
+            if self.prices_any_case.is_empty() && !has_capitals(model) {
+                return None;
+            }
+            let any_case = model.to_ascii_lowercase();
+            self.prices.get(&any_case).or_else(|| self.prices_any_case.get(&any_case))
+        })
+    }
+
+    /// The one name of what a caller asks for: a model's, an alias's or a combo's. A name that an operator or a provider wrote
+    /// down is that name however it looks.
+    pub fn name<'n>(&self, asked: &'n str) -> Result<Cow<'n, str>, Error> {
+        let fault = match model_name::canonical(asked) {
+            Ok(Cow::Borrowed(name)) => return Ok(Cow::Borrowed(name)),
+            Ok(Cow::Owned(name)) if !self.is_written_down(asked) => return Ok(Cow::Owned(name)),
+            Err(fault) if !self.is_written_down(asked) && !self.model_index.contains_key(asked) => fault,
+            _ => return Ok(Cow::Borrowed(asked)),
+        };
+        Err(Error::client(Kind::InvalidRequest, format!("`model` {fault}.")).about("model"))
+    }
+
+    fn is_written_down(&self, name: &str) -> bool {
+        let combo = name.strip_prefix("combo/").unwrap_or(name);
+        self.aliases.contains_key(name) || self.combos.iter().any(|one| one.name == name || one.name == combo)
+    }
+
+    /// A model as its provider spells it, by its one name with the prefix.
+    pub fn spelling(&self, name: &str) -> Option<&str> {
+        self.spellings.get(name).map(String::as_str)
     }
 
     /// What an alias stands for: a model or a combo, by name.
     pub fn alias(&self, name: &str) -> Option<&str> {
         self.aliases.get(name).map(String::as_str)
     }
+}
+
+/// Gives every model of the document its one name, and tells how providers spell those that were named otherwise.
+fn name_once(document: &mut Document) -> HashMap<String, String> {
+    let own = |name: &str| match model_name::canonical(name) {
+        Ok(Cow::Owned(own)) if !name.contains('*') => Some(own),
+        // What cannot be named otherwise is named as it is; patterns know every spelling.
+        _ => None,
+    };
+    let mut spellings = HashMap::new();
+    let is_other = |id: &str| own(id).is_some();
+    let ids = document.models.iter().map(|model| &model.id);
+    let listed: HashSet<String> =
+        if ids.clone().any(|id| is_other(id)) { ids.cloned().collect() } else { HashSet::new() };
+    document.models.retain_mut(|model| {
+        let Some(name) = own(&model.id) else { return true };
+        if listed.contains(&name) {
+            return false;
+        }
+        if let Some((_, spelled)) = model.id.split_once('/') {
+            if spellings.insert(name.clone(), spelled.to_owned()).is_some() {
+                return false;
+            }
+        }
+        model.id = name;
+        true
+    });
+    // A price by the name itself goes before one by another spelling of it.
+    let ids = document.prices.iter().map(|entry| &entry.model);
+    let priced: HashSet<String> =
+        if ids.clone().any(|id| is_other(id)) { ids.cloned().collect() } else { HashSet::new() };
+    document.prices.retain_mut(|entry| {
+        let Some(name) = own(&entry.model) else { return true };
+        if priced.contains(&name) {
+            return false;
+        }
+        entry.model = name;
+        true
+    });
+    let rename = |name: &mut String| {
+        if let Some(name_once) = own(name) {
+            *name = name_once;
+        }
+    };
+    for key in &mut document.keys {
+        key.forced_model.iter_mut().for_each(rename);
+        for limit in &mut key.limits {
+            if let Scope::Model(name) = &mut limit.scope {
+                rename(name);
+            }
+        }
+    }
+    document.aliases.values_mut().for_each(rename);
+    for step in document.combos.iter_mut().flat_map(|combo| &mut combo.steps) {
+        if let What::Model { model, .. } = &mut step.what {
+            rename(model);
+        }
+    }
+    spellings
+}
+
+fn has_capitals(name: &str) -> bool {
+    name.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 fn hash_from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretHash, D::Error> {
@@ -565,6 +679,27 @@ mod tests {
         assert_eq!(ids, ["a", "b"]);
         assert_eq!(snapshot.candidates("none"), [] as [usize; 0]);
         assert_eq!(snapshot.price("lab/m").map(|price| price.output), Some(7));
+    }
+
+    #[test]
+    fn every_spelling_of_a_model_is_one_name() {
+        let json = r#"{"version": 1,
+            "models": [{"id": "g/models/pro", "provider": "g", "context_length": 7}, {"id": "v//srv/llama", "provider": "v"}],
+            "prices": [{"model": "g/models/pro", "output": 3}, {"model": "v/Qwen/Big", "output": 5}],
+            "aliases": {"best": "g/models/pro", "odd//one": "g/pro"}}"#;
+        let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+        let name = |asked: &str| snapshot.name(asked).map(Cow::into_owned).map_err(|error| error.kind);
+        for asked in ["g/pro", "g/models/pro", "g/models/Models/pro"] {
+            assert_eq!(name(asked), Ok("g/pro".to_owned()), "{asked}");
+        }
+        assert_eq!(snapshot.model("g/pro").and_then(|model| model.context_length), Some(7));
+        assert_eq!((snapshot.spelling("g/pro"), snapshot.alias("best")), (Some("models/pro"), Some("g/pro")));
+        assert_eq!(snapshot.price("g/pro").map(|price| price.output), Some(3));
+        assert_eq!(snapshot.price("v/qwen/big").map(|price| price.output), Some(5), "free in no spelling");
+        // What somebody wrote down is a name, however it looks; nothing else of that look is.
+        assert_eq!(name("v//srv/llama"), Ok("v//srv/llama".to_owned()));
+        assert_eq!(name("odd//one"), Ok("odd//one".to_owned()));
+        assert_eq!(name("v//srv/other"), Err(Kind::InvalidRequest));
     }
 
     #[test]

@@ -89,7 +89,8 @@ fn renamed(body: &[u8], model: &str) -> Result<Pieces, Error> {
             out.name(name);
             match &**name {
                 "model" => {
-                    out.joined(&["models/", model]);
+                    let folder = if model.contains('/') { "" } else { "models/" };
+                    out.joined(&[folder, model]);
                 }
                 "requests" => {
                     let requests: Vec<&RawValue> = typed(value, "requests")?;

@@ -14,6 +14,9 @@ pub mod anthropic;
 pub mod count;
 pub mod embeddings;
 pub mod fit;
+#[cfg(test)]
+#[path = "../../core/src/fuzz.rs"]
+mod fuzz;
 pub(crate) mod gemini;
 mod model;
 pub mod openai;
@@ -23,6 +26,8 @@ pub mod shapes;
 mod signature;
 pub mod sse;
 pub mod stream;
+#[cfg(test)]
+mod stream_fuzz;
 mod text;
 pub mod translate;
 

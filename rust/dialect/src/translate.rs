@@ -4,6 +4,7 @@ use bytes::Bytes;
 use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
 use fairlead_core::json::{self, Kind};
 use fairlead_core::usage::Usage;
+use std::borrow::Cow;
 
 use crate::fit::{self, Fit};
 use crate::model::{Answer, Request};
@@ -129,11 +130,25 @@ pub fn request(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str) -> Res
     request_for(pair, body, read, model, &Fit::default())
 }
 
+/// The caller's own body for a provider of the same form, around the name by which that one knows the model.
+pub fn rewrite(form: Form, body: &Bytes, read: &ChatRequest, model: &str) -> Pieces {
+    request::rewrite(body, read, &told_name(form, read, model))
+}
+
+/// A model's name as a body of the form has it.
+fn told_name<'m>(form: Form, read: &ChatRequest, model: &'m str) -> Cow<'m, str> {
+    if form == Form::Gemini && !read.model_span.is_empty() && !model.contains('/') {
+        Cow::Owned(format!("models/{model}"))
+    } else {
+        Cow::Borrowed(model)
+    }
+}
+
 /// The same, for a model and a server that it must fit.
 pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fit: &Fit) -> Result<Pieces, Error> {
     if pair.caller == pair.provider {
         let edits = fit::edits(pair.provider, read.is_completion, body, fit);
-        return Ok(request::rewrite_with(body, read, model, edits));
+        return Ok(request::rewrite_with(body, read, &told_name(pair.provider, read, model), edits));
     }
     let cap = fit.cap.map(|cap| cap.to_string());
     let mut neutral = read_request(pair.caller, body, read.stream)?;

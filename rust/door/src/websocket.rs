@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_engine::admission::Admitted;
 use fairlead_engine::exchange::{Exchange, Wake};
-use fairlead_engine::socket::Conversation;
+use fairlead_engine::socket::{Assembly, Conversation};
 use fairlead_engine::task;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -18,8 +18,12 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use ring::digest::{digest, SHA1_FOR_LEGACY_USE_ONLY};
 use std::future::Future;
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{ready, Context, Poll};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -41,10 +45,58 @@ const GOING_AWAY: u16 = 1001;
 const PROTOCOL_ERROR: u16 = 1002;
 const NOT_TEXT: u16 = 1007;
 const TOO_BIG: u16 = 1009;
+/// Of the registry of RFC 6455, 11.7.
+const TRY_AGAIN_LATER: u16 = 1013;
 /// RFC 6455, 1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-type Frames = WebSocketStream<TokioIo<Upgraded>>;
+type Frames = WebSocketStream<Counted<TokioIo<Upgraded>>>;
+
+/// Bytes of the caller's, counted as they come until the message that they are of is whole: the library puts it together,
+/// and says nothing of it before.
+#[derive(Debug)]
+struct Counted<S> {
+    stream: S,
+    assembly: Arc<Assembly>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        if self.assembly.grow(buffer.filled().len() - before) {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Ready(Err(io::Error::other("there is no room for another body")))
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
 
 /// Whether a head asks for a WebSocket (RFC 6455, 4.2.1).
 pub fn is_asked(request: &Request<Incoming>) -> bool {
@@ -147,7 +199,8 @@ async fn converse(
     let mut config = WebSocketConfig::default();
     config.max_message_size = Some(MAX_MESSAGE_BYTES);
     config.max_frame_size = Some(MAX_FRAME_BYTES);
-    let mut frames = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+    let stream = Counted { stream: TokioIo::new(upgraded), assembly: conversation.assembly() };
+    let mut frames = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let code = Talk { conversation: &*conversation, bell: &bell, pulse: &caller.pulse }.run(&mut frames).await;
     conversation.close();
     if let Some(code) = code {
@@ -196,12 +249,17 @@ impl Talk<'_> {
 
     /// Hands over what the caller says.
     async fn hear(&self, stream: &mut SplitStream<&mut Frames>) -> Option<u16> {
+        let assembly = self.conversation.assembly();
         loop {
             let message = match timeout(IDLE, stream.next()).await {
                 Ok(message) => message,
                 Err(_) if self.conversation.is_idle() => return Some(GOING_AWAY),
                 Err(_) => continue,
             };
+            if matches!(message, Some(Ok(Message::Text(_) | Message::Binary(_)))) {
+                // What came behind it in the same read is of the next, and less than one read.
+                assembly.set(0);
+            }
             match message {
                 Some(Ok(Message::Text(text))) => self.conversation.receive(Some(text.as_str())),
                 Some(Ok(Message::Binary(_))) => self.conversation.receive(None),
@@ -210,6 +268,7 @@ impl Talk<'_> {
                 Some(Err(Error::Capacity(_))) => return Some(TOO_BIG),
                 Some(Err(Error::Utf8(_))) => return Some(NOT_TEXT),
                 Some(Err(Error::Protocol(_))) => return Some(PROTOCOL_ERROR),
+                Some(Err(_)) if assembly.is_over() => return Some(TRY_AGAIN_LATER),
                 Some(Err(_)) | None => return None,
             }
             if self.conversation.is_closed() {

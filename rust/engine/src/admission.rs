@@ -34,7 +34,7 @@ const MAX_RESERVED_BYTES: u64 = 256 * 1024;
 /// Up to this a piece of a body is copied out of the buffer that it came in.
 const MAX_COPIED_BYTES: usize = 16 * 1024;
 /// Bodies that are buffered at once, over all requests; beyond it new ones are refused.
-const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
+pub(crate) const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
 
 /// Who asked for what, settled once at the gate.
 #[derive(Debug, Clone)]
@@ -424,6 +424,11 @@ fn malformed() -> Error {
     Error::client(Kind::InvalidRequest, message).about("Transfer-Encoding")
 }
 
+/// The bodies that are held at once have come to their bound.
+pub(crate) fn too_many_bytes() -> Error {
+    Error::gateway(Kind::Overloaded, "Too many request bodies are being read at once; try again shortly.").after_s(1)
+}
+
 fn too_large(limit: usize) -> Error {
     Error::client(Kind::TooLarge, format!("The body is larger than the {limit} bytes that this route takes."))
 }
@@ -468,10 +473,7 @@ impl Pending {
             return self.refuse(Outcome::Refused, &too_large(self.limit));
         }
         if !piece.is_empty() && !self.count(piece.len()) {
-            let fault =
-                Error::gateway(Kind::Overloaded, "Too many request bodies are being read at once; try again shortly.")
-                    .after_s(1);
-            return self.refuse(Outcome::Shed, &fault);
+            return self.refuse(Outcome::Shed, &too_many_bytes());
         }
         if more {
             if self.body.is_empty() {

@@ -31,7 +31,7 @@ use crate::stream::{Finished, Relay};
 use crate::surfaces;
 use crate::target::Target;
 use crate::trace;
-use crate::twins::{self, Leader, Name, Recording, Role};
+use crate::twins::{self, Followed, Leader, Name, Recording, Role};
 use crate::wording::{self, caller_of, Wording};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Origin};
@@ -42,6 +42,7 @@ use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes;
 use http::{HeaderValue, StatusCode};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -117,19 +118,22 @@ pub(crate) async fn repeat(
     body: &Bytes,
 ) {
     if let Ok(parsed) = wording::read(&settlement.admission, body) {
-        settlement.model = Some(parsed.model);
+        settlement.model = Some(route::shown_name(&shared.live.load(), &parsed.model));
         settlement.stream = parsed.stream;
     }
     let own = answer::base_headers(shared, &settlement.admission.request_id);
     let mut status = StatusCode::OK;
-    let is_whole = twins::follow(recording, exchange, |head| {
+    let followed = twins::follow(recording, exchange, |head| {
         status = head.status;
         head.headers.extend(own);
         head.headers.insert(answer::IDEMPOTENT, HeaderValue::from_static("true"));
     })
     .await;
+    if followed == Followed::TooLate {
+        return refuse(shared, exchange, settlement, Outcome::Refused, &twins::too_late());
+    }
     settlement.status = status.as_u16();
-    if is_whole && status.is_success() {
+    if followed == Followed::Whole && status.is_success() {
         settlement.settle(Outcome::Completed, None);
     } else if !exchange.is_cancelled() {
         let error = Error::gateway(Kind::UpstreamStatus, "The call that this request repeats failed.");
@@ -274,6 +278,10 @@ pub(crate) fn admit(live: &Live, settlement: &Settlement, mut parsed: ChatReques
     let forced = key.and_then(|key| key.forced_model.as_ref());
     if let Some(model) = forced.or(settlement.admission.route_model.as_ref()) {
         parsed.model.clone_from(model);
+    }
+    // Rules, limits, prices, kept answers and records all go by the one name.
+    if let Cow::Owned(name) = live.snapshot.name(&parsed.model)? {
+        parsed.model = name;
     }
     if let Some(key) = key {
         if let Some(name) = route::resolve(live, key, &parsed.model) {

@@ -123,6 +123,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
             "The model `{model}` has no provider prefix; write `<prefix>/<model>`, as `GET /v1/models` lists them."
         )));
     };
+    let upstream_model = live.snapshot.spelling(model).unwrap_or(upstream_model);
     let candidates = live.snapshot.candidates(prefix);
     if candidates.is_empty() {
         return Err(not_found(format!("No provider has the prefix `{prefix}`; `GET /v1/models` lists what is there.")));
@@ -135,9 +136,14 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
     let mut is_pinned = false;
     let mut is_closed = false;
     let mut is_broken = false;
+    let mut unnameable = None;
     for target in candidates.iter().filter_map(|&index| live.targets.get(index)?.as_ref()) {
         if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
             is_barred = true;
+            continue;
+        }
+        if let Err(fault) = target.admit_name(upstream_model) {
+            unnameable = Some(fault);
             continue;
         }
         // What no request can be served over is not in the pool that a pin may name.
@@ -152,6 +158,9 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
             Standing::Resting => resting.push((rest_ms, Arc::clone(target))),
             Standing::Able | Standing::Probing => ready.push(Arc::clone(target)),
         }
+    }
+    if let Some(fault) = unnameable.filter(|_| ready.is_empty() && resting.is_empty() && !is_closed) {
+        return Err(fault);
     }
     if let Some(pin) = wish.pin {
         if !is_pinned {

@@ -86,7 +86,7 @@ impl Combos {
     fn leg(&self, targets: &[Option<Arc<Target>>], pick: Pick) -> Option<(Arc<Target>, Leg)> {
         let candidate = pick.of(&self.book)?;
         let To::Connection { index, model } = &candidate.to else { return None };
-        let target = targets.get(*index)?.as_ref()?;
+        let target = targets.get(*index)?.as_ref().filter(|target| target.admit_name(model).is_ok())?;
         let leg = Leg {
             model: Arc::clone(&candidate.name),
             upstream_model: Arc::clone(model),

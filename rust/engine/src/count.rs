@@ -20,12 +20,13 @@ use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::json::{self, Kind as JsonKind};
 use fairlead_core::record::Outcome;
-use fairlead_dialect::openai::request::{self, ChatRequest};
-use fairlead_dialect::translate::Form;
+use fairlead_dialect::openai::request::ChatRequest;
+use fairlead_dialect::translate::{self, Form};
 use fairlead_dialect::{count, Pieces};
 use http::header::{self, HeaderValue};
 use http::{StatusCode, Uri};
 use std::future::Future;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,12 +88,15 @@ async fn work(
         settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
         let caller = caller_of(settlement.admission.route);
         let member = if caller == Form::Gemini { "totalTokens" } else { "input_tokens" };
-        let uri = target.count_uri(choice.upstream_model(at));
+        let uri = match target.count_uri(choice.upstream_model(at)) {
+            Ok(uri) => uri,
+            Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+        };
         let counted = match uri.filter(|_| form_of(target.connection.dialect) == caller) {
             Some(uri) => {
                 settlement.attempts += 1;
                 let _busy = Busy::count(&target.hot);
-                let pieces = request::rewrite(body, parsed, choice.upstream_model(at));
+                let pieces = renamed(caller, body, parsed, choice.upstream_model(at));
                 let betas = settlement.admission.anthropic_beta.as_ref();
                 ask(shared, target, &uri, betas, &pieces, member).await
             }
@@ -118,13 +122,25 @@ async fn work(
 
 /// The request whose tokens are counted; Gemini's clients may put it into a member of the body.
 fn asked(settlement: &Settlement, body: &Bytes) -> Bytes {
+    body.slice(asked_span(caller_of(settlement.admission.route), body))
+}
+
+fn asked_span(caller: Form, body: &[u8]) -> Range<usize> {
     let wanted = ["generateContentRequest"];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).ok();
     let inner = scan.and_then(|scan| scan.get("generateContentRequest")).filter(|inner| inner.kind == JsonKind::Object);
-    match inner {
-        Some(inner) if caller_of(settlement.admission.route) == Form::Gemini => body.slice(inner.span()),
-        _ => body.clone(),
-    }
+    inner.filter(|_| caller == Form::Gemini).map_or(0..body.len(), |inner| inner.span())
+}
+
+/// The body around the provider's own name of the model, which Gemini's clients name inside that member.
+fn renamed(caller: Form, body: &Bytes, parsed: &ChatRequest, upstream_model: &str) -> Pieces {
+    let span = asked_span(caller, body);
+    let mut pieces = Pieces::new();
+    pieces.push(body.slice(..span.start));
+    pieces.extend(translate::rewrite(caller, &body.slice(span.clone()), parsed, upstream_model));
+    pieces.push(body.slice(span.end..));
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
 }
 
 /// The provider's own count, as it tells it.

@@ -40,6 +40,11 @@ impl Decoder {
         self.held.extend_from_slice(bytes);
     }
 
+    /// Of messages that have not come whole.
+    pub fn held_bytes(&self) -> usize {
+        self.held.len() + self.message.len()
+    }
+
     /// The next message, if it is there.
     pub fn message(&mut self) -> Result<Option<Message>, Fault> {
         loop {

@@ -133,7 +133,7 @@ async fn say(
     let _busy = Busy::count(&target.hot);
     let work = async {
         let body = wording.body(target, choice.upstream_model(at));
-        let uri = target.uri(choice.upstream_model(at), false);
+        let uri = target.uri(choice.upstream_model(at), false)?;
         let sent = attempt::send(&shared.pool, target, &uri, betas, body, false);
         plain::take(target, sent.await?, wording).await
     };

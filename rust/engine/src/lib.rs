@@ -41,6 +41,9 @@ pub mod exchange;
 pub mod failover;
 pub mod frames;
 pub mod front;
+#[cfg(test)]
+#[path = "../../core/src/fuzz.rs"]
+mod fuzz;
 pub mod gemini_models;
 pub mod guardrails;
 pub mod hedge;

@@ -5,7 +5,7 @@
 //! key's limits as it comes, and the key is looked at again while the conversation goes on: once it may not call the model
 //! any more, or has no room for another answer, the conversation ends with an error event and the code 1008.
 
-use crate::admission::Whole;
+use crate::admission::{too_many_bytes, Whole, MAX_BUFFERED_BYTES};
 use crate::attempt::{self, Contents};
 use crate::chat::{admit, admit_aliases, blame, drained, served};
 use crate::choose::Choice;
@@ -19,7 +19,7 @@ use crate::outbox::{Drawn, Outbox};
 use crate::route;
 use crate::settle::Settlement;
 use crate::shared::{Gauge, Held, Shared};
-use crate::socket::Conversation;
+use crate::socket::{Assembly, Conversation};
 use crate::surfaces;
 use crate::target::Target;
 use base64::engine::general_purpose::STANDARD;
@@ -44,6 +44,8 @@ type Stream = crate::connector::Socket;
 
 /// Of RFC 6455, section 1.3.
 const ACCEPT_SALT: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// Of the registry of RFC 6455, 11.7.
+const TRY_AGAIN_LATER: u16 = 1013;
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// What a caller may send ahead of the provider's reading.
 const MAX_WAITING_BYTES: usize = 4 * 1024 * 1024;
@@ -60,15 +62,17 @@ const LONGEST: Duration = Duration::from_secs(2 * 3_600);
 #[derive(Debug)]
 pub struct Realtime {
     outbox: Arc<Outbox>,
-    said: mpsc::UnboundedSender<String>,
+    shared: Arc<Shared>,
+    said: mpsc::UnboundedSender<(String, Held)>,
     waiting_bytes: Arc<AtomicUsize>,
+    assembly: Arc<Assembly>,
 }
 
 /// What the task works with.
 struct Talk {
     shared: Arc<Shared>,
     outbox: Arc<Outbox>,
-    said: mpsc::UnboundedReceiver<String>,
+    said: mpsc::UnboundedReceiver<(String, Held)>,
     waiting_bytes: Arc<AtomicUsize>,
     choice: Choice,
     _counted: (Held, Held),
@@ -120,7 +124,7 @@ impl Realtime {
         };
         // It ends when either side leaves; its settlement tells how, also when it is dropped.
         drop(runtime.spawn(talk.run(settlement)));
-        Ok(Self { outbox, said, waiting_bytes })
+        Ok(Self { outbox, shared: Arc::clone(shared), said, waiting_bytes, assembly: Assembly::new(shared) })
     }
 }
 
@@ -147,8 +151,16 @@ impl Conversation for Realtime {
         if waiting > MAX_WAITING_BYTES {
             return self.outbox.close(1008);
         }
+        let Some(held) = Held::take(&self.shared, Gauge::BodyBytes, text.len(), MAX_BUFFERED_BYTES) else {
+            self.shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+            return self.outbox.close(TRY_AGAIN_LATER);
+        };
         // After the end nobody hears it.
-        let _heard = self.said.send(text.to_owned());
+        let _heard = self.said.send((text.to_owned(), held));
+    }
+
+    fn assembly(&self) -> Arc<Assembly> {
+        Arc::clone(&self.assembly)
     }
 
     fn close(&self) {
@@ -182,8 +194,20 @@ fn model_of(query: &[u8]) -> Result<String, Error> {
     let missing =
         || Error::client(Kind::InvalidRequest, "`model` is required: ask for `/v1/realtime?model=...`.").about("model");
     let query = std::str::from_utf8(query).map_err(|_| missing())?;
-    let value = query.split('&').find_map(|pair| pair.strip_prefix("model=")).ok_or_else(missing)?;
-    decode(value).ok_or_else(missing)
+    let mut found = None;
+    for pair in query.split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let name = decode(name).ok_or_else(missing)?;
+        if name != "model" && name.trim_matches('\0').trim().eq_ignore_ascii_case("model") {
+            let message = "The query's `model` is written in lower case and without blanks.";
+            return Err(Error::client(Kind::InvalidRequest, message).about("model"));
+        }
+        if name == "model" && found.replace(value).is_some() {
+            let message = "The query names `model` twice; name it once.";
+            return Err(Error::client(Kind::InvalidRequest, message).about("model"));
+        }
+    }
+    decode(found.ok_or_else(missing)?).ok_or_else(missing)
 }
 
 fn decode(text: &str) -> Option<String> {
@@ -273,6 +297,7 @@ impl Talk {
         let mut decoder = Decoder::default();
         decoder.push(early);
         let mut judge = guardrails::Conversation::new(&self.shared.live.load(), &settlement.admission);
+        let assembly = Assembly::new(&self.shared);
         let mut buffer = vec![0; 64 * 1024];
         let mut heard = Instant::now();
         let mut ping = tokio::time::interval(PING_EVERY);
@@ -311,7 +336,11 @@ impl Talk {
                         judge.rest(settlement).into_iter().for_each(|text| self.outbox.push(text));
                         return left(code);
                     }
-                    Ok(None) => break,
+                    Ok(None) => {
+                        // What is left is less than was counted when it came.
+                        let _less = assembly.set(decoder.held_bytes());
+                        break;
+                    }
                     Err(frames::Fault(code)) => {
                         // It may no longer hear why.
                         let _told = send(&mut writer, frames::CLOSE, &code.to_be_bytes()).await;
@@ -333,6 +362,11 @@ impl Talk {
                     Ok(count) if count > 0 => {
                         heard = Instant::now();
                         decoder.push(&buffer[..count]);
+                        if !assembly.set(decoder.held_bytes()) {
+                            let _told = send(&mut writer, frames::CLOSE, &TRY_AGAIN_LATER.to_be_bytes()).await;
+                            let ended = self.broken(too_many_bytes());
+                            return Ended { code: TRY_AGAIN_LATER, ..ended };
+                        }
                     }
                     _ => {
                         let message = "The provider cut the conversation off.";
@@ -340,7 +374,7 @@ impl Talk {
                     }
                 },
                 text = self.said.recv() => {
-                    let Some(text) = text else {
+                    let Some((text, _held)) = text else {
                         let _told = send(&mut writer, frames::CLOSE, &1000_u16.to_be_bytes()).await;
                         return Ended { outcome: Outcome::Completed, error: None, code: 1000 };
                     };
@@ -535,7 +569,16 @@ mod tests {
     #[test]
     fn the_model_stands_in_the_query() {
         assert_eq!(model_of(b"a=1&model=openai%2Fgpt-realtime").ok().as_deref(), Some("openai/gpt-realtime"));
-        for bad in ["", "models=x", "model=%zz", "model=%ff"] {
+        for bad in [
+            "",
+            "models=x",
+            "model=%zz",
+            "model=%ff",
+            "model=a/b&model=a/c",
+            "model=a/b&%6dodel=a/c",
+            "model=a/b&Model=a/c",
+            "+model=a/b&model=a/c",
+        ] {
             assert!(model_of(bad.as_bytes()).is_err(), "{bad}");
         }
         assert_eq!(encode("a/b c"), "a%2Fb%20c");

@@ -94,7 +94,8 @@ pub fn serve_form(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output 
                     Part::Alone => run_form(&shared, &exchange, settlement, &stored).await,
                     Part::Refused(fault) => refuse(&shared, &exchange, settlement, Outcome::Refused, &fault),
                     Part::Twin(recording) => {
-                        settlement.model = stored.form.field("model").map(str::to_owned);
+                        let model = stored.form.field("model");
+                        settlement.model = model.map(|model| route::shown_name(&shared.live.load(), model));
                         chat::repeat(&shared, &exchange, settlement, recording, &Bytes::new()).await;
                     }
                     Part::Leader(leader) => {
@@ -163,7 +164,14 @@ fn letter_head(stored: &Stored, surface: &Surface) -> Result<(ChatRequest, Heade
         return Err(missing(surface.needs.member));
     }
     let stream = surface.may_stream && form.field("stream").is_some_and(|text| matches!(text, "true" | "True" | "1"));
-    let choices = form.field("n").and_then(|text| text.parse().ok()).unwrap_or(1).max(1);
+    // What is reserved is reserved for so many.
+    let choices = match form.field("n").filter(|text| !text.is_empty()).map(str::parse::<u64>) {
+        None => 1,
+        Some(Ok(choices)) => choices.max(1),
+        Some(Err(_)) => {
+            return Err(Error::client(Kind::InvalidRequest, "`n` must be a whole number in digits.").about("n"));
+        }
+    };
     let parsed = named::of_form(model, stream, choices)?;
     // The body goes out as it came, so its boundary is the caller's; the body begins with it.
     let content_type =

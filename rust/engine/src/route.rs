@@ -30,6 +30,11 @@ pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
     }
 }
 
+/// The one name of what was asked for, for a record of what was repeated; as it was asked where it is no name.
+pub fn shown_name(live: &Live, asked: &str) -> String {
+    live.snapshot.name(asked).map_or_else(|_| asked.to_owned(), Cow::into_owned)
+}
+
 /// What a name without a provider's prefix means for a key that has such names looked up (`autoResolve`): the model of that name
 /// which it may call over the most preferred connection. `None` for a name that means something as it is.
 pub fn resolve(live: &Live, key: &Key, model: &str) -> Option<String> {

@@ -85,6 +85,8 @@ pub struct Open {
     pub answer_guardrails: Actions,
     /// The room that was reserved under the key's limits.
     pub hold: Option<Hold>,
+    /// It was held back as its key says, and is not again.
+    pub was_throttled: bool,
     cost: Option<Cost>,
     is_settled: bool,
 }
@@ -130,6 +132,7 @@ impl Settlement {
             guardrail_findings: Findings::new(),
             answer_guardrails: Actions::default(),
             hold: None,
+            was_throttled: false,
             cost: None,
             is_settled: false,
         }))

@@ -188,6 +188,16 @@ impl Held {
         }
         is_counted
     }
+
+    /// Counts this much in place of what it counted. `false`, and nothing changed, when the gauge would pass `limit`.
+    pub fn set(&mut self, amount: usize, limit: usize) -> bool {
+        if amount >= self.amount {
+            return amount == self.amount || self.grow(amount - self.amount, limit);
+        }
+        self.gauge.of(&self.shared.counts).fetch_sub(self.amount - amount, Ordering::AcqRel);
+        self.amount = amount;
+        true
+    }
 }
 
 fn count(shared: &Shared, gauge: Gauge, amount: usize, limit: usize) -> bool {
@@ -203,5 +213,48 @@ fn count(shared: &Shared, gauge: Gauge, amount: usize, limit: usize) -> bool {
 impl Drop for Held {
     fn drop(&mut self) {
         self.gauge.of(&self.shared.counts).fetch_sub(self.amount, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::MAX_BUFFERED_BYTES;
+    use crate::connector::Connector;
+    use crate::socket::Assembly;
+    use fairlead_cache::cache::Opening;
+
+    /// What an engine shares, without the engine.
+    fn shared(name: &str) -> Arc<Shared> {
+        let data_dir = std::env::temp_dir().join(format!("fairlead-{name}-{}", std::process::id()));
+        let config = serde_json::json!({
+            "data_dir": data_dir, "control_socket": "/nowhere", "link_token": "t",
+            "secret_key": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+        });
+        let config = Config::parse(config.to_string().as_bytes()).expect("a configuration");
+        let spool = Spool::open(&data_dir, "w").expect("a spool");
+        let cache = Cache::open(Opening {
+            data_dir,
+            worker_id: "w".into(),
+            sealer: config.sealer.clone(),
+            vector_files: None,
+            now_ms: crate::clock::unix_ms,
+        });
+        Arc::new(Shared::new(config, "w".into(), Pool::new(Connector::default()), spool, cache.expect("a cache")))
+    }
+
+    #[test]
+    fn messages_that_are_put_together_count_as_bodies_and_stop_at_their_bound() {
+        let shared = shared("assembly");
+        let held = || shared.counts.buffered_body_bytes.load(Ordering::Relaxed);
+        let (one, other) = (Assembly::new(&shared), Assembly::new(&shared));
+        assert!(one.grow(Assembly::UNCOUNTED_BYTES) && held() == 0, "most messages come in one piece");
+        assert!(one.grow(1) && held() == Assembly::UNCOUNTED_BYTES + 1);
+        assert!(one.set(MAX_BUFFERED_BYTES - 1_000_000) && other.set(900_000));
+        assert!(!other.grow(200_000) && other.is_over() && !one.is_over());
+        assert_eq!(held(), MAX_BUFFERED_BYTES - 100_000, "what has no room is not counted");
+        assert!(one.set(0) && other.grow(0));
+        drop(other);
+        assert_eq!(held(), 0);
     }
 }

@@ -9,7 +9,7 @@
 //! A payload is the body of a chat completion and lives as one: it passes the gate as the caller whose connection this is,
 //! whose standing is looked up again for each. The front, whichever it is, hands over texts and sends what the outbox holds.
 
-use crate::admission::{Admission, Whole};
+use crate::admission::{too_many_bytes, Admission, Whole, MAX_BUFFERED_BYTES};
 use crate::answer;
 use crate::chat;
 use crate::clock;
@@ -59,6 +59,60 @@ pub trait Conversation: Send + Sync + std::fmt::Debug {
 
     /// The caller is gone.
     fn close(&self);
+
+    /// Where a front that puts messages together counts what it holds of one.
+    fn assembly(&self) -> Arc<Assembly>;
+}
+
+/// What a front, or the side that talks to a provider, holds of messages that have not come whole. It counts as body bytes,
+/// as every body that is being read does.
+#[derive(Debug)]
+pub struct Assembly {
+    shared: Arc<Shared>,
+    state: Mutex<(usize, Option<Held>)>,
+    is_over: AtomicBool,
+}
+
+impl Assembly {
+    /// A message of up to so many bytes is held for a moment only, and not counted.
+    pub const UNCOUNTED_BYTES: usize = 64 * 1024;
+
+    pub fn new(shared: &Arc<Shared>) -> Arc<Self> {
+        Arc::new(Self { shared: Arc::clone(shared), state: Mutex::default(), is_over: AtomicBool::new(false) })
+    }
+
+    /// So many bytes came in addition. `false`: there is no room for them, and the connection must end.
+    pub fn grow(&self, bytes: usize) -> bool {
+        let so_far = self.state.lock().0;
+        self.set(so_far + bytes)
+    }
+
+    /// So many bytes are held.
+    pub fn set(&self, bytes: usize) -> bool {
+        let mut state = self.state.lock();
+        state.0 = bytes;
+        let counted = if bytes > Self::UNCOUNTED_BYTES { bytes } else { 0 };
+        let fits = match &mut state.1 {
+            _ if counted == 0 => {
+                state.1 = None;
+                true
+            }
+            Some(held) => held.set(counted, MAX_BUFFERED_BYTES),
+            None => {
+                state.1 = Held::take(&self.shared, Gauge::BodyBytes, counted, MAX_BUFFERED_BYTES);
+                state.1.is_some()
+            }
+        };
+        if !fits {
+            self.is_over.store(true, Ordering::Release);
+        }
+        fits
+    }
+
+    /// There was no room once.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
 }
 
 /// A connection under way. Dropped, everything that runs over it ends.
@@ -69,6 +123,7 @@ pub struct Socket {
     route: &'static Route,
     outbox: Arc<Outbox>,
     running: Running,
+    assembly: Arc<Assembly>,
     _in_flight: Held,
     _open: Held,
 }
@@ -121,6 +176,7 @@ impl Socket {
             route,
             outbox,
             running: Running::default(),
+            assembly: Assembly::new(shared),
             _in_flight: whole.in_flight,
             _open: open,
         };
@@ -195,11 +251,16 @@ impl Socket {
             policy::admit_hour(key, ts_ms)?;
             policy::admit_endpoint(key, self.route.endpoint)?;
         }
-        let body = Bytes::copy_from_slice(payload.get().as_bytes());
-        if body.len() > self.route.body_limit_bytes {
+        if payload.get().len() > self.route.body_limit_bytes {
             return Err(Error::client(Kind::TooLarge, "The payload is larger than a request may be."));
         }
         shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
+        let buffered = Held::take(shared, Gauge::BodyBytes, payload.get().len(), MAX_BUFFERED_BYTES);
+        let buffered = buffered.ok_or_else(|| {
+            shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+            too_many_bytes()
+        })?;
+        let body = Bytes::copy_from_slice(payload.get().as_bytes());
         let in_flight = Held::take(shared, Gauge::InFlight, 1, shared.config.max_in_flight).ok_or_else(|| {
             shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
             let message = "The gateway has as many requests open as it takes; try again shortly.";
@@ -226,7 +287,7 @@ impl Socket {
             ts_ms,
         };
         let exchange = Arc::clone(exchange);
-        Ok(Whole { exchange, admission, forward: None, body, in_flight, buffered: None, upload: None })
+        Ok(Whole { exchange, admission, forward: None, body, in_flight, buffered: Some(buffered), upload: None })
     }
 }
 
@@ -280,6 +341,10 @@ impl Conversation for Socket {
             call.exchange.cancel();
             call.bell.0.notify_one();
         }
+    }
+
+    fn assembly(&self) -> Arc<Assembly> {
+        Arc::clone(&self.assembly)
     }
 }
 

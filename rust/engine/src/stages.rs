@@ -327,7 +327,7 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
     let wording = Wording::prepare(Form::Chat, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
     let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
-        let uri = target.uri(&alone.upstream_model, false);
+        let uri = target.uri(&alone.upstream_model, false)?;
         let sent = attempt::send(&shared.pool, target, &uri, None, pieces, false);
         plain::take(target, sent.await?, &wording).await
     };

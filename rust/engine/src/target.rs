@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::aws;
 use fairlead_core::error::{Error, Kind};
+use fairlead_core::model_name;
 use fairlead_core::resilience::Resilience;
 use fairlead_core::secret::{Sealer, Secret};
 use fairlead_core::service_account::ServiceAccount;
@@ -18,7 +19,6 @@ use http::Uri;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -194,20 +194,28 @@ impl Target {
 }
 
 impl Target {
+    /// Whether the provider's addresses can name the model; else the rule that it breaks.
+    pub fn admit_name(&self, model: &str) -> Result<(), Error> {
+        match self.connection.dialect {
+            Dialect::Gemini => model_name::check_address(model).map_err(|fault| self.nameless(fault)),
+            _ => Ok(()),
+        }
+    }
+
     /// Where a call of a model goes, by the name that the provider knows it by.
-    pub fn uri(&self, model: &str, is_stream: bool) -> Uri {
+    pub fn uri(&self, model: &str, is_stream: bool) -> Result<Uri, Error> {
         match (self.connection.dialect, is_stream) {
             (Dialect::Gemini, true) => self.model_uri(model, ":streamGenerateContent?alt=sse"),
             (Dialect::Gemini, false) => self.model_uri(model, ":generateContent"),
-            _ => self.chat_uri.clone(),
+            _ => Ok(self.chat_uri.clone()),
         }
     }
 
     /// Where the provider counts a request's tokens, where its dialect has such a place.
-    pub fn count_uri(&self, model: &str) -> Option<Uri> {
+    pub fn count_uri(&self, model: &str) -> Result<Option<Uri>, Error> {
         match self.connection.dialect {
-            Dialect::Gemini => Some(self.model_uri(model, ":countTokens")),
-            _ => self.count_uri.clone(),
+            Dialect::Gemini => self.model_uri(model, ":countTokens").map(Some),
+            _ => Ok(self.count_uri.clone()),
         }
     }
 
@@ -215,26 +223,21 @@ impl Target {
     pub fn embedding_uri(&self, form: embeddings::Form, model: &str) -> Result<Uri, Error> {
         match form {
             embeddings::Form::OpenAi => self.uri_of("/embeddings"),
-            embeddings::Form::One => Ok(self.model_uri(model, ":embedContent")),
-            embeddings::Form::Many => Ok(self.model_uri(model, ":batchEmbedContents")),
+            embeddings::Form::One => self.model_uri(model, ":embedContent"),
+            embeddings::Form::Many => self.model_uri(model, ":batchEmbedContents"),
         }
     }
 
-    /// A name may have a folder of its own; else models stand in `models`.
-    fn model_uri(&self, model: &str, action: &str) -> Uri {
-        let folder = if model.contains('/') { "" } else { "models/" };
-        let mut path = format!("{}/{folder}", self.chat_uri.path().trim_end_matches('/'));
-        for byte in model.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~/@:".contains(&byte) {
-                path.push(char::from(byte));
-            } else {
-                // Writing into a text cannot fail.
-                let _written = write!(path, "%{byte:02X}");
-            }
-        }
-        path.push_str(action);
+    fn nameless(&self, fault: model_name::Fault) -> Error {
+        let message = format!("`model` {fault}. The provider `{}` is asked by it.", self.provider_name());
+        Error::client(Kind::InvalidRequest, message).about("model")
+    }
+
+    fn model_uri(&self, model: &str, action: &str) -> Result<Uri, Error> {
+        let path = model_name::address(model).map_err(|fault| self.nameless(fault))?;
+        let address = format!("{}/{path}{action}", self.chat_uri.path().trim_end_matches('/'));
         // What was written has no character that a path may not have.
-        path.parse().unwrap_or_else(|_| self.chat_uri.clone())
+        address.parse().map_err(|_| Error::gateway(Kind::Internal, "The model has no address."))
     }
 
     /// Path of another endpoint of the same provider, `/embeddings` for instance.
@@ -271,6 +274,8 @@ fn open(connection: &Connection, sealer: &Sealer) -> Result<Credentials, Unusabl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuzz;
+    use proptest::prelude::*;
 
     fn connection(base_url: &str, extra: &str) -> Arc<Connection> {
         let json = format!(
@@ -303,7 +308,7 @@ mod tests {
         let json = r#"{"id":"c","provider":"p","prefixes":["p"],"dialect":"anthropic","base_url":"http://h/v1","auth":"x-api-key"}"#;
         let target = build(Arc::new(serde_json::from_str(json).expect("a connection"))).expect("usable");
         assert_eq!(target.chat_uri, "/v1/messages");
-        assert_eq!(target.count_uri("m"), Some("/v1/messages/count_tokens".parse().expect("a path")));
+        assert_eq!(target.count_uri("m"), Ok(Some("/v1/messages/count_tokens".parse().expect("a path"))));
         assert_eq!(target.headers["anthropic-version"], "2023-06-01");
     }
 
@@ -311,9 +316,37 @@ mod tests {
     fn a_gemini_model_stands_in_the_address() {
         let json = r#"{"id":"c","provider":"p","prefixes":["p"],"dialect":"gemini","base_url":"http://h/v1beta/","auth":"x-goog-api-key"}"#;
         let target = build(Arc::new(serde_json::from_str(json).expect("a connection"))).expect("usable");
-        assert_eq!(target.uri("gemini-3-pro", false), "/v1beta/models/gemini-3-pro:generateContent");
-        assert_eq!(target.uri("tunedModels/a b", true), "/v1beta/tunedModels/a%20b:streamGenerateContent?alt=sse");
-        assert_eq!(target.count_uri("x").expect("has one"), "/v1beta/models/x:countTokens");
+        let uri = |model: &str, stream| target.uri(model, stream).expect("an address").to_string();
+        assert_eq!(uri("gemini-3-pro", false), "/v1beta/models/gemini-3-pro:generateContent");
+        assert_eq!(uri("models/gemini-3-pro", false), "/v1beta/models/gemini-3-pro:generateContent");
+        assert_eq!(uri("tunedModels/a b", true), "/v1beta/tunedModels/a%20b:streamGenerateContent?alt=sse");
+        assert_eq!(uri("x:countTokens", false), "/v1beta/models/x%3AcountTokens:generateContent");
+        let count = target.count_uri("x").expect("addressable").expect("has one");
+        assert_eq!(count, "/v1beta/models/x:countTokens");
+        for model in ["../../admin", "g-1/../x", "a/b", "x%2Fy", "x?y", ""] {
+            let fault = target.uri(model, false).expect_err(model);
+            assert_eq!((fault.kind, fault.param.as_deref()), (Kind::InvalidRequest, Some("model")), "{model}");
+            assert!(target.count_uri(model).is_err() && target.admit_name(model).is_err());
+            assert!(target.embedding_uri(embeddings::Form::One, model).is_err());
+        }
+    }
+
+    #[test]
+    fn fuzz_model_address() {
+        let json = r#"{"id":"c","provider":"p","prefixes":["p"],"dialect":"gemini","base_url":"http://h/v1beta/","auth":"x-goog-api-key"}"#;
+        let target = build(Arc::new(serde_json::from_str(json).expect("a connection"))).expect("usable");
+        fuzz::check(&"(models/|tunedModels/|\\.\\.|/|%2[fF]|[ -~]|\\PC){0,12}", |model| {
+            let Ok(uri) = target.uri(&model, false) else { return Ok(()) };
+            let path = uri.path().to_owned();
+            let rest = path.strip_prefix("/v1beta/").and_then(|rest| rest.strip_suffix(":generateContent"));
+            let rest: Vec<&str> = rest.expect("stands below the base").split('/').collect();
+            let is_place =
+                matches!(rest[..], ["models" | "tunedModels" | "endpoints", _] | ["publishers", _, "models", _]);
+            prop_assert!(is_place && uri.query().is_none(), "{}", uri);
+            prop_assert!(rest.iter().all(|segment| !segment.is_empty() && *segment != "." && *segment != ".."));
+            prop_assert!(!path.contains("%2F") && !path.contains("%25") && !path.contains("%2E"));
+            Ok(())
+        });
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Twins {
                 return Err(conflict("This idempotency key was just used with another request; use a fresh key."));
             }
             if !entry.recording.is_whole() {
-                return Err(conflict("The same request is under way, and its answer is too large to be given twice."));
+                return Err(too_late());
             }
             return Ok(Role::Twin(Arc::clone(&entry.recording)));
         }
@@ -222,10 +222,17 @@ impl Recording {
 
     // --- a reader's side
 
-    /// A place at the beginning. It must be taken while the recording is whole.
-    fn open(self: &Arc<Self>) -> Reader {
+    /// A place at the beginning; `None` where the beginning is no longer there.
+    fn open(self: &Arc<Self>) -> Option<Reader> {
         let mut state = self.state.lock();
-        state.readers.push(Some(0));
+        if state.dropped > 0 {
+            return None;
+        }
+        Some(self.seat(&mut state))
+    }
+
+    fn seat(self: &Arc<Self>, state: &mut State) -> Reader {
+        state.readers.push(Some(state.dropped));
         Reader { recording: Arc::clone(self), index: state.readers.len() - 1 }
     }
 }
@@ -374,7 +381,9 @@ impl Leader {
     pub fn new(recording: &Arc<Recording>, id: u64) -> Self {
         let bell = Arc::new(Bell(Notify::new()));
         let source = Exchange::new(id, Arc::clone(&bell) as Arc<dyn Wake>);
-        Self { source, bell, reader: recording.open() }
+        // Nothing is written before the leader has its place.
+        let reader = recording.seat(&mut recording.state.lock());
+        Self { source, bell, reader }
     }
 
     /// Starts the work, which answers to `source`, and gives its answer to the leader's caller. The work goes on for the
@@ -413,11 +422,30 @@ pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
     bytes
 }
 
-/// Gives a twin the leader's answer. `true` when it was given whole.
-pub async fn follow(recording: Arc<Recording>, exchange: &Exchange, adapt: impl FnOnce(&mut Head)) -> bool {
-    let reader = recording.open();
+/// What a twin got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Followed {
+    Whole,
+    /// The leader's answer failed, or the twin left.
+    Cut,
+    /// Nothing: the answer has grown too large to be kept from its beginning.
+    TooLate,
+}
+
+/// What is said of it where nothing else can be done.
+pub fn too_late() -> Error {
+    conflict("The same request is under way, and its answer is too large to be given twice.")
+}
+
+/// Gives a twin the leader's answer from its beginning, or nothing of it.
+pub async fn follow(recording: Arc<Recording>, exchange: &Exchange, adapt: impl FnOnce(&mut Head)) -> Followed {
+    let Some(reader) = recording.open() else { return Followed::TooLate };
     drop(recording);
-    read(reader, exchange, adapt).await
+    if read(reader, exchange, adapt).await {
+        Followed::Whole
+    } else {
+        Followed::Cut
+    }
 }
 
 #[cfg(test)]

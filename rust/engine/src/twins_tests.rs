@@ -81,7 +81,7 @@ async fn a_twin_that_comes_in_the_middle_gets_all_and_the_leader_may_leave() {
     source.push([Bytes::from_static(b"two ")]);
     source.end([Bytes::from_static(b"three")]);
     assert_eq!(whole(&second).await, (b"one two three".to_vec(), false));
-    assert!(follow.await.expect("no panic"));
+    assert_eq!(follow.await.expect("no panic"), Followed::Whole);
 }
 
 #[tokio::test]
@@ -181,4 +181,58 @@ async fn a_long_answer_is_not_kept_but_reaches_its_caller() {
     lead.await.expect("no panic");
     assert!(matches!(twins.enter(name("a"), [1; 32], 0), Ok(Role::Leader(_))));
     assert!(twins.total_bytes.load(Ordering::Relaxed) < 2 * HIGH_WATER_BYTES);
+}
+
+/// A caller that is held back before it reads, as a key's `throttleDelayMs` holds it.
+#[tokio::test]
+async fn who_comes_to_read_when_the_beginning_is_gone_gets_nothing_of_it() {
+    let twins = Twins::default();
+    let (first, second) = (caller(), caller());
+    let leading = Leader::new(&leader(&twins, 0), 1);
+    let source = Arc::clone(&leading.source);
+    let own = Arc::clone(&first);
+    let lead = task::spawn(async move { leading.lead(&own, std::future::ready(())).await });
+    source.start(head(StatusCode::OK), [Bytes::from_static(b"beginning")]);
+    settle_down().await;
+
+    let Ok(Role::Twin(recording)) = twins.enter(name("a"), [1; 32], 0) else { panic!("a twin") };
+    let count = MAX_RECORDING_BYTES / (64 * 1024) + 20;
+    let own = Arc::clone(&source);
+    let (given, is_given) = tokio::sync::oneshot::channel();
+    let feed = task::spawn(async move {
+        for _ in 0..count {
+            own.push([Bytes::from(vec![b'x'; 64 * 1024])]);
+            settle_down().await;
+        }
+        given.send(()).expect("somebody waits");
+    });
+    let own = Arc::clone(&first);
+    let reading = task::spawn(async move { whole(&own).await });
+    is_given.await.expect("all was pushed");
+    assert_eq!(follow(recording, &second, |_| {}).await, Followed::TooLate);
+    assert!(second.take_head().is_none(), "no head is told of an answer that is not given");
+    source.end([]);
+    assert_eq!(reading.await.expect("no panic").0.len(), count * 64 * 1024 + 9);
+    feed.await.expect("no panic");
+    lead.await.expect("no panic");
+}
+
+#[test]
+fn a_reader_goes_on_where_it_was_whatever_was_dropped() {
+    let recording = Arc::new(Recording::new(Arc::default()));
+    let (fast, slow) = (recording.open().expect("the beginning"), recording.open().expect("the beginning"));
+    recording.begin(head(StatusCode::OK));
+    let size = MAX_RECORDING_BYTES / 16;
+    let (mut of_fast, mut of_slow) = (Vec::new(), Vec::new());
+    for number in 0..64_u8 {
+        recording.add(vec![Bytes::from(vec![number; size])]);
+        of_fast.extend(fast.take().chunks.iter().map(|chunk| chunk[0]));
+        if number % 3 == 0 {
+            of_slow.extend(slow.take().chunks.iter().map(|chunk| chunk[0]));
+        }
+    }
+    of_slow.extend(slow.take().chunks.iter().map(|chunk| chunk[0]));
+    assert!(recording.state.lock().dropped > 0 && recording.open().is_none());
+    let all: Vec<u8> = (0..64).collect();
+    assert_eq!((of_fast, of_slow), (all.clone(), all));
 }

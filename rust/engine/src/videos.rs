@@ -12,6 +12,7 @@ use crate::shared::Shared;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::error::{Error, Kind};
+use fairlead_core::model_name;
 use fairlead_core::policy;
 use fairlead_core::snapshot::{Auth, Connection, Dialect, Key};
 use fairlead_core::strategy::auto;
@@ -36,17 +37,18 @@ pub(crate) fn admit_video(
     headers: &mut HeaderMap,
 ) -> Result<Choice, Error> {
     let live = shared.live.load_full();
-    let called = settlement.admission.tail.strip_prefix("models/").unwrap_or(&settlement.admission.tail).to_owned();
+    let called = live.snapshot.name(model_name::without_folder(&settlement.admission.tail))?.into_owned();
     let key = settlement.admission.principal.key().cloned();
     let name = key.as_deref().and_then(|key| listed(&live, key, &called)).unwrap_or(called);
     settlement.model = Some(name.clone());
     let forced = key.as_deref().and_then(|key| key.forced_model.as_ref());
     let meant = forced.or(settlement.admission.route_model.as_ref()).unwrap_or(&name);
+    let meant = live.snapshot.name(meant)?;
     if let Some(key) = &key {
-        policy::admit_unblocked(key, meant)?;
+        policy::admit_unblocked(key, &meant)?;
     }
-    if is_of_no_maker(&live, meant) {
-        return Err(unserved(meant));
+    if is_of_no_maker(&live, &meant) {
+        return Err(unserved(&meant));
     }
     let parsed = admit(&live, settlement, named::of_form(&name, false, 1)?)?;
     settlement.model = Some(parsed.model.clone());

@@ -158,7 +158,7 @@ impl Wording {
     /// Path and query of the endpoint, for a model by the name that the provider knows it by.
     pub fn uri(&self, target: &Target, upstream_model: &str, is_stream: bool) -> Result<Uri, Error> {
         match self.path {
-            None => Ok(target.uri(upstream_model, is_stream)),
+            None => target.uri(upstream_model, is_stream),
             Some(path) => target.uri_of(path),
         }
     }

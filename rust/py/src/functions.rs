@@ -5,6 +5,8 @@ use fairlead_core::egress::{Networks, Policy};
 use fairlead_core::error::Kind;
 use fairlead_core::guardrail::{self, Actions, Disabled, Guardrail};
 use fairlead_core::limit::Period;
+use fairlead_core::model_name::{self, Case};
+use fairlead_core::multipart;
 use fairlead_core::routes::{all, Surface, Tier};
 use fairlead_core::secret::{self, Sealer, Secret, SecretHash};
 use fairlead_core::service_account::ServiceAccount;
@@ -194,6 +196,47 @@ pub(crate) fn address_allowed(address: &str, policy: &str, networks: &str) -> Py
     let address: IpAddr = address.parse().map_err(|_| PyValueError::new_err("not an IP address"))?;
     let networks = Networks::parse(networks).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(policy.allows_with(address, &networks))
+}
+
+/// Name, file name or none, and content of a form's parts, as the relay reads it; `ValueError` says why it is no form.
+type PartOf<'py> = (String, Option<String>, Bound<'py, PyBytes>);
+
+/// See [`PartOf`]. The relay has a reader of its own, which Python's readers of forms are held against.
+#[pyfunction]
+pub(crate) fn read_form<'py>(py: Python<'py>, content_type: &str, body: &[u8]) -> PyResult<Vec<PartOf<'py>>> {
+    let boundary = multipart::boundary_of(content_type).ok_or_else(|| PyValueError::new_err("there is no boundary"))?;
+    let mut reader = multipart::Reader::new(boundary);
+    let form = reader.push(body).and_then(|()| reader.finish());
+    let form = form.map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+    let content = |start: u64, end: u64| body.get(start as usize..end as usize).unwrap_or_default();
+    let parts = form.parts.into_iter();
+    Ok(parts.map(|part| (part.name, part.file_name, PyBytes::new(py, content(part.start, part.end)))).collect())
+}
+
+/// A model's one name, without Google's folder; `ValueError` says which rule a spelling breaks.
+#[pyfunction]
+pub(crate) fn canonical_model(name: &str) -> PyResult<String> {
+    let name = model_name::canonical(name).map_err(|fault| PyValueError::new_err(fault.to_string()))?;
+    Ok(name.into_owned())
+}
+
+/// A name as a provider knows it, without Google's folder before it.
+#[pyfunction]
+pub(crate) fn model_without_folder(model: &str) -> String {
+    model_name::without_folder(model).to_owned()
+}
+
+/// A model's percent-encoded path below the base address of a provider whose addresses name models; `ValueError` where it
+/// has none.
+#[pyfunction]
+pub(crate) fn model_address(model: &str) -> PyResult<String> {
+    model_name::address(model).map_err(|fault| PyValueError::new_err(fault.to_string()))
+}
+
+/// Whether a pattern of a key speaks of a model: in any case for a block, as it is spelled for an allowance.
+#[pyfunction]
+pub(crate) fn model_is_named(pattern: &str, model: &str, any_case: bool) -> bool {
+    model_name::is_named(pattern, model, if any_case { Case::Ignored } else { Case::Told })
 }
 
 /// A fresh secret for signing webhooks.

@@ -29,7 +29,7 @@ from fairlead.gateway.batches.table import (
 )
 from fairlead.gateway.files.contents import Contents, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, forget_file, insert_file
-from fairlead.gateway.google import bare_model
+from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
@@ -56,8 +56,8 @@ async def generate(
     place of the key's webhooks (`/v1/webhooks`).
     """
     asked, created_at_ms = ask.batch, now_ms()
-    model = bare_model(model)
-    if asked.model is not None and bare_model(asked.model) != model:
+    model = named_model(model)
+    if asked.model is not None and named_model(asked.model) != model:
         raise InvalidRequest(
             "batch.model must be the model of the address, or left out.", param="batch.model"
         )

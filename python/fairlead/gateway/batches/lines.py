@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.gateway.google import bare_model
+from fairlead.errors import InvalidRequest
+from fairlead.gateway.google import named_model
 
 LINES_MAX: Final = 50_000
 LINE_MAX_BYTES: Final = 8 * 1024 * 1024
@@ -151,9 +152,16 @@ def wrong_request(asked: Any, model: str) -> tuple[str, str] | None:
     if not isinstance(asked, dict):
         return "must be a JSON object: a generateContent request", "request"
     named = asked.get("model")
-    if named is not None and (not isinstance(named, str) or bare_model(named) != model):
+    if named is not None and (not isinstance(named, str) or not _is_spelling_of(named, model)):
         return f"must be the batch's own, `models/{model}`, or left out", "request.model"
     return None
+
+
+def _is_spelling_of(named: str, model: str) -> bool:
+    try:
+        return named_model(named) == model
+    except InvalidRequest:
+        return False
 
 
 def google_body(asked: dict[str, Any]) -> bytes:

@@ -7,11 +7,11 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote
 
 import httpx
 import orjson
 
+from fairlead import _core
 from fairlead.egress import AddressForbidden as NotPublic
 from fairlead.egress import Egress, NameUnknown
 from fairlead.errors import (
@@ -140,13 +140,12 @@ async def open_video(
 
 
 async def _begin(client: httpx.AsyncClient, lane: Lane, body: dict[str, Any]) -> str:
-    folder = "" if "/" in lane.model else "models/"
-    model = quote(lane.model, safe="/-._~:@!$&()*+,=")
+    model = _core.model_address(lane.model)
     try:
         headers = await headers_for(client, lane.endpoint, lane.credentials)
         status, answer = await post(
             client,
-            f"{_base(lane)}/{folder}{model}:predictLongRunning",
+            f"{_base(lane)}/{model}:predictLongRunning",
             orjson.dumps(body),
             headers,
         )

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from fairlead.bill import lane_bill
 from fairlead.gateway.files.contents import new_id
-from fairlead.gateway.google import bare_model
+from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
 from fairlead.gateway.videos.beginnings import Beginnings, Begun, Notice
 from fairlead.gateway.videos.fields import VideoAsk
@@ -38,7 +38,7 @@ async def predict(
     """By a connection in Gemini's dialect that serves the model. `webhookConfig` says who is told of
     its end in place of the key's webhooks (`/v1/webhooks`).
     """
-    model, sealer = bare_model(model), services.state.sealer
+    model, sealer = named_model(model), services.state.sealer
     choice = read_choice(request.headers.get(LANES, ""))
     hooks = ask.webhook_config or WebhookConfig()
     uris = await checked_uris(services.egress, hooks, "webhookConfig")
@@ -68,7 +68,7 @@ async def read(
     model: str, operation_id: str, request: Request, services: ServicesDep, owner: OwnerDep
 ) -> dict[str, Any]:
     """How far it is, and once it has ended where its videos are read, with the key."""
-    model = bare_model(model)
+    model = named_model(model)
     operation = await services.state.read(
         lambda con: find_operation(con, operation_id, owner, model)
     )

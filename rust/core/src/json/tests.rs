@@ -251,3 +251,65 @@ proptest! {
         prop_assert_eq!(text.as_str(), &*read);
     }
 }
+
+/// Objects in which the same name comes in several spellings, deep inside and twice.
+fn spelled() -> impl Strategy<Value = Vec<u8>> {
+    let key = prop::sample::select(vec![
+        "\"a\"",
+        "\"b\"",
+        "\"\\u0061\"",
+        "\"\\u0041\"",
+        "\"A\"",
+        "\"\"",
+        "\"model\"",
+        "\"a\\/\"",
+    ]);
+    let value = prop_oneof![
+        Just("1".to_owned()),
+        Just("-0.0e+5".to_owned()),
+        Just("1e999".to_owned()),
+        Just("{\"a\":[{\"a\":1}]}".to_owned()),
+        Just("\"\\ud83d\\ude00\"".to_owned()),
+        Just("\"\\ud83d\"".to_owned()),
+        Just("[]".to_owned()),
+        any::<String>().prop_map(|text| serde_json::Value::from(text).to_string()),
+        "[ -~]{0,8}",
+    ];
+    let member =
+        (key, value, "[ \t\r\n]{0,2}").prop_map(|(key, value, blank)| format!("{blank}{key}{blank}:{value}{blank}"));
+    let object =
+        prop::collection::vec(member, 0..5).prop_map(|members| format!("{{{}}}", members.join(",")).into_bytes());
+    let cut = (object, any::<prop::sample::Index>(), any::<Option<u8>>()).prop_map(|(mut text, at, byte)| {
+        if let Some(byte) = byte {
+            let at = at.index(text.len());
+            text[at] = byte;
+        }
+        text
+    });
+    prop_oneof![4 => cut, 1 => mutated(), 1 => prop::collection::vec(any::<u8>(), 0..64)]
+}
+
+#[test]
+fn fuzz_json() {
+    crate::fuzz::check(&spelled(), |text| {
+        let ours = scan_object(&text, &["a", "b", "A", "model", ""], MAX_DEPTH);
+        match reference(&text) {
+            None => prop_assert!(ours.is_err()),
+            Some(true) => prop_assert_eq!(FaultKind::Duplicate, ours.expect_err("twice").kind),
+            Some(false) => {
+                let scan = ours.expect("valid");
+                let tree: serde_json::Value = serde_json::from_slice(&text).expect("valid");
+                for name in ["a", "b", "A", "model", ""] {
+                    let found = scan.get(name);
+                    let value = found.map(|value| serde_json::from_slice(&text[value.span()]).expect("a value"));
+                    prop_assert_eq!(tree.get(name), value.as_ref());
+                    let read = found.and_then(|value| as_str(&text, value));
+                    prop_assert_eq!(tree.get(name).and_then(serde_json::Value::as_str), read.as_deref());
+                }
+                prop_assert_eq!(tree.as_object().map(serde_json::Map::len), Some(scan.object.elements));
+            }
+        }
+        prop_assert_eq!(serde_json::from_slice::<serde_json::Value>(&text).is_ok(), validate(&text, MAX_DEPTH).is_ok());
+        Ok(())
+    });
+}

@@ -357,6 +357,7 @@ fn is_plain_segment(segment: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn path_of(method: &str, path: &str) -> Option<&'static str> {
         match find(method, path) {
@@ -466,6 +467,89 @@ mod tests {
         assert_eq!(methods, ["GET", "HEAD"]);
         assert!(matches!(find("HEAD", "/v1/models"), Match::Found { .. }));
         assert!(matches!(find("get", "/v1/models"), Match::OtherMethod(_)));
+    }
+
+    /// What servers that stand before or behind a gateway make of a path.
+    fn folded(path: &str) -> String {
+        let decoded = decode(path).map_or_else(|| path.to_owned(), Cow::into_owned);
+        let mut segments: Vec<&str> = Vec::new();
+        for segment in decoded.split(['/', '\\']) {
+            match segment {
+                "" | "." => {}
+                ".." => drop(segments.pop()),
+                segment => segments.push(segment),
+            }
+        }
+        format!("/{}", segments.join("/"))
+    }
+
+    #[test]
+    fn fuzz_routes() {
+        let doors: Vec<&'static str> = all().map(|route| route.path).collect();
+        let spelling = prop::sample::select(vec![
+            "/",
+            "//",
+            "/./",
+            "/../",
+            "%2F",
+            "%2f",
+            "%2e",
+            "%2E%2e",
+            "\\",
+            ";x",
+            "%00",
+            "%25",
+            "?",
+            "#",
+            " ",
+            "models",
+            "/api",
+            "/v1",
+            ":generateContent",
+            "%6D",
+            "\u{e9}",
+            "\u{ff0f}",
+        ]);
+        let piece = prop_oneof![3 => spelling.prop_map(str::to_owned), 1 => any::<String>(), 1 => "[ -~]{0,4}"];
+        let path = (
+            prop::sample::select(doors),
+            prop::collection::vec((piece, any::<prop::sample::Index>()), 0..4),
+            any::<bool>(),
+        );
+        let path = path.prop_map(|(door, pieces, aliased)| {
+            let mut path = format!("{}{}", if aliased { "/api" } else { "" }, door.replace(['{', '}', '*'], ""));
+            for (piece, at) in pieces {
+                let mut at = at.index(path.len() + 1);
+                while !path.is_char_boundary(at) {
+                    at -= 1;
+                }
+                path.insert_str(at, &piece);
+            }
+            path
+        });
+        let methods = prop::sample::select(vec!["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "get", "", "TRACE"]);
+        crate::fuzz::check(&(methods, path), |(method, path)| {
+            let Match::Found { route, tail } = find(method, &path) else { return Ok(()) };
+            prop_assert_eq!(route.method, if method == "HEAD" { "GET" } else { method });
+            prop_assert!(
+                path.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#;\\\"<>^`{|}".contains(&byte)),
+                "{}",
+                path
+            );
+            prop_assert!(tail.is_empty() || tail.split('/').all(is_plain_segment), "{}", tail);
+            prop_assert!(!path.contains("//") && path.split('/').all(|segment| segment != "." && segment != ".."));
+            // However the path is folded on its way, it is this door.
+            let canonical = folded(&path);
+            prop_assert_eq!(&canonical, &folded(&canonical));
+            if let Match::Found { route: again, tail: same } = find(method, &canonical) {
+                // Some doors have a second one, of the same tier, with a slash behind it.
+                let (own, again_path) = (route.path.trim_end_matches('/'), again.path.trim_end_matches('/'));
+                prop_assert_eq!((again_path, &*same, again.tier), (own, &*tail, route.tier), "{}", path);
+            } else {
+                prop_assert!(false, "{} is a door and {} is none", path, canonical);
+            }
+            Ok(())
+        });
     }
 
     #[test]

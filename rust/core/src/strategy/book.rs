@@ -5,7 +5,7 @@ use super::auto::{self, Channel, Pack, Prior};
 use super::combo::{Combo, Params, Step, Strategy, What};
 use super::facts::Facts;
 use super::{identity, MAX_DEPTH};
-use crate::policy::matches_pattern;
+use crate::model_name::{is_named, Case};
 use crate::snapshot::{Connection, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -139,13 +139,13 @@ impl Spread<'_> {
         if !model.contains('*') {
             return vec![Arc::from(model)];
         }
-        let listed = self.snapshot.models.iter().filter(|listed| matches_pattern(model, &listed.id));
+        let listed = self.snapshot.models.iter().filter(|listed| is_named(model, &listed.id, Case::Told));
         listed.take(MAX_CANDIDATES).map(|listed| Arc::from(listed.id.as_str())).collect()
     }
 
     fn model(&self, name: &Arc<str>, only: Option<&str>, step: usize, candidates: &mut Vec<Candidate>) {
         let Some((prefix, model)) = name.split_once('/') else { return };
-        let model: Arc<str> = Arc::from(model);
+        let model: Arc<str> = Arc::from(self.snapshot.spelling(name).unwrap_or(model));
         let price = self.snapshot.price(name);
         for &index in self.snapshot.candidates(prefix) {
             let Some(connection) = self.snapshot.connections.get(index) else { continue };

@@ -43,7 +43,7 @@ pub struct ChatRequest {
     /// A text completion, which has other names for what a conversation asks.
     pub(crate) is_completion: bool,
     /// Empty where the address names the model.
-    pub(super) model_span: Range<usize>,
+    pub(crate) model_span: Range<usize>,
     /// How the body is made to ask for usage; `None` when it does already or is no stream.
     pub(super) ask_usage: Option<Splice>,
 }
@@ -157,7 +157,7 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
     if model.is_empty() || model.chars().count() > MAX_MODEL_CHARS || model.chars().any(char::is_control) {
         return Err(wrong("model", "must be 1 to 300 characters without control characters"));
     }
-    let wanted = ["contents", "generationConfig", "generation_config"];
+    let wanted = ["contents", "generationConfig", "generation_config", "model"];
     let scan = json::scan_object(body, &wanted, MAX_DEPTH).map_err(|fault| broken(&fault))?;
     let messages = match scan.get("contents") {
         None => return Err(missing("contents")),
@@ -185,7 +185,8 @@ pub(crate) fn read_gemini(body: &[u8], place: Place<'_>) -> Result<ChatRequest, 
         stores: false,
         reads_list: place.is_list,
         is_completion: false,
-        model_span: 0..0,
+        // The address names the model, and the body may name it again: what was judged is what is sent.
+        model_span: scan.get("model").map_or(0..0, |model| model.span()),
         ask_usage: None,
     })
 }

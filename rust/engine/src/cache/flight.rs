@@ -11,7 +11,7 @@ use crate::exchange::{Exchange, Head};
 use crate::limits;
 use crate::settle::{Brought, Settlement};
 use crate::shared::Shared;
-use crate::twins::{self, Leader, Name, Recording, Role};
+use crate::twins::{self, Followed, Leader, Name, Recording, Role};
 use bytes::Bytes;
 use fairlead_cache::entry::{Delivery, Kept, Meta, MAX_BODY_BYTES};
 use fairlead_core::error::{Error, Kind};
@@ -42,7 +42,11 @@ pub async fn fly<F, W>(
     };
     let recording = match shared.cache.flights.enter(name, asked.key, clock::monotonic_ms()) {
         Ok(Role::Leader(recording)) => recording,
-        Ok(Role::Twin(recording)) => return join(shared, exchange, settlement, recording).await,
+        Ok(Role::Twin(recording)) => match join(shared, exchange, settlement, recording).await {
+            None => return,
+            // Its beginning was gone before this caller could read it.
+            Some(alone) => return work(Arc::clone(exchange), alone).await,
+        },
         // The call under way is too large to be read along.
         Err(_) => return work(Arc::clone(exchange), settlement).await,
     };
@@ -70,21 +74,27 @@ pub async fn fly<F, W>(
     leader.lead_then(exchange, call, move |recording| keep.done(recording)).await;
 }
 
-/// Gives the answer of the call under way.
-async fn join(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, recording: Arc<Recording>) {
+/// Gives the answer of the call under way; the settlement again where that answer can no longer be given from its beginning.
+async fn join(
+    shared: &Shared,
+    exchange: &Exchange,
+    mut settlement: Settlement,
+    recording: Arc<Recording>,
+) -> Option<Settlement> {
     shared.cache.store.counts().joined.fetch_add(1, Ordering::Relaxed);
-    settlement.cached = Cached { cache: Some(record::Cache::Hit), kind: Some(CacheKind::Joined), ..Cached::default() };
+    let joined = Cached { cache: Some(record::Cache::Hit), kind: Some(CacheKind::Joined), ..Cached::default() };
+    let before = std::mem::replace(&mut settlement.cached, joined);
     tokio::select! {
         biased;
-        () = exchange.gone() => return, // the settlement's drop says who left
-        () = limits::throttle(shared, &settlement) => {}
+        () = exchange.gone() => return None, // the settlement's drop says who left
+        () = limits::throttle(shared, &settlement) => settlement.was_throttled = true,
     }
     let admission = &settlement.admission;
     let own = answer::base_headers(shared, &admission.request_id);
     let session = admission.session_tag.as_deref().or(admission.session_id.as_deref()).map(answer::encoded);
     let is_plain = !settlement.stream;
     let mut status = StatusCode::OK;
-    let is_whole = twins::follow(recording, exchange, |head: &mut Head| {
+    let followed = twins::follow(recording, exchange, |head: &mut Head| {
         status = head.status;
         head.headers.extend(own);
         // The session is the first caller's.
@@ -104,13 +114,19 @@ async fn join(shared: &Shared, exchange: &Exchange, mut settlement: Settlement, 
         }
     })
     .await;
+    if followed == Followed::TooLate {
+        shared.cache.store.counts().joined.fetch_sub(1, Ordering::Relaxed);
+        settlement.cached = before;
+        return Some(settlement);
+    }
     settlement.status = status.as_u16();
-    if is_whole && status.is_success() {
+    if followed == Followed::Whole && status.is_success() {
         settlement.settle(Outcome::Completed, None);
     } else if !exchange.is_cancelled() {
         let error = Error::gateway(Kind::UpstreamStatus, "The call that this request joined failed.");
         settlement.settle(Outcome::UpstreamFailed, Some(&error));
     }
+    None
 }
 
 /// What is known of an answer before it is there.

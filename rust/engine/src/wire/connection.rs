@@ -3,7 +3,7 @@
 
 use super::body::Sliced;
 use super::framing::Malformed;
-use super::head::{self, Told};
+use super::head::{self, Decoded, Told};
 use crate::connector::Socket;
 use bytes::{Buf as _, Bytes, BytesMut};
 use smallvec::SmallVec;
@@ -63,12 +63,15 @@ impl Unsent {
 
 /// See the module's page.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "how far each direction has come, and how it ended")]
 pub(super) struct Connection {
     socket: Socket,
     /// Read, and not used yet.
     ahead: Bytes,
     /// A head that has not come to its end.
     partial: BytesMut,
+    /// The provider has said that an answer is to come.
+    is_announced: bool,
     unsent: Unsent,
     /// The provider has some of the request.
     has_begun: bool,
@@ -84,6 +87,7 @@ impl Connection {
             socket,
             ahead: Bytes::new(),
             partial: BytesMut::new(),
+            is_announced: false,
             unsent: Unsent::default(),
             has_begun: false,
             is_deaf: false,
@@ -108,6 +112,7 @@ impl Connection {
     pub(super) fn begin(&mut self, head: Vec<u8>, body: Sliced) {
         self.unsent = Unsent { head: head.into(), body };
         self.has_begun = false;
+        self.is_announced = false;
     }
 
     /// The body of a request of which nothing was written.
@@ -126,7 +131,9 @@ impl Connection {
             let bytes = match read {
                 // Whatever this is, it is no answer to what was not asked.
                 _ if !self.has_begun => return Poll::Ready(Err(Fault::NothingSent)),
-                Ok(bytes) if bytes.is_empty() && seen == 0 => return Poll::Ready(Err(Fault::Closed)),
+                Ok(bytes) if bytes.is_empty() && seen == 0 && !self.is_announced => {
+                    return Poll::Ready(Err(Fault::Closed))
+                }
                 Ok(bytes) if bytes.is_empty() => {
                     // It had begun to answer, so it had heard the request.
                     return Poll::Ready(Err(Fault::Broken(io::ErrorKind::UnexpectedEof.into())));
@@ -146,13 +153,17 @@ impl Connection {
                     continue;
                 }
             }
-            let input = std::mem::take(&mut self.partial).freeze();
+            let mut input = std::mem::take(&mut self.partial).freeze();
             match head::decode(&input)? {
-                Some(told) => {
+                Decoded::Whole(told) => {
                     self.ahead = input.slice(told.end..);
                     return Poll::Ready(Ok(told));
                 }
-                None => self.partial = input.into(),
+                Decoded::Partial(passed) => {
+                    self.is_announced |= passed > 0;
+                    input.advance(passed);
+                    self.partial = input.into();
+                }
             }
         }
     }

@@ -4,8 +4,13 @@ use bytes::BytesMut;
 use http::header::{self, HeaderMap};
 use http::{StatusCode, Version};
 
-/// What extensions and trailers of one answer may come to; nobody reads them.
+/// What one chunk's extension may come to, or all trailers together; nobody reads them.
 const MAX_ASIDE_BYTES: usize = 16 * 1024;
+/// Extensions of all chunks together may come to this, and to as much again as the body: a server that says a word with every
+/// chunk is in order, and one that says nothing else is not.
+const MAX_EXTENSIONS_AHEAD_BYTES: u64 = 64 * 1024;
+/// For each byte of the body: a chunk of one byte may have an extension such as `;chunk-signature=<64 hex digits>`.
+const EXTENSION_BYTES_PER_BYTE: u64 = 128;
 /// Digits of one size, and the blanks behind them with which some servers fill it up.
 const MAX_SIZE_BYTES: usize = 32;
 
@@ -91,7 +96,11 @@ pub(super) struct Chunks {
     left: u64,
     /// Of the line with its size, so far.
     size_bytes: usize,
+    /// Of this chunk's extension, or of the trailers.
     aside: usize,
+    /// Of all extensions and of the body so far.
+    extensions_bytes: u64,
+    body_bytes: u64,
 }
 
 impl Chunks {
@@ -109,6 +118,7 @@ impl Chunks {
                 out.extend_from_slice(&input[used..used + amount]);
                 used += amount;
                 self.left -= amount as u64;
+                self.body_bytes += amount as u64;
                 if self.left == 0 {
                     self.at = At::DataEnd;
                 }
@@ -132,19 +142,24 @@ impl Chunks {
             }
             (At::Digits | At::Blank, b' ' | b'\t') => self.sized(At::Blank)?,
             (At::Digits | At::Blank | At::Extension, b'\r') => At::SizeEnd,
-            (At::Digits | At::Blank, b';') => self.beside(At::Extension)?,
-            (At::Extension, byte) if byte != b'\n' => self.beside(At::Extension)?,
+            (At::Digits | At::Blank, b';') => self.extended()?,
+            (At::Extension, byte) if byte != b'\n' => self.extended()?,
             (At::SizeEnd, b'\n') if self.left > 0 => At::Data,
             (At::DataEnd, b'\r') => At::DataEnded,
             (At::DataEnded, b'\n') => {
                 self.size_bytes = 0;
+                self.aside = 0;
                 At::Size
             }
             (At::Trailer, b'\r') => At::LastEnd,
             (At::TrailerLine, b'\r') => At::TrailerEnd,
             (At::Trailer | At::TrailerLine, byte) if byte != b'\n' => self.beside(At::TrailerLine)?,
             // A size of zero, or one more trailer.
-            (At::SizeEnd | At::TrailerEnd, b'\n') => At::Trailer,
+            (At::SizeEnd, b'\n') => {
+                self.aside = 0;
+                At::Trailer
+            }
+            (At::TrailerEnd, b'\n') => At::Trailer,
             (At::LastEnd, b'\n') => At::Done,
             _ => return Err(Malformed),
         })
@@ -157,6 +172,17 @@ impl Chunks {
         } else {
             Ok(at)
         }
+    }
+
+    fn extended(&mut self) -> Result<At, Malformed> {
+        self.extensions_bytes += 1;
+        // The chunk that it stands before counts: it is announced.
+        let body_bytes = self.body_bytes.saturating_add(self.left.min(MAX_EXTENSIONS_AHEAD_BYTES));
+        let most = body_bytes.saturating_mul(EXTENSION_BYTES_PER_BYTE).saturating_add(MAX_EXTENSIONS_AHEAD_BYTES);
+        if self.extensions_bytes > most {
+            return Err(Malformed);
+        }
+        self.beside(At::Extension)
     }
 
     fn beside(&mut self, at: At) -> Result<At, Malformed> {
@@ -239,6 +265,10 @@ mod tests {
         // Sizes that are filled up to one width are no extension, however many there are.
         let wide = [b"1     \r\nx\r\n".repeat(10_000), b"0\r\n\r\n".to_vec()].concat();
         assert_eq!(decode(&wide, 999).map(|(out, _, is_done)| (out.len(), is_done)), Ok((10_000, true)));
+        // A word with every chunk, which over a long answer comes to more than any one chunk may say.
+        let signed = [b"1;chunk-signature=".as_slice(), &[b'0'; 64], b"\r\nx\r\n"].concat();
+        let signed = [signed.repeat(10_000), b"0;last\r\nx: y\r\n\r\n".to_vec()].concat();
+        assert_eq!(decode(&signed, 999).map(|(out, _, is_done)| (out.len(), is_done)), Ok((10_000, true)));
         assert_eq!(decode(b"5\r\nhel", 100).map(|(out, _, is_done)| (out, is_done)), Ok((b"hel".to_vec(), false)));
     }
 
@@ -263,6 +293,11 @@ mod tests {
         assert_eq!(decode(&zeros, 10), Err(Malformed));
         let long = [b"5;".to_vec(), vec![b'a'; MAX_ASIDE_BYTES + 1]].concat();
         assert_eq!(decode(&long, 1000), Err(Malformed));
+        let trailers = [b"0\r\n".to_vec(), b"x: y\r\n".repeat(MAX_ASIDE_BYTES)].concat();
+        assert_eq!(decode(&trailers, 1000), Err(Malformed));
+        // Much beside little.
+        let idle = [b"1;".to_vec(), vec![b'a'; 15_000], b"\r\nx\r\n".to_vec()].concat().repeat(100);
+        assert_eq!(decode(&idle, 1000), Err(Malformed));
     }
 
     proptest! {

@@ -51,8 +51,17 @@ pub(super) fn may_end(input: &[u8], seen: usize) -> bool {
     memchr::memchr_iter(b'\n', new).any(|at| matches!(new[at + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
 }
 
-/// Reads an answer's head, and passes over those that only say that one is to come (1xx). `None`: more bytes are needed.
-pub(super) fn decode(input: &Bytes) -> Result<Option<Told>, Malformed> {
+/// What bytes came to.
+#[derive(Debug)]
+pub(super) enum Decoded {
+    Whole(Told),
+    /// More bytes are needed. The first so many are done with: they only said that a head is to come (1xx).
+    Partial(usize),
+}
+
+/// Reads an answer's head, and passes over those that only say that one is to come (1xx). Each has its own bound: a provider
+/// that says every second that it still works is in order for as long as it is waited for.
+pub(super) fn decode(input: &Bytes) -> Result<Decoded, Malformed> {
     let mut start = 0;
     loop {
         let mut lines = [const { MaybeUninit::uninit() }; MAX_HEADERS];
@@ -64,8 +73,8 @@ pub(super) fn decode(input: &Bytes) -> Result<Option<Told>, Malformed> {
         );
         let end = match parsed.map_err(|_| Malformed)? {
             httparse::Status::Complete(size) => start + size,
-            httparse::Status::Partial if input.len() >= MAX_HEAD_BYTES => return Err(Malformed),
-            httparse::Status::Partial => return Ok(None),
+            httparse::Status::Partial if input.len() - start >= MAX_HEAD_BYTES => return Err(Malformed),
+            httparse::Status::Partial => return Ok(Decoded::Partial(start)),
         };
         let status = read.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(Malformed)?;
         if status == StatusCode::SWITCHING_PROTOCOLS {
@@ -90,7 +99,7 @@ pub(super) fn decode(input: &Bytes) -> Result<Option<Told>, Malformed> {
         *answer.status_mut() = status;
         *answer.version_mut() = version;
         *answer.headers_mut() = headers;
-        return Ok(Some(Told { answer, framing, persists, end }));
+        return Ok(Decoded::Whole(Told { answer, framing, persists, end }));
     }
 }
 
@@ -119,10 +128,15 @@ mod tests {
     #[test]
     fn an_answer_may_be_announced_and_is_read_when_it_is_whole() {
         let text = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\nx:\r\n\r\nok";
+        let announced = text.windows(4).position(|four| four == b"\r\n\r\n").expect("there") + 4;
         for size in 0..text.len() - 2 {
-            assert!(decode(&Bytes::copy_from_slice(&text[..size])).expect("so far well").is_none(), "{size}");
+            let decoded = decode(&Bytes::copy_from_slice(&text[..size])).expect("so far well");
+            let Decoded::Partial(passed) = decoded else { panic!("{size}") };
+            assert_eq!(passed >= announced, size >= announced, "{size}");
         }
-        let told = decode(&Bytes::from_static(text)).expect("an answer").expect("whole");
+        let many = [b"HTTP/1.1 102 Processing\r\n\r\n".repeat(MAX_HEAD_BYTES), text.to_vec()].concat();
+        assert!(matches!(decode(&Bytes::from(many)), Ok(Decoded::Whole(_))), "each is small");
+        let Ok(Decoded::Whole(told)) = decode(&Bytes::from_static(text)) else { panic!("whole") };
         assert_eq!((told.answer.status(), told.framing, told.persists), (StatusCode::OK, Framing::Length(2), true));
         assert_eq!((&text[told.end..], &told.answer.headers()["x"]), (&b"ok"[..], &HeaderValue::from_static("")));
     }

@@ -23,4 +23,6 @@ pub use incoming::Incoming;
 pub use pool::{take_shelf, Lease, Pool, Unanswered};
 
 #[cfg(test)]
+mod fuzz_tests;
+#[cfg(test)]
 mod tests;

@@ -67,6 +67,20 @@ async fn a_connection_is_kept_once_its_answer_was_read_to_the_end() {
 }
 
 #[tokio::test]
+async fn a_provider_that_says_that_it_works_has_heard_the_request() {
+    let Pair { lease, mut provider, .. } = pair();
+    provider.write_all(b"HTTP/1.1 102 Processing\r\n\r\n").await.expect("written");
+    let served = async {
+        hear(&mut provider, "hello").await;
+        drop(provider);
+    };
+    let head = head();
+    let (answer, ()) = tokio::join!(lease.send(&head, body("hello")), served);
+    let Err(unanswered) = answer else { panic!("there is no answer") };
+    assert!(matches!(unanswered.fault, Fault::Broken(_)), "{:?}", unanswered.fault);
+}
+
+#[tokio::test]
 async fn an_answer_without_a_body_gives_its_connection_back_at_once() {
     let Pair { pool, origin, lease, mut provider } = pair();
     provider.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.expect("written");

@@ -1,0 +1,34 @@
+//! How long a property is tried: a fixed number of cases in an ordinary run, and for so many seconds where
+//! `FAIRLEAD_FUZZ_SECONDS` says so.
+
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+/// Cases of an ordinary run, and of each round of a long one.
+const CASES: u32 = 256;
+
+/// Tries a property. Panics with the smallest case that breaks it.
+///
+/// # Panics
+/// When a case breaks the property.
+pub(crate) fn check<S>(strategy: &S, property: impl Fn(S::Value) -> Result<(), TestCaseError>)
+where
+    S: Strategy,
+    S::Value: Debug,
+{
+    let seconds = std::env::var("FAIRLEAD_FUZZ_SECONDS").ok().and_then(|text| text.parse::<f64>().ok());
+    let ends = seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0)));
+    let mut rounds = 0_u64;
+    loop {
+        let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+        if let Err(found) = TestRunner::new(config).run(strategy, &property) {
+            panic!("after {rounds} rounds of {CASES} cases: {found}");
+        }
+        rounds += 1;
+        if ends.is_none_or(|ends| Instant::now() >= ends) {
+            return;
+        }
+    }
+}

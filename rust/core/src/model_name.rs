@@ -1,0 +1,238 @@
+//! The one name of a model.
+//!
+//! A provider may take several spellings for the same model: with Google's folder before it, with a blank behind it, with
+//! segments that an address folds away. What a key may call, what a call costs and where it goes are decided by the name,
+//! so every spelling becomes one name before any of that, and a spelling that could mean two things is refused.
+//!
+//! Two rules hold at two places. [`canonical`] is for every name that a caller gives, whatever provider it leads to.
+//! [`address`] is for a name that becomes part of a URL, at providers whose addresses name the model.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Google's folder of models. A name with it and the same name without it are one model.
+const FOLDER: &str = "models";
+
+/// Why a name is refused, as the end of a sentence that begins with `model`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Fault(pub &'static str);
+
+/// The name, `<prefix>/<model>` or without a prefix, in its one spelling: Google's folder is taken off.
+///
+/// A second application changes nothing.
+pub fn canonical(name: &str) -> Result<Cow<'_, str>, Fault> {
+    check_characters(name)?;
+    let Some((prefix, model)) = name.split_once('/').filter(|(prefix, model)| !prefix.is_empty() && !model.is_empty())
+    else {
+        return Ok(Cow::Borrowed(name));
+    };
+    if name.split('/').any(str::is_empty) {
+        return Err(Fault("must not have an empty segment between slashes"));
+    }
+    if name.split('/').any(is_dots) {
+        return Err(Fault("must not have a segment of dots alone"));
+    }
+    let own = without_folder(model);
+    Ok(if own.len() == model.len() { Cow::Borrowed(name) } else { Cow::Owned(format!("{prefix}/{own}")) })
+}
+
+/// A name as a provider knows it, without Google's folder before it.
+#[must_use]
+pub fn without_folder(model: &str) -> &str {
+    let mut rest = model;
+    while let Some((folder, own)) = rest.split_once('/') {
+        if own.is_empty() || !folder.eq_ignore_ascii_case(FOLDER) {
+            break;
+        }
+        rest = own;
+    }
+    rest
+}
+
+/// Segments of a path: the longest of the folders has three, and the model is one.
+const MAX_SEGMENTS: usize = 4;
+type Segments<'m> = smallvec::SmallVec<[&'m str; MAX_SEGMENTS]>;
+
+/// A model's path below a provider's base address, percent-encoded and without a slash before it: `models/<model>`, or a
+/// folder of the few that providers of this kind have.
+pub fn address(model: &str) -> Result<String, Fault> {
+    let mut path = String::with_capacity(model.len() + 16);
+    for segment in segments(model)? {
+        if !path.is_empty() {
+            path.push('/');
+        }
+        for byte in segment.bytes() {
+            // What stands behind a colon is the action.
+            if byte.is_ascii_alphanumeric() || b"-._~@".contains(&byte) {
+                path.push(char::from(byte));
+            } else {
+                // Writing into a text cannot fail.
+                let _written = write!(path, "%{byte:02X}");
+            }
+        }
+    }
+    Ok(path)
+}
+
+/// Whether a model has such a path.
+pub fn check_address(model: &str) -> Result<(), Fault> {
+    segments(model).map(drop)
+}
+
+fn segments(model: &str) -> Result<Segments<'_>, Fault> {
+    let mut segments: Segments<'_> = without_folder(model).split('/').take(MAX_SEGMENTS + 1).collect();
+    match segments[..] {
+        [_] => segments.insert(0, FOLDER),
+        ["tunedModels" | "endpoints", _] | ["publishers", _, FOLDER, _] => {}
+        _ => {
+            return Err(Fault(
+                "may have no folder at this provider but `models`, `tunedModels`, `endpoints` or `publishers/<name>/models`",
+            ))
+        }
+    }
+    segments.iter().try_for_each(|segment| check_segment(segment))?;
+    Ok(segments)
+}
+
+/// Whether a pattern speaks of a model in any spelling of its name. `*` stands for any run of characters.
+#[must_use]
+pub fn is_named(pattern: &str, model: &str, case: Case) -> bool {
+    let is_match = |text: &str| matches(pattern.as_bytes(), text.as_bytes(), case);
+    let Some((prefix, upstream)) = model.split_once('/') else { return is_match(model) };
+    let own = without_folder(upstream);
+    let is_bare = own.len() == upstream.len();
+    if is_match(model) || !is_bare && is_match(&format!("{prefix}/{own}")) {
+        return true;
+    }
+    // A pattern with the folder speaks of the name without it, but not of other folders.
+    let has_folder = pattern.split('/').any(|segment| segment.eq_ignore_ascii_case(FOLDER));
+    let is_elsewhere = ["tunedModels/", "endpoints/", "publishers/"].iter().any(|folder| own.starts_with(folder));
+    has_folder && is_bare && !is_elsewhere && is_match(&format!("{prefix}/{FOLDER}/{own}"))
+}
+
+/// Whether letters of the two cases are one. A block takes them for one: a provider may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Case {
+    Told,
+    Ignored,
+}
+
+/// Backtracks to the last star only, so the cost is bounded by the product of the lengths.
+pub(crate) fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
+    let is_same = |a: u8, b: u8| match case {
+        Case::Told => a == b,
+        Case::Ignored => a.eq_ignore_ascii_case(&b),
+    };
+    let (mut p, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if p < pattern.len() && pattern[p] == b'*' {
+            star = Some((p, t));
+            p += 1;
+        } else if p < pattern.len() && is_same(pattern[p], text[t]) {
+            p += 1;
+            t += 1;
+        } else if let Some((star_p, star_t)) = star {
+            p = star_p + 1;
+            t = star_t + 1;
+            star = Some((star_p, t));
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+fn check_characters(name: &str) -> Result<(), Fault> {
+    if name.trim().len() != name.len() {
+        return Err(Fault("must not begin or end with white space"));
+    }
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/:@".contains(&byte)) {
+        check_rare(name)?;
+    }
+    Ok(())
+}
+
+/// The same for a name with anything in it but what most names are made of.
+fn check_rare(name: &str) -> Result<(), Fault> {
+    for char in name.chars() {
+        if char.is_control() {
+            return Err(Fault("must not contain control characters"));
+        }
+        if is_invisible(char) || (char.is_whitespace() && char != ' ') {
+            return Err(Fault("must not contain invisible characters, nor white space other than blanks"));
+        }
+        if is_disguise(char) {
+            return Err(Fault("must not contain a backslash, nor a character that stands for a slash, a dot or ASCII"));
+        }
+    }
+    let bytes = name.as_bytes();
+    if bytes.windows(3).any(|three| three[0] == b'%' && three[1..].iter().all(u8::is_ascii_hexdigit)) {
+        return Err(Fault("must not be percent-encoded; write the characters themselves"));
+    }
+    if name.split('/').any(|segment| segment.trim().len() != segment.len()) {
+        return Err(Fault("must not have white space beside a slash"));
+    }
+    Ok(())
+}
+
+fn is_invisible(char: char) -> bool {
+    matches!(
+        char,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'
+            ..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// What a server that normalises Unicode, or that takes either slash, may read as something else.
+fn is_disguise(char: char) -> bool {
+    matches!(
+        char,
+        '\\' | '\u{2024}'
+            ..='\u{2026}'
+                | '\u{2044}'
+                | '\u{2215}'
+                | '\u{2216}'
+                | '\u{2571}'
+                | '\u{2572}'
+                | '\u{27cb}'
+                | '\u{27cd}'
+                | '\u{29f5}'
+                | '\u{29f8}'
+                | '\u{29f9}'
+                | '\u{fe50}'..='\u{fe6b}'
+                | '\u{ff01}'..='\u{ff5e}'
+                | '\u{ff61}'
+    )
+}
+
+fn check_segment(segment: &str) -> Result<(), Fault> {
+    if segment.is_empty() || is_dots(segment) {
+        return Err(Fault("must have no segment that is empty or of dots alone"));
+    }
+    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~@:+,= ".contains(&byte);
+    if !segment.bytes().all(is_fine) || segment.trim().len() != segment.len() {
+        return Err(Fault(
+            "becomes part of this provider's address, so it is made of letters, digits, blanks inside and `-._~@:+,=` alone",
+        ));
+    }
+    Ok(())
+}
+
+fn is_dots(segment: &str) -> bool {
+    !segment.is_empty() && segment.bytes().all(|byte| byte == b'.')
+}
+
+#[cfg(test)]
+#[path = "model_name_tests.rs"]
+mod tests;
