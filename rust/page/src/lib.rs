@@ -5,9 +5,14 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod boilerplate;
+mod candidates;
 mod content;
+mod fit;
 mod markdown;
+mod names;
 mod parts;
+mod phrases;
 mod tag;
 mod tree;
 
@@ -64,7 +69,7 @@ pub fn read(html: &str, base: &str, want: Want) -> Holding {
     let (mut tree, links) = tree::Tree::read(html);
     let root = if want.only_main_content || want.fit { content::main_content(&mut tree) } else { tree::ROOT };
     if want.fit {
-        content::prune(&mut tree, root);
+        fit::prune(&mut tree, root);
     }
     let content = match want.form {
         Form::Nothing => None,

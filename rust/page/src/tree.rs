@@ -11,6 +11,7 @@ use memchr::memchr;
 use regex::Regex;
 
 use crate::address::joined;
+use crate::names::Source;
 use crate::tag::{is_bare, is_never_read, is_raw, is_void, Tag};
 use crate::Link;
 
@@ -26,8 +27,8 @@ static HIDDEN_STYLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?:[^.0-9]|$)").expect("a constant")
 });
 
-/// An element or a run of text. Sizes count characters: `size` all below, `linked` those within links, `running` those
-/// of paragraphs of some length; `links` counts links.
+/// An element or a run of text. Sizes count characters: `size` all below, `linked` those within links; `links` counts
+/// links. An anchor that leads nowhere is none.
 #[derive(Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) tag: Tag,
@@ -42,7 +43,7 @@ pub(crate) struct Node<'a> {
     pub(crate) size: usize,
     pub(crate) linked: usize,
     pub(crate) links: usize,
-    pub(crate) running: usize,
+    pub(crate) is_link: bool,
 }
 
 /// The tree; nodes are numbers, in the order of the page.
@@ -160,7 +161,7 @@ impl<'a> Tree<'a> {
             size,
             linked: 0,
             links: 0,
-            running: 0,
+            is_link: tag == Tag::A && attribute_of(attributes, "href").is_some(),
         });
         if parent != NONE {
             match self.nodes[parent].last {
@@ -175,19 +176,29 @@ impl<'a> Tree<'a> {
     fn measure(&mut self) {
         for number in (1..self.nodes.len()).rev() {
             let node = &mut self.nodes[number];
-            if node.tag == Tag::A {
+            if node.is_link {
                 (node.linked, node.links) = (node.size, 1);
-            } else if node.tag == Tag::P && node.size > 60 {
-                node.running = node.size - node.linked;
             }
-            let (parent, size, linked, links, running) =
-                (node.parent, node.size, node.linked, node.links, node.running);
+            let (parent, size, linked, links) = (node.parent, node.size, node.linked, node.links);
             let parent = &mut self.nodes[parent];
             parent.size += size;
             parent.linked += linked;
             parent.links += links;
-            parent.running += running;
         }
+    }
+
+    /// Whether what stands behind a node, beside it, is dropped.
+    pub(crate) fn next_is_dropped(&self, number: usize) -> bool {
+        let mut next = self.nodes[number].next;
+        while next != NONE && self.nodes[next].tag == Tag::Text && self.nodes[next].text.trim().is_empty() {
+            next = self.nodes[next].next;
+        }
+        next != NONE && self.nodes[next].is_dropped
+    }
+
+    /// Nothing is dropped any more.
+    pub(crate) fn take_back(&mut self) {
+        self.nodes.iter_mut().for_each(|node| node.is_dropped = false);
     }
 
     pub(crate) fn children(&self, number: usize) -> Children<'_, 'a> {
@@ -212,13 +223,14 @@ impl<'a> Tree<'a> {
         !self.nodes[number].attributes.is_empty()
     }
 
-    /// Its class and id.
-    pub(crate) fn names(&self, number: usize) -> Cow<'a, str> {
-        match (self.attribute(number, "class"), self.attribute(number, "id")) {
-            (None, None) => Cow::Borrowed(""),
-            (Some(one), None) | (None, Some(one)) => one,
-            (Some(class), Some(id)) => Cow::Owned(format!("{class} {id}")),
-        }
+    /// The attributes that hint at what it is, as they are written.
+    pub(crate) fn hints_of(&self, number: usize) -> impl Iterator<Item = (Source, &'a str)> {
+        Attributes { rest: self.nodes[number].attributes }.filter_map(|(name, value)| match name {
+            "class" | "id" => Some((Source::Name, value)),
+            "role" => Some((Source::Role, value)),
+            "itemprop" => Some((Source::Item, value)),
+            _ => None,
+        })
     }
 
     /// All text below as it stands.
@@ -429,11 +441,21 @@ fn is_hidden(attributes: &str) -> bool {
 }
 
 /// Attributes are written ` name="value"`, the value without a bare `"`.
-fn attribute_of<'a>(attributes: &'a str, wanted: &str) -> Option<Cow<'a, str>> {
-    let mut rest = attributes.trim_start();
-    while !rest.is_empty() {
-        let cut = rest.find(|c: char| c == '=' || c.is_ascii_whitespace()).unwrap_or(rest.len());
-        let (name, after) = rest.split_at(cut);
+struct Attributes<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.rest = self.rest.trim_start();
+        if self.rest.is_empty() {
+            return None;
+        }
+        let bytes = self.rest.as_bytes();
+        let cut = bytes.iter().position(|b| *b == b'=' || b.is_ascii_whitespace()).unwrap_or(bytes.len());
+        let (name, after) = self.rest.split_at(cut);
         let (value, after) = match after.strip_prefix("=\"") {
             Some(quoted) => match memchr(b'"', quoted.as_bytes()) {
                 Some(end) => (&quoted[..end], &quoted[end + 1..]),
@@ -441,12 +463,13 @@ fn attribute_of<'a>(attributes: &'a str, wanted: &str) -> Option<Cow<'a, str>> {
             },
             None => ("", after.get(1..).unwrap_or_default()),
         };
-        if name == wanted {
-            return Some(unescaped(value));
-        }
-        rest = after.trim_start();
+        self.rest = after;
+        Some((name, value))
     }
-    None
+}
+
+fn attribute_of<'a>(attributes: &'a str, wanted: &str) -> Option<Cow<'a, str>> {
+    Attributes { rest: attributes }.find(|(name, _)| *name == wanted).map(|(_, value)| unescaped(value))
 }
 
 fn unescaped(raw: &str) -> Cow<'_, str> {
