@@ -12,6 +12,7 @@ __all__ = [
     "Socket",
     "address_allowed",
     "error_kinds",
+    "flattened",
     "google_assertion",
     "guardrails",
     "hash_secret",
@@ -192,6 +193,11 @@ def address_allowed(address: str, policy: str, networks: str = "") -> bool:
 
     ``networks``: a comma list of CIDRs that ``public`` may reach too. Link-local, metadata and multicast addresses are
     never allowed. ``ValueError`` when a text is not what it should be.
+    """
+
+def flattened(html: str) -> str:
+    """The page without tags that are nested deeper than any real page has them: a parser takes seconds for such. Most
+    pages come back as they are.
     """
 
 def guardrails() -> list[tuple[str, int]]:

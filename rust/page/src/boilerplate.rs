@@ -9,8 +9,12 @@ use crate::tree::Tree;
 
 /// Drops what is chrome by its tag or name, whatever it holds, as long as most of the text stays.
 pub(crate) fn drop_chrome(tree: &mut Tree<'_>, values: &Values, root: usize) {
-    let total = values.running[root];
-    walk(tree, root, |_, number| values.hints[number] == Hint::Chrome && values.running[number] * 2 <= total);
+    walk(tree, root, |_, number| values.hints[number] == Hint::Chrome && values.is_believed(number, root));
+}
+
+/// Drops what is no text by its tag or name.
+pub(crate) fn drop_named(tree: &mut Tree<'_>, values: &Values, root: usize) {
+    walk(tree, root, |_, number| values.is_believed(number, root));
 }
 
 /// Drops all that is no text of the article.
@@ -24,7 +28,8 @@ pub(crate) fn drop_all(tree: &mut Tree<'_>, values: &Values, root: usize) {
 fn walk(tree: &mut Tree<'_>, root: usize, mut is_out: impl FnMut(&Tree<'_>, usize) -> bool) {
     let mut waiting: Vec<usize> = tree.children(root).collect();
     while let Some(number) = waiting.pop() {
-        if tree.nodes[number].tag == Tag::Text {
+        // Names within code are those of a highlighter.
+        if matches!(tree.nodes[number].tag, Tag::Text | Tag::Pre | Tag::Code) {
             continue;
         }
         if is_out(tree, number) {
@@ -57,7 +62,7 @@ impl Zones {
         let is_out = |number: usize| {
             let mut each = number;
             while each != root {
-                if values.hints[each] >= Hint::Beside && values.running[each] * 4 <= values.running[root] {
+                if values.is_believed(each, root) {
                     return true;
                 }
                 each = tree.nodes[each].parent;
@@ -83,12 +88,9 @@ fn is_boilerplate_at(tree: &Tree<'_>, values: &Values, zones: &Zones, number: us
     let node = &tree.nodes[number];
     let running = values.running[number];
     let is_small = running * 5 <= zones.total;
-    match values.hints[number] {
-        Hint::Chrome if running * 2 <= zones.total => return true,
-        Hint::Beside if is_small && !(matches!(node.tag, Tag::P | Tag::Li | Tag::Td) && values.own[number] > 200) => {
-            return true;
-        }
-        _ => {}
+    let is_long_paragraph = matches!(node.tag, Tag::P | Tag::Li | Tag::Td) && values.own[number] > 200;
+    if values.is_believed(number, zones.root) && (values.hints[number] != Hint::Beside || !is_long_paragraph) {
+        return true;
     }
     if matches!(node.name, "figcaption" | "address") && is_small {
         return true;
@@ -96,7 +98,11 @@ fn is_boilerplate_at(tree: &Tree<'_>, values: &Values, zones: &Zones, number: us
     if !is_block(node.tag) && node.tag != Tag::Other {
         return false;
     }
-    if node.size <= PHRASE_MAX && node.size > 0 && is_small && is_boilerplate(&tree.line(number), node.linked * 3 > node.size) {
+    if node.size <= PHRASE_MAX
+        && node.size > 0
+        && is_small
+        && is_boilerplate(&tree.line(number), node.linked * 3 > node.size)
+    {
         return true;
     }
     if matches!(node.tag, Tag::Pre | Tag::Td | Tag::Th | Tag::Caption | Tag::Hr | Tag::H(_)) || node.name == "dt" {
@@ -110,16 +116,20 @@ fn is_boilerplate_at(tree: &Tree<'_>, values: &Values, zones: &Zones, number: us
     if node.tag == Tag::Li {
         return false;
     }
-    if values.net[number] < 0 && is_small && (is_linked || node.links > 0 && running == 0) {
+    let is_negative = values.net[number] < 0
+        && is_small
+        && !tree.below(number).any(|each| matches!(tree.nodes[each].tag, Tag::Pre | Tag::Code));
+    if is_negative && (is_linked || node.links > 0 && running == 0) {
         return true;
     }
     let is_label = running == 0 && node.size > 0 && node.size < 250;
     if is_label && (zones.is_before(number) || zones.is_behind(number)) {
         let is_listing = matches!(node.tag, Tag::Ul | Tag::Ol | Tag::Dl) && zones.is_behind(number) && node.links == 0;
-        return !is_listing && !tree.below(number).any(|each| matches!(tree.nodes[each].tag, Tag::Pre | Tag::Table | Tag::H(_)));
+        return !is_listing
+            && !tree.below(number).any(|each| matches!(tree.nodes[each].tag, Tag::Pre | Tag::Table | Tag::H(_)));
     }
     // A box of labels within the text, with few sentences for its size.
-    values.net[number] < 0 && is_small && running * 4 < i64::try_from(node.size).unwrap_or(i64::MAX) && node.links > 0
+    is_negative && running * 4 < i64::try_from(node.size).unwrap_or(i64::MAX) && node.links > 0
 }
 
 /// The headline is told as the page's title: it goes where it stands apart from the text, or with a byline.
@@ -134,13 +144,17 @@ fn drop_headline(tree: &mut Tree<'_>, values: &Values, zones: &Zones) {
         Tag::H(1) => true,
         Tag::H(2..=4) => {
             let names = tree.attribute(number, "class").unwrap_or_default();
-            tree.nodes[number].linked * 2 > tree.nodes[number].size || names.contains("title") || names.contains("headline")
+            tree.nodes[number].linked * 2 > tree.nodes[number].size
+                || names.contains("title")
+                || names.contains("headline")
+                || tree.nodes[tree.nodes[number].parent].tag == Tag::Header
         }
         _ => false,
     };
     let found: Vec<usize> = (zones.root + 1..zones.first).filter(|each| is_headline(tree, *each)).collect();
-    let has_byline = (zones.root + 1..zones.first)
-        .any(|each| tree.nodes[each].is_dropped && tree.nodes[each].size > 0 && !matches!(values.hints[each], Hint::Chrome));
+    let has_byline = (zones.root + 1..zones.first).any(|each| {
+        tree.nodes[each].is_dropped && tree.nodes[each].size > 0 && !matches!(values.hints[each], Hint::Chrome)
+    });
     for number in found {
         if has_byline || !around.contains(&tree.nodes[number].parent) || tree.nodes[number].linked > 0 {
             tree.nodes[number].is_dropped = true;

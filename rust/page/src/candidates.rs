@@ -7,7 +7,7 @@ use crate::tag::Tag;
 use crate::tree::{Tree, ROOT};
 
 /// What parts of chrome that hold links take from the element around them, as a share: they can be left out of it.
-const REMOVABLE_PERCENT: i64 = 30;
+const REMOVABLE_PERCENT: i64 = 15;
 /// A label that looks like running text has fewer characters.
 const SENTENCE_MIN: i64 = 100;
 
@@ -57,7 +57,9 @@ fn is_container(tag: Tag) -> bool {
 struct Run {
     size: i64,
     linked: i64,
-    ends: i64,
+    /// Marks that end a sentence, and those that divide one.
+    stops: i64,
+    commas: i64,
 }
 
 impl Values {
@@ -112,21 +114,26 @@ impl Values {
                 count += 1;
                 text += self.running[each];
             }
-            if count >= 3 && text * 10 < total * 6 {
+            // Posts of a forum may look the same, but they are longer, and there is little besides.
+            let is_most = text * 10 >= total * 6;
+            if count >= 3 && (!is_most || text < 250 * count && total - text >= 50) {
                 let found: Vec<usize> = tree.children(parent).filter(|each| is_one(*each)).collect();
                 for each in found {
-                    self.hints[each] = Hint::Chrome;
+                    self.hints[each] = Hint::Teaser;
                 }
             }
         }
     }
 
-    /// Whether what hints say of a node is believed: not where most of the page's text would go with it.
-    fn is_believed(&self, number: usize) -> bool {
-        let (share, total) = (self.running[number], self.running[ROOT]);
+    /// Whether what hints say of a node is believed: not where most of the text of `whole` would go with it.
+    pub(crate) fn is_believed(&self, number: usize, whole: usize) -> bool {
+        let (share, total) = (self.running[number], self.running[whole]);
         match self.hints[number] {
-            Hint::Chrome => share * 10 <= total * 8 && total - share >= 200 || share <= 40,
-            Hint::Beside => share * 10 <= total * 4 || share <= 40,
+            Hint::Chrome => {
+                share * 2 <= total || share * 10 <= total * 8 && total - share >= 200 || share <= 150 && share < total
+            }
+            Hint::Beside => share * 3 <= total,
+            Hint::Teaser => true,
             Hint::Body | Hint::Nothing => false,
         }
     }
@@ -135,7 +142,7 @@ impl Values {
         let count = tree.nodes.len();
         let mut is_out = vec![false; count];
         for number in 1..count {
-            is_out[number] = is_out[tree.nodes[number].parent] || self.is_believed(number);
+            is_out[number] = is_out[tree.nodes[number].parent] || self.is_believed(number, ROOT);
         }
         let mut net = vec![0i64; count];
         for number in (0..count).rev() {
@@ -168,7 +175,37 @@ impl Values {
                 best = Some((number, weight));
             }
         }
-        best.map(|(number, _)| number)
+        best.map(|(number, _)| self.without_tail(tree, number))
+    }
+
+    /// Where nearly all of a content is in one element, and what comes behind it is of another kind, it is that element:
+    /// notices and offers follow an article, leads come before it.
+    fn without_tail(&self, tree: &Tree<'_>, best: usize) -> usize {
+        let mut root = best;
+        loop {
+            let most = tree
+                .children(root)
+                .filter(|each| is_container(tree.nodes[*each].tag))
+                .max_by_key(|each| self.net[*each]);
+            let Some(most) = most else { return root };
+            if self.net[most] * 4 < self.net[root] * 3
+                || matches!(tree.nodes[most].tag, Tag::Blockquote | Tag::Ul | Tag::Ol | Tag::Dl)
+            {
+                return root;
+            }
+            let own = (tree.nodes[most].tag, tree.attribute(most, "class"));
+            let is_needed = |each: usize| {
+                let is_text = self.net[each] * 50 > self.net[root];
+                each < most && self.running[each] > 0 && !self.is_believed(each, root)
+                    || is_text
+                        && (tree.nodes[each].tag == Tag::P
+                            || (tree.nodes[each].tag, tree.attribute(each, "class")) == own)
+            };
+            if tree.children(root).any(|each| each != most && is_needed(each)) || self.own[root] * 50 > self.net[root] {
+                return root;
+            }
+            root = most;
+        }
     }
 }
 
@@ -180,10 +217,11 @@ fn runs(tree: &Tree<'_>) -> Vec<Run> {
         let (owner, is_linked) = if number == ROOT { (ROOT, false) } else { owners[node.parent] };
         owners.push(if is_block(node.tag) { (number, is_linked) } else { (owner, is_linked || node.is_link) });
         if node.tag == Tag::Text {
-            let (size, ends) = measured(&node.text);
+            let (size, stops, commas) = measured(&node.text);
             let run = &mut runs[owner];
             run.size += size;
-            run.ends += ends;
+            run.stops += stops;
+            run.commas += commas;
             if is_linked {
                 run.linked += size;
             }
@@ -192,37 +230,46 @@ fn runs(tree: &Tree<'_>) -> Vec<Run> {
     runs
 }
 
-/// Characters but blanks at the ends, those of scripts that write a word with one or two of them twice; and how many end
-/// a sentence or a part of one.
-fn measured(text: &str) -> (i64, i64) {
-    let (mut size, mut ends) = (0, 0);
+/// Characters but blanks at the ends, those of scripts that write a word with one or two of them thrice; and how many
+/// end a sentence, or divide one. A stop behind a digit or a capital is one of a date or a name.
+fn measured(text: &str) -> (i64, i64, i64) {
+    let (mut size, mut stops, mut commas) = (0, 0, 0);
     let trimmed = text.trim();
     if trimmed.is_ascii() {
         let bytes = trimmed.as_bytes();
         for (at, b) in bytes.iter().enumerate() {
-            let is_end = matches!(b, b'.' | b'!' | b'?' | b';' | b',' | b':')
-                && bytes.get(at + 1).is_none_or(|next| matches!(next, b' ' | b'"' | b'\''))
-                && at > 1
-                && bytes[at - 1].is_ascii_lowercase();
-            ends += i64::from(is_end);
+            if !matches!(b, b'.' | b'!' | b'?' | b',' | b';' | b':') {
+                continue;
+            }
+            let is_at_end = bytes.get(at + 1).is_none_or(|next| matches!(next, b' ' | b'\n' | b'"' | b'\''));
+            // What begins with a stop goes on behind an element of the line.
+            let is_behind_word = at == 0 || matches!(bytes[at - 1], b'a'..=b'z' | b')' | b'"');
+            match b {
+                _ if !is_at_end || !is_behind_word => {}
+                b',' | b';' | b':' => commas += 1,
+                _ => stops += 1,
+            }
         }
-        return (bytes.len().try_into().unwrap_or(i64::MAX), ends);
+        return (i64::try_from(bytes.len()).unwrap_or(i64::MAX), stops, commas);
     }
-    let mut before = ' ';
+    let mut before = 'a';
     for c in trimmed.chars() {
         size += if ('\u{3000}'..='\u{9fff}').contains(&c) || ('\u{ac00}'..='\u{d7af}').contains(&c) { 3 } else { 1 };
-        ends += i64::from(
-            matches!(c, '。' | '！' | '？' | '，' | '、' | '；' | '،' | '؟' | '۔' | '।' | '…')
-                || matches!(c, '.' | '!' | '?' | ';' | ',' | ':') && before.is_lowercase()
-                || matches!(c, '.' | ',') && before.is_alphabetic() && !before.is_uppercase(),
-        );
+        let is_behind_word = before.is_alphabetic() && !before.is_uppercase() || matches!(before, ')' | '”' | '»');
+        match c {
+            '。' | '！' | '？' | '؟' | '۔' | '।' | '…' => stops += 1,
+            '，' | '、' | '；' | '،' => commas += 1,
+            '.' | '!' | '?' if is_behind_word => stops += 1,
+            ',' | ';' | ':' if is_behind_word => commas += 1,
+            _ => {}
+        }
         before = c;
     }
-    (size, ends)
+    (size, stops, commas)
 }
 
 fn value(tag: Tag, run: Run) -> i64 {
-    let Run { size, linked, ends } = run;
+    let Run { size, linked, stops, commas } = run;
     if size == 0 {
         return 0;
     }
@@ -235,7 +282,7 @@ fn value(tag: Tag, run: Run) -> i64 {
                 0
             }
         }
-        _ if (ends > 0 && size >= 20) || plain >= SENTENCE_MIN => {
+        _ if (stops > 0 && size >= 20) || commas > 1 || plain >= SENTENCE_MIN => {
             let text = size - 2 * linked;
             // One short sentence is often a label.
             if text > 0 && size < 60 {
@@ -244,7 +291,8 @@ fn value(tag: Tag, run: Run) -> i64 {
                 text
             }
         }
-        Tag::P | Tag::Li | Tag::Dd | Tag::Td | Tag::Th | Tag::Pre | Tag::Blockquote => -2 * linked,
+        Tag::Pre => (plain / 2 - 2 * linked).max(0),
+        Tag::P | Tag::Li | Tag::Dd | Tag::Td | Tag::Th | Tag::Blockquote => -2 * linked,
         _ => -plain / 2 - 2 * linked,
     }
 }

@@ -14,6 +14,8 @@ pub(crate) enum Hint {
     Beside,
     /// Never the text, unless there is hardly any other: menus, comments, consent.
     Chrome,
+    /// One of a list of other pages; no name says so.
+    Teaser,
 }
 
 /// The hint of an element's tag, role, and names.
@@ -61,7 +63,9 @@ pub(crate) enum Source {
 
 fn hint_of_role(role: &str) -> Hint {
     match role {
-        "navigation" | "contentinfo" | "search" | "menu" | "menubar" | "dialog" | "alertdialog" | "alert" => Hint::Chrome,
+        "navigation" | "contentinfo" | "search" | "menu" | "menubar" | "dialog" | "alertdialog" | "alert" => {
+            Hint::Chrome
+        }
         "banner" | "complementary" | "toolbar" | "tablist" | "note" => Hint::Beside,
         _ => Hint::Nothing,
     }
@@ -129,26 +133,39 @@ fn kind_of(word: &str) -> Kind {
     lower.copy_from_slice(word.as_bytes());
     lower.make_ascii_lowercase();
     match &*lower {
-        b"nav" | b"navbar" | b"navigation" | b"menu" | b"submenu" | b"footer" | b"breadcrumb" | b"breadcrumbs" | b"crumb"
-        | b"comment" | b"comments" | b"commentlist" | b"cmt" | b"disqus" | b"respond" | b"cookie" | b"cookies" | b"consent" | b"gdpr"
-        | b"cmp" | b"onetrust" | b"outbrain" | b"taboola" | b"modal" | b"popup" | b"overlay" | b"masthead" | b"paywall"
-        | b"advertisement" | b"advert" | b"adsbygoogle" | b"jp" | b"dianomi" | b"revcontent" | b"trackback" | b"trackbacks"
-        | b"navbox" | b"catlinks" | b"editsection" | b"headerlink" | b"skip" | b"skiplink" | b"toc" | b"noprint" | b"hidden" => Kind::Chrome,
+        b"nav" | b"navbar" | b"navigation" | b"menu" | b"submenu" | b"footer" | b"breadcrumb" | b"breadcrumbs"
+        | b"crumb" | b"comment" | b"comments" | b"commentlist" | b"cmt" | b"disqus" | b"respond" | b"cookie"
+        | b"cookies" | b"consent" | b"gdpr" | b"cmp" | b"onetrust" | b"outbrain" | b"taboola" | b"modal" | b"popup"
+        | b"overlay" | b"masthead" | b"paywall" | b"advertisement" | b"advert" | b"adsbygoogle" | b"jp"
+        | b"dianomi" | b"revcontent" | b"trackback" | b"trackbacks" | b"navbox" | b"catlinks" | b"editsection"
+        | b"headerlink" | b"skip" | b"skiplink" | b"toc" | b"noprint" | b"hidden" => Kind::Chrome,
         b"share" | b"sharing" | b"shares" | b"sharedaddy" | b"addthis" | b"social" | b"related" | b"recommended"
-        | b"recommendations" | b"recommend" | b"recirc" | b"promo" | b"promos" | b"promotion" | b"sponsor" | b"sponsored" | b"ad" | b"ads" | b"banner"
-        | b"newsletter" | b"newsletters" | b"subscribe" | b"subscription" | b"signup" | b"pagination" | b"pager" | b"paging" | b"toolbar" | b"tools"
-        | b"widget" | b"widgets" | b"tags" | b"taglist" | b"hubs" | b"keywords" | b"topics" | b"categories" | b"copyright" | b"legal" | b"login" | b"sidebar" | b"rail" | b"aside"
-        | b"byline" | b"bylines" | b"author" | b"authors" | b"bio" | b"dateline" | b"date" | b"time" | b"timestamp" | b"meta" | b"metadata"
-        | b"posted" | b"submitted" | b"signature" | b"sig" | b"profile" | b"postprofile" | b"poster" | b"postdetails" | b"userinfo" | b"user" | b"membership"
-        | b"caption" | b"captions" | b"figcaption" | b"credit" | b"credits" | b"legend" | b"teaser" | b"teasers" | b"teaserbox" | b"inset" | b"cta" | b"kicker" | b"rating" | b"ratings"
-        | b"reviews" | b"review" | b"print" | b"attribution" | b"disclaimer" | b"disclosure" | b"infobox" | b"feedback" | b"reactions" | b"likes" | b"votes" | b"votecell" | b"notes"
-        | b"more" | b"also" | b"interstitial" | b"catcher" | b"enhancement" | b"bookmark" | b"price" | b"buybox" | b"cart" | b"reply" | b"replies" | b"moderatorbar" | b"keyinfo"
-        | b"prev" | b"previous" | b"next" | b"nextprev" | b"download" | b"poll" | b"quiz" | b"follow" | b"donate" | b"donation" | b"source" | b"sources" | b"correction" | b"embed" | b"trending" | b"popular" | b"latest" | b"timestamps" | b"dropdown" | b"flyout" | b"flyouts" | b"mega" | b"tab" | b"tabs" => Kind::Beside,
-        b"article" | b"post" | b"entry" | b"story" | b"news" | b"blog" | b"page" | b"main" | b"single" | b"product" | b"topic" | b"rich" | b"storytext" => Kind::Page,
-        b"body" | b"content" | b"contents" | b"text" | b"copy" | b"description" | b"paragraph" | b"prose" | b"markdown" | b"markup" => Kind::Text,
-        b"wrap" | b"wrapper" | b"container" | b"inner" | b"outer" | b"row" | b"col" | b"column" | b"box" | b"block" | b"section" | b"area" | b"list"
-        | b"item" | b"items" | b"group" | b"grid" | b"holder" | b"bar" | b"panel" | b"region" | b"module" | b"component" | b"links" | b"link" | b"line" | b"info" | b"el" | b"x"
-        | b"left" | b"right" | b"top" | b"bottom" | b"primary" | b"secondary" | b"first" | b"last" | b"clearfix" | b"js" | b"css" | b"c" | b"id" | b"slot" | b"zone" | b"card" | b"title" | b"heading" | b"headline" | b"head" | b"header" | b"stories" | b"posts" | b"articles" | b"buttons" | b"button" | b"icons" => Kind::Frame,
+        | b"recommendations" | b"recommend" | b"recirc" | b"promo" | b"promos" | b"promotion" | b"sponsor"
+        | b"sponsored" | b"ad" | b"ads" | b"banner" | b"newsletter" | b"newsletters" | b"subscribe"
+        | b"subscription" | b"signup" | b"pagination" | b"pager" | b"paging" | b"toolbar" | b"tools" | b"widget"
+        | b"widgets" | b"tags" | b"taglist" | b"hubs" | b"keywords" | b"topics" | b"categories" | b"copyright"
+        | b"legal" | b"login" | b"sidebar" | b"rail" | b"aside" | b"byline" | b"bylines" | b"author" | b"authors"
+        | b"bio" | b"dateline" | b"date" | b"time" | b"timestamp" | b"meta" | b"metadata" | b"posted"
+        | b"submitted" | b"signature" | b"sig" | b"profile" | b"postprofile" | b"poster" | b"postdetails"
+        | b"userinfo" | b"user" | b"membership" | b"caption" | b"captions" | b"figcaption" | b"credit" | b"credits"
+        | b"legend" | b"teaser" | b"teasers" | b"teaserbox" | b"inset" | b"cta" | b"kicker" | b"rating"
+        | b"ratings" | b"reviews" | b"review" | b"print" | b"attribution" | b"disclaimer" | b"disclosure"
+        | b"infobox" | b"feedback" | b"reactions" | b"likes" | b"votes" | b"votecell" | b"notes" | b"more"
+        | b"also" | b"interstitial" | b"catcher" | b"enhancement" | b"bookmark" | b"price" | b"buybox" | b"cart"
+        | b"reply" | b"replies" | b"moderatorbar" | b"keyinfo" | b"prev" | b"previous" | b"next" | b"nextprev"
+        | b"download" | b"poll" | b"quiz" | b"follow" | b"donate" | b"donation" | b"source" | b"sources"
+        | b"correction" | b"embed" | b"trending" | b"popular" | b"latest" | b"timestamps" | b"dropdown" | b"flyout"
+        | b"flyouts" | b"mega" | b"tab" | b"tabs" => Kind::Beside,
+        b"article" | b"post" | b"entry" | b"story" | b"news" | b"blog" | b"page" | b"main" | b"single" | b"product"
+        | b"topic" | b"rich" | b"storytext" => Kind::Page,
+        b"body" | b"content" | b"contents" | b"text" | b"copy" | b"description" | b"paragraph" | b"prose"
+        | b"markdown" | b"markup" => Kind::Text,
+        b"wrap" | b"wrapper" | b"container" | b"inner" | b"outer" | b"row" | b"col" | b"column" | b"box" | b"block"
+        | b"section" | b"area" | b"list" | b"item" | b"items" | b"group" | b"grid" | b"holder" | b"bar" | b"panel"
+        | b"region" | b"module" | b"component" | b"links" | b"link" | b"line" | b"info" | b"el" | b"x" | b"left"
+        | b"right" | b"top" | b"bottom" | b"primary" | b"secondary" | b"first" | b"last" | b"clearfix" | b"js"
+        | b"css" | b"c" | b"id" | b"slot" | b"zone" | b"card" | b"title" | b"heading" | b"headline" | b"head"
+        | b"header" | b"stories" | b"posts" | b"articles" | b"buttons" | b"button" | b"icons" => Kind::Frame,
         _ => Kind::Other,
     }
 }

@@ -28,7 +28,7 @@ static HIDDEN_STYLE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// An element or a run of text. Sizes count characters: `size` all below, `linked` those within links; `links` counts
-/// links. An anchor that leads nowhere is none.
+/// links. An anchor that leads nowhere is none, nor is a heading's to itself.
 #[derive(Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) tag: Tag,
@@ -50,18 +50,21 @@ pub(crate) struct Node<'a> {
 #[derive(Debug)]
 pub(crate) struct Tree<'a> {
     pub(crate) nodes: Vec<Node<'a>>,
+    /// Bytes of text in elements that are hidden, left out unless asked for.
+    pub(crate) hidden_bytes: usize,
 }
 
 impl<'a> Tree<'a> {
-    /// Reads a body that is in order, and the links of all of it.
-    pub(crate) fn read(html: &'a str) -> (Tree<'a>, Vec<Link>) {
-        let mut tree = Tree { nodes: Vec::with_capacity(html.len() / 24 + 16) };
+    /// Reads a body that is in order, and the links of all of it. `has_hidden`: elements too that are not seen.
+    pub(crate) fn read(html: &'a str, has_hidden: bool) -> (Tree<'a>, Vec<Link>) {
+        let mut tree = Tree { nodes: Vec::with_capacity(html.len() / 24 + 16), hidden_bytes: 0 };
         tree.push(Tag::Body, "body", Cow::Borrowed(""), "", NONE);
         let mut links = Links::default();
         // What is open below the body: the node that children go to, and its name.
         let mut open: Vec<(usize, &'a str)> = Vec::new();
         let mut parent = ROOT;
         let (mut pre, mut unread): (usize, usize) = (0, 0);
+        let mut is_within_hidden = false;
         let mut rest = html;
         while !rest.is_empty() {
             let at = memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
@@ -69,6 +72,9 @@ impl<'a> Tree<'a> {
                 let raw = &rest[..at];
                 if links.is_open() {
                     links.text(&unescaped(raw));
+                }
+                if unread > 0 && is_within_hidden {
+                    tree.hidden_bytes += raw.trim().len();
                 }
                 if unread == 0 && tree.nodes.len() < NODES_MAX {
                     let text = if pre > 0 { unescaped(raw) } else { single_blanks(unescaped(raw)) };
@@ -113,10 +119,12 @@ impl<'a> Tree<'a> {
             if is_link {
                 links.begin(attributes, name == "area");
             }
-            let is_out = unread > 0
-                || is_never_read(name)
-                || (!is_bare(name) && is_hidden(attributes))
-                || tree.nodes.len() >= NODES_MAX;
+            let is_unseen = || !has_hidden && !is_bare(name) && is_hidden(attributes);
+            let mut is_out = unread > 0 || is_never_read(name) || tree.nodes.len() >= NODES_MAX;
+            if unread == 0 {
+                is_within_hidden = !is_out && is_unseen();
+                is_out |= is_within_hidden;
+            }
             if is_raw(name) {
                 let end = find_end(rest, name);
                 rest = &rest[end..];
@@ -148,6 +156,10 @@ impl<'a> Tree<'a> {
     fn push(&mut self, tag: Tag, name: &'a str, text: Cow<'a, str>, attributes: &'a str, parent: usize) -> usize {
         let size = if text.is_ascii() { text.len() } else { text.chars().count() };
         let number = self.nodes.len();
+        let href = if tag == Tag::A { attribute_of(attributes, "href") } else { None };
+        // A heading's anchor to itself is no link away.
+        let is_anchor = || href.as_ref().is_some_and(|href| href.starts_with('#'));
+        let is_link = href.is_some() && !(matches!(self.nodes[parent].tag, Tag::H(_)) && is_anchor());
         self.nodes.push(Node {
             tag,
             name,
@@ -161,7 +173,7 @@ impl<'a> Tree<'a> {
             size,
             linked: 0,
             links: 0,
-            is_link: tag == Tag::A && attribute_of(attributes, "href").is_some(),
+            is_link,
         });
         if parent != NONE {
             match self.nodes[parent].last {

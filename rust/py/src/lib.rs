@@ -36,7 +36,7 @@ mod _core {
         address_allowed, error_kinds, hash_secret, limit_window, new_key, routes, seal, unseal, version,
     };
     #[pymodule_export]
-    use crate::functions::{google_assertion, guardrails, judge_guardrails, read_page, sign_aws};
+    use crate::functions::{flattened, google_assertion, guardrails, judge_guardrails, read_page, sign_aws};
     #[pymodule_export]
     use crate::functions::{new_webhook_secret, sign_webhook, sign_webhook_token, verify_webhook};
     #[pymodule_export]
