@@ -89,7 +89,9 @@ fn is_boilerplate_at(tree: &Tree<'_>, values: &Values, zones: &Zones, number: us
     let running = values.running[number];
     let is_small = running * 5 <= zones.total;
     let is_long_paragraph = matches!(node.tag, Tag::P | Tag::Li | Tag::Td) && values.own[number] > 200;
-    if values.is_believed(number, zones.root) && (values.hints[number] != Hint::Beside || !is_long_paragraph) {
+    if values.is_believed(number, zones.root)
+        && (values.hints[number] != Hint::Beside || !is_long_paragraph && !is_picture(tree, number))
+    {
         return true;
     }
     if matches!(node.name, "figcaption" | "address") && is_small {
@@ -130,6 +132,13 @@ fn is_boilerplate_at(tree: &Tree<'_>, values: &Values, zones: &Zones, number: us
     }
     // A box of labels within the text, with few sentences for its size.
     is_negative && running * 4 < i64::try_from(node.size).unwrap_or(i64::MAX) && node.links > 0
+}
+
+/// A picture with its caption: the caption alone is no text of the article.
+fn is_picture(tree: &Tree<'_>, number: usize) -> bool {
+    let is_named = || tree.attribute(number, "class").is_some_and(|names| names.contains("caption"));
+    (tree.nodes[number].tag == Tag::Figure || is_named())
+        && tree.below(number).any(|each| tree.nodes[each].tag == Tag::Img)
 }
 
 /// The headline is told as the page's title: it goes where it stands apart from the text, or with a byline.

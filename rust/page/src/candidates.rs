@@ -84,13 +84,15 @@ impl Values {
                 is_teaser[parent] = is_teaser[parent].max(above.saturating_sub(1));
             }
         }
-        let mut hints = vec![Hint::Nothing; count];
-        for number in 0..count {
-            let node = &tree.nodes[number];
-            if node.tag != Tag::Text && (is_block(node.tag) || tree.has_attributes(number)) {
-                hints[number] = hint(tree, number);
+        let hints = tree.nodes.iter().enumerate().map(|(number, node)| {
+            let is_named = node.tag != Tag::Text && (is_block(node.tag) || tree.has_attributes(number));
+            if is_named {
+                hint(tree, number)
+            } else {
+                Hint::Nothing
             }
-        }
+        });
+        let hints = hints.collect();
         let mut values = Values { own, running, net: Vec::new(), hints };
         values.mark_teasers(tree, &is_teaser);
         values.weigh(tree);

@@ -102,6 +102,7 @@ fn hint_of_name(name: &str) -> Hint {
     let kinds = &kinds[..=last];
     let is_any = |wanted: Kind| kinds.contains(&wanted);
     match kinds[last] {
+        _ if is_any(Kind::Caption) => Hint::Beside,
         Kind::Chrome => Hint::Chrome,
         Kind::Beside => Hint::Beside,
         Kind::Text if kinds[0] == Kind::Chrome => Hint::Chrome,
@@ -117,6 +118,8 @@ fn hint_of_name(name: &str) -> Hint {
 enum Kind {
     Chrome,
     Beside,
+    /// What stands under a picture, in whatever part of it.
+    Caption,
     /// What a page has one of: an article, a post.
     Page,
     /// What such a thing consists of.
@@ -135,10 +138,10 @@ fn kind_of(word: &str) -> Kind {
     match &*lower {
         b"nav" | b"navbar" | b"navigation" | b"menu" | b"submenu" | b"footer" | b"breadcrumb" | b"breadcrumbs"
         | b"crumb" | b"comment" | b"comments" | b"commentlist" | b"cmt" | b"disqus" | b"respond" | b"cookie"
-        | b"cookies" | b"consent" | b"gdpr" | b"cmp" | b"onetrust" | b"outbrain" | b"taboola" | b"modal" | b"popup"
-        | b"overlay" | b"masthead" | b"paywall" | b"advertisement" | b"advert" | b"adsbygoogle" | b"jp"
-        | b"dianomi" | b"revcontent" | b"trackback" | b"trackbacks" | b"navbox" | b"catlinks" | b"editsection"
-        | b"headerlink" | b"skip" | b"skiplink" | b"toc" | b"noprint" | b"hidden" => Kind::Chrome,
+        | b"cookies" | b"consent" | b"gdpr" | b"onetrust" | b"outbrain" | b"taboola" | b"modal" | b"popup"
+        | b"overlay" | b"masthead" | b"paywall" | b"advertisement" | b"advert" | b"adsbygoogle" | b"dianomi"
+        | b"revcontent" | b"trackback" | b"trackbacks" | b"navbox" | b"catlinks" | b"editsection" | b"headerlink"
+        | b"skip" | b"skiplink" | b"toc" | b"noprint" => Kind::Chrome,
         b"share" | b"sharing" | b"shares" | b"sharedaddy" | b"addthis" | b"social" | b"related" | b"recommended"
         | b"recommendations" | b"recommend" | b"recirc" | b"promo" | b"promos" | b"promotion" | b"sponsor"
         | b"sponsored" | b"ad" | b"ads" | b"banner" | b"newsletter" | b"newsletters" | b"subscribe"
@@ -147,15 +150,15 @@ fn kind_of(word: &str) -> Kind {
         | b"legal" | b"login" | b"sidebar" | b"rail" | b"aside" | b"byline" | b"bylines" | b"author" | b"authors"
         | b"bio" | b"dateline" | b"date" | b"time" | b"timestamp" | b"meta" | b"metadata" | b"posted"
         | b"submitted" | b"signature" | b"sig" | b"profile" | b"postprofile" | b"poster" | b"postdetails"
-        | b"userinfo" | b"user" | b"membership" | b"caption" | b"captions" | b"figcaption" | b"credit" | b"credits"
-        | b"legend" | b"teaser" | b"teasers" | b"teaserbox" | b"inset" | b"cta" | b"kicker" | b"rating"
-        | b"ratings" | b"reviews" | b"review" | b"print" | b"attribution" | b"disclaimer" | b"disclosure"
-        | b"infobox" | b"feedback" | b"reactions" | b"likes" | b"votes" | b"votecell" | b"notes" | b"more"
-        | b"also" | b"interstitial" | b"catcher" | b"enhancement" | b"bookmark" | b"price" | b"buybox" | b"cart"
-        | b"reply" | b"replies" | b"moderatorbar" | b"keyinfo" | b"prev" | b"previous" | b"next" | b"nextprev"
-        | b"download" | b"poll" | b"quiz" | b"follow" | b"donate" | b"donation" | b"source" | b"sources"
-        | b"correction" | b"embed" | b"trending" | b"popular" | b"latest" | b"timestamps" | b"dropdown" | b"flyout"
-        | b"flyouts" | b"mega" | b"tab" | b"tabs" => Kind::Beside,
+        | b"userinfo" | b"user" | b"membership" | b"relatedposts" | b"teaser" | b"teasers" | b"teaserbox"
+        | b"inset" | b"cta" | b"kicker" | b"rating" | b"ratings" | b"reviews" | b"review" | b"print"
+        | b"attribution" | b"disclaimer" | b"disclosure" | b"infobox" | b"feedback" | b"reactions" | b"likes"
+        | b"votes" | b"votecell" | b"notes" | b"more" | b"also" | b"interstitial" | b"catcher" | b"enhancement"
+        | b"bookmark" | b"price" | b"buybox" | b"cart" | b"reply" | b"replies" | b"moderatorbar" | b"keyinfo"
+        | b"prev" | b"previous" | b"next" | b"nextprev" | b"download" | b"poll" | b"quiz" | b"follow" | b"donate"
+        | b"donation" | b"source" | b"sources" | b"correction" | b"trending" | b"popular" | b"latest"
+        | b"timestamps" | b"dropdown" | b"flyout" | b"flyouts" | b"mega" | b"tab" | b"tabs" => Kind::Beside,
+        b"caption" | b"captions" | b"figcaption" | b"credit" | b"credits" | b"legend" => Kind::Caption,
         b"article" | b"post" | b"entry" | b"story" | b"news" | b"blog" | b"page" | b"main" | b"single" | b"product"
         | b"topic" | b"rich" | b"storytext" => Kind::Page,
         b"body" | b"content" | b"contents" | b"text" | b"copy" | b"description" | b"paragraph" | b"prose"
@@ -186,6 +189,8 @@ mod tests {
             ("comment-content", Hint::Chrome),
             ("related_links", Hint::Beside),
             ("share-bar", Hint::Beside),
+            ("wp-caption-text", Hint::Beside),
+            ("cmp-text", Hint::Nothing),
             ("css-1x2y3z", Hint::Nothing),
             ("", Hint::Nothing),
         ] {
