@@ -1,7 +1,7 @@
 """What stands around an article: heads with scripts, menus, footers, consent, teasers, sharing, comments. Each comes in
 several constructions, drawn by the page's dice.
 """
-# ruff: noqa: E501 - markup is as wide as markup is
+# ruff: noqa: E501, PERF401 - markup is as wide as markup is
 
 from __future__ import annotations
 

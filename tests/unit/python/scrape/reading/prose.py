@@ -3,7 +3,7 @@
 Each language has sentence patterns whose slots are filled from lists. The number of different sentences is large
 enough that a run of four words seldom occurs twice in a page by accident.
 """
-# ruff: noqa: RUF001 - texts are in whatever script
+# ruff: noqa: E501, RUF001 - texts are in whatever script
 
 from __future__ import annotations
 
