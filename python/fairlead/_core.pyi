@@ -13,6 +13,7 @@ __all__ = [
     "address_allowed",
     "canonical_model",
     "error_kinds",
+    "flattened",
     "google_assertion",
     "guardrails",
     "hash_secret",
@@ -221,6 +222,11 @@ def address_allowed(address: str, policy: str, networks: str = "") -> bool:
 
     ``networks``: a comma list of CIDRs that ``public`` may reach too. Link-local, metadata and multicast addresses are
     never allowed. ``ValueError`` when a text is not what it should be.
+    """
+
+def flattened(html: str) -> str:
+    """The page without tags that are nested deeper than any real page has them: a parser takes seconds for such. Most
+    pages come back as they are.
     """
 
 def guardrails() -> list[tuple[str, int]]:

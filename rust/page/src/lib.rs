@@ -5,15 +5,22 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod boilerplate;
+mod candidates;
 mod content;
+mod fit;
 mod markdown;
+mod names;
+mod nesting;
 mod parts;
+mod phrases;
 mod tag;
 mod tree;
 
 use serde::Serialize;
 
 pub use crate::address::joined;
+pub use crate::nesting::flattened;
 
 /// In which form the content is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,12 +66,20 @@ pub struct Link {
     pub text: String,
 }
 
+/// A page that shows fewer characters, and hides many more, is read as if it showed them.
+const VISIBLE_MIN: usize = 200;
+
 /// Reads the page's body, `<body ...>...</body>` or what stands in it. `base` is what its addresses are relative to.
 pub fn read(html: &str, base: &str, want: Want) -> Holding {
-    let (mut tree, links) = tree::Tree::read(html);
-    let root = if want.only_main_content || want.fit { content::main_content(&mut tree) } else { tree::ROOT };
+    let (mut tree, links) = tree::Tree::read(html, false);
+    let is_main = want.only_main_content || want.fit;
+    if is_main && tree.nodes[tree::ROOT].size < VISIBLE_MIN && tree.hidden_bytes > 10 * VISIBLE_MIN {
+        // Some pages show all of their text only when a script has run.
+        tree = tree::Tree::read(html, true).0;
+    }
+    let root = if is_main { content::main_content(&mut tree) } else { tree::ROOT };
     if want.fit {
-        content::prune(&mut tree, root);
+        fit::prune(&mut tree, root);
     }
     let content = match want.form {
         Form::Nothing => None,
@@ -151,6 +166,99 @@ mod tests {
         assert_eq!(markdown(&deep), "text");
         let wide = "<p>x</p>".repeat(400_000);
         assert!(markdown(&wide).len() < 4 * 300_000);
+    }
+
+    fn text(html: &str) -> String {
+        read(html, BASE, all(Form::Text, true, false)).content.unwrap()
+    }
+
+    const SENTENCE: &str =
+        "The ferry crosses both rivers in one long curve, and it stops when the wind is in the north. ";
+
+    #[test]
+    fn text_between_line_breaks_is_content() {
+        let part = SENTENCE.repeat(3);
+        let html = format!(
+            "<div id=\"nav\"><a href=\"/a\">One</a> <a href=\"/b\">Two</a></div><div class=\"sidebar-content\">{part}<br><br>\
+             {part}<br>{part}</div><div><a href=\"/x\">Another page</a><br><a href=\"/y\">And one more</a></div>"
+        );
+        assert_eq!(text(&html).matches("The ferry").count(), 9);
+        assert!(!text(&html).contains("Another"));
+    }
+
+    #[test]
+    fn names_drop_nothing_that_is_most_of_the_text() {
+        for name in ["sidebar", "comments", "related", "share", "footer", "nav", "advertisement"] {
+            let html = format!(
+                "<div class=\"{name}\"><p>{0}</p><p>{0}</p></div><p class=\"x\">Imprint</p>",
+                SENTENCE.repeat(3)
+            );
+            assert_eq!(text(&html).matches("The ferry").count(), 6, "{name}");
+        }
+    }
+
+    #[test]
+    fn parts_beside_each_other_are_one_content() {
+        let part = format!("<section><h2>Part</h2><p>{}</p></section>", SENTENCE.repeat(3));
+        let html = format!("<main><h1>Head</h1>{part}<div class=\"ad\">Buy a boat today.</div>{part}{part}</main>");
+        assert_eq!(text(&html).matches("The ferry").count(), 9);
+        assert!(!text(&html).contains("boat"));
+    }
+
+    #[test]
+    fn the_largest_article_is_not_the_content_where_it_is_a_teaser() {
+        let teaser =
+            format!("<article><h2><a href=\"/t\">Another story of the day</a></h2><p>{SENTENCE}</p></article>");
+        let html = format!("<div class=\"story\"><p>{}</p></div><div>{}</div>", SENTENCE.repeat(8), teaser.repeat(4));
+        assert_eq!(text(&html).matches("The ferry").count(), 8);
+    }
+
+    #[test]
+    fn a_page_with_text_is_never_nothing() {
+        for html in [
+            "<nav><a href=\"/a\">One</a></nav>",
+            "<footer>Word</footer>",
+            "<aside><p>Hello</p></aside>",
+            "<div class=\"comments\">short</div>",
+            "<table><tr><td><a href=\"/x\">x</a></td></tr></table>",
+            "<ul><li><a href=\"/a\">One page</a></li><li><a href=\"/b\">Two pages</a></li></ul>",
+        ] {
+            assert!(!text(html).is_empty(), "{html}");
+        }
+        let hidden = format!("<div style=\"visibility: hidden\"><p>{}</p></div>", SENTENCE.repeat(30));
+        assert_eq!(text(&hidden).matches("The ferry").count(), 30);
+    }
+
+    #[test]
+    fn names_within_code_are_those_of_a_highlighter() {
+        let html = format!(
+            "<p>{0}</p><pre><code>x = 1 <span class=\"comment\"># one</span></code></pre><p>{0}</p>",
+            SENTENCE.repeat(3)
+        );
+        assert!(text(&html).contains("x = 1 # one"));
+    }
+
+    #[test]
+    fn hostile_pages_take_linear_time() {
+        let many = 300_000;
+        let pages = [
+            format!("{}{SENTENCE}{}", "<div class=\"share\">".repeat(many), "</div>".repeat(many)),
+            "<div class=\"related-links\"><a href=\"/x\">x</a></div>".repeat(many),
+            "<h2><a href=\"/x\">x</a></h2><p>y</p>".repeat(many / 2),
+            format!("<div class=\"{}\">{SENTENCE}</div>", "share-nav-".repeat(1_000_000)),
+            format!("<div class=\"{}\">{SENTENCE}</div>", "a ".repeat(3_000_000)),
+            format!("<p>{}</p>", "a, ".repeat(3_000_000)),
+            format!("<div>{}</div>", "<span>a</span><br>".repeat(many)),
+            format!("{}x", "<article><h3><a href=\"/\">t</a></h3>".repeat(many / 3)),
+            format!("<table><tr>{}</tr>{}</table>", "<td>x</td>".repeat(75_000), "<tr><td>y</td></tr>".repeat(75_000)),
+        ];
+        for (number, html) in pages.iter().enumerate() {
+            let begun = std::time::Instant::now();
+            let held = read(html, BASE, Want { tables: false, ..all(Form::Markdown, true, true) });
+            let taken = begun.elapsed();
+            assert!(held.content.unwrap().len() <= 4 * html.len(), "{number}");
+            assert!(taken.as_secs() < 10, "{number} {taken:?}");
+        }
     }
 
     fn pieces() -> impl Strategy<Value = String> {

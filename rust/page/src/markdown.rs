@@ -13,6 +13,9 @@ use crate::tree::Tree;
 static LINE_START: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^(?:#{1,6}\s|[-+]\s|>|[0-9]+[.)]\s)").expect("a constant"));
 
+/// Tables with more cells that are not there are written without them.
+const PADDED_CELLS_MAX: usize = 10_000;
+
 /// The element's content as markdown, without blanks at its ends.
 pub(crate) fn markdown(tree: &Tree<'_>, root: usize, base: &str, has_images: bool) -> String {
     let writer = Writer { tree, base, is_plain: false, has_images };
@@ -177,7 +180,9 @@ impl Writer<'_, '_> {
         };
         // A cell that holds blocks makes it a layout, not data.
         let cells = || rows.iter().flatten().copied();
-        if cells().any(|cell| self.tree.below(cell).any(|each| is_layout(self.tree.nodes[each].tag))) {
+        let is_text =
+            |cell: usize| self.tree.children(cell).filter(|each| self.tree.nodes[*each].tag == Tag::P).nth(1).is_some();
+        if cells().any(|cell| is_text(cell) || self.tree.below(cell).any(|each| is_layout(self.tree.nodes[each].tag))) {
             for cell in cells() {
                 out.append(&mut self.blocks(cell));
             }
@@ -190,11 +195,15 @@ impl Writer<'_, '_> {
             return;
         }
         let width = texts.iter().map(Vec::len).max().unwrap_or(0);
+        let count: usize = texts.iter().map(Vec::len).sum();
+        // Short rows are filled up, but one row of many cells does not make as many of each other row.
+        let is_filled = texts.len().saturating_mul(width) <= PADDED_CELLS_MAX + 4 * count;
         let mut lines = Vec::with_capacity(texts.len() + 1);
-        for (count, row) in texts.iter().enumerate() {
+        for (at_row, row) in texts.iter().enumerate() {
+            let width = if is_filled || at_row == 0 { width } else { row.len() };
             let cells = (0..width).map(|at| row.get(at).map_or(String::new(), |cell| cell.replace('|', "\\|")));
             lines.push(format!("| {} |", cells.collect::<Vec<_>>().join(" | ")));
-            if count == 0 {
+            if at_row == 0 {
                 lines.push(format!("| {} |", vec!["---"; width].join(" | ")));
             }
         }

@@ -11,6 +11,7 @@ use memchr::memchr;
 use regex::Regex;
 
 use crate::address::joined;
+use crate::names::Source;
 use crate::tag::{is_bare, is_never_read, is_raw, is_void, Tag};
 use crate::Link;
 
@@ -26,8 +27,8 @@ static HIDDEN_STYLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?:[^.0-9]|$)").expect("a constant")
 });
 
-/// An element or a run of text. Sizes count characters: `size` all below, `linked` those within links, `running` those
-/// of paragraphs of some length; `links` counts links.
+/// An element or a run of text. Sizes count characters: `size` all below, `linked` those within links; `links` counts
+/// links. An anchor that leads nowhere is none, nor is a heading's to itself.
 #[derive(Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) tag: Tag,
@@ -42,25 +43,28 @@ pub(crate) struct Node<'a> {
     pub(crate) size: usize,
     pub(crate) linked: usize,
     pub(crate) links: usize,
-    pub(crate) running: usize,
+    pub(crate) is_link: bool,
 }
 
 /// The tree; nodes are numbers, in the order of the page.
 #[derive(Debug)]
 pub(crate) struct Tree<'a> {
     pub(crate) nodes: Vec<Node<'a>>,
+    /// Bytes of text in elements that are hidden, left out unless asked for.
+    pub(crate) hidden_bytes: usize,
 }
 
 impl<'a> Tree<'a> {
-    /// Reads a body that is in order, and the links of all of it.
-    pub(crate) fn read(html: &'a str) -> (Tree<'a>, Vec<Link>) {
-        let mut tree = Tree { nodes: Vec::with_capacity(html.len() / 24 + 16) };
+    /// Reads a body that is in order, and the links of all of it. `has_hidden`: elements too that are not seen.
+    pub(crate) fn read(html: &'a str, has_hidden: bool) -> (Tree<'a>, Vec<Link>) {
+        let mut tree = Tree { nodes: Vec::with_capacity(html.len() / 24 + 16), hidden_bytes: 0 };
         tree.push(Tag::Body, "body", Cow::Borrowed(""), "", NONE);
         let mut links = Links::default();
         // What is open below the body: the node that children go to, and its name.
         let mut open: Vec<(usize, &'a str)> = Vec::new();
         let mut parent = ROOT;
         let (mut pre, mut unread): (usize, usize) = (0, 0);
+        let mut is_within_hidden = false;
         let mut rest = html;
         while !rest.is_empty() {
             let at = memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
@@ -68,6 +72,9 @@ impl<'a> Tree<'a> {
                 let raw = &rest[..at];
                 if links.is_open() {
                     links.text(&unescaped(raw));
+                }
+                if unread > 0 && is_within_hidden {
+                    tree.hidden_bytes += raw.trim().len();
                 }
                 if unread == 0 && tree.nodes.len() < NODES_MAX {
                     let text = if pre > 0 { unescaped(raw) } else { single_blanks(unescaped(raw)) };
@@ -112,10 +119,12 @@ impl<'a> Tree<'a> {
             if is_link {
                 links.begin(attributes, name == "area");
             }
-            let is_out = unread > 0
-                || is_never_read(name)
-                || (!is_bare(name) && is_hidden(attributes))
-                || tree.nodes.len() >= NODES_MAX;
+            let is_unseen = || !has_hidden && !is_bare(name) && is_hidden(attributes);
+            let mut is_out = unread > 0 || is_never_read(name) || tree.nodes.len() >= NODES_MAX;
+            if unread == 0 {
+                is_within_hidden = !is_out && is_unseen();
+                is_out |= is_within_hidden;
+            }
             if is_raw(name) {
                 let end = find_end(rest, name);
                 rest = &rest[end..];
@@ -147,6 +156,10 @@ impl<'a> Tree<'a> {
     fn push(&mut self, tag: Tag, name: &'a str, text: Cow<'a, str>, attributes: &'a str, parent: usize) -> usize {
         let size = if text.is_ascii() { text.len() } else { text.chars().count() };
         let number = self.nodes.len();
+        let href = if tag == Tag::A { attribute_of(attributes, "href") } else { None };
+        // A heading's anchor to itself is no link away.
+        let is_anchor = || href.as_ref().is_some_and(|href| href.starts_with('#'));
+        let is_link = href.is_some() && !(matches!(self.nodes[parent].tag, Tag::H(_)) && is_anchor());
         self.nodes.push(Node {
             tag,
             name,
@@ -160,7 +173,7 @@ impl<'a> Tree<'a> {
             size,
             linked: 0,
             links: 0,
-            running: 0,
+            is_link,
         });
         if parent != NONE {
             match self.nodes[parent].last {
@@ -175,19 +188,29 @@ impl<'a> Tree<'a> {
     fn measure(&mut self) {
         for number in (1..self.nodes.len()).rev() {
             let node = &mut self.nodes[number];
-            if node.tag == Tag::A {
+            if node.is_link {
                 (node.linked, node.links) = (node.size, 1);
-            } else if node.tag == Tag::P && node.size > 60 {
-                node.running = node.size - node.linked;
             }
-            let (parent, size, linked, links, running) =
-                (node.parent, node.size, node.linked, node.links, node.running);
+            let (parent, size, linked, links) = (node.parent, node.size, node.linked, node.links);
             let parent = &mut self.nodes[parent];
             parent.size += size;
             parent.linked += linked;
             parent.links += links;
-            parent.running += running;
         }
+    }
+
+    /// Whether what stands behind a node, beside it, is dropped.
+    pub(crate) fn next_is_dropped(&self, number: usize) -> bool {
+        let mut next = self.nodes[number].next;
+        while next != NONE && self.nodes[next].tag == Tag::Text && self.nodes[next].text.trim().is_empty() {
+            next = self.nodes[next].next;
+        }
+        next != NONE && self.nodes[next].is_dropped
+    }
+
+    /// Nothing is dropped any more.
+    pub(crate) fn take_back(&mut self) {
+        self.nodes.iter_mut().for_each(|node| node.is_dropped = false);
     }
 
     pub(crate) fn children(&self, number: usize) -> Children<'_, 'a> {
@@ -212,13 +235,14 @@ impl<'a> Tree<'a> {
         !self.nodes[number].attributes.is_empty()
     }
 
-    /// Its class and id.
-    pub(crate) fn names(&self, number: usize) -> Cow<'a, str> {
-        match (self.attribute(number, "class"), self.attribute(number, "id")) {
-            (None, None) => Cow::Borrowed(""),
-            (Some(one), None) | (None, Some(one)) => one,
-            (Some(class), Some(id)) => Cow::Owned(format!("{class} {id}")),
-        }
+    /// The attributes that hint at what it is, as they are written.
+    pub(crate) fn hints_of(&self, number: usize) -> impl Iterator<Item = (Source, &'a str)> {
+        Attributes { rest: self.nodes[number].attributes }.filter_map(|(name, value)| match name {
+            "class" | "id" => Some((Source::Name, value)),
+            "role" => Some((Source::Role, value)),
+            "itemprop" => Some((Source::Item, value)),
+            _ => None,
+        })
     }
 
     /// All text below as it stands.
@@ -429,11 +453,21 @@ fn is_hidden(attributes: &str) -> bool {
 }
 
 /// Attributes are written ` name="value"`, the value without a bare `"`.
-fn attribute_of<'a>(attributes: &'a str, wanted: &str) -> Option<Cow<'a, str>> {
-    let mut rest = attributes.trim_start();
-    while !rest.is_empty() {
-        let cut = rest.find(|c: char| c == '=' || c.is_ascii_whitespace()).unwrap_or(rest.len());
-        let (name, after) = rest.split_at(cut);
+struct Attributes<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.rest = self.rest.trim_start();
+        if self.rest.is_empty() {
+            return None;
+        }
+        let bytes = self.rest.as_bytes();
+        let cut = bytes.iter().position(|b| *b == b'=' || b.is_ascii_whitespace()).unwrap_or(bytes.len());
+        let (name, after) = self.rest.split_at(cut);
         let (value, after) = match after.strip_prefix("=\"") {
             Some(quoted) => match memchr(b'"', quoted.as_bytes()) {
                 Some(end) => (&quoted[..end], &quoted[end + 1..]),
@@ -441,12 +475,13 @@ fn attribute_of<'a>(attributes: &'a str, wanted: &str) -> Option<Cow<'a, str>> {
             },
             None => ("", after.get(1..).unwrap_or_default()),
         };
-        if name == wanted {
-            return Some(unescaped(value));
-        }
-        rest = after.trim_start();
+        self.rest = after;
+        Some((name, value))
     }
-    None
+}
+
+fn attribute_of<'a>(attributes: &'a str, wanted: &str) -> Option<Cow<'a, str>> {
+    Attributes { rest: attributes }.find(|(name, _)| *name == wanted).map(|(_, value)| unescaped(value))
 }
 
 fn unescaped(raw: &str) -> Cow<'_, str> {

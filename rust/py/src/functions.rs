@@ -14,7 +14,8 @@ use fairlead_core::signature::{self, SigningSecret};
 use fairlead_page::{Form, Want};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// The route table, in the order in which it is searched.
@@ -295,6 +296,17 @@ fn signing(secrets: Vec<String>) -> PyResult<Vec<SigningSecret>> {
 #[pyfunction]
 pub(crate) fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+/// The page without tags that are nested deeper than any real page has them; most pages as they are.
+#[pyfunction]
+pub(crate) fn flattened<'py>(py: Python<'py>, html: Bound<'py, PyString>) -> PyResult<Bound<'py, PyString>> {
+    let text = html.to_str()?;
+    let flat = match py.detach(|| fairlead_page::flattened(text)) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(flat) => Some(flat),
+    };
+    Ok(flat.map_or(html, |flat| PyString::new(py, &flat)))
 }
 
 /// What a page holds, as JSON of `content`, `links` and the lists that were asked for. `form` is `html`, `markdown`, `text`

@@ -38,7 +38,7 @@ mod _core {
     #[pymodule_export]
     use crate::functions::{canonical_model, model_address, model_is_named, model_without_folder, read_form};
     #[pymodule_export]
-    use crate::functions::{google_assertion, guardrails, judge_guardrails, read_page, sign_aws};
+    use crate::functions::{flattened, google_assertion, guardrails, judge_guardrails, read_page, sign_aws};
     #[pymodule_export]
     use crate::functions::{new_webhook_secret, sign_webhook, sign_webhook_token, verify_webhook};
     #[pymodule_export]

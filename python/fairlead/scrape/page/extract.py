@@ -18,7 +18,6 @@ from fairlead.scrape.page.css import fill_ratio, records_of, text_of, wrong_sele
 from fairlead.scrape.page.fence import fenced
 from fairlead.scrape.page.links import base_of, links_of
 from fairlead.scrape.page.metadata import metadata_of
-from fairlead.scrape.page.nesting import flattened
 from fairlead.scrape.page.outline import outline_of
 
 _HTML: Final = frozenset(["text/html", "application/xhtml+xml", ""])
@@ -73,7 +72,7 @@ def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
         if want.fingerprint:
             document["fingerprint"] = _fingerprint(text)
         return document, []
-    parser = LexborHTMLParser(flattened(text))
+    parser = LexborHTMLParser(_core.flattened(text))
     metadata |= metadata_of(parser)
     base = base_of(parser, source.url)
     is_whole = want.form == "html" and not want.only_main_content
@@ -121,7 +120,7 @@ def select(url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
     """
     if plan is not None and (wrongs := wrong_selectors(plan)):
         return {"wrongs": wrongs}
-    parser = LexborHTMLParser(flattened(html))
+    parser = LexborHTMLParser(_core.flattened(html))
     if plan is None:
         body = parser.body
         return {"outline": outline_of(parser), "is_blank": body is None or not text_of(body)}

@@ -1,0 +1,300 @@
+//! Where in a page its text stands: each block has a value, what it holds of running text less what it holds of links and
+//! labels; the element whose blocks add up to the most is the content. So many short teasers weigh nothing, and parts of
+//! a text in several elements bring the element around them.
+
+use crate::names::{hint, Hint};
+use crate::tag::Tag;
+use crate::tree::{Tree, ROOT};
+
+/// What parts of chrome that hold links take from the element around them, as a share: they can be left out of it.
+const REMOVABLE_PERCENT: i64 = 15;
+/// A label that looks like running text has fewer characters.
+const SENTENCE_MIN: i64 = 100;
+
+/// The values of a tree's nodes, by number. Only elements that break lines have any; text counts for the nearest of them
+/// around it.
+#[derive(Debug)]
+pub(crate) struct Values {
+    /// The text of the block itself. Below zero: links and labels.
+    pub(crate) own: Vec<i64>,
+    /// The running text of it and below, chrome too.
+    pub(crate) running: Vec<i64>,
+    /// All of it and below; what hints say is chrome counts against it.
+    pub(crate) net: Vec<i64>,
+    pub(crate) hints: Vec<Hint>,
+}
+
+/// An element that breaks the line for text in it.
+pub(crate) fn is_block(tag: Tag) -> bool {
+    tag.is_block() || matches!(tag, Tag::Td | Tag::Th | Tag::Caption)
+}
+
+/// What may be the content as a whole.
+fn is_container(tag: Tag) -> bool {
+    matches!(
+        tag,
+        Tag::Body
+            | Tag::Article
+            | Tag::Main
+            | Tag::Section
+            | Tag::Div
+            | Tag::Td
+            | Tag::Table
+            | Tag::RowGroup
+            | Tag::Tr
+            | Tag::Blockquote
+            | Tag::Form
+            | Tag::Ul
+            | Tag::Ol
+            | Tag::Dl
+            | Tag::OtherBlock
+            | Tag::Other
+    )
+}
+
+/// What the text that stands directly in a block amounts to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    size: i64,
+    linked: i64,
+    /// Marks that end a sentence, and those that divide one.
+    stops: i64,
+    commas: i64,
+}
+
+impl Values {
+    pub(crate) fn of(tree: &Tree<'_>) -> Values {
+        let count = tree.nodes.len();
+        let runs = runs(tree);
+        let mut own = vec![0i64; count];
+        let mut running = vec![0i64; count];
+        let mut is_teaser = vec![0u8; count];
+        for number in (0..count).rev() {
+            let tag = tree.nodes[number].tag;
+            own[number] = value(tag, runs[number]);
+            running[number] += own[number].max(0);
+            let parent = tree.nodes[number].parent;
+            if number > ROOT {
+                running[parent] += running[number];
+                // A heading that is a link stands over a teaser.
+                let node = &tree.nodes[number];
+                let is_linked_heading =
+                    matches!(tag, Tag::H(2..=6)) && node.linked > 0 && node.linked * 10 >= node.size * 8;
+                let above = if is_linked_heading { 4 } else { is_teaser[number] };
+                is_teaser[parent] = is_teaser[parent].max(above.saturating_sub(1));
+            }
+        }
+        let hints = tree.nodes.iter().enumerate().map(|(number, node)| {
+            let is_named = node.tag != Tag::Text && (is_block(node.tag) || tree.has_attributes(number));
+            if is_named {
+                hint(tree, number)
+            } else {
+                Hint::Nothing
+            }
+        });
+        let hints = hints.collect();
+        let mut values = Values { own, running, net: Vec::new(), hints };
+        values.mark_teasers(tree, &is_teaser);
+        values.weigh(tree);
+        values
+    }
+
+    /// Three and more siblings of one kind with linked headings are a list of other pages.
+    fn mark_teasers(&mut self, tree: &Tree<'_>, is_teaser: &[u8]) {
+        let total = self.running[ROOT];
+        for parent in 0..tree.nodes.len() {
+            if is_teaser[parent] == 0 {
+                continue;
+            }
+            let is_one = |each: usize| {
+                is_teaser[each] > 0
+                    && matches!(tree.nodes[each].tag, Tag::Article | Tag::Div | Tag::Li | Tag::Section)
+                    && tree.nodes[each].size < 1500
+            };
+            let (mut count, mut text) = (0, 0);
+            for each in tree.children(parent).filter(|each| is_one(*each)) {
+                count += 1;
+                text += self.running[each];
+            }
+            // Posts of a forum may look the same, but they are longer, and there is little besides.
+            let is_most = text * 10 >= total * 6;
+            if count >= 3 && (!is_most || text < 250 * count && total - text >= 50) {
+                let found: Vec<usize> = tree.children(parent).filter(|each| is_one(*each)).collect();
+                for each in found {
+                    self.hints[each] = Hint::Teaser;
+                }
+            }
+        }
+    }
+
+    /// Whether what hints say of a node is believed: not where most of the text of `whole` would go with it.
+    pub(crate) fn is_believed(&self, number: usize, whole: usize) -> bool {
+        let (share, total) = (self.running[number], self.running[whole]);
+        match self.hints[number] {
+            Hint::Chrome => {
+                share * 2 <= total || share * 10 <= total * 8 && total - share >= 200 || share <= 150 && share < total
+            }
+            Hint::Beside => share * 3 <= total,
+            Hint::Teaser => true,
+            Hint::Body | Hint::Nothing => false,
+        }
+    }
+
+    fn weigh(&mut self, tree: &Tree<'_>) {
+        let count = tree.nodes.len();
+        let mut is_out = vec![false; count];
+        for number in 1..count {
+            is_out[number] = is_out[tree.nodes[number].parent] || self.is_believed(number, ROOT);
+        }
+        let mut net = vec![0i64; count];
+        for number in (0..count).rev() {
+            let own = self.own[number];
+            net[number] += if is_out[number] { -(own.abs() / 2) } else { own };
+            if number > ROOT {
+                let sum = net[number];
+                net[tree.nodes[number].parent] += if sum < 0 { sum * REMOVABLE_PERCENT / 100 } else { sum };
+            }
+        }
+        self.net = net;
+    }
+
+    /// The element that holds the text.
+    pub(crate) fn best(&self, tree: &Tree<'_>) -> Option<usize> {
+        let mut best: Option<(usize, i64)> = None;
+        for (number, node) in tree.nodes.iter().enumerate() {
+            if !is_container(node.tag) || self.net[number] <= 0 {
+                continue;
+            }
+            let bonus = match (self.hints[number], node.tag) {
+                (Hint::Body, _) => 112,
+                (_, Tag::Article) => 106,
+                (_, Tag::Main) => 103,
+                _ => 100,
+            };
+            let weight = self.net[number] * bonus;
+            // The inner of two that hold the same.
+            if best.is_none_or(|(_, most)| weight >= most) {
+                best = Some((number, weight));
+            }
+        }
+        best.map(|(number, _)| self.without_tail(tree, number))
+    }
+
+    /// Where nearly all of a content is in one element, and what comes behind it is of another kind, it is that element:
+    /// notices and offers follow an article, leads come before it.
+    fn without_tail(&self, tree: &Tree<'_>, best: usize) -> usize {
+        let mut root = best;
+        loop {
+            let most = tree
+                .children(root)
+                .filter(|each| is_container(tree.nodes[*each].tag))
+                .max_by_key(|each| self.net[*each]);
+            let Some(most) = most else { return root };
+            if self.net[most] * 4 < self.net[root] * 3
+                || matches!(tree.nodes[most].tag, Tag::Blockquote | Tag::Ul | Tag::Ol | Tag::Dl)
+            {
+                return root;
+            }
+            let own = (tree.nodes[most].tag, tree.attribute(most, "class"));
+            let is_needed = |each: usize| {
+                let is_text = self.net[each] * 50 > self.net[root];
+                each < most && self.running[each] > 0 && !self.is_believed(each, root)
+                    || is_text
+                        && (tree.nodes[each].tag == Tag::P
+                            || (tree.nodes[each].tag, tree.attribute(each, "class")) == own)
+            };
+            if tree.children(root).any(|each| each != most && is_needed(each)) || self.own[root] * 50 > self.net[root] {
+                return root;
+            }
+            root = most;
+        }
+    }
+}
+
+fn runs(tree: &Tree<'_>) -> Vec<Run> {
+    let mut runs = vec![Run::default(); tree.nodes.len()];
+    // The nearest block around each node, and whether a link is between.
+    let mut owners: Vec<(usize, bool)> = Vec::with_capacity(tree.nodes.len());
+    for (number, node) in tree.nodes.iter().enumerate() {
+        let (owner, is_linked) = if number == ROOT { (ROOT, false) } else { owners[node.parent] };
+        owners.push(if is_block(node.tag) { (number, is_linked) } else { (owner, is_linked || node.is_link) });
+        if node.tag == Tag::Text {
+            let (size, stops, commas) = measured(&node.text);
+            let run = &mut runs[owner];
+            run.size += size;
+            run.stops += stops;
+            run.commas += commas;
+            if is_linked {
+                run.linked += size;
+            }
+        }
+    }
+    runs
+}
+
+/// Characters but blanks at the ends, those of scripts that write a word with one or two of them thrice; and how many
+/// end a sentence, or divide one. A stop behind a digit or a capital is one of a date or a name.
+fn measured(text: &str) -> (i64, i64, i64) {
+    let (mut size, mut stops, mut commas) = (0, 0, 0);
+    let trimmed = text.trim();
+    if trimmed.is_ascii() {
+        let bytes = trimmed.as_bytes();
+        for (at, b) in bytes.iter().enumerate() {
+            if !matches!(b, b'.' | b'!' | b'?' | b',' | b';' | b':') {
+                continue;
+            }
+            let is_at_end = bytes.get(at + 1).is_none_or(|next| matches!(next, b' ' | b'\n' | b'"' | b'\''));
+            // What begins with a stop goes on behind an element of the line.
+            let is_behind_word = at == 0 || matches!(bytes[at - 1], b'a'..=b'z' | b')' | b'"');
+            match b {
+                _ if !is_at_end || !is_behind_word => {}
+                b',' | b';' | b':' => commas += 1,
+                _ => stops += 1,
+            }
+        }
+        return (i64::try_from(bytes.len()).unwrap_or(i64::MAX), stops, commas);
+    }
+    let mut before = 'a';
+    for c in trimmed.chars() {
+        size += if ('\u{3000}'..='\u{9fff}').contains(&c) || ('\u{ac00}'..='\u{d7af}').contains(&c) { 3 } else { 1 };
+        let is_behind_word = before.is_alphabetic() && !before.is_uppercase() || matches!(before, ')' | '”' | '»');
+        match c {
+            '。' | '！' | '？' | '؟' | '۔' | '।' | '…' => stops += 1,
+            '，' | '、' | '；' | '،' => commas += 1,
+            '.' | '!' | '?' if is_behind_word => stops += 1,
+            ',' | ';' | ':' if is_behind_word => commas += 1,
+            _ => {}
+        }
+        before = c;
+    }
+    (size, stops, commas)
+}
+
+fn value(tag: Tag, run: Run) -> i64 {
+    let Run { size, linked, stops, commas } = run;
+    if size == 0 {
+        return 0;
+    }
+    let plain = size - linked;
+    match tag {
+        Tag::H(_) => {
+            if linked * 10 >= size * 8 {
+                -2 * size
+            } else {
+                0
+            }
+        }
+        _ if (stops > 0 && size >= 20) || commas > 1 || plain >= SENTENCE_MIN => {
+            let text = size - 2 * linked;
+            // One short sentence is often a label.
+            if text > 0 && size < 60 {
+                text / 2
+            } else {
+                text
+            }
+        }
+        Tag::Pre => (plain / 2 - 2 * linked).max(0),
+        Tag::P | Tag::Li | Tag::Dd | Tag::Td | Tag::Th | Tag::Blockquote => -2 * linked,
+        _ => -plain / 2 - 2 * linked,
+    }
+}

@@ -1,0 +1,33 @@
+//! What `fit` leaves out besides: blocks that say little.
+
+use crate::tag::Tag;
+use crate::tree::Tree;
+
+/// Takes out blocks that say little, by what share of them is links and how many words they have. Headings, tables and
+/// code stay.
+pub(crate) fn prune(tree: &mut Tree<'_>, root: usize) {
+    let is_kept = |tag: Tag| matches!(tag, Tag::Table | Tag::Pre | Tag::H(_) | Tag::Figure);
+    let mut waiting: Vec<usize> = tree.children(root).collect();
+    while let Some(number) = waiting.pop() {
+        let node = &tree.nodes[number];
+        if is_kept(node.tag)
+            || matches!(
+                node.tag,
+                Tag::Td | Tag::Th | Tag::Tr | Tag::RowGroup | Tag::A | Tag::Span | Tag::Code | Tag::Text
+            )
+        {
+            continue;
+        }
+        let is_judged = matches!(node.tag, Tag::Div | Tag::Section | Tag::Ul | Tag::Ol | Tag::P | Tag::Dl);
+        if is_judged && !tree.below(number).any(|each| is_kept(tree.nodes[each].tag)) {
+            let text = (node.size - node.linked.min(node.size)) as f64;
+            let density = if node.size > 0 { text / node.size as f64 } else { 0.0 };
+            let words = if node.size < 40 { tree.line(number).split(' ').filter(|w| !w.is_empty()).count() } else { 9 };
+            if density < 0.48 || words < 2 {
+                tree.nodes[number].is_dropped = true;
+                continue;
+            }
+        }
+        waiting.extend(tree.children(number));
+    }
+}
