@@ -20,6 +20,7 @@ from referencing.exceptions import Unresolvable
 
 DEPTH_MAX: Final = 50
 JUDGE_CPU_S: Final = 2.0
+AGAIN_CPU_S: Final = 0.1
 WRONGS_TOLD: Final = 10
 
 TOO_COSTLY: Final = (
@@ -71,13 +72,20 @@ def judge(schema: dict[str, Any], *data: Any) -> dict[str, Any]:
 
 @contextmanager
 def _at_most(cpu_s: float) -> Iterator[None]:
+    is_open = True
+
     def stop(*_: object) -> None:
-        raise _OutOfTime
+        if is_open:
+            raise _OutOfTime
 
     earlier = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    # Again and again: what is raised while an object is being taken apart is dropped by the interpreter.
+    signal.setitimer(signal.ITIMER_PROF, cpu_s, AGAIN_CPU_S)
     try:
-        yield
+        try:
+            yield
+        finally:
+            is_open = False
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, earlier)

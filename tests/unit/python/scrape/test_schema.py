@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +11,14 @@ import pytest
 from fairlead.errors import InvalidRequest
 from fairlead.scrape.model import plain
 from fairlead.scrape.page.pool import Pool
-from fairlead.scrape.page.schema import DEPTH_MAX, ENDLESS, TOO_COSTLY, judge
+from fairlead.scrape.page.schema import (
+    DEPTH_MAX,
+    ENDLESS,
+    TOO_COSTLY,
+    _at_most,
+    _OutOfTime,
+    judge,
+)
 from fairlead.scrape.schema import SCHEMA_MAX_BYTES, Schema
 from tests.fuzz.budget import at_most
 
@@ -91,6 +99,26 @@ def test_what_costs_too_much_for_an_answer_is_said(schema: dict[str, Any], data:
     assert judge(schema) == {"wrongs": []}
     with at_most(8.0):
         assert judge(schema, data) == {"refused": TOO_COSTLY}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_budget_holds_where_its_first_interruption_is_dropped() -> None:
+    """As while an object is taken apart: there the interpreter drops what is raised."""
+
+    class Slow:
+        def __del__(self) -> None:
+            ends_s = time.process_time() + 1.0
+            while time.process_time() < ends_s:
+                pass
+
+    def endless() -> None:
+        slow = Slow()
+        del slow
+        while True:
+            pass
+
+    with at_most(5.0), pytest.raises(_OutOfTime), _at_most(0.1):
+        endless()
 
 
 def test_a_pattern_is_linear_in_the_text() -> None:
