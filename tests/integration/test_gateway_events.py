@@ -101,10 +101,13 @@ def request_id(answer: httpx.Response) -> str:
 
 
 @pytest.mark.parametrize("route", CALLS)
-def test_a_call_is_told_of_by_whichever_route_it_came(told: Told, lane: Lane, route: str) -> None:
-    everything = {"data": [], "results": [], "pages": [], "text": "hi"}
-    lane.upstream.script(reply({**completion(), **everything}))
+def test_a_call_is_told_of_by_whichever_route_it_came(
+    told: Told, upstream: Upstream, route: str
+) -> None:
+    everything = {"data": [], "results": [], "pages": [], "text": "hi", "name": "operations/o1"}
     example = EXAMPLES[route]
+    lane = told.gateway.add_lane(upstream, dialect=example.dialect)
+    upstream.script(reply({**completion(), **everything}))
     method, path = route.split(" ")
     path = (example.path or path).replace("{model}", lane.model)
     assert example.body is not None

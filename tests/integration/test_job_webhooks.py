@@ -20,7 +20,7 @@ from fairlead.gateway.files.table import StoredFile, put_file
 from fairlead.store.service_jobs import insert_job
 from fairlead.store.signing_keys import ensure_signing_key
 from tests.support.listener import Listener
-from tests.support.management import run_management
+from tests.support.management import hold_keys, run_management
 from tests.support.polling import eventually
 from tests.support.process import free_port
 from tests.support.processes import Gateway, expect
@@ -130,6 +130,7 @@ async def test_a_batch_that_ran_out_of_time_tells_it_with_a_token(
         tmp_path / "data", port=free_port(), allow_private_fetch="127.0.0.0/8"
     ) as management:
         services = management.services
+        await hold_keys(services, "key")
         at_ms = time.time_ns() // 1_000_000
         line = {"custom_id": "a", "method": "POST", "url": "/v1/embeddings", "body": {"model": "m"}}
         content = json.dumps(line).encode() + b"\n"

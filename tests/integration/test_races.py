@@ -118,9 +118,10 @@ def test_a_new_credential_ends_the_rest_of_the_old_one(gateway: Gateway, lane: L
 
 
 def test_a_new_address_is_used_at_once(gateway: Gateway, lane: Lane) -> None:
-    """A node that is pointed elsewhere sends the next request there."""
+    """A node that is pointed elsewhere, with no key that may not go along, sends the next request there."""
     with Upstream() as other:
         other.script(reply(completion("other")))
+        lane.forget_keys()
         expect(
             gateway.admin.put(
                 f"/api/provider-nodes/{lane.node['id']}", json={"baseUrl": other.url}

@@ -141,6 +141,7 @@ def test_nothing_crosses_what_can_change_an_answer(lane: Lane, difference: dict[
 
 
 def test_nothing_crosses_keys_headers_and_places(gateway: Gateway, lane: Lane) -> None:
+    lane.forget_keys()
     lane.upstream.script(*(reply(completion(str(each))) for each in range(9)))
     assert not is_hit(call(lane))
     stranger = {"Authorization": f"Bearer {gateway.create_key()['key']}"}

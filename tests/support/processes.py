@@ -57,6 +57,12 @@ class Lane:
         """A chat request on this lane."""
         return {"model": self.model, "messages": [{"role": "user", "content": PROMPT}], **fields}
 
+    def forget_keys(self) -> None:
+        """Leaves the connections without credentials, so that the node may be pointed at another host."""
+        for connection in self.connections:
+            path = f"/api/providers/{connection['id']}"
+            expect(self.gateway.admin.put(path, json={"authType": "none"}), 200)
+
 
 class Gateway:
     """A running instance. Made by `start_gateway`."""

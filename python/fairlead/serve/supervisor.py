@@ -90,7 +90,7 @@ class _Supervisor:
                 await asyncio.wait({starting})
             if not starting.cancelled():
                 starting.result()
-            await self._watch(stopping)
+                await self._watch(stopping)
         finally:
             await self._stop_children()
             self._log.close()

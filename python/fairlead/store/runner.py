@@ -5,7 +5,8 @@ taken up again by the next one. What an item's work is, and what its rows are, e
 
 An item may be what the process died of. So each start is counted before the work begins, in the same file, and
 taken back when the process ends in good order: what two processes have begun and not survived is not begun a
-third time, but given up with a reason. Work that goes on for `PROVEN_S` is proven not to be what kills.
+third time, but given up with a reason. Work that goes on for `PROVEN_S` is proven not to be what kills, and so is,
+up to a bound, work that came further in between.
 
 Places are shared fairly among owners (`shares.py`). What was asked for by a key that is refused by now
 is ended at the next look, be it under way or waiting, also after a restart.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -120,6 +121,10 @@ class Runner(ABC, Generic[ItemT]):
     async def revoke(self, item: ItemT, reason: str) -> None:
         """Ends an item whose key is refused by now, under way or not."""
 
+    async def steps_of(self, items: list[ItemT]) -> dict[str, int]:
+        """How far each item has come, by what is stored of it; always 0 where nothing is until its end."""
+        return {item.id: 0 for item in items}
+
     # --- what is the same everywhere ---
 
     async def run(self) -> None:
@@ -170,7 +175,7 @@ class Runner(ABC, Generic[ItemT]):
             return
         not_begun = list(chosen)
         try:
-            starts = await self.count_starts([item.id for item in chosen])
+            starts = await self.count_starts(await self.steps_of(chosen))
             for item in chosen:
                 if starts[item.id] <= STARTS_MAX:
                     self._begin(item)
@@ -234,12 +239,12 @@ class Runner(ABC, Generic[ItemT]):
 
     # --- starts
 
-    async def count_starts(self, item_ids: list[str]) -> dict[str, int]:
-        """Notes, for good, that these are begun; how many processes have begun each, this one among them."""
+    async def count_starts(self, steps: Mapping[str, int]) -> dict[str, int]:
+        """Notes, for good, that these are begun, and how far each has come; how many processes have begun each since
+        it last came further, this one among them.
+        """
         kind, process = self.kind, self.services.process
-        return await self.services.state.record(
-            lambda con: count_starts(con, kind, item_ids, process)
-        )
+        return await self.services.state.record(lambda con: count_starts(con, kind, steps, process))
 
     async def keep_starts(self, active_ids: list[str], proven_ids: list[str]) -> None:
         """Forgets the starts of what has ended, and of what has proven itself."""

@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from fairlead.store.file import Connection
 
+TOTAL_MAX: Final = 24
+"""From then on it does not help an item that it came further between two ends of the process."""
 
-def count_starts(con: Connection, kind: str, item_ids: list[str], process: str) -> dict[str, int]:
-    """Notes that `process` begins work on the items; for each, how many processes now have. One that begins the
-    same again is counted once: it has not ended in between.
+
+def count_starts(
+    con: Connection, kind: str, steps: Mapping[str, int], process: str
+) -> dict[str, int]:
+    """Notes that `process` begins work on the items, each of which has come `steps` far; for each, how many processes
+    now have begun it since it last came further. One that begins the same again is counted once: it has not ended
+    in between.
     """
-    begun: dict[str, tuple[str, int]] = {
-        item_id: (last, starts)
-        for item_id, last, starts in con.execute(
-            "SELECT item_id, process, starts FROM work_starts "
+    item_ids = list(steps)
+    begun: dict[str, tuple[str, int, int, int]] = {
+        item_id: (last, starts, total, reached)
+        for item_id, last, starts, total, reached in con.execute(
+            "SELECT item_id, process, starts, total, steps FROM work_starts "
             "WHERE kind = ? AND list_contains(?::VARCHAR[], item_id)",
             [kind, item_ids],
         ).fetchall()
     }
-    counts: dict[str, int] = {}
-    for item_id in item_ids:
-        last, starts = begun.get(item_id, ("", 0))
-        counts[item_id] = starts if last == process else starts + 1
+    rows: list[tuple[int, int]] = []
+    for item_id, reached in steps.items():
+        last, starts, total, before = begun.get(item_id, ("", 0, 0, 0))
+        if last != process:
+            is_further = reached > before and total < TOTAL_MAX
+            starts, total = 1 if is_further else starts + 1, total + 1
+        rows.append((starts, total))
     _forget(con, kind, item_ids)
     con.execute(
-        "INSERT INTO work_starts (kind, item_id, process, starts) "
-        "SELECT ?, unnest(?::VARCHAR[]), ?, unnest(?::INTEGER[])",
-        [kind, list(counts), process, list(counts.values())],
+        "INSERT INTO work_starts (kind, item_id, process, starts, total, steps) "
+        "SELECT ?, unnest(?::VARCHAR[]), ?, unnest(?::INTEGER[]), unnest(?::INTEGER[]), unnest(?::BIGINT[])",
+        [
+            kind,
+            item_ids,
+            process,
+            [starts for starts, _ in rows],
+            [total for _, total in rows],
+            list(steps.values()),
+        ],
     )
-    return counts
+    return {item_id: starts for item_id, (starts, _) in zip(item_ids, rows, strict=True)}
 
 
 def take_back_starts(con: Connection, kind: str, process: str) -> None:
     """The process ends in good order: what it had begun does not count."""
     con.execute(
-        "UPDATE work_starts SET starts = starts - 1, process = '' WHERE kind = ? AND process = ?",
+        "UPDATE work_starts SET starts = starts - 1, total = total - 1, process = '' WHERE kind = ? AND process = ?",
         [kind, process],
     )
     con.execute("DELETE FROM work_starts WHERE kind = ? AND starts <= 0", [kind])

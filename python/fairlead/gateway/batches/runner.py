@@ -55,6 +55,9 @@ class BatchRunner(Runner[Batch]):
     def key_of(self, item: Batch) -> str | None:
         return item.owner
 
+    async def steps_of(self, items: list[Batch]) -> dict[str, int]:
+        return {item.id: item.completed + item.failed for item in items}
+
     async def revoke(self, item: Batch, reason: str) -> None:
         """What was answered so far is kept, and told with the reason."""
         if run := self._runs.get(item.id):

@@ -35,6 +35,7 @@ from fairlead.scrape.jobs.table import (
     Settled,
     active_jobs,
     begin_job,
+    count_pages,
     extend_frontier,
     forget_strays,
     frontier_of,
@@ -103,6 +104,10 @@ class JobRunner(Runner[Job]):
 
     def key_of(self, item: Job) -> str | None:
         return item.owner
+
+    async def steps_of(self, items: list[Job]) -> dict[str, int]:
+        ids = [item.id for item in items]
+        return await self.services.state.read(lambda con: count_pages(con, ids))
 
     async def revoke(self, item: Job, reason: str) -> None:
         await self._end(item, "failed", reason)

@@ -180,6 +180,15 @@ def active_jobs(con: Connection) -> list[Job]:
     return [Job(*row) for row in rows]
 
 
+def count_pages(con: Connection, job_ids: list[str]) -> dict[str, int]:
+    """How many pages of each job have ended."""
+    found = con.execute(
+        "SELECT job_id, count(*) FROM scrape_pages WHERE list_contains(?::VARCHAR[], job_id) GROUP BY job_id",
+        [job_ids],
+    ).fetchall()
+    return dict.fromkeys(job_ids, 0) | {str(job_id): int(count) for job_id, count in found}
+
+
 def whole_job(con: Connection, job: Job) -> Job:
     """The job with its options."""
     row = con.execute("SELECT options FROM scrape_jobs WHERE id = ?", [job.id]).fetchone()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,12 @@ import pytest
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.store.runner import GIVEN_UP, Runner
-from fairlead.store.work_starts import count_starts, keep_starts, take_back_starts
+from fairlead.store.work_starts import (
+    TOTAL_MAX,
+    count_starts,
+    keep_starts,
+    take_back_starts,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -56,8 +62,8 @@ class Rows(Runner[Row]):
     async def sweep(self) -> None:
         await self._tell("swept")
 
-    async def count_starts(self, item_ids: list[str]) -> dict[str, int]:
-        return {each: self.starts.get(each, 0) + 1 for each in item_ids}
+    async def count_starts(self, steps: Mapping[str, int]) -> dict[str, int]:
+        return {each: self.starts.get(each, 0) + 1 for each in steps}
 
     async def keep_starts(self, active_ids: list[str], proven_ids: list[str]) -> None:
         self.kept.append((active_ids, proven_ids))
@@ -146,19 +152,41 @@ async def test_starts_are_counted_by_process_and_taken_back_by_one_that_ends_in_
     database = Database.open(tmp_path / "state.duckdb", MIGRATIONS / "state")
 
     async def begin(process: str, *ids: str) -> dict[str, int]:
-        return await database.write(lambda con: count_starts(con, "row", list(ids), process))
+        return await database.write(
+            lambda con: count_starts(con, "row", dict.fromkeys(ids, 0), process)
+        )
 
     try:
         assert await begin("one", "a", "b") == {"a": 1, "b": 1}
         assert await begin("one", "a") == {"a": 1}, "it was interrupted, not killed"
-        await database.write(lambda con: count_starts(con, "other", ["a"], "one"))
+        await database.write(lambda con: count_starts(con, "other", {"a": 0}, "one"))
         assert await begin("two", "a", "c") == {"a": 2, "c": 1}
         await database.write(lambda con: take_back_starts(con, "row", "two"))
         assert await begin("three", "a", "b", "c") == {"a": 2, "b": 2, "c": 1}
         await database.write(lambda con: keep_starts(con, "row", ["a", "c"], ["c"]))
         assert await begin("four", "a", "b", "c") == {"a": 3, "b": 1, "c": 1}
-        assert await database.write(lambda con: count_starts(con, "other", ["a"], "two")) == {
+        assert await database.write(lambda con: count_starts(con, "other", {"a": 0}, "two")) == {
             "a": 2
         }
+    finally:
+        await database.close()
+
+
+async def test_work_that_came_further_between_two_ends_begins_its_count_again_up_to_a_bound(
+    tmp_path: Path,
+) -> None:
+    database = Database.open(tmp_path / "state.duckdb", MIGRATIONS / "state")
+
+    async def begin(process: int, steps: int) -> int:
+        counts = await database.write(
+            lambda con: count_starts(con, "row", {"a": steps}, f"process {process}")
+        )
+        return counts["a"]
+
+    try:
+        assert [await begin(1, 0), await begin(2, 0)] == [1, 2]
+        assert [await begin(3, 5), await begin(4, 5)] == [1, 2]
+        further = [await begin(process, process + 1) for process in range(5, TOTAL_MAX + 3)]
+        assert further == [1] * (TOTAL_MAX - 4) + [2, 3], "it came further each time"
     finally:
         await database.close()
