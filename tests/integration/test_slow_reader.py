@@ -77,14 +77,22 @@ def test_several_slow_readers_cost_little_each(
     """S11: thirty callers who do not read cost at most a mebibyte each, not their answers."""
     lane.upstream.script([SSE_HEAD, Flood(chunk(EVENT), TOTAL_BYTES), chunk(DONE), LAST_CHUNK])
     worker = gateway.relay_worker
-    before = worker.rss_bytes
-    clients = [RawClient(gateway.port, receive_buffer_bytes=4096) for _ in range(30)]
-    try:
-        for client in clients:
+    clients: list[RawClient] = []
+
+    def add(count: int) -> None:
+        more = [RawClient(gateway.port, receive_buffer_bytes=4096) for _ in range(count)]
+        clients.extend(more)
+        for client in more:
             send_chat(client, lane, stream=True)
-        for client in clients:
+        for client in more:
             client.head()
         settles_at(lane)
+
+    try:
+        # What a worker takes once, for its first callers, is not what a caller costs.
+        add(30)
+        before = worker.rss_bytes
+        add(30)
         grown = worker.rss_bytes - before
         assert gateway.client(timeout=3).get("/healthz").status_code == 200
     finally:
