@@ -63,7 +63,7 @@ develop: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Build the extensio
 test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run every test but the slow ones, Rust and Python.
 	cargo test --workspace --lib --tests --profile $(PROFILE) --locked
 	PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist loadfile tests/unit
-	$(BIN)/pytest -n 2 --dist load tests/fuzz
+	$(BIN)/pytest -n 4 --dist load tests/fuzz
 	$(SIDE_BY_SIDE) tests/contract tests/integration || $(ALONE) tests/contract tests/integration
 	$(SIDE_BY_SIDE) --front native $(NATIVE_ALWAYS) || $(ALONE) --front native $(NATIVE_ALWAYS)
 
@@ -77,7 +77,7 @@ test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE
 
 .PHONY: test-fuzz
 test-fuzz: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Look for inputs that break the readers, for FUZZ_SECONDS each (60 in `make test`).
-	FAIRLEAD_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/pytest -n 2 --dist load tests/fuzz
+	FAIRLEAD_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/pytest -n 4 --dist load tests/fuzz
 
 .PHONY: test-all
 test-all: test test-native test-fuzz test-slow ## Run every test, over both doors.

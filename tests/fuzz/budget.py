@@ -15,7 +15,7 @@ A test that needs setting up for each example (a process, a loop) makes it outsi
 to take milliseconds. That code is linear is shown with `at_most`, around a large input; an example that never
 ends is ended by pytest-timeout, which names the line that hangs.
 
-`make test` runs this folder in two processes, test by test; `make test-fuzz` takes five minutes for each.
+`make test` runs this folder in four processes, test by test; `make test-fuzz` takes five minutes for each.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.scrape.charset import decode
-from tests.fuzz.budget import at_most, budget
+from tests.fuzz.budget import at_most, budget_of
 
 NAMES = st.sampled_from(
     [
@@ -35,7 +35,7 @@ BODIES = st.tuples(
 TYPES = st.one_of(st.builds("text/html; charset={}".format, NAMES), st.text(max_size=50))
 
 
-@budget
+@budget_of(1 / 2)
 @given(st.one_of(BODIES, st.binary()), TYPES)
 def test_any_bytes_are_text(body: bytes, content_type: str) -> None:
     text, name = decode(body, content_type)
@@ -44,7 +44,7 @@ def test_any_bytes_are_text(body: bytes, content_type: str) -> None:
     text.encode("utf-8", "replace")
 
 
-@budget
+@budget_of(1 / 2)
 @given(st.lists(PIECES, min_size=1, max_size=3), TYPES)
 def test_what_is_repeated_takes_linear_time(pieces: list[str], content_type: str) -> None:
     body = ("".join(pieces) * 20_000).encode("utf-8", "replace")[:500_000] + b"\xff"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import time
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
 from typing import Final
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead import _core
+from tests.fuzz.budget import budget
 
-SECONDS: Final = float(os.environ.get("FAIRLEAD_FUZZ_SECONDS", "60"))
 KIND: Final = "multipart/form-data; boundary=b"
 
 _DISPOSITIONS: Final = (
@@ -64,23 +61,14 @@ def _as_mail(body: bytes) -> list[tuple[str, bytes]]:
     return found
 
 
-@settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@budget
 @given(_forms())
-def _same(body: bytes) -> None:
+def test_a_form_that_is_taken_is_the_same_to_another_reader(body: bytes) -> None:
     try:
         parts = _core.read_form(KIND, body)
     except ValueError:
         return
     assert [(name, content) for name, _, content in parts] == _as_mail(body)
-
-
-@pytest.mark.timeout(SECONDS + 300)
-def test_a_form_that_is_taken_is_the_same_to_another_reader() -> None:
-    ends = time.monotonic() + SECONDS
-    while True:
-        _same()
-        if time.monotonic() >= ends:
-            return
 
 
 def test_what_clients_send_is_taken() -> None:

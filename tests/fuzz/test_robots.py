@@ -8,7 +8,7 @@ from protego import Protego
 
 from fairlead.scrape.fetch import ROBOT
 from fairlead.scrape.robots import own_groups, parsed
-from tests.fuzz.budget import at_most, budget
+from tests.fuzz.budget import at_most, budget_of
 
 AGENTS = st.sampled_from(
     ["*", "fairlead", "FairLead", "fair", "*lead", "f*", "other", "fairleadbot", "x*", "a b", ""]
@@ -36,7 +36,7 @@ URLS = (
 )
 
 
-@budget
+@budget_of(1 / 3)
 @given(FILES)
 def test_the_groups_of_others_change_nothing(text: str) -> None:
     whole, own = Protego.parse(text), parsed(text)
@@ -46,7 +46,7 @@ def test_the_groups_of_others_change_nothing(text: str) -> None:
         assert own.can_fetch(url, ROBOT) == whole.can_fetch(url, ROBOT), (url, own_groups(text))
 
 
-@budget
+@budget_of(1 / 3)
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
     rules = parsed(text)
@@ -54,7 +54,7 @@ def test_any_text_is_read(text: str) -> None:
         assert rules.can_fetch(url, ROBOT) in (True, False)
 
 
-@budget
+@budget_of(1 / 3)
 @given(st.lists(LINES, min_size=1, max_size=4), st.integers(1, 40_000))
 def test_what_is_repeated_takes_linear_time(lines: list[str], times: int) -> None:
     text = "".join(f"{line}{number}\n" for number in range(times) for line in lines)[: 500 * 1024]

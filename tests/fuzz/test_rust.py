@@ -14,8 +14,10 @@ from typing import Final
 
 import pytest
 
+from tests.fuzz.budget import VARIABLE, seconds
+
 ROOT: Final = Path(__file__).parents[2]
-SECONDS: Final = float(os.environ.get("FAIRLEAD_FUZZ_SECONDS", "60"))
+SECONDS: Final = seconds()
 PROFILE: Final = os.environ.get("PROFILE", "fast")
 # A first run compiles what is not compiled yet.
 COMPILE_S: Final = 1_800.0
@@ -93,7 +95,7 @@ def test_a_property_holds(binaries: dict[str, Path], target: str) -> None:
     ran = subprocess.run(
         [binaries[TARGETS[target]], target, "--nocapture"],
         cwd=ROOT / "rust" / TARGETS[target].removeprefix("fairlead-"),
-        env={**os.environ, "FAIRLEAD_FUZZ_SECONDS": str(SECONDS)},
+        env={**os.environ, VARIABLE: str(SECONDS)},
         capture_output=True,
         text=True,
         timeout=SECONDS + MARGIN_S,

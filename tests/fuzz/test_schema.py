@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead.scrape.model import plain
 from fairlead.scrape.page.schema import JUDGE_CPU_S, WRONGS_TOLD, judge
-from tests.fuzz.budget import at_most, budget
+from tests.fuzz.budget import at_most, budget_of
 
 LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 5), st.floats(allow_nan=False, allow_infinity=False),
@@ -56,7 +56,7 @@ SCHEMAS = st.recursive(st.one_of(st.just({}), st.booleans()), _parts, max_leaves
 )
 
 
-@budget
+@budget_of(1 / 3)
 @given(SCHEMAS, DATA)
 def test_schemas_that_refer_to_each_other(schema: dict[str, Any], data: Any) -> None:
     for given_data in ((), (data,)):
@@ -68,14 +68,14 @@ def test_schemas_that_refer_to_each_other(schema: dict[str, Any], data: Any) -> 
             assert len(told["wrongs"]) <= WRONGS_TOLD
 
 
-@budget
+@budget_of(1 / 3)
 @given(st.dictionaries(st.text(max_size=10), DATA, max_size=5), DATA)
 def test_any_object_is_a_schema_or_is_refused(schema: dict[str, Any], data: Any) -> None:
     with at_most(JUDGE_CPU_S + 3):
         judge(schema, data)
 
 
-@budget
+@budget_of(1 / 3)
 @given(st.lists(PIECES, max_size=30))
 def test_answers_of_models_lose_the_targets_of_their_links(pieces: list[str]) -> None:
     text = "".join(pieces)

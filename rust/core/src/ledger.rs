@@ -339,7 +339,9 @@ impl Ledger {
         let mut books = self.books.lock();
         let now_ms = books.at(now);
         let accounts = books.of_keys.get_mut(&key.id).map_or(&mut [][..], Vec::as_mut_slice);
-        accounts.iter_mut().for_each(|account| account.roll(now_ms));
+        for account in accounts.iter_mut() {
+            account.roll(now_ms);
+        }
         for limit in &key.limits {
             let is_asked = match &limit.scope {
                 Scope::All => true,

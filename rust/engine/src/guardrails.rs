@@ -259,7 +259,7 @@ impl StreamFilter {
             self.event(rest, &mut out);
         }
         let held = self.guard.finish();
-        self.release(held, &mut out);
+        release(&held, &mut out);
         self.verdict()?;
         Ok(out)
     }
@@ -293,11 +293,11 @@ impl StreamFilter {
         if told == b"[DONE]" || !told.starts_with(b"{") && !told.starts_with(b"[") {
             // It is the stream's end, so what is held goes before it.
             let held = self.guard.finish();
-            self.release(held, out);
+            release(&held, out);
             return out.push(event);
         }
         let Passed { before, event: changed } = self.guard.event(told);
-        self.release(before, out);
+        release(&before, out);
         match changed {
             None => out.push(event),
             Some(changed) if is_one => {
@@ -310,14 +310,14 @@ impl StreamFilter {
         }
     }
 
-    /// What was held, as events of the kind that said it.
-    fn release(&self, held: Vec<Vec<u8>>, out: &mut Pieces) {
-        out.extend(held.iter().filter(|data| !data.is_empty()).map(|data| whole_event(data)));
-    }
-
     fn verdict(&self) -> Result<(), Error> {
         blocking(self.guard.findings()).map_or(Ok(()), |finding| Err(blocked(finding)))
     }
+}
+
+/// What was held, as events of the kind that said it.
+fn release(held: &[Vec<u8>], out: &mut Pieces) {
+    out.extend(held.iter().filter(|data| !data.is_empty()).map(|data| whole_event(data)));
 }
 
 fn too_long() -> Error {

@@ -307,29 +307,10 @@ impl Talk {
         loop {
             loop {
                 let reply = match decoder.message() {
-                    Ok(Some(Message::Text(text))) => {
-                        settlement.first_byte.get_or_insert_with(Instant::now);
-                        settlement.bytes_response += text.len() as u64;
-                        let used = metered::of_realtime(text.as_bytes());
-                        if let Some(usage) = used {
-                            settlement.usage = settlement.usage + usage;
-                        }
-                        match judge.judge(settlement, text) {
-                            Ok(texts) => texts.into_iter().for_each(|text| self.outbox.push(text)),
-                            Err(fault) => {
-                                // It may no longer hear why.
-                                let _told = send(&mut writer, frames::CLOSE, &1000_u16.to_be_bytes()).await;
-                                return self.withheld(fault);
-                            }
-                        }
-                        if used.is_some() {
-                            if let Err(fault) = self.review(settlement) {
-                                judge.rest(settlement).into_iter().for_each(|text| self.outbox.push(text));
-                                return self.end(&mut writer, fault).await;
-                            }
-                        }
-                        continue;
-                    }
+                    Ok(Some(Message::Text(text))) => match self.hear(settlement, &mut judge, &mut writer, text).await {
+                        None => continue,
+                        Some(ended) => return ended,
+                    },
                     Ok(Some(Message::Ping(payload))) => (frames::PONG, payload),
                     Ok(Some(Message::Pong | Message::Binary)) => continue,
                     Ok(Some(Message::Close(code))) => {
@@ -380,14 +361,8 @@ impl Talk {
                     };
                     self.waiting_bytes.fetch_sub(text.len(), Ordering::AcqRel);
                     settlement.bytes_request += text.len() as u64;
-                    let text = match judge.admit(settlement, text) {
-                        Ok(text) => text,
-                        // It is told and goes no further; the conversation goes on.
-                        Err(fault) => {
-                            self.tell(&fault);
-                            continue;
-                        }
-                    };
+                    // What a guardrail blocks is told and goes no further; the conversation goes on.
+                    let Ok(text) = judge.admit(settlement, text).map_err(|fault| self.tell(&fault)) else { continue };
                     if let Err(error) = send(&mut writer, frames::TEXT, text.as_bytes()).await {
                         return self.broken(error);
                     }
@@ -416,6 +391,37 @@ impl Talk {
                 }
             }
         }
+    }
+
+    /// Counts and judges one event of the provider and passes it on. Some: the conversation ends with it.
+    async fn hear(
+        &self,
+        settlement: &mut Settlement,
+        judge: &mut guardrails::Conversation,
+        writer: &mut tokio::io::WriteHalf<Stream>,
+        text: String,
+    ) -> Option<Ended> {
+        settlement.first_byte.get_or_insert_with(Instant::now);
+        settlement.bytes_response += text.len() as u64;
+        let used = metered::of_realtime(text.as_bytes());
+        if let Some(usage) = used {
+            settlement.usage = settlement.usage + usage;
+        }
+        match judge.judge(settlement, text) {
+            Ok(texts) => texts.into_iter().for_each(|text| self.outbox.push(text)),
+            Err(fault) => {
+                // It may no longer hear why.
+                let _told = send(writer, frames::CLOSE, &1000_u16.to_be_bytes()).await;
+                return Some(self.withheld(fault));
+            }
+        }
+        if used.is_some() {
+            if let Err(fault) = self.review(settlement) {
+                judge.rest(settlement).into_iter().for_each(|text| self.outbox.push(text));
+                return Some(self.end(writer, fault).await);
+            }
+        }
+        None
     }
 
     /// A guardrail withholds what the model says: the conversation ends with it.

@@ -148,6 +148,12 @@ impl<'a> Relay<'a> {
         }
     }
 
+    /// Progress events between those of the answer, where the caller wants them.
+    fn progress(&self, settlement: &Settlement) -> Option<Progress> {
+        let admission = &settlement.admission;
+        admission.wants_progress.then(|| Progress::new(self.wording.caller, admission.started))
+    }
+
     async fn pass(
         &self,
         settlement: &mut Settlement,
@@ -162,11 +168,9 @@ impl<'a> Relay<'a> {
         let mut scan = self.wording.follow(target);
         let mut listener = reasoning::listen(target);
         let mut filter = StreamFilter::new(settlement.answer_guardrails, self.wording.is_events());
-        let wants_progress = settlement.admission.wants_progress;
-        let mut progress = wants_progress.then(|| Progress::new(self.wording.caller, settlement.admission.started));
+        let mut progress = self.progress(settlement);
         let mut heard = Instant::now();
-        let mut said = heard;
-        let mut read = heard;
+        let (mut said, mut read) = (heard, heard);
         let mut timer = pin!(tokio::time::sleep(every.min(patience)));
         let mut held = first.map(|first| Step::Frames(SmallVec::from_iter([first])));
         let mut drained_signal = pin!(self.shared.drain.expired());
@@ -185,8 +189,7 @@ impl<'a> Relay<'a> {
             let now = Instant::now();
             match step {
                 Step::Frames(frames) => {
-                    heard = now;
-                    read = now;
+                    (heard, read) = (now, now);
                     let mut out = Pieces::new();
                     let mut done = false;
                     let was_between = scan.between_events();
@@ -218,12 +221,12 @@ impl<'a> Relay<'a> {
                     settlement.usage = scan.usage().unwrap_or_default();
                     if done {
                         reasoning::keep(self.shared, settlement, target, listener.and_then(Listener::finish));
-                        let closing = scan.finish(End::Clean);
-                        if closing.bytes.is_empty() || filter.is_none() {
-                            return self.close(settlement, target, fallbacks, out, closing, Some(body));
+                        let mut closing = scan.finish(End::Clean);
+                        if filter.is_some() && !closing.bytes.is_empty() {
+                            let last;
+                            (closing, last) = self.last_words(filter.as_mut(), settlement, closing);
+                            out.extend(last);
                         }
-                        let (closing, last) = self.last_words(filter.as_mut(), settlement, closing);
-                        out.extend(last);
                         return self.close(settlement, target, fallbacks, out, closing, Some(body));
                     }
                     if !out.is_empty() {

@@ -278,7 +278,8 @@ pub fn find<'p>(method: &str, path: &'p str) -> Match<'p> {
     let mut others = Vec::new();
     for (route, tail) in doors_at(path) {
         if route.method == wanted {
-            return Match::Found { route, tail };
+            let is_one_door = !path.contains('%') || is_same_door_decoded(route, wanted, path);
+            return if is_one_door { Match::Found { route, tail } } else { Match::None };
         }
         others.push(route.method);
     }
@@ -289,6 +290,14 @@ pub fn find<'p>(method: &str, path: &'p str) -> Match<'p> {
         others.push("HEAD");
     }
     Match::OtherMethod(others)
+}
+
+/// Whether a server before this one, which decodes the path, takes it for the same route. If not, what that server lets
+/// through as one route would be answered as another.
+fn is_same_door_decoded(route: &Route, method: &str, path: &str) -> bool {
+    let Some(plain) = decode(path) else { return false };
+    let mut again = doors_at(&plain).filter(|(again, _)| again.method == method);
+    again.next().is_some_and(|(again, _)| again.path == route.path)
 }
 
 /// The error shape of a path, whatever the method: what a refusal before routing is told in.
@@ -449,6 +458,10 @@ mod tests {
             assert_ne!(path_of("GET", path), Some(route.path), "{path}");
         }
         assert_eq!(path_of("GET", "/v1beta/models/veo/operations/a%2Fb"), Some("/v1beta/models/{*id}"));
+        // Decoded, these are the operation's path: they are neither its nor a model's.
+        for path in ["/v1beta/models/veo%2Foperations%2Fa1", "/v1beta/models/veo/operations/%2ea1"] {
+            assert_eq!(path_of("GET", path), None, "{path}");
+        }
     }
 
     #[test]
