@@ -62,7 +62,7 @@ develop: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Build the extensio
 .PHONY: test
 test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run every test but the slow ones, Rust and Python.
 	cargo test --workspace --lib --tests --profile $(PROFILE) --locked
-	PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist loadfile tests/unit
+	$(SIDE_BY_SIDE) tests/unit || $(ALONE) tests/unit
 	$(BIN)/pytest -n 4 --dist load tests/fuzz
 	$(SIDE_BY_SIDE) tests/contract tests/integration || $(ALONE) tests/contract tests/integration
 	$(SIDE_BY_SIDE) --front native $(NATIVE_ALWAYS) || $(ALONE) --front native $(NATIVE_ALWAYS)

@@ -190,22 +190,33 @@ async fn what_can_be_sent_again_is_told_from_what_cannot() {
     assert!(matches!(answer, Err(Unanswered { fault: Fault::Malformed, .. })));
 }
 
-#[tokio::test]
-async fn a_body_that_cannot_be_read_is_nobody_elses_fault() {
-    let Pair { lease, mut provider, .. } = pair();
-    let file = Arc::new(std::fs::File::open("/dev/null").expect("a file"));
-    let upload = Sliced::mixed([Chunk::File { file, start: 0, end: 10 }]);
-    let served = async {
-        // The head does not wait for the disk.
-        let mut heard = Vec::new();
-        while !heard.ends_with(b"content-length: 10\r\n\r\n") {
-            assert!(provider.read_buf(&mut heard).await.expect("open") > 0);
-        }
-        provider
-    };
-    let head = head();
-    let (answer, _provider) = tokio::join!(lease.send(&head, upload), served);
-    assert!(matches!(answer, Err(Unanswered { fault: Fault::Body(_), unsent: None })));
+#[test]
+fn a_body_that_cannot_be_read_is_nobody_elses_fault() {
+    // The one thread that reads files is kept busy until the head was seen: it does not wait for the disk.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .expect("a runtime");
+    let (disk_is_free, disk_is_busy) = std::sync::mpsc::channel::<()>();
+    runtime.block_on(async {
+        let busy = tokio::task::spawn_blocking(move || disk_is_busy.recv());
+        let Pair { lease, mut provider, .. } = pair();
+        let file = Arc::new(std::fs::File::open("/dev/null").expect("a file"));
+        let upload = Sliced::mixed([Chunk::File { file, start: 0, end: 10 }]);
+        let served = async {
+            let mut heard = Vec::new();
+            while !heard.ends_with(b"content-length: 10\r\n\r\n") {
+                assert!(provider.read_buf(&mut heard).await.expect("open") > 0);
+            }
+            disk_is_free.send(()).expect("a busy disk");
+            provider
+        };
+        let head = head();
+        let (answer, _provider) = tokio::join!(lease.send(&head, upload), served);
+        assert!(matches!(answer, Err(Unanswered { fault: Fault::Body(_), unsent: None })));
+        busy.await.expect("joined").expect("told");
+    });
 }
 
 #[tokio::test]
