@@ -179,7 +179,7 @@ def main() -> None:
         f"{GOAL_MEDIAN_MS:g} ms in the median ({'met' if is_good else '**missed**'}); the large page in {GOAL_MS:g} ms "
         f"({'met' if is_fast else '**missed**'}).",
         "",
-    ]  # fmt: skip
+    ]
     text = "\n".join(lines)
     print(text)
     if chosen.save:

@@ -43,8 +43,11 @@ WANTED_RATIO = 1.6
 # Between two pieces, so that each arrives by itself, as from a model.
 GAP_S = 0.002
 OWN = {
-    "openai": "chat", "openai-responses": "responses", "anthropic": "messages", "gemini": "gemini",
-}  # fmt: skip
+    "openai": "chat",
+    "openai-responses": "responses",
+    "anthropic": "messages",
+    "gemini": "gemini",
+}
 
 
 def stream_of(dialect: str) -> list[Step]:
@@ -125,9 +128,12 @@ def main() -> None:
     print(f"worst ratio {worst:.2f}, wanted at most {WANTED_RATIO}")
     if asked.save:
         document = {
-            "machine": platform.processor() or platform.machine(), "pieces": PIECES,
-            "cpu_ms": told, "ratios": ratios, "core": lines,
-        }  # fmt: skip
+            "machine": platform.processor() or platform.machine(),
+            "pieces": PIECES,
+            "cpu_ms": told,
+            "ratios": ratios,
+            "core": lines,
+        }
         path = ROOT / "benches" / "results" / f"{asked.save}-translate.json"
         path.write_text(json.dumps(document, indent=1) + "\n")
 

@@ -51,11 +51,15 @@ def bars(found: Outcome) -> list[Bar]:
     listed = [
         Bar(
             "unary requests/s, 32 connections / nginx's",
-            ratio(*speed), wanted(0.22, 0.55), at_least=True,
+            ratio(*speed),
+            wanted(0.22, 0.55),
+            at_least=True,
         ),
         Bar(
             "100-chunk streams/s, 32 connections / nginx's",
-            ratio(*streams), wanted(0.80, 0.95), at_least=True,
+            ratio(*streams),
+            wanted(0.80, 0.95),
+            at_least=True,
         ),
         Bar("CPU per unary request / nginx's", ratio(*cpu), wanted(6, 2.5)),
         Bar(f"added p50, one connection / {NEAREST}'s", ratio(*added), wanted(2, 0.5)),
@@ -63,9 +67,11 @@ def bars(found: Outcome) -> list[Bar]:
         Bar("relay memory after load", ratio(found.rss_bytes(OURS), 1e6), 120, unit=" MB"),
         Bar(
             "memory of an open stream",
-            held.bytes_each / 1e3 if held else None, wanted(60, 30), unit=" KB",
+            held.bytes_each / 1e3 if held else None,
+            wanted(60, 30),
+            unit=" KB",
         ),
-    ]  # fmt: skip
+    ]
     if is_native:
         two = [found.busiest_cpu_us(name, unary) for name in (TWO_THREADS, OURS)]
         listed += [
@@ -73,9 +79,11 @@ def bars(found: Outcome) -> list[Bar]:
             Bar("CPU of the relay for a request, two threads / one", ratio(*two), 1.15),
             Bar(
                 f"a new request among {held.count if held else 0:,} open streams",
-                held.new_request_ms if held else None, 20, unit=" ms",
+                held.new_request_ms if held else None,
+                20,
+                unit=" ms",
             ),
-        ]  # fmt: skip
+        ]
     return listed
 
 

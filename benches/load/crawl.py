@@ -138,10 +138,12 @@ def crawl(client: httpx.Client, site: str, pages: int, root: int) -> Crawl:
     """Crawls the site from its first page and waits for the end."""
     before_s, begun_s = cpu_s(family(root)), time.monotonic()
     body = {
-        "url": f"{site}/p/0", "limit": pages, "maxDepth": 10,
+        "url": f"{site}/p/0",
+        "limit": pages,
+        "maxDepth": 10,
         "crawlOptions": {"maxConcurrentCrawlers": WIDTH},
         "scrapeOptions": {"extractorFormat": "markdown"},
-    }  # fmt: skip
+    }
     answer = client.post("/api/crawl", json=body).raise_for_status().json()
     memory: list[tuple[int, int]] = []
     while True:
@@ -217,9 +219,11 @@ def measure(rounds: int, pages: int, long: int) -> tuple[list[Crawl], Crawl]:
                     base_url=base, headers={"x-gateway-cli-token": token}, timeout=60
                 ) as admin:
                     calm = {
-                        "scrapeRobots": False, "scrapeHostDelayMs": 0, "scrapeHostConcurrency": 32,
+                        "scrapeRobots": False,
+                        "scrapeHostDelayMs": 0,
+                        "scrapeHostConcurrency": 32,
                         "scrapeRequestsPerMinute": 0,
-                    }  # fmt: skip
+                    }
                     admin.patch("/api/settings", json=calm).raise_for_status()
                     key = (
                         admin.post("/api/keys", json={"name": "bench"})
@@ -269,7 +273,7 @@ def report(short: list[Crawl], long: Crawl) -> tuple[str, bool]:
         f"{late / 2**20:.0f} MB at the end, {grown:+.1%} "
         f"(goal: at most {GOAL_GROWTH:+.0%}, {'met' if is_flat else '**missed**'}).",
         "",
-    ]  # fmt: skip
+    ]
     return "\n".join(lines), is_fast and is_flat
 
 

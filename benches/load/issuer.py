@@ -93,8 +93,11 @@ def load(url: str, form: dict[str, str], connections: int, seconds: int) -> dict
     environment = {**os.environ, "LOAD_HEADERS": FORM, "LOAD_BODY": body}
     told = subprocess.run(
         ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(SCRIPT), url],
-        env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return dict(json.loads(told.stdout.strip().splitlines()[-1]))
 
 
@@ -114,9 +117,11 @@ def main() -> int:
         for _ in range(rounds_wanted):
             client_id, secret = register(admin_url)
             ask = {
-                "grant_type": "client_credentials", "client_id": client_id, "client_secret": secret,
+                "grant_type": "client_credentials",
+                "client_id": client_id,
+                "client_secret": secret,
                 "scope": "agent:read",
-            }  # fmt: skip
+            }
             first = httpx.post(f"{url}/oauth2/token", data=ask, trust_env=False).json()
             rounds = {
                 "introspect": (

@@ -14,9 +14,17 @@ README_BEGIN = "<!-- bench:begin (written by benches/load/run.py --readme) -->"
 README_END = "<!-- bench:end -->"
 
 COLUMNS = (
-    "target", "c1 p50 us", "c32 req/s", "c32 p50 ms", "c32 p99 ms", "CPU us/req",
-    "streams/s", "CPU us/stream", "RSS MB", "all MB",
-)  # fmt: skip
+    "target",
+    "c1 p50 us",
+    "c32 req/s",
+    "c32 p50 ms",
+    "c32 p99 ms",
+    "CPU us/req",
+    "streams/s",
+    "CPU us/stream",
+    "RSS MB",
+    "all MB",
+)
 
 
 def table(found: Outcome) -> list[str]:

@@ -165,9 +165,13 @@ async def one_round(options: argparse.Namespace, state: State, pipe: Any, worker
     pipe.recv()
     late, steady = await steadily(options, state, pipe, worker)
     return Round(
-        wanted / took_s, cpu_ms, steady, statistics.median(late),
-        statistics.quantiles(late, n=100)[98], max(late),
-    )  # fmt: skip
+        wanted / took_s,
+        cpu_ms,
+        steady,
+        statistics.median(late),
+        statistics.quantiles(late, n=100)[98],
+        max(late),
+    )
 
 
 async def steadily(

@@ -11,10 +11,24 @@ from typing import Final
 
 # Where programs, libraries and time zones are found, how text is coded, and where files may lie for a while.
 _NEEDED: Final = (
-    "PATH", "HOME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "SSL_CERT_FILE",
-    "SSL_CERT_DIR", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "VIRTUAL_ENV",
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "TZ",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHASHSEED",
+    "VIRTUAL_ENV",
     "POLARS_MAX_THREADS",
-)  # fmt: skip
+)
 
 
 def bare_environment(**more: str) -> dict[str, str]:

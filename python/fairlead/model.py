@@ -87,8 +87,10 @@ class Model:
         except (ValueError, KeyError, IndexError, TypeError):
             raise UpstreamInvalid("The model's answer has no text.") from None
         return Asked(
-            str(text or ""), _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"),
-        )  # fmt: skip
+            str(text or ""),
+            _count(usage, "prompt_tokens"),
+            _count(usage, "completion_tokens"),
+        )
 
 
 def _count(usage: Any, name: str) -> int:

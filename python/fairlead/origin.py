@@ -32,10 +32,20 @@ _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{
 
 # What proxies and content networks add on a request's way; `X-Forwarded-*` besides.
 _PROXY_HEADERS: Final = (
-    "forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip",
-    "cf-visitor", "cf-ray", "fastly-client-ip", "x-cluster-client-ip", "x-envoy-external-address",
-    "x-original-host", "x-original-url",
-)  # fmt: skip
+    "forwarded",
+    "via",
+    "x-real-ip",
+    "x-client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+    "cf-visitor",
+    "cf-ray",
+    "fastly-client-ip",
+    "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-original-host",
+    "x-original-url",
+)
 
 
 def public_base(config: ServeFields, request: Request | None = None) -> str:

@@ -44,9 +44,18 @@ from fairlead.variable import flag_and_variable, flag_of, variable_of
 from fairlead.web_address import service_address, web_address
 
 __all__ = [
-    "CONTROL_THREADS", "PASSWORD_MAX_CHARS", "PLACEHOLDERS", "ControlConfig", "ServeFields",
-    "ServeSettings", "flag_and_variable", "flag_of", "is_placeholder", "variable_of", "web_address",
-]  # fmt: skip
+    "CONTROL_THREADS",
+    "PASSWORD_MAX_CHARS",
+    "PLACEHOLDERS",
+    "ControlConfig",
+    "ServeFields",
+    "ServeSettings",
+    "flag_and_variable",
+    "flag_of",
+    "is_placeholder",
+    "variable_of",
+    "web_address",
+]
 
 # What control computes with at once. Half of the cores, because the relay needs the others; measured on two, a second
 # thread made taking in usage dearer by half and no faster.
@@ -498,8 +507,11 @@ class ServeSettings(ServeFields, BaseSettings):
         """
         document = self.model_dump(mode="json")
         for name in (
-            "secret_key", "initial_password", "service_oidc_client_secret", "issuer_admin_token",
-        ):  # fmt: skip
+            "secret_key",
+            "initial_password",
+            "service_oidc_client_secret",
+            "issuer_admin_token",
+        ):
             secret: SecretStr | None = getattr(self, name)
             document[name] = secret.get_secret_value() if secret else None
         batching = read_batching(os.environ)

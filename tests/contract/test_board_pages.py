@@ -44,9 +44,13 @@ async def test_pages_are_shut_to_frames_foreign_scripts_and_caches_and_hold_name
     change = {"act": "change_todo", "todoId": todo_id, "title": CANARY, "tags": CANARY}
     assert (await post(control, ada, **change)).status_code == 303
     for path in (
-        "/board", f"/board/{project_id}", f"/board/{project_id}/list?text={CANARY}",
-        f"/board/{project_id}/settings", f"/board/todos/{todo_id}", "/board/tokens",
-    ):  # fmt: skip
+        "/board",
+        f"/board/{project_id}",
+        f"/board/{project_id}/list?text={CANARY}",
+        f"/board/{project_id}/settings",
+        f"/board/todos/{todo_id}",
+        "/board/tokens",
+    ):
         answer = await control.client.get(path, headers=ada)
         assert answer.status_code == 200, path
         policy = answer.headers["content-security-policy"]

@@ -22,8 +22,14 @@ async def test_without_the_link_token_nothing_is_looked_at(control, path: str) -
 
 async def test_a_request_for_nobody_known_is_refused(control) -> None:
     for principal in (
-        "", "{}", "null", "[]", "nonsense", '{"kind": "root"}', '{"kind": "key", "id": 7}',
-    ):  # fmt: skip
+        "",
+        "{}",
+        "null",
+        "[]",
+        "nonsense",
+        '{"kind": "root"}',
+        '{"kind": "key", "id": 7}',
+    ):
         answer = await control.client.get("/api/keys", headers={"x-fairlead-principal": principal})
         assert answer.status_code == 403
 

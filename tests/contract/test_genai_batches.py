@@ -21,8 +21,11 @@ from tests.support.processes import Gateway, start_gateway
 
 OPEN = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
 ENDED = {
-    "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED",
-}  # fmt: skip
+    "JOB_STATE_SUCCEEDED",
+    "JOB_STATE_FAILED",
+    "JOB_STATE_CANCELLED",
+    "JOB_STATE_EXPIRED",
+}
 
 
 @pytest.fixture(scope="module")
@@ -130,9 +133,11 @@ def test_answers_come_in_the_order_of_their_requests(
     shown = caller.plain.get(f"/v1beta/{made.name}").json()
     assert shown["done"] is True
     assert shown["metadata"]["batchStats"] == {
-        "requestCount": "3", "successfulRequestCount": "2", "failedRequestCount": "1",
+        "requestCount": "3",
+        "successfulRequestCount": "2",
+        "failedRequestCount": "1",
         "pendingRequestCount": "0",
-    }  # fmt: skip
+    }
     assert shown["response"]["inlinedResponses"] == shown["metadata"]["output"]["inlinedResponses"]
 
 
@@ -153,8 +158,10 @@ def test_a_file_of_requests_comes_to_a_file_of_answers(
     lines = [json.loads(line) for line in content.splitlines()]
     assert [line["key"] for line in lines] == ["a", "b", "c"]
     assert [sorted(line.keys() - {"key"}) for line in lines] == [
-        ["response"], ["error"], ["response"],
-    ]  # fmt: skip
+        ["response"],
+        ["error"],
+        ["response"],
+    ]
     answer = types.GenerateContentResponse.model_validate(lines[2]["response"])
     assert "two" in (answer.text or "")
     shown = caller.openai.files.retrieve(job.dest.file_name.removeprefix("files/"))
@@ -226,7 +233,11 @@ def test_batches_are_listed_page_by_page(
     assert [job.name for job in pager] == made[::-1]
     assert [each.id for each in caller.openai.batches.list()] == [theirs.id]
     assert list(stranger.genai.batches.list()) == []
-    for act in (stranger.genai.batches.get, stranger.genai.batches.cancel, stranger.genai.batches.delete):  # fmt: skip
+    for act in (
+        stranger.genai.batches.get,
+        stranger.genai.batches.cancel,
+        stranger.genai.batches.delete,
+    ):
         with pytest.raises(errors.ClientError, match="No such batch"):
             act(name=made[0])
     assert caller.plain.get(f"/v1beta/batches/{theirs.id}").status_code == 404

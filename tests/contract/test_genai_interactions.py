@@ -110,9 +110,12 @@ def test_an_interaction_is_answered_and_told_of(
     caller, stranger = callers(version), callers(version)
     webhook = caller.webhook(f"{listener.url}/ok")
     made = caller.begin(
-        model=model, input="Say hello.", system_instruction="Be brief.",
-        generation_config={"temperature": 0.2, "thinking_level": "low"}, labels={"a": "b"},
-    )  # fmt: skip
+        model=model,
+        input="Say hello.",
+        system_instruction="Be brief.",
+        generation_config={"temperature": 0.2, "thinking_level": "low"},
+        labels={"a": "b"},
+    )
     assert made.status in WORKING
     done = caller.ended(made)
     assert (done.status, done.model, done.labels) == ("completed", model, {"a": "b"})
@@ -158,8 +161,9 @@ def test_a_function_is_called_and_its_result_taken(
     assert following.previous_interaction_id == made.id
     types_told = {one.event["data"]["id"]: one.event["type"] for one in received(listener, count=2)}
     assert types_told == {
-        made.id: "interaction.requires_action", following.id: "interaction.completed",
-    }  # fmt: skip
+        made.id: "interaction.requires_action",
+        following.id: "interaction.completed",
+    }
 
 
 def test_its_own_listeners_get_a_token(

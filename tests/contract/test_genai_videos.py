@@ -137,9 +137,11 @@ def test_a_made_video_is_told_of_with_a_token_to_its_own_listeners(
     assert begun.name.endswith(data["id"])
     uri = caller.ended(begun).response.generated_videos[0].video.uri
     assert data == {
-        "id": data["id"], "output_file_uri": uri, "video_uri": uri,
+        "id": data["id"],
+        "output_file_uri": uri,
+        "video_uri": uri,
         "file_name": uri.partition("/v1beta/")[2].partition(":")[0],
-    }  # fmt: skip
+    }
     assert b"ftypmp42" in caller.plain.get(data["output_file_uri"]).content
     keys = jwt.PyJWKClient(f"{serving.url}/.well-known/jwks.json")
     token = told.headers["webhook-signature"]
@@ -187,8 +189,9 @@ def test_a_key_gets_videos_of_its_models_only(
     for name, caller in refused.items():
         answer = caller.ask(model)
         assert (answer.status_code, answer.json()["error"]["status"]) == (
-            403, "PERMISSION_DENIED",
-        ), name  # fmt: skip
+            403,
+            "PERMISSION_DENIED",
+        ), name
     allowed = callers(
         modelAccessMode="restricted",
         allowedModels=[f"{prefixes['gemini']}/*"],
@@ -254,9 +257,12 @@ def test_a_connection_that_refuses_leaves_it_to_the_next(
     (node,) = [each for each in nodes if each["prefix"] == prefixes["gemini"]]
     assert any(each["provider"] == node["id"] for each in connections)
     dead = serving.add_connection(
-        node["id"], "sk-dead-canary", name="dead", priority=1,
+        node["id"],
+        "sk-dead-canary",
+        name="dead",
+        priority=1,
         providerSpecificData={"baseUrl": "http://127.0.0.1:9/v1beta"},
-    )  # fmt: skip
+    )
     try:
         caller = callers()
         assert caller.ended(caller.begin(model)).response.generated_videos

@@ -12,14 +12,34 @@ UUID = "0b0e7a3e-6f4c-4d3a-9a64-0d9f7c1f2a10"
 RULE = {"limit": 1, "window": 60}
 SCHEDULE = {"enabled": True, "from": "22:00", "until": "06:00", "days": [0, 6], "tz": "UTC"}
 ENDPOINTS = [
-    "chat", "search", "embeddings", "images", "audio", "video", "rerank", "models", "moderations",
-    "ocr", "batches", "files", "scraping", "management",
-]  # fmt: skip
+    "chat",
+    "search",
+    "embeddings",
+    "images",
+    "audio",
+    "video",
+    "rerank",
+    "models",
+    "moderations",
+    "ocr",
+    "batches",
+    "files",
+    "scraping",
+    "management",
+]
 
 BOOLEANS = [
-    "isActive", "isBanned", "allowAutoCombos", "noLog", "autoResolve", "compressionEnabled",
-    "disableNonPublicModels", "allowUsageCommand", "usageLimitEnabled", "chaosModeEnabled",
-]  # fmt: skip
+    "isActive",
+    "isBanned",
+    "allowAutoCombos",
+    "noLog",
+    "autoResolve",
+    "compressionEnabled",
+    "disableNonPublicModels",
+    "allowUsageCommand",
+    "usageLimitEnabled",
+    "chaosModeEnabled",
+]
 
 # Body, then the fields whose value is as sent.
 GOOD = [

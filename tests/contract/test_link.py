@@ -115,10 +115,18 @@ async def test_a_worker_that_goes_away_is_waited_for_no_more(control) -> None:
         pass
 
     scope = {
-        "type": "http", "method": "POST", "path": "/internal/link", "raw_path": b"/internal/link",
-        "query_string": b"", "headers": [(b"x-fairlead-link", LINK_TOKEN.encode())],
-        "http_version": "1.1", "scheme": "http", "server": None, "client": None, "root_path": "",
-    }  # fmt: skip
+        "type": "http",
+        "method": "POST",
+        "path": "/internal/link",
+        "raw_path": b"/internal/link",
+        "query_string": b"",
+        "headers": [(b"x-fairlead-link", LINK_TOKEN.encode())],
+        "http_version": "1.1",
+        "scheme": "http",
+        "server": None,
+        "client": None,
+        "root_path": "",
+    }
     held = asyncio.create_task(control.app(scope, receive, send))
     workers = control.app.state.services.workers
     await until(lambda: workers()[0].live)

@@ -19,17 +19,45 @@ HOUR = 3_600_000
 
 def record(request_id: str, **fields: Any) -> dict[str, Any]:
     known: dict[str, Any] = {
-        "request_id": request_id, "ts_ms": int(time.time() * 1000) - 5_000, "worker_id": "w",
-        "principal_kind": "key", "key_id": "k1", "session_tag": None, "session_id": None,
-        "endpoint": "chat", "method": "POST", "path": "/v1/chat/completions", "model": "lab/m",
-        "provider": "lab", "connection_id": "c1", "upstream_model": "m", "combo": None,
-        "strategy": "single", "stream": False, "status": 200, "outcome": "completed",
-        "error_kind": None, "tokens_input": 100, "tokens_output": 20, "tokens_cached": 0,
-        "tokens_reasoning": 0, "tokens_cache_write": 0, "cost_usd_micros": 500,
-        "latency_ms": 100.0, "ttft_ms": None, "attempts": 1, "bytes_request": 1,
-        "bytes_response": 1, "no_log": False, "cache": None, "cache_kind": None,
-        "cost_saved_usd_micros": None, "trace_id": None, "span_id": None, "parent_span_id": None,
-    }  # fmt: skip
+        "request_id": request_id,
+        "ts_ms": int(time.time() * 1000) - 5_000,
+        "worker_id": "w",
+        "principal_kind": "key",
+        "key_id": "k1",
+        "session_tag": None,
+        "session_id": None,
+        "endpoint": "chat",
+        "method": "POST",
+        "path": "/v1/chat/completions",
+        "model": "lab/m",
+        "provider": "lab",
+        "connection_id": "c1",
+        "upstream_model": "m",
+        "combo": None,
+        "strategy": "single",
+        "stream": False,
+        "status": 200,
+        "outcome": "completed",
+        "error_kind": None,
+        "tokens_input": 100,
+        "tokens_output": 20,
+        "tokens_cached": 0,
+        "tokens_reasoning": 0,
+        "tokens_cache_write": 0,
+        "cost_usd_micros": 500,
+        "latency_ms": 100.0,
+        "ttft_ms": None,
+        "attempts": 1,
+        "bytes_request": 1,
+        "bytes_response": 1,
+        "no_log": False,
+        "cache": None,
+        "cache_kind": None,
+        "cost_saved_usd_micros": None,
+        "trace_id": None,
+        "span_id": None,
+        "parent_span_id": None,
+    }
     assert fields.keys() <= known.keys()
     return known | fields
 
@@ -219,11 +247,17 @@ def say(control: Any, connection_id: str, **told: Any) -> None:
     stats = {
         "connections": [
             {
-                "id": connection_id, "state": "active", "cooling_ms": 0, "last_error": None,
-                "successes": 1, "failures": 0, "latency_ms": 1.0, **told,
+                "id": connection_id,
+                "state": "active",
+                "cooling_ms": 0,
+                "last_error": None,
+                "successes": 1,
+                "failures": 0,
+                "latency_ms": 1.0,
+                **told,
             }
         ]
-    }  # fmt: skip
+    }
     services.workers.__self__.poll_begins("ab", 1, 10**6, stats)  # type: ignore[attr-defined]
 
 
@@ -236,10 +270,14 @@ async def test_rate_limits_tell_of_connections_and_keys(control: Any) -> None:
     ).json()
     resets_at_ms = int(time.time() * 1000) + 90 * 60_000
     say(
-        control, connection["id"], state="cooling", cooling_ms=9_000, last_error="upstream_reset",
+        control,
+        connection["id"],
+        state="cooling",
+        cooling_ms=9_000,
+        last_error="upstream_reset",
         quota=[{"name": "5h", "remaining": 0.25, "resets_at_ms": resets_at_ms, "is_quota": True}],
         lockouts=[{"model": "m", "until_ms": resets_at_ms, "failures": 2}],
-    )  # fmt: skip
+    )
     await settle(
         control,
         record("a", key_id=key["id"], connection_id=connection["id"], cache="hit"),
@@ -335,13 +373,19 @@ async def test_prices_that_are_set_are_in_force(control: Any) -> None:
     assert answer.status_code == 200, answer.text
     told = answer.json()["openai"][model]
     assert {name: value for name, value in told.items() if value is not None} == {
-        "input": 1.25, "output": 2, "cachedInput": 0.1, "source": "operator",
-    }  # fmt: skip
+        "input": 1.25,
+        "output": 2,
+        "cachedInput": 0.1,
+        "source": "operator",
+    }
     assert {"cacheWrite", "perImage", "perSecond"} <= told.keys()
     assert in_snapshot() == {
-        "model": f"openai/{model}", "input": 1_250_000, "output": 2_000_000,
-        "cached_input": 100_000, "cache_write": None,
-    }  # fmt: skip
+        "model": f"openai/{model}",
+        "input": 1_250_000,
+        "output": 2_000_000,
+        "cached_input": 100_000,
+        "cache_write": None,
+    }
     only = await get(control, "/api/pricing?provider=openai")
     assert only["openai"]["brand-new"]["source"] == "operator"
     assert len(only["openai"]) == len(before["openai"]) + 1

@@ -86,11 +86,23 @@ async def test_the_owner_signs_in_and_goes_on(control) -> None:
 @pytest.mark.parametrize(
     "return_to",
     [
-        "https://evil.example", "//evil.example", "/\\evil.example", "\\\\evil.example",
-        "https:evil.example", "javascript:alert(1)", "/%2f%2fevil.example/..", "/%5cevil.example",
-        "/%252fevil", "/\t/evil.example", "/\n", " /", "evil", "", "/" + "a" * 9000,
+        "https://evil.example",
+        "//evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "https:evil.example",
+        "javascript:alert(1)",
+        "/%2f%2fevil.example/..",
+        "/%5cevil.example",
+        "/%252fevil",
+        "/\t/evil.example",
+        "/\n",
+        " /",
+        "evil",
+        "",
+        "/" + "a" * 9000,
     ],
-)  # fmt: skip
+)
 async def test_nobody_is_led_elsewhere(control, return_to: str) -> None:
     answer = await post(control, "/login", password=PASSWORD, return_to=return_to)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")

@@ -125,9 +125,10 @@ async def test_behind_a_proxy_that_adds_nothing_settings_tell(control, proxied, 
 
 async def test_without_passwords_nobody_is_set_up_with_one(control, proxied) -> None:
     proxied(
-        service_oidc_issuer="https://id.example", service_oidc_client_id="c",
+        service_oidc_issuer="https://id.example",
+        service_oidc_client_id="c",
         service_oidc_local_auth_disabled=True,
-    )  # fmt: skip
+    )
     page = await control.client.get("/setup")
     assert page.status_code == 403
     assert "<form" not in page.text

@@ -139,9 +139,20 @@ WRITTEN = {
     "http://[::1]:80": "http://[::1]",
     "app://obsidian.md": "app://obsidian.md",
 }
-NO_ORIGINS = ["*", "null", "", "app.example", "https://app.example/path", "https://*.app.example",
-              "https://a@app.example", "https://app.example:0", "https://app.example:65536",
-              "https://[::g]", "https://app.example?x", "https://äpp.example"]  # fmt: skip
+NO_ORIGINS = [
+    "*",
+    "null",
+    "",
+    "app.example",
+    "https://app.example/path",
+    "https://*.app.example",
+    "https://a@app.example",
+    "https://app.example:0",
+    "https://app.example:65536",
+    "https://[::g]",
+    "https://app.example?x",
+    "https://äpp.example",
+]
 
 
 async def test_origins_are_kept_as_browsers_send_them(control) -> None:

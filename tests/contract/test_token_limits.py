@@ -115,9 +115,13 @@ async def test_what_the_relay_gets_of_a_key(control: Control) -> None:
         dailyUsageLimitUsd=1.5,
         weeklyUsageLimitUsd=0,
         accessSchedule={
-            "enabled": True, "from": "22:00", "until": "06:00", "days": [5], "tz": "UTC"
+            "enabled": True,
+            "from": "22:00",
+            "until": "06:00",
+            "days": [5],
+            "tz": "UTC",
         },
-    )  # fmt: skip
+    )
     assert [one["amount"] for one in compiled(control, key)] == [5]
     await control.client.patch(f"/api/keys/{key['id']}", json={"usageLimitEnabled": True})
     assert [(one["id"], one["amount"]) for one in compiled(control, key)] == [

@@ -16,20 +16,45 @@ from tests.fuzz.budget import budget
 KIND: Final = "multipart/form-data; boundary=b"
 
 _DISPOSITIONS: Final = (
-    b'form-data; name="model"', b"form-data; name=model", b'form-data; name="x"; filename="f"',
-    b'form-data; name="x"; name="model"', b'form-data; filename="model"; name=y',
-    b"form-data; name*=UTF-8''model", b'form-data; name="mo\\del"', b'form-data; name="a;b"',
-    b'form-data; name="x"\r\n ; name="model"', b"form-data;name=z;", b'form-data; name="\xc3\xa9"',
-    b'form-data; name="m%6fdel"', b"form-data; NAME=model", b"form-data; name = q",
-)  # fmt: skip
+    b'form-data; name="model"',
+    b"form-data; name=model",
+    b'form-data; name="x"; filename="f"',
+    b'form-data; name="x"; name="model"',
+    b'form-data; filename="model"; name=y',
+    b"form-data; name*=UTF-8''model",
+    b'form-data; name="mo\\del"',
+    b'form-data; name="a;b"',
+    b'form-data; name="x"\r\n ; name="model"',
+    b"form-data;name=z;",
+    b'form-data; name="\xc3\xa9"',
+    b'form-data; name="m%6fdel"',
+    b"form-data; NAME=model",
+    b"form-data; name = q",
+)
 _HEADERS: Final = (
-    b"Content-Type: text/plain", b"Content-Type: text/plain; charset=utf-16", b"X: y",
-    b"Content-Transfer-Encoding: binary", b"Content-Transfer-Encoding: base64", b" folded",
-    b"Content-Disposition: form-data; name=second", b"x", b"",
-)  # fmt: skip
+    b"Content-Type: text/plain",
+    b"Content-Type: text/plain; charset=utf-16",
+    b"X: y",
+    b"Content-Transfer-Encoding: binary",
+    b"Content-Transfer-Encoding: base64",
+    b" folded",
+    b"Content-Disposition: form-data; name=second",
+    b"x",
+    b"",
+)
 _CONTENTS: Final = (
-    b"", b"gpt", b"--b", b"\r\n", b"\n--b\n", b"a\r\n--b", b"--", b"\n", b"\r", b"\r\n--b--\r\n", b"\xff",
-)  # fmt: skip
+    b"",
+    b"gpt",
+    b"--b",
+    b"\r\n",
+    b"\n--b\n",
+    b"a\r\n--b",
+    b"--",
+    b"\n",
+    b"\r",
+    b"\r\n--b--\r\n",
+    b"\xff",
+)
 
 
 @st.composite

@@ -19,11 +19,15 @@ PATHS = st.sampled_from(
 NAMES = st.sampled_from(["User-agent", "user agent", "UserAgent", " USER-AGENT "])
 LINES = st.one_of(
     st.builds("{}{} {}".format, NAMES, st.sampled_from([":", " :", ""]), AGENTS),
-    st.builds("{}: {}".format, st.sampled_from(["Disallow", "Allow", "disalow", "Sitemap", "Host"]), PATHS),
+    st.builds(
+        "{}: {}".format, st.sampled_from(["Disallow", "Allow", "disalow", "Sitemap", "Host"]), PATHS
+    ),
     st.builds("Crawl-delay: {}".format, st.sampled_from(["1", "0.5", "x", "nan", "1e400", "-1"])),
-    st.sampled_from(["", "# a comment", "unknown: x", "Request-rate: 1/5", "Visit-time: 0400-0845"]),
+    st.sampled_from(
+        ["", "# a comment", "unknown: x", "Request-rate: 1/5", "Visit-time: 0400-0845"]
+    ),
     st.text(max_size=30),
-)  # fmt: skip
+)
 ENDS = st.sampled_from(["\n", "\r\n", "\r", "\u2028", "\x0b"])
 FILES = st.lists(st.tuples(LINES, ENDS), max_size=25).map(
     lambda lines: "".join(line + end for line, end in lines)

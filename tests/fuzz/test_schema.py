@@ -12,9 +12,13 @@ from fairlead.scrape.page.schema import JUDGE_CPU_S, WRONGS_TOLD, judge
 from tests.fuzz.budget import at_most, budget_of
 
 LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(-5, 5), st.floats(allow_nan=False, allow_infinity=False),
-    st.text(max_size=5), st.sampled_from(["object", "array", "string", "a", "^a+$", "(a+)+$", "#"]),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=5),
+    st.sampled_from(["object", "array", "string", "a", "^a+$", "(a+)+$", "#"]),
+)
 NAMES = st.sampled_from(["a", "b", "c"])
 DATA = st.recursive(
     LEAVES,
@@ -38,17 +42,39 @@ def _parts(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries(
         {},
         optional={
-            "$ref": REFERENCES, "$dynamicRef": REFERENCES, "$id": st.sampled_from(["http://x/", "#a", "b"]),
-            "$anchor": NAMES, "$dynamicAnchor": NAMES,
-            "$defs": named, "properties": named, "dependentSchemas": named, "allOf": several, "anyOf": several,
-            "oneOf": several, "not": inner, "if": inner, "then": inner, "else": inner, "items": inner,
-            "prefixItems": several, "contains": inner, "additionalProperties": inner, "unevaluatedProperties": inner,
-            "unevaluatedItems": inner, "propertyNames": inner, "type": TYPES,
-            "required": st.lists(NAMES, max_size=2), "enum": st.lists(LEAVES, max_size=3), "const": LEAVES,
-            "pattern": st.sampled_from(["a", "(a+)+$", "(", "(?=a)", "a{9999}"]), "uniqueItems": st.booleans(),
-            "minimum": st.integers(-3, 3), "multipleOf": st.sampled_from([0, 0.1, 2]), "patternProperties": named,
+            "$ref": REFERENCES,
+            "$dynamicRef": REFERENCES,
+            "$id": st.sampled_from(["http://x/", "#a", "b"]),
+            "$anchor": NAMES,
+            "$dynamicAnchor": NAMES,
+            "$defs": named,
+            "properties": named,
+            "dependentSchemas": named,
+            "allOf": several,
+            "anyOf": several,
+            "oneOf": several,
+            "not": inner,
+            "if": inner,
+            "then": inner,
+            "else": inner,
+            "items": inner,
+            "prefixItems": several,
+            "contains": inner,
+            "additionalProperties": inner,
+            "unevaluatedProperties": inner,
+            "unevaluatedItems": inner,
+            "propertyNames": inner,
+            "type": TYPES,
+            "required": st.lists(NAMES, max_size=2),
+            "enum": st.lists(LEAVES, max_size=3),
+            "const": LEAVES,
+            "pattern": st.sampled_from(["a", "(a+)+$", "(", "(?=a)", "a{9999}"]),
+            "uniqueItems": st.booleans(),
+            "minimum": st.integers(-3, 3),
+            "multipleOf": st.sampled_from([0, 0.1, 2]),
+            "patternProperties": named,
         },
-    )  # fmt: skip
+    )
 
 
 SCHEMAS = st.recursive(st.one_of(st.just({}), st.booleans()), _parts, max_leaves=12).filter(

@@ -16,12 +16,36 @@ HERE = "http://a.example/sitemap.xml"
 PIECES = st.one_of(
     st.sampled_from(
         [
-            "<loc>", "</loc>", "<LOC>", "</Loc>", "<![CDATA[", "]]>", "<sitemapindex>", "<urlset>", " ", "\n", "<", ">",
-            "http://a.example/", "//", "/x", "?q=1&amp;r=2", "&#", "&#x", ";", "&amp;", "[", "]", "@", ":", "\x00", "İ",
+            "<loc>",
+            "</loc>",
+            "<LOC>",
+            "</Loc>",
+            "<![CDATA[",
+            "]]>",
+            "<sitemapindex>",
+            "<urlset>",
+            " ",
+            "\n",
+            "<",
+            ">",
+            "http://a.example/",
+            "//",
+            "/x",
+            "?q=1&amp;r=2",
+            "&#",
+            "&#x",
+            ";",
+            "&amp;",
+            "[",
+            "]",
+            "@",
+            ":",
+            "\x00",
+            "İ",
         ]
     ),
     st.text(),
-)  # fmt: skip
+)
 TEXTS = st.lists(PIECES, max_size=60).map("".join)
 
 

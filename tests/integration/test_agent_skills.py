@@ -23,9 +23,11 @@ def test_a_model_writes_a_skill(gateway: Gateway, lane: Lane, upstream: Upstream
     """An answer that is no skill is asked for once more; what is saved answers at once."""
     upstream.script(says("Here you are:"), says(f"```json\n{json.dumps(WRITTEN)}\n```"), model="m")
     body = {
-        "description": "An agent that writes haiku", "model": lane.model,
-        "apiKeyId": key_id(gateway), "save": True,
-    }  # fmt: skip
+        "description": "An agent that writes haiku",
+        "model": lane.model,
+        "apiKeyId": key_id(gateway),
+        "save": True,
+    }
     made = expect(gateway.admin.post("/api/agent-skills/generate", json=body), 200)
     assert {name: made["skill"][name] for name in WRITTEN} == WRITTEN
     assert made["saved"]["path"] == "/agents/haiku-poet"
@@ -75,11 +77,15 @@ def test_nobody_manages_agents_without_a_credential(gateway: Gateway) -> None:
     manage = gateway.create_key(name="agents", scopes=["manage"])["key"]
     client = gateway.client()
     for method, path in (
-        ("GET", "/api/v1/agents/tasks"), ("POST", "/api/v1/agents/tasks"),
-        ("GET", "/api/v1/agents/tasks/x"), ("POST", "/api/v1/agents/tasks/x"),
-        ("DELETE", "/api/v1/agents/tasks/x"), ("GET", "/api/agent-skills"),
-        ("POST", "/api/agent-skills/generate"), ("GET", "/api/agent-skills/x/raw"),
-    ):  # fmt: skip
+        ("GET", "/api/v1/agents/tasks"),
+        ("POST", "/api/v1/agents/tasks"),
+        ("GET", "/api/v1/agents/tasks/x"),
+        ("POST", "/api/v1/agents/tasks/x"),
+        ("DELETE", "/api/v1/agents/tasks/x"),
+        ("GET", "/api/agent-skills"),
+        ("POST", "/api/agent-skills/generate"),
+        ("GET", "/api/agent-skills/x/raw"),
+    ):
         body = {"json": {}} if method == "POST" else {}
         assert client.request(method, path, **body).status_code == 401, path
         assert client.request(method, path, headers=plain, **body).status_code == 403, path

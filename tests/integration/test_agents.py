@@ -57,9 +57,11 @@ class Box:
 def issuer_settings() -> tuple[dict[str, str], str, str]:
     port, admin_port = free_port(), free_port()
     settings = {
-        "ISSUER__ENABLED": "true", "ISSUER__PORT": str(port),
-        "ISSUER__ADMIN_PORT": str(admin_port), "AUTH__ENABLED": "true",
-    }  # fmt: skip
+        "ISSUER__ENABLED": "true",
+        "ISSUER__PORT": str(port),
+        "ISSUER__ADMIN_PORT": str(admin_port),
+        "AUTH__ENABLED": "true",
+    }
     return settings, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{admin_port}"
 
 
@@ -104,9 +106,11 @@ def test_a_token_for_somebody_else_opens_no_agent(box: Box) -> None:
 
     def token(wanted: str) -> str:
         form = {
-            "grant_type": "client_credentials", "client_id": client_id, "client_secret": SECRET,
+            "grant_type": "client_credentials",
+            "client_id": client_id,
+            "client_secret": SECRET,
             "audience": wanted,
-        }  # fmt: skip
+        }
         answer = httpx.post(f"{box.url}/oauth2/token", data=form, trust_env=False)
         assert answer.status_code == 200, answer.text
         return str(answer.json()["access_token"])
@@ -128,9 +132,12 @@ def test_a_token_of_authlibs_client_lets_in(box: Box) -> None:
 
     async def fetch() -> dict[str, Any]:
         async with AsyncOAuth2Client(
-            DID, SECRET, scope=SCOPE, token_endpoint_auth_method="client_secret_post",
+            DID,
+            SECRET,
+            scope=SCOPE,
+            token_endpoint_auth_method="client_secret_post",
             revocation_endpoint_auth_method="client_secret_post",
-        ) as client:  # fmt: skip
+        ) as client:
             found = await client.fetch_token(
                 f"{box.url}/oauth2/token", grant_type="client_credentials"
             )
@@ -230,8 +237,9 @@ def test_a_revoked_token_is_refused_at_once(box: Box) -> None:
         assert rpc(box.http, path, "message/send", say("x"), token).status_code == 200
         ended = httpx.post(
             f"{box.url}/oauth2/revoke",
-            data={"client_id": DID, "client_secret": SECRET, "token": token}, trust_env=False,
-        )  # fmt: skip
+            data={"client_id": DID, "client_secret": SECRET, "token": token},
+            trust_env=False,
+        )
         assert ended.status_code == 200
         assert error_of(rpc(box.http, path, "message/send", say("x"), token)) == (401, -32010)
 
@@ -448,26 +456,33 @@ def test_our_issuer_in_a_process_of_its_own(tmp_path: Path) -> None:
         Upstream() as upstream,
         start_issuer(tmp_path, ISSUER__ADMIN_TOKEN="the operator's own") as issuer,
         start_gateway(
-            tmp_path, AUTH__ENABLED="true", AUTH__PROVIDER="hydra",
-            ISSUER__ADMIN_URL=issuer.admin_url, ISSUER__PUBLIC_URL=issuer.url,
-            ISSUER__ADMIN_TOKEN="the operator's own", AUTH__TIMEOUT_MS="1000",
+            tmp_path,
+            AUTH__ENABLED="true",
+            AUTH__PROVIDER="hydra",
+            ISSUER__ADMIN_URL=issuer.admin_url,
+            ISSUER__PUBLIC_URL=issuer.url,
+            ISSUER__ADMIN_TOKEN="the operator's own",
+            AUTH__TIMEOUT_MS="1000",
         ) as gateway,
-    ):  # fmt: skip
+    ):
         lane = gateway.add_lane(upstream)
         bearer = {"Authorization": "Bearer the operator's own"}
         made = httpx.post(
-            f"{issuer.admin_url}/admin/clients", headers=bearer, trust_env=False,
+            f"{issuer.admin_url}/admin/clients",
+            headers=bearer,
+            trust_env=False,
             json={"client_id": DID, "client_secret": SECRET, "scope": SCOPE},
-        )  # fmt: skip
+        )
         assert made.status_code == 201
         path, http = str(make_agent(gateway, lane.model)["path"]), gateway.client()
         token = token_of(issuer.url, DID, SECRET)
         for _ in range(3):
             assert rpc(http, path, "message/send", say("x"), token).status_code == 200
         httpx.post(
-            f"{issuer.url}/oauth2/revoke", trust_env=False,
+            f"{issuer.url}/oauth2/revoke",
+            trust_env=False,
             data={"client_id": DID, "client_secret": SECRET, "token": token},
-        )  # fmt: skip
+        )
         assert error_of(rpc(http, path, "message/send", say("x"), token)) == (401, -32010)
         second = token_of(issuer.url, DID, SECRET)
         issuer.kill()
@@ -490,16 +505,25 @@ def test_somebody_elses_issuer(tmp_path: Path) -> None:
         with (
             Upstream() as upstream,
             start_gateway(
-                tmp_path, AUTH__ENABLED="true", AUTH__PROVIDER="hydra", AUTH__TIMEOUT_MS="1000",
-                ISSUER__ADMIN_URL=url, ISSUER__PUBLIC_URL=url,
+                tmp_path,
+                AUTH__ENABLED="true",
+                AUTH__PROVIDER="hydra",
+                AUTH__TIMEOUT_MS="1000",
+                ISSUER__ADMIN_URL=url,
+                ISSUER__PUBLIC_URL=url,
             ) as gateway,
-        ):  # fmt: skip
+        ):
             lane, http = gateway.add_lane(upstream), gateway.client()
             path = str(make_agent(gateway, lane.model)["path"])
             good = {
-                "active": True, "sub": "caller", "client_id": "caller", "token_type": "Bearer",
-                "scope": "agent:write", "exp": int(time.time()) + 600, "ext": {"more": 1},
-            }  # fmt: skip
+                "active": True,
+                "sub": "caller",
+                "client_id": "caller",
+                "token_type": "Bearer",
+                "scope": "agent:write",
+                "exp": int(time.time()) + 600,
+                "ext": {"more": 1},
+            }
 
             def ask(token: str) -> httpx.Response:
                 return rpc(http, path, "message/send", say("x"), token)

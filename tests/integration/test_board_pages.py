@@ -109,9 +109,12 @@ def make_project(owner: httpx.Client, name: str) -> tuple[str, dict[str, str]]:
     path = f"/api/board/projects/{project['id']}/todos"
     made = {}
     for title, status in (
-        ("Sand", "todo"), ("Varnish", "todo"), ("Rig", "todo"),
-        (INERT, "in_progress"), ("Launch", "in_progress"),
-    ):  # fmt: skip
+        ("Sand", "todo"),
+        ("Varnish", "todo"),
+        ("Rig", "todo"),
+        (INERT, "in_progress"),
+        ("Launch", "in_progress"),
+    ):
         body = {"title": title, "status": status}
         made[title] = expect(owner.post(path, json=body), 201)["todo"]["id"]
     return project["id"], made
@@ -189,9 +192,12 @@ def test_a_phone_has_the_same_by_touch(gateway: Gateway, owner: httpx.Client, br
     with Tab(browser, gateway, owner, viewport=PHONE, has_touch=True, is_mobile=True) as tab:
         page = tab.page
         for path in (
-            "/board", f"/board/{project_id}", f"/board/{project_id}/list",
-            f"/board/{project_id}/settings", "/board/tokens",
-        ):  # fmt: skip
+            "/board",
+            f"/board/{project_id}",
+            f"/board/{project_id}/list",
+            f"/board/{project_id}/settings",
+            "/board/tokens",
+        ):
             page.goto(path)
             assert tab.fits(), path
         page.goto(f"/board/{project_id}")

@@ -88,9 +88,13 @@ def test_every_action_does_what_it_says(caller: httpx.Client, site: Site) -> Non
     session.do("wait", timeout=200)
     assert session.log() == "clicked;line a;line ab;line whole;enter;tide high;scrolled;"
     session.do("scroll", selector="#far")
-    assert session.do("evaluate", script="[navigator.userAgent, innerWidth, 1 + 1]")["result"]["value"] == [
-        "Tide/1.0", 600, 2,
-    ]  # fmt: skip
+    assert session.do("evaluate", script="[navigator.userAgent, innerWidth, 1 + 1]")["result"][
+        "value"
+    ] == [
+        "Tide/1.0",
+        600,
+        2,
+    ]
     picture = base64.b64decode(session.do("screenshot")["result"]["screenshot"])
     whole = base64.b64decode(session.do("screenshot", fullPage=True)["result"]["screenshot"])
     assert picture.startswith(b"\x89PNG")
@@ -240,14 +244,19 @@ def test_a_crawl_by_the_browser_follows_what_scripts_write_in_one_context(
     caller: httpx.Client, site: Site
 ) -> None:
     body = {
-        "url": site.url("/menu"), "crawlOptions": {"maxConcurrentCrawlers": 3, "browserPoolSize": 1},
+        "url": site.url("/menu"),
+        "crawlOptions": {"maxConcurrentCrawlers": 3, "browserPoolSize": 1},
         "scrapeOptions": {"useBrowser": True, "extractorFormat": "text", "onlyMainContent": False},
-    }  # fmt: skip
+    }
     job_id = expect(caller.post("/api/crawl", json=body), 200)["id"]
     done = eventually(
-        lambda: (s := expect(caller.get(f"/api/crawl/{job_id}"), 200))["status"] != "scraping" and s,
-        "the end", within_s=60, every_s=0.2,
-    )  # fmt: skip
+        lambda: (
+            (s := expect(caller.get(f"/api/crawl/{job_id}"), 200))["status"] != "scraping" and s
+        ),
+        "the end",
+        within_s=60,
+        every_s=0.2,
+    )
     assert done["progress"] == {"total": 4, "completed": 4, "failed": 0, "pending": 0}
     said = sorted(page["document"]["content"].split("\n")[0][:7] for page in done["jobs"])
     # Cookies go from page to page, one at a time.

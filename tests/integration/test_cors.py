@@ -79,10 +79,18 @@ def test_a_named_origin_calls_models_with_a_key_and_nobody_else_does(gateway: Ga
 
 
 OTHER_DOORS = [
-    ("/api/settings", "GET"), ("/api/keys", "POST"), ("/api/auth/login", "POST"), ("/login", "POST"),
-    ("/oauth/authorize", "GET"), ("/oauth/authorize", "POST"), ("/oauth/token", "POST"),
-    ("/oauth/register", "POST"), ("/mcp/rpc", "POST"), ("/mcp", "POST"), ("/board", "GET"),
-]  # fmt: skip
+    ("/api/settings", "GET"),
+    ("/api/keys", "POST"),
+    ("/api/auth/login", "POST"),
+    ("/login", "POST"),
+    ("/oauth/authorize", "GET"),
+    ("/oauth/authorize", "POST"),
+    ("/oauth/token", "POST"),
+    ("/oauth/register", "POST"),
+    ("/mcp/rpc", "POST"),
+    ("/mcp", "POST"),
+    ("/board", "GET"),
+]
 
 
 def test_no_door_that_a_cookie_opens_is_opened_by_an_origin(gateway: Gateway) -> None:

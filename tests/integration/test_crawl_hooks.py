@@ -86,9 +86,13 @@ def test_a_cancelled_crawl_tells_it_once(
     gateway: Gateway, caller: httpx.Client, site: Site, listener: Listener
 ) -> None:
     started = crawl(
-        gateway, caller, site.url("/slow/1?s=0.4"), f"{listener.url}/ok", limit=30,
+        gateway,
+        caller,
+        site.url("/slow/1?s=0.4"),
+        f"{listener.url}/ok",
+        limit=30,
         crawlOptions={"maxConcurrentCrawlers": 1},
-    )  # fmt: skip
+    )
     eventually(lambda: types(listener.received())["crawl.page"], "a page", within_s=20)
     path = f"/api/crawl/{started['id']}"
     for _ in range(3):
@@ -101,9 +105,13 @@ def test_a_cancelled_crawl_tells_it_once(
     verify(got, started["webhookSecret"])
     (end,) = (one.event["data"] for one in got if one.event["type"] == "crawl.cancelled")
     assert end == {
-        "crawlId": started["id"], "url": site.url("/slow/1?s=0.4"), "status": "cancelled",
-        "total": pages, "completed": pages, "failed": 0,
-    }  # fmt: skip
+        "crawlId": started["id"],
+        "url": site.url("/slow/1?s=0.4"),
+        "status": "cancelled",
+        "total": pages,
+        "completed": pages,
+        "failed": 0,
+    }
 
 
 def test_kill_in_the_middle_of_a_crawl_loses_no_event(
@@ -112,14 +120,19 @@ def test_kill_in_the_middle_of_a_crawl_loses_no_event(
     """Control dies while pages are read and while deliveries are on their way."""
     listener.answer("stall")
     started = crawl(
-        gateway, caller, site.url("/slow/1?s=0.31"), f"{listener.url}/switch", limit=16,
+        gateway,
+        caller,
+        site.url("/slow/1?s=0.31"),
+        f"{listener.url}/switch",
+        limit=16,
         crawlOptions={"maxConcurrentCrawlers": 2},
-    )  # fmt: skip
+    )
     path = f"/api/crawl/{started['id']}"
     eventually(
         lambda: expect(caller.get(path), 200)["progress"]["completed"] >= 4,
-        "some pages are read", within_s=30,
-    )  # fmt: skip
+        "some pages are read",
+        within_s=30,
+    )
     eventually(listener.received, "the first try", within_s=10)
     os.kill(gateway.control_worker.pid, signal.SIGKILL)
     listener.answer("204")
@@ -140,8 +153,10 @@ def test_kill_in_the_middle_of_a_crawl_loses_no_event(
     assert all(len(each) == 1 for each in bodies.values())
     by_id = {one.message_id: one for one in got}
     assert types(list(by_id.values())) == {
-        "crawl.started": 1, "crawl.page": 16, "crawl.completed": 1,
-    }  # fmt: skip
+        "crawl.started": 1,
+        "crawl.page": 16,
+        "crawl.completed": 1,
+    }
     assert len(got) > len(by_id), "what was on its way came again"
     shown = expect(caller.get(path), 200)
     assert Counter(page["url"] for page in shown["jobs"]) == Counter(

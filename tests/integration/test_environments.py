@@ -18,10 +18,24 @@ SECRET_KEY = base64.b64encode(b"a canary of a key, thirty-two by").decode()
 CLOUD = "a canary of a cloud's key"
 ISSUER = "a canary of an issuer's token"
 NEEDED = {
-    "PATH", "HOME", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "SSL_CERT_FILE",
-    "SSL_CERT_DIR", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "VIRTUAL_ENV",
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "TZ",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHASHSEED",
+    "VIRTUAL_ENV",
     "POLARS_MAX_THREADS",
-}  # fmt: skip
+}
 
 
 def environment_of(pid: int) -> dict[str, str]:
@@ -36,9 +50,12 @@ def environment_of(pid: int) -> dict[str, str]:
 @pytest.fixture
 def gateway(gateways: Callable[..., Gateway]) -> Gateway:
     running = gateways(
-        FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8", FAIRLEAD_SECRET_KEY=SECRET_KEY, INITIAL_PASSWORD=PASSWORD,
-        AWS_SECRET_ACCESS_KEY=CLOUD, ISSUER__ADMIN_TOKEN=ISSUER,
-    )  # fmt: skip
+        FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8",
+        FAIRLEAD_SECRET_KEY=SECRET_KEY,
+        INITIAL_PASSWORD=PASSWORD,
+        AWS_SECRET_ACCESS_KEY=CLOUD,
+        ISSUER__ADMIN_TOKEN=ISSUER,
+    )
     expect(running.admin.patch("/api/settings", json=BRISK), 200)
     return running
 

@@ -17,8 +17,10 @@ from tests.support.site import BRISK, Site
 from tests.support.upstream import Gate, Script, Seen, Upstream, completion, reply
 
 SCHEMA = {
-    "type": "object", "required": ["title"], "properties": {"title": {"type": "string"}, "number": {"type": "integer"}},
-}  # fmt: skip
+    "type": "object",
+    "required": ["title"],
+    "properties": {"title": {"type": "string"}, "number": {"type": "integer"}},
+}
 
 
 class Reader(Upstream):
@@ -92,8 +94,10 @@ def test_data_of_many_pages_comes_with_its_sources(
     assert view["progress"] == {"total": 4, "completed": 3, "failed": 1, "pending": 0}
     result = view["result"]
     assert result["data"] == [
-        {"title": "Page 3", "number": 3}, {"title": "On harbours"}, {"title": "Nothing"},
-    ]  # fmt: skip
+        {"title": "Page 3", "number": 3},
+        {"title": "On harbours"},
+        {"title": "Nothing"},
+    ]
     assert result["sources"] == [
         {"url": urls[0], "success": True, "error": None, "confidence": 1.0},
         {"url": urls[1], "success": False, "error": "The page answered 404.", "confidence": None},
@@ -161,8 +165,9 @@ def test_an_extraction_survives_kill_9_and_asks_of_no_page_twice(
     path = f"/api/extract/{started['id']}"
     eventually(
         lambda: expect(caller.get(path), 200)["progress"]["completed"] == 9,
-        "all pages but the one that is held", within_s=15,
-    )  # fmt: skip
+        "all pages but the one that is held",
+        within_s=15,
+    )
     assert reader.gate.reached.wait(10)
     gateway.control_worker.signal(signal.SIGKILL)
     reader.held = ""

@@ -30,9 +30,14 @@ from tests.support.upstream import (
 )
 
 EVENTS = (
-    "request.completed", "request.failed", "provider.error", "provider.recovered",
-    "quota.exceeded", "combo.switched", "test.ping",
-)  # fmt: skip
+    "request.completed",
+    "request.failed",
+    "provider.error",
+    "provider.recovered",
+    "quota.exceeded",
+    "combo.switched",
+    "test.ping",
+)
 BUSY = reply({"error": {"message": "busy"}}, status=503)
 USED_UP = [
     ("anthropic-ratelimit-unified-5h-utilization", "1.0"),

@@ -73,23 +73,33 @@ class Work:
 
     def begin_batch(self, text: str) -> str:
         line = {
-            "custom_id": "1", "method": "POST", "url": "/v1/chat/completions",
-            "body": {"model": f"{self.prefix}/batch", "messages": [{"role": "user", "content": text}]},
-        }  # fmt: skip
+            "custom_id": "1",
+            "method": "POST",
+            "url": "/v1/chat/completions",
+            "body": {
+                "model": f"{self.prefix}/batch",
+                "messages": [{"role": "user", "content": text}],
+            },
+        }
         upload = self.http.post(
             "/v1/files", data={"purpose": "batch"}, files={"file": ("b.jsonl", json.dumps(line))}
         )
         body = {
-            "input_file_id": expect(upload, 200)["id"], "endpoint": "/v1/chat/completions",
+            "input_file_id": expect(upload, 200)["id"],
+            "endpoint": "/v1/chat/completions",
             "completion_window": "24h",
-        }  # fmt: skip
+        }
         return str(expect(self.http.post("/v1/batches", json=body), 200)["id"])
 
     def until_begun(self, times: int) -> None:
         eventually(
-            lambda: all(self.holding.asked[kind] >= times for kind in ("extract", "batch", "agent")),
-            f"all is begun {times} times", within_s=30, every_s=0.05,
-        )  # fmt: skip
+            lambda: all(
+                self.holding.asked[kind] >= times for kind in ("extract", "batch", "agent")
+            ),
+            f"all is begun {times} times",
+            within_s=30,
+            every_s=0.05,
+        )
 
     def _look(self, path: str) -> Any:
         try:
@@ -119,8 +129,10 @@ def test_work_that_control_died_of_twice_is_not_begun_a_third_time(
         worker.signal(signal.SIGKILL)
         eventually(
             lambda dead=worker: gateway.control_worker != dead and gateway.manages(),
-            "control is back", within_s=40, every_s=0.1,
-        )  # fmt: skip
+            "control is back",
+            within_s=40,
+            every_s=0.1,
+        )
     assert work.ended(f"/api/extract/{work.extraction}")["error"] == GIVEN_UP
     batch = work.ended(f"/v1/batches/{work.batch}")
     assert (batch["status"], batch["errors"]["data"][0]["message"]) == ("failed", GIVEN_UP)
@@ -147,8 +159,10 @@ def test_starts_that_ended_in_good_order_do_not_count(
         gateway.control.signal(signal.SIGTERM)
         eventually(
             lambda dead=worker: gateway.control_worker != dead and gateway.manages(),
-            "control is back", within_s=40, every_s=0.1,
-        )  # fmt: skip
+            "control is back",
+            within_s=40,
+            every_s=0.1,
+        )
     work.until_begun(4)
     for gate in holding.gates:
         gate.open()

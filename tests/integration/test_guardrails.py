@@ -244,8 +244,10 @@ def test_findings_are_recorded_counted_and_shown(
         return family.value(guardrail=guardrail, action=action)
 
     wanted = [
-        ("pii-masker", "redact"), ("prompt-injection", "block"), ("credential-masker", "redact"),
-    ]  # fmt: skip
+        ("pii-masker", "redact"),
+        ("prompt-injection", "block"),
+        ("credential-masker", "redact"),
+    ]
     before = [counted(*each) for each in wanted]
     lane.upstream.script(
         reply(completion("plain")),
@@ -263,8 +265,11 @@ def test_findings_are_recorded_counted_and_shown(
     aws = {"guardrail": "credential-masker", "found": "aws-key", "action": "redact"}
     taken = {"guardrail": "prompt-injection", "found": "override", "action": "block"}
     for answer, findings in [
-        (quiet, []), (answers[0], [mail, aws]), (answers[1], [mail, aws]), (answers[2], [taken]),
-    ]:  # fmt: skip
+        (quiet, []),
+        (answers[0], [mail, aws]),
+        (answers[1], [mail, aws]),
+        (answers[2], [taken]),
+    ]:
         shown = gateway.shown_record(answer.headers["x-gateway-request-id"])
         assert shown["guardrails"] == findings
     logged = expect(gateway.admin.get("/api/usage/logs", params={"model": lane.model}), 200)["logs"]

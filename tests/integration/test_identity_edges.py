@@ -39,9 +39,13 @@ def test_no_credential_counts_in_an_address(gateway: Gateway) -> None:
     gateway.canaries += [session, made["token"]]
     stranger = gateway.client()
     for query in (
-        f"auth_token={session}", f"token={made['token']}", f"access_token={made['token']}",
-        f"api_key={gateway.key}", f"key={gateway.key}", f"x-gateway-cli-token={local}",
-    ):  # fmt: skip
+        f"auth_token={session}",
+        f"token={made['token']}",
+        f"access_token={made['token']}",
+        f"api_key={gateway.key}",
+        f"key={gateway.key}",
+        f"x-gateway-cli-token={local}",
+    ):
         for path in ("/api/keys", "/api/auth/me", "/api/auth/sessions", "/v1/models"):
             assert stranger.get(f"{path}?{query}").status_code == 401, (path, query)
     expect(browser.get("/api/auth/me"), 200)

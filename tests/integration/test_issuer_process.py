@@ -70,9 +70,10 @@ def test_whoever_asks_after_the_revocation_was_answered_is_told_so(issuer: Issue
         for reader in readers:
             reader.start()
         answer = httpx.post(
-            f"{issuer.url}/oauth2/revoke", trust_env=False,
+            f"{issuer.url}/oauth2/revoke",
+            trust_env=False,
             data={"token": token, "client_id": DID, "client_secret": SECRET},
-        )  # fmt: skip
+        )
         ended.set()
         assert answer.status_code == 200
         assert not is_active(issuer, token)
@@ -97,10 +98,11 @@ def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
                         answer = client.post(
                             f"{issuer.url}/oauth2/token",
                             data={
-                                "grant_type": "client_credentials", "client_id": DID,
+                                "grant_type": "client_credentials",
+                                "client_id": DID,
                                 "client_secret": SECRET,
                             },
-                        )  # fmt: skip
+                        )
                         token = answer.json()["access_token"]
                         if number % 2:
                             told.append(token)
@@ -130,9 +132,13 @@ def test_what_was_acknowledged_outlives_kill_9(tmp_path: Path) -> None:
 def run(issuer: IssuerProcess, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "fairlead", *arguments],
-        env=inherited() | {"ISSUER__ADMIN_URL": issuer.admin_url, "FAIRLEAD_DATA_DIR": str(issuer.data_dir)},
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        env=inherited()
+        | {"ISSUER__ADMIN_URL": issuer.admin_url, "FAIRLEAD_DATA_DIR": str(issuer.data_dir)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_the_commands(issuer: IssuerProcess, tmp_path: Path) -> None:

@@ -47,9 +47,11 @@ def start_batch(gateway: Gateway, *listeners: str) -> str:
     form = {"file": ("in.jsonl", json.dumps(line).encode() + b"\n")}
     file = expect(gateway.caller.post("/v1/files", files=form, data={"purpose": "batch"}), 200)
     ask = {
-        "input_file_id": file["id"], "endpoint": "/v1/chat/completions", "completion_window": "24h",
+        "input_file_id": file["id"],
+        "endpoint": "/v1/chat/completions",
+        "completion_window": "24h",
         "webhook_config": {"uris": list(listeners), "user_metadata": {"order": 7}},
-    }  # fmt: skip
+    }
     batch_id: str = expect(gateway.caller.post("/v1/batches", json=ask), 200)["id"]
     return batch_id
 
@@ -80,9 +82,12 @@ def test_kill_while_a_batchs_end_is_told_repeats_it_under_the_same_id(
         token = one.headers["webhook-signature"]
         key = keys.get_signing_key_from_jwt(token).key
         claims = jwt.decode(
-            token, key, algorithms=["RS256"], audience=f"{listener.url}/switch",
+            token,
+            key,
+            algorithms=["RS256"],
+            audience=f"{listener.url}/switch",
             options={"verify_iat": False},
-        )  # fmt: skip
+        )
         assert claims["jti"] == one.message_id
     assert_the_command_verifies(gateway, listener, tmp_path)
     gateway.assert_keeps_secrets()
@@ -99,13 +104,30 @@ def assert_the_command_verifies(gateway: Gateway, listener: Listener, folder: Pa
     def verify(jwks: str, audience: str, *more: str) -> tuple[int, str]:
         done = subprocess.run(
             [
-                sys.executable, "-m", "fairlead", "webhooks", "verify", "--id", last.message_id,
-                "--timestamp", last.headers["webhook-timestamp"],
-                "--signature", last.headers["webhook-signature"], "--body", str(body),
-                "--jwks", jwks, "--audience", audience, *more,
+                sys.executable,
+                "-m",
+                "fairlead",
+                "webhooks",
+                "verify",
+                "--id",
+                last.message_id,
+                "--timestamp",
+                last.headers["webhook-timestamp"],
+                "--signature",
+                last.headers["webhook-signature"],
+                "--body",
+                str(body),
+                "--jwks",
+                jwks,
+                "--audience",
+                audience,
+                *more,
             ],
-            capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
         return done.returncode, done.stdout + done.stderr
 
     own = f"{listener.url}/switch"
@@ -142,13 +164,31 @@ async def test_a_batch_that_ran_out_of_time_tells_it_with_a_token(
         await ensure_signing_key(services.state)
         file = StoredFile("file-in", "key", "batch", "in", len(content), at_ms, None)
         batch = Batch(
-            id="batch_1", owner="key", endpoint="/v1/embeddings", input_file_id="file-in",
-            metadata=None, output_expires_after_s=None, status="validating", model=None,
-            errors=None, output_file_id=None, error_file_id=None, total=0, completed=0, failed=0,
-            tokens_input=0, tokens_output=0, tokens_cached=0, tokens_reasoning=0,
-            created_at_ms=at_ms, expires_at_ms=at_ms + 1000, in_progress_at_ms=None,
-            finalizing_at_ms=None, cancelling_at_ms=None, ended_at_ms=None,
-        )  # fmt: skip
+            id="batch_1",
+            owner="key",
+            endpoint="/v1/embeddings",
+            input_file_id="file-in",
+            metadata=None,
+            output_expires_after_s=None,
+            status="validating",
+            model=None,
+            errors=None,
+            output_file_id=None,
+            error_file_id=None,
+            total=0,
+            completed=0,
+            failed=0,
+            tokens_input=0,
+            tokens_output=0,
+            tokens_cached=0,
+            tokens_reasoning=0,
+            created_at_ms=at_ms,
+            expires_at_ms=at_ms + 1000,
+            in_progress_at_ms=None,
+            finalizing_at_ms=None,
+            cancelling_at_ms=None,
+            ended_at_ms=None,
+        )
         await services.state.record(lambda con: put_file(con, file))
         await services.state.record(lambda con: insert_batch(con, batch))
         await services.state.record(
@@ -182,9 +222,11 @@ def test_kill_while_an_interaction_is_worked_on_tells_that_it_failed(
         node = gateway.add_node("jobs", f"{url}/v1")
         gateway.add_connection(node["id"], "sk-standin-canary")
         ask = {
-            "model": "jobs/standin@latency_ms=30000", "input": "x", "background": True,
+            "model": "jobs/standin@latency_ms=30000",
+            "input": "x",
+            "background": True,
             "webhook_config": {"uris": [f"{listener.url}/ok"]},
-        }  # fmt: skip
+        }
         made = expect(gateway.caller.post("/v1beta/interactions", json=ask), 200)
         gateway.control_worker.kill()
         eventually(gateway.manages, "control is back", within_s=20, every_s=0.1)

@@ -32,12 +32,43 @@ ANSWER: Final = {
 
 # Of the blocked model, behind the prefix and a slash.
 SPELLINGS: Final = (
-    "g-1", "models/g-1", "models/models/g-1", "Models/g-1", "MODELS/g-1", "G-1", "./g-1", "x/../g-1",
-    "../models/g-1", "tunedModels/../models/g-1", "/g-1", "models//g-1", "g-1/", "g-1/.", "g-1 ",
-    " g-1", "g-1\t", "g-1\u00a0", "g-1\u200b", "g-1\u0000", "g-1%00", "g-1%20", "x%2F..%2Fg-1",
-    "models%2Fg-1", "%2e/g-1", "%67-1", "g-1?x=y", "g-1#x", "g-1;x", "g-1/../../../admin",
-    "..\\models\\g-1", ".\\g-1", "models\uff0fg-1", "models\u2215g-1", "\uff47-1", "models/g\uff0d1",
-)  # fmt: skip
+    "g-1",
+    "models/g-1",
+    "models/models/g-1",
+    "Models/g-1",
+    "MODELS/g-1",
+    "G-1",
+    "./g-1",
+    "x/../g-1",
+    "../models/g-1",
+    "tunedModels/../models/g-1",
+    "/g-1",
+    "models//g-1",
+    "g-1/",
+    "g-1/.",
+    "g-1 ",
+    " g-1",
+    "g-1\t",
+    "g-1\u00a0",
+    "g-1\u200b",
+    "g-1\u0000",
+    "g-1%00",
+    "g-1%20",
+    "x%2F..%2Fg-1",
+    "models%2Fg-1",
+    "%2e/g-1",
+    "%67-1",
+    "g-1?x=y",
+    "g-1#x",
+    "g-1;x",
+    "g-1/../../../admin",
+    "..\\models\\g-1",
+    ".\\g-1",
+    "models\uff0fg-1",
+    "models\u2215g-1",
+    "\uff47-1",
+    "models/g\uff0d1",
+)
 
 PARTS: Final[dict[str, Any]] = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 CHAT: Final[dict[str, Any]] = {"messages": [{"role": "user", "content": "hi"}]}
@@ -152,10 +183,26 @@ def test_no_spelling_in_an_address_goes_around_a_keys_rules(
 
 # Names that end up somewhere else than they say, for a key that may call everything.
 ELSEWHERE: Final = (
-    "g-1/../../../admin", "../../admin", "..", ".", "a/b/c", "projects/p/models/x", "Models/../x",
-    "x?key=1", "x#y", "x%2F..", "x;y", "x\\y", "x\u0000", "x\n", "endpoints/../x", "operations/x",
-    "publishers/google/x", "files/x:download", "cachedContents/x",
-)  # fmt: skip
+    "g-1/../../../admin",
+    "../../admin",
+    "..",
+    ".",
+    "a/b/c",
+    "projects/p/models/x",
+    "Models/../x",
+    "x?key=1",
+    "x#y",
+    "x%2F..",
+    "x;y",
+    "x\\y",
+    "x\u0000",
+    "x\n",
+    "endpoints/../x",
+    "operations/x",
+    "publishers/google/x",
+    "files/x:download",
+    "cachedContents/x",
+)
 
 
 def test_an_address_never_leaves_the_providers_models(google: Google) -> None:
@@ -173,12 +220,15 @@ def test_an_address_never_leaves_the_providers_models(google: Google) -> None:
         ("g-1", "/v1beta/models/g-1:generateContent"),
         ("models/g-1", "/v1beta/models/g-1:generateContent"),
         ("tunedModels/mine-1", "/v1beta/tunedModels/mine-1:generateContent"),
-        ("publishers/google/models/g-1@001", "/v1beta/publishers/google/models/g-1@001:generateContent"),
+        (
+            "publishers/google/models/g-1@001",
+            "/v1beta/publishers/google/models/g-1@001:generateContent",
+        ),
         ("endpoints/123", "/v1beta/endpoints/123:generateContent"),
         ("g-1:countTokens", "/v1beta/models/g-1%3AcountTokens:generateContent"),
         ("g.1_x~y", "/v1beta/models/g.1_x~y:generateContent"),
     ],
-)  # fmt: skip
+)
 def test_names_that_providers_have_are_called(google: Google, spelling: str, target: str) -> None:
     body = {"model": f"{google.prefix}/{spelling}", **CHAT}
     status, told = google.post("/v1/chat/completions", body, google.gateway.key)
@@ -201,9 +251,12 @@ def test_a_spelling_costs_what_the_model_costs_and_is_recorded_as_it(google: Goo
 def test_a_limit_on_a_model_counts_every_spelling_of_it(google: Google) -> None:
     created = google.gateway.create_key()
     limit = {
-        "apiKeyId": created["id"], "scopeType": "model",
-        "scopeValue": f"{google.prefix}/models/g-1", "tokenLimit": 35, "resetInterval": "monthly",
-    }  # fmt: skip
+        "apiKeyId": created["id"],
+        "scopeType": "model",
+        "scopeValue": f"{google.prefix}/models/g-1",
+        "tokenLimit": 35,
+        "resetInterval": "monthly",
+    }
     expect(google.gateway.admin.post("/api/usage/token-limits", json=limit), 201)
     statuses = []
     for spelling in ("g-1", "models/g-1", "g-2"):
@@ -255,9 +308,13 @@ def test_a_body_names_the_model_that_was_judged(google: Google) -> None:
 def test_names_in_bodies_stay_as_providers_have_them(gateway: Gateway, upstream: Upstream) -> None:
     lane = gateway.add_lane(upstream)
     names = (
-        "meta-llama/llama-3:free", "@cf/meta/llama", "arn:aws:bedrock:us-east-1::model/a.b-v1:0",
-        "accounts/a/models/m#accounts/a/deployments/d", "My Model", "größe",
-    )  # fmt: skip
+        "meta-llama/llama-3:free",
+        "@cf/meta/llama",
+        "arn:aws:bedrock:us-east-1::model/a.b-v1:0",
+        "accounts/a/models/m#accounts/a/deployments/d",
+        "My Model",
+        "größe",
+    )
     for name in names:
         body = {"model": f"{lane.prefix}/{name}", **CHAT}
         answer = gateway.caller.post("/v1/chat/completions", json=body)

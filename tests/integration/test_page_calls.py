@@ -40,8 +40,9 @@ def caller(gateway: Gateway) -> httpx.Client:
 
 def test_the_calls_of_a_page_are_told_by_their_shape(caller: httpx.Client, site: Site) -> None:
     body: dict[str, Any] = {
-        "url": site.url("/app"), "options": {"actions": [{"type": "click", "selector": "#more"}]},
-    }  # fmt: skip
+        "url": site.url("/app"),
+        "options": {"actions": [{"type": "click", "selector": "#more"}]},
+    }
     answer = expect(caller.post("/api/discover-apis", json=body), 200)
     assert (answer["url"], answer["status"], answer["more"]) == (body["url"], 200, 0)
     assert answer["count"] == len(answer["apis"]) == 4
@@ -51,8 +52,9 @@ def test_the_calls_of_a_page_are_told_by_their_shape(caller: httpx.Client, site:
     assert tides["contentType"] == "application/json"
     assert tides["request"] is None
     assert tides["response"]["shape"] == {
-        "port": "string", "tides": [{"hour": "number", "metres": "number", "high": "boolean", "note": "null"}],
-    }  # fmt: skip
+        "port": "string",
+        "tides": [{"hour": "number", "metres": "number", "high": "boolean", "note": "null"}],
+    }
     assert tides["response"]["sample"].startswith('{"port": "Silt"')
     assert len(tides["response"]["sample"]) == 2000 < tides["response"]["bytes"]
     sent = calls["POST", site.url("/door"), "xhr"]
@@ -79,9 +81,14 @@ def test_a_page_without_calls_has_none_and_bad_input_says_why(
         ({"url": site.url("/secret/x")}, "robots.txt"),
         ({"url": site.url("/inward?to=/secret/x")}, "robots.txt"),
         ({"url": site.url("/app"), "options": {"extractorFormat": "text"}}, "extractorFormat"),
-        ({"url": site.url("/app"), "options": {"actions": [{"type": "click", "selector": "#no", "timeout": 50}]}},
-         "actions[0] (click) failed"),
-    ]:  # fmt: skip
+        (
+            {
+                "url": site.url("/app"),
+                "options": {"actions": [{"type": "click", "selector": "#no", "timeout": 50}]},
+            },
+            "actions[0] (click) failed",
+        ),
+    ]:
         refused = expect(caller.post("/api/discover-apis", json=fields), 400)
         assert refused["success"] is False
         assert said in refused["error"]

@@ -49,8 +49,11 @@ FAULTS: dict[str, Script] = {
     "HTML": reply(b"<html></html>", content_type="text/html"),
     "an error under 200": reply({"error": {"message": "no"}}),
     "no data": reply({"object": "list"}),
-    "half a body": [head(200, [("Content-Type", "application/json"), ("Content-Length", "99")]) + b"{", CLOSE],
-}  # fmt: skip
+    "half a body": [
+        head(200, [("Content-Type", "application/json"), ("Content-Length", "99")]) + b"{",
+        CLOSE,
+    ],
+}
 
 
 @pytest.mark.parametrize("script", FAULTS.values(), ids=FAULTS.keys())
@@ -167,8 +170,10 @@ def test_a_whole_stream_of_pictures_is_counted(gateway: Gateway, upstream: Upstr
     assert answer.content == picture("partial_image") + done
     record = gateway.record(answer.headers["x-gateway-request-id"])
     assert (record["outcome"], record["tokensInput"], record["tokensOutput"]) == (
-        "completed", 5, 272,
-    )  # fmt: skip
+        "completed",
+        5,
+        272,
+    )
 
 
 def test_a_form_is_sent_again_to_the_next(gateway: Gateway, upstream: Upstream) -> None:

@@ -67,15 +67,23 @@ def test_an_agent_works_on_a_task_and_it_outlives_a_crash(
     error = "ReferenceError: WebSocket is not defined"
     ask = {"action": "update", "taskId": task, "goal": "a goal", "currentStage": "Rebuild"}
     failed = {
-        "taskId": task, "strategy": "rebuild-first", "execute": True,
+        "taskId": task,
+        "strategy": "rebuild-first",
+        "execute": True,
         "executionOverrides": {"rebuild": {"status": "error", "error": error}},
-    }  # fmt: skip
+    }
     answers = asyncio.run(
         call(
-            gateway, token, mode, ("manage_reverse_task", ask), ("follow", None),
-            ("orchestrate_reverse_task", failed), ("follow", None), ("follow", None),
+            gateway,
+            token,
+            mode,
+            ("manage_reverse_task", ask),
+            ("follow", None),
+            ("orchestrate_reverse_task", failed),
+            ("follow", None),
+            ("follow", None),
         )
-    )  # fmt: skip
+    )
     assert answers[1]["currentStage"] == "Rebuild"
     assert answers[2]["continuation"]["tool"] == "diff_env_requirements"
     assert answers[3]["missingCapabilities"] == ["WebSocket"]

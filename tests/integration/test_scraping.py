@@ -117,9 +117,15 @@ def test_data_is_extracted_by_a_model_on_the_callers_account(
             reply(completion(f"```json\n{json.dumps(good)}\n```", tokens_in=11, tokens_out=5)),
         )
         body = {
-            "url": site.url("/article"), "schema": SCHEMA,
-            "options": {"model": lane.model, "temperature": 0, "maxTokens": 99, "instructions": "the depth"},
-        }  # fmt: skip
+            "url": site.url("/article"),
+            "schema": SCHEMA,
+            "options": {
+                "model": lane.model,
+                "temperature": 0,
+                "maxTokens": 99,
+                "instructions": "the depth",
+            },
+        }
         answer = expect(caller.post("/api/extract-schema", json=body), 200)
         assert answer["extractedData"] == good
         assert answer["contentType"] == "markdown"
@@ -173,9 +179,12 @@ def test_a_summary_is_bounded_and_carries_no_links_away(
 
 def test_a_schema_that_is_none_is_refused(caller: httpx.Client, site: Site) -> None:
     for schema in (
-        {"type": "nonsense"}, {"$ref": "http://169.254.169.254/x"}, {"$ref": "file:///etc/passwd"},
-        {"pattern": "(?=x)"}, {"patternProperties": {"x": {}}},
-    ):  # fmt: skip
+        {"type": "nonsense"},
+        {"$ref": "http://169.254.169.254/x"},
+        {"$ref": "file:///etc/passwd"},
+        {"pattern": "(?=x)"},
+        {"patternProperties": {"x": {}}},
+    ):
         body = {"url": site.url("/article"), "schema": schema}
         assert "schema" in expect(caller.post("/api/extract-schema", json=body), 400)["error"]
 
@@ -184,9 +193,11 @@ def test_a_saved_endpoint_answers_as_the_scrape_that_it_is(
     caller: httpx.Client, site: Site
 ) -> None:
     body = {
-        "slug": "numbered", "url": site.url("/pages/{n}"), "params": {"n": None},
+        "slug": "numbered",
+        "url": site.url("/pages/{n}"),
+        "params": {"n": None},
         "options": {"extractorFormat": "text"},
-    }  # fmt: skip
+    }
     saved = expect(caller.post("/api/endpoints", json=body), 201)["endpoint"]
     assert saved["endpointUrl"].endswith("/api/endpoints/numbered")
     assert expect(caller.post("/api/endpoints", json=body), 409)["success"] is False
@@ -225,9 +236,10 @@ def test_a_crawl_survives_kill_9_at_the_page_it_reached(gateways: Any, site: Sit
     expect(gateway.admin.patch("/api/settings", json=BRISK), 200)
     caller = gateway.client(headers={"X-API-Key": gateway.key})
     body = {
-        "url": site.url("/slow/1?s=0.15"), "limit": 31,
+        "url": site.url("/slow/1?s=0.15"),
+        "limit": 31,
         "crawlOptions": {"maxConcurrentCrawlers": 2},
-    }  # fmt: skip
+    }
     job_id = expect(caller.post("/api/crawl", json=body), 200)["id"]
 
     def status() -> Any:

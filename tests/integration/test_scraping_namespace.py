@@ -151,9 +151,24 @@ def run(mode: str) -> Any:
         'ip addr add 169.254.169.254/32 dev lo && exec "$@"'
     )
     ended = subprocess.run(
-        ["unshare", "-rn", "sh", "-c", setup, "sh", sys.executable, "-c", PROGRAM, json.dumps(HOSTS), mode],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=180,
-    )  # fmt: skip
+        [
+            "unshare",
+            "-rn",
+            "sh",
+            "-c",
+            setup,
+            "sh",
+            sys.executable,
+            "-c",
+            PROGRAM,
+            json.dumps(HOSTS),
+            mode,
+        ],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout.splitlines()[-1])
 

@@ -27,11 +27,12 @@ def selectors(good: str, name: str, price: str) -> dict[str, Any]:
     return {
         "baseSelector": good,
         "fields": [
-            {"name": "name", "selector": name}, {"name": "price", "selector": price, "type": "number"},
+            {"name": "name", "selector": name},
+            {"name": "price", "selector": price, "type": "number"},
             {"name": "link", "selector": name, "type": "attribute", "attribute": "href"},
             {"name": "tags", "selector": ".tags li", "type": "list"},
         ],
-    }  # fmt: skip
+    }
 
 
 OLD = selectors("li.good", "a.name", ".price")
@@ -81,8 +82,11 @@ def test_records_are_found_again_when_the_page_has_changed(
     upstream.script(*says(OLD))
     first = auto(caller, old, options=options)
     assert first["data"][0] == {
-        "name": "Lamp of york", "price": 1234.5, "link": site.url("/goods/1"), "tags": ["brass", "old"],
-    }  # fmt: skip
+        "name": "Lamp of york",
+        "price": 1234.5,
+        "link": site.url("/goods/1"),
+        "tags": ["brass", "old"],
+    }
     assert (first["source"], first["healed"], first["health"]) == ("derived", False, "healthy")
     assert (first["recordCount"], first["healthy"]) == (len(GOODS), True)
     assert first["fieldFillRatio"] == round(11 / 12, 4)
@@ -196,10 +200,13 @@ def test_a_site_is_saved_run_and_deleted(
     gateway: Gateway, caller: httpx.Client, site: Site, lane: Lane, upstream: Upstream
 ) -> None:
     body = {
-        "name": "market", "url": site.url("/market/{town}?design={design}"),
-        "params": {"town": None, "design": "old"}, "fields": FIELDS, "sampleParams": {"town": "york"},
+        "name": "market",
+        "url": site.url("/market/{town}?design={design}"),
+        "params": {"town": None, "design": "old"},
+        "fields": FIELDS,
+        "sampleParams": {"town": "york"},
         "options": {"model": lane.model},
-    }  # fmt: skip
+    }
     upstream.script(*says(OLD))
     saved = expect(caller.post("/api/sites", json={**body, "verify": True}), 201)
     assert saved["verification"]["recordCount"] == 3
@@ -245,9 +252,12 @@ def test_a_site_is_saved_run_and_deleted(
 
 def test_a_run_that_failed_is_told_and_kept(caller: httpx.Client, site: Site) -> None:
     body = {
-        "name": "gone", "url": site.url("/town/{page}"), "params": {"page": "gone"}, "fields": FIELDS,
+        "name": "gone",
+        "url": site.url("/town/{page}"),
+        "params": {"page": "gone"},
+        "fields": FIELDS,
         "cssSchema": OLD,
-    }  # fmt: skip
+    }
     saved = expect(caller.post("/api/sites", json={**body, "verify": True}), 201)
     assert saved["verification"]["success"] is False
     path = f"/api/sites/{saved['site']['id']}"
@@ -259,11 +269,15 @@ def test_a_run_that_failed_is_told_and_kept(caller: httpx.Client, site: Site) ->
     assert entry["lastRun"]["error"] == failed["error"]
 
     for change, said in [
-        ({"name": "Bad-Name"}, "name"), ({"fields": []}, "fields"), ({"params": {"other": None}}, "params"),
-        ({"url": "http://{page}.example/"}, "url"), ({"url": "http://10.0.0.1/{page}"}, "private"),
+        ({"name": "Bad-Name"}, "name"),
+        ({"fields": []}, "fields"),
+        ({"params": {"other": None}}, "params"),
+        ({"url": "http://{page}.example/"}, "url"),
+        ({"url": "http://10.0.0.1/{page}"}, "private"),
         ({"cssSchema": {**OLD, "baseSelector": "::x"}}, "cssSchema.baseSelector"),
-        ({"sampleParams": {"other": "1"}}, "other"), ({"sessionId": ""}, "sessionId"),
-    ]:  # fmt: skip
+        ({"sampleParams": {"other": "1"}}, "other"),
+        ({"sessionId": ""}, "sessionId"),
+    ]:
         refused = expect(caller.post("/api/sites", json={**body, "name": "next", **change}), 400)
         assert said in refused["error"], refused
     lost = expect(
@@ -313,10 +327,11 @@ def test_records_that_a_script_makes_are_read_by_the_browser(
     pytest.importorskip("playwright")
     caller.timeout = 90
     body: dict[str, Any] = {
-        "url": site.url("/scripted"), "fields": [{"name": "late"}],
+        "url": site.url("/scripted"),
+        "fields": [{"name": "late"}],
         "cssSchema": {"baseSelector": "#out", "fields": [{"name": "late", "selector": "p"}]},
         "options": {"waitForSelector": "#late"},
-    }  # fmt: skip
+    }
     answer = expect(caller.post("/api/extract-auto", json=body), 200)
     assert answer["data"] == [{"late": "made by a script"}]
     session = expect(caller.post("/api/browser/sessions", json={}), 201)["session"]

@@ -253,9 +253,15 @@ def speak(running: subprocess.Popen[bytes]) -> list[str]:
         raise AssertionError("mcp-remote ended")
 
     about = {"name": "test", "version": "1"}
-    send(id=1, method="initialize", params={
-        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about,
-    })  # fmt: skip
+    send(
+        id=1,
+        method="initialize",
+        params={
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": about,
+        },
+    )
     receive(1)
     send(method="notifications/initialized")
     send(id=2, method="tools/list")

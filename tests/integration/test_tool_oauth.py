@@ -74,8 +74,9 @@ async def test_the_whole_way(plain: Gateway) -> None:
         for path in ("", "/mcp/rpc"):
             found = await http.get(f"/.well-known/oauth-protected-resource{path}")
             assert found.json() == {
-                "resource": tool.resource, "authorization_servers": [plain.url],
-            }  # fmt: skip
+                "resource": tool.resource,
+                "authorization_servers": [plain.url],
+            }
         assert (await tool.register()).status_code == 201
         assert "Log in to connect" in (await tool.page()).text
         assert "Approve access" in (await tool.page(cookie=session)).text

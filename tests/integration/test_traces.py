@@ -141,12 +141,26 @@ def test_what_cannot_be_done_is_refused_at_the_start(
     tmp_path: Path, environment: dict[str, str], told: str
 ) -> None:
     found = subprocess.run(
-        [sys.executable, "-m", "fairlead", "serve", "--data-dir", str(tmp_path / "data"), "--port", "1"],
+        [
+            sys.executable,
+            "-m",
+            "fairlead",
+            "serve",
+            "--data-dir",
+            str(tmp_path / "data"),
+            "--port",
+            "1",
+        ],
         env={
-            "PATH": "/usr/bin", "PYTHONPATH": ":".join(sys.path),
-            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", **environment,
+            "PATH": "/usr/bin",
+            "PYTHONPATH": ":".join(sys.path),
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
+            **environment,
         },
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert found.returncode != 0
     assert told in found.stderr

@@ -18,9 +18,12 @@ from tests.support.upstream import DONE, Script, Upstream, event, head, reply, s
 AUDIO: Final = [head(200, [("Content-Type", "audio/mpeg"), ("Content-Length", "3")]) + b"abc"]
 TEXT: Final = reply(b"words", content_type="text/plain")
 PRICES: Final = {
-    "perImage": 0.04, "perSecond": 0.0001, "perPage": 0.001, "perQuery": 0.002,
+    "perImage": 0.04,
+    "perSecond": 0.0001,
+    "perPage": 0.001,
+    "perQuery": 0.002,
     "perMillionCharacters": 15,
-}  # fmt: skip
+}
 
 
 def _wav(seconds: int) -> bytes:

@@ -58,8 +58,13 @@ class Agent:
     """One agent, seen by its owner; `told` is what the model was asked, round by round."""
 
     def __init__(
-        self, caller: httpx.Client, gateway: Gateway, upstream: Upstream, *scripts: Script, **fields: Any
-    ) -> None:  # fmt: skip
+        self,
+        caller: httpx.Client,
+        gateway: Gateway,
+        upstream: Upstream,
+        *scripts: Script,
+        **fields: Any,
+    ) -> None:
         self._caller = caller
         self._upstream = upstream
         if scripts:
@@ -92,14 +97,16 @@ def test_an_agent_logs_in_and_tells_what_it_found(
     gateway: Gateway, caller: httpx.Client, site: Site, upstream: Upstream
 ) -> None:
     agent = Agent(
-        caller, gateway, upstream,
+        caller,
+        gateway,
+        upstream,
         does("fill", selector="#user", value="ada"),
         does("fill", selector="#password", value=PASSWORD),
         does("click", selector="#nothing", timeout=50),
         does("click", selector="#enter"),
         ends("For [members](http://evil.example/?q=key) alone."),
         url=site.url("/door"),
-    )  # fmt: skip
+    )
     assert (agent.started["success"], agent.started["status"]) == (True, "pending")
     assert agent.started["url"].endswith(agent.path)
     # Its tab is nobody's to come into.
@@ -121,9 +128,12 @@ def test_an_agent_logs_in_and_tells_what_it_found(
         "finish",
     ]
     assert steps[0] == {
-        "step": 1, "url": site.url("/door"), "thought": "I fill.",
-        "action": {"type": "fill", "selector": "#user", "value": "ada"}, "tokens": {"input": 7, "output": 3},
-    }  # fmt: skip
+        "step": 1,
+        "url": site.url("/door"),
+        "thought": "I fill.",
+        "action": {"type": "fill", "selector": "#user", "value": "ada"},
+        "tokens": {"input": 7, "output": 3},
+    }
     assert "browser failed" in steps[2]["error"]
     assert result["tokens"] == {"input": 35, "output": 15}
     system = upstream.requests[0].json()["messages"][0]["content"]
@@ -150,9 +160,14 @@ def test_data_fits_the_schema_or_is_asked_for_again(
         "properties": {"metres": {"type": "number"}},
     }
     agent = Agent(
-        caller, gateway, upstream, ends(data={"metres": "deep"}), ends(data={"metres": 4.5}),
-        url=site.url("/article"), schema=schema,
-    )  # fmt: skip
+        caller,
+        gateway,
+        upstream,
+        ends(data={"metres": "deep"}),
+        ends(data={"metres": 4.5}),
+        url=site.url("/article"),
+        schema=schema,
+    )
     assert agent.ended()["result"]["data"] == {"metres": 4.5}
     assert "'deep' is not of type 'number'" in agent.told[1]
     assert len(upstream.requests) == 2
@@ -164,12 +179,21 @@ def test_an_agent_stays_on_the_site_where_it_began(
     with Site() as other:
         to = other.url("/article")
         agent = Agent(
-            caller, gateway, upstream,
-            does("navigate", url=to), does("click", selector="#link"), does("click", selector="#window"),
-            does("click", selector="#script"), does("navigate", url="http://169.254.169.254/latest/"),
-            does("navigate", url="file:///etc/passwd"), does("navigate", url="/secret/x"),
-            does("click", selector="#near"), does("back"), ends(), url=site.url(f"/ways?to={to}"),
-        )  # fmt: skip
+            caller,
+            gateway,
+            upstream,
+            does("navigate", url=to),
+            does("click", selector="#link"),
+            does("click", selector="#window"),
+            does("click", selector="#script"),
+            does("navigate", url="http://169.254.169.254/latest/"),
+            does("navigate", url="file:///etc/passwd"),
+            does("navigate", url="/secret/x"),
+            does("click", selector="#near"),
+            does("back"),
+            ends(),
+            url=site.url(f"/ways?to={to}"),
+        )
         result = agent.ended()["result"]
         errors = [step.get("error", "") for step in result["steps"]]
         for error in errors[:4]:
@@ -186,16 +210,25 @@ def test_an_agent_stays_on_the_site_where_it_began(
         assert other.asked() == {}
         # Where this site itself sends it away is known only when it is there: then it comes back.
         moved = Agent(
-            caller, gateway, upstream, does("click", selector="#moved"), ends(), url=site.url(f"/ways?to={to}"),
-        )  # fmt: skip
+            caller,
+            gateway,
+            upstream,
+            does("click", selector="#moved"),
+            ends(),
+            url=site.url(f"/ways?to={to}"),
+        )
         steps = moved.ended()["result"]["steps"]
         assert "another site" in steps[0]["error"]
         assert steps[1]["url"] == site.url(f"/ways?to={to}")
         assert b"A harbour silts up" not in upstream.last.body
         upstream.script(does("navigate", url=to), ends())
         free = Agent(
-            caller, gateway, upstream, url=site.url(f"/ways?to={to}"), allowOtherSites=True,
-        )  # fmt: skip
+            caller,
+            gateway,
+            upstream,
+            url=site.url(f"/ways?to={to}"),
+            allowOtherSites=True,
+        )
         assert free.ended()["result"]["finalUrl"] == to
         assert b"A harbour silts up" in upstream.last.body
 
@@ -204,10 +237,16 @@ def test_an_agent_ends_when_its_steps_are_used_up_or_its_answers_are_no_actions(
     gateway: Gateway, caller: httpx.Client, site: Site, upstream: Upstream
 ) -> None:
     agent = Agent(
-        caller, gateway, upstream,
-        reply(completion("Let me see.")), does("scroll"), does("scroll"), ends("as far as I came"),
-        url=site.url("/article"), maxSteps=1,
-    )  # fmt: skip
+        caller,
+        gateway,
+        upstream,
+        reply(completion("Let me see.")),
+        does("scroll"),
+        does("scroll"),
+        ends("as far as I came"),
+        url=site.url("/article"),
+        maxSteps=1,
+    )
     result = agent.ended()["result"]
     assert (result["completed"], result["reason"]) == (False, "The 1 steps are used up.")
     assert (result["answer"], len(result["steps"])) == ("as far as I came", 1)
@@ -243,8 +282,9 @@ def test_agents_wait_for_one_another_and_hold_up_nothing_else(
     scrape = expect(caller.post("/api/scrape/async", json={"url": site.url("/pages/5")}), 200)
     eventually(
         lambda: expect(caller.get(f"/api/scrape/job/{scrape['id']}"), 200)["status"] == "completed",
-        "the scrape's end", within_s=15,
-    )  # fmt: skip
+        "the scrape's end",
+        within_s=15,
+    )
     assert expect(caller.get(waiting[0]), 200)["status"] == "pending"
     assert expect(other.get(waiting[1]), 200)["status"] == "pending"
     assert len(upstream.requests) == 3
@@ -272,8 +312,14 @@ def test_an_agent_goes_on_behind_its_last_step_after_kill_9(
 ) -> None:
     gate = Gate()
     agent = Agent(
-        caller, gateway, upstream, does("navigate", url="/article"), [gate], ends(), url=site.url("/door"),
-    )  # fmt: skip
+        caller,
+        gateway,
+        upstream,
+        does("navigate", url="/article"),
+        [gate],
+        ends(),
+        url=site.url("/door"),
+    )
     assert gate.reached.wait(30)
     assert len(expect(caller.get(agent.path), 200)["steps"]) == 1
     gateway.control_worker.signal(signal.SIGKILL)

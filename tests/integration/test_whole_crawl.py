@@ -39,10 +39,15 @@ def caller(gateway: Gateway) -> httpx.Client:
 
 def start(caller: httpx.Client, site: Site, **fields: Any) -> str:
     body = {
-        "url": site.url("/town"), "maxDepth": DEPTH, "skipSitemaps": False, "limit": 1000,
-        "includePaths": ["^/town", "^/secret/town"], "crawlOptions": {"maxConcurrentCrawlers": WIDTH},
-        "scrapeOptions": {"extractorFormat": "text", "onlyMainContent": False}, **fields,
-    }  # fmt: skip
+        "url": site.url("/town"),
+        "maxDepth": DEPTH,
+        "skipSitemaps": False,
+        "limit": 1000,
+        "includePaths": ["^/town", "^/secret/town"],
+        "crawlOptions": {"maxConcurrentCrawlers": WIDTH},
+        "scrapeOptions": {"extractorFormat": "text", "onlyMainContent": False},
+        **fields,
+    }
     return str(expect(caller.post("/api/crawl", json=body), 200)["id"])
 
 
@@ -63,8 +68,10 @@ def whole(caller: httpx.Client, job_id: str, within_s: float = 90) -> list[dict[
     """Every page of the job once it has ended, by the addresses that the API names as the next."""
     ended = eventually(
         lambda: (s := look(caller, job_id)) and s["status"] != "scraping" and s,
-        "the end", within_s=within_s, every_s=0.1,
-    )  # fmt: skip
+        "the end",
+        within_s=within_s,
+        every_s=0.1,
+    )
     assert ended["status"] == "completed"
     pages: list[dict[str, Any]] = []
     path = f"/api/crawl/{job_id}?limit=25"
@@ -120,8 +127,10 @@ def killed(gateway: Gateway, caller: httpx.Client, site: Site, times: int, delay
                 and (s["status"] != "scraping" or s["progress"]["completed"] >= least)
                 and s
             ),
-            "more pages", within_s=60, every_s=0.02,
-        )  # fmt: skip
+            "more pages",
+            within_s=60,
+            every_s=0.02,
+        )
         if status["status"] != "scraping":
             break
         reached = status["progress"]["completed"]
@@ -164,7 +173,11 @@ def test_a_whole_site_is_crawled_exactly_also_when_control_is_killed_twenty_time
 def test_a_crawl_by_the_browser_sees_what_scripts_make(caller: httpx.Client, site: Site) -> None:
     pytest.importorskip("playwright")
     job_id = start(
-        caller, site, url=site.url("/town/shop"), maxDepth=1, skipSitemaps=True,
+        caller,
+        site,
+        url=site.url("/town/shop"),
+        maxDepth=1,
+        skipSitemaps=True,
         scrapeOptions={"useBrowser": True, "extractorFormat": "text"},
-    )  # fmt: skip
+    )
     check(caller, site, job_id, BY_BROWSER)

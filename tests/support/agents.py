@@ -105,12 +105,15 @@ def register(admin_url: str, client_id: str, secret: str, scope: str = SCOPE) ->
     answer = httpx.post(
         f"{admin_url}/admin/clients",
         json={
-            "client_id": client_id, "client_secret": secret, "scope": scope,
-            "grant_types": ["client_credentials"], "response_types": ["token"],
+            "client_id": client_id,
+            "client_secret": secret,
+            "scope": scope,
+            "grant_types": ["client_credentials"],
+            "response_types": ["token"],
             "token_endpoint_auth_method": "client_secret_post",
         },
         trust_env=False,
-    )  # fmt: skip
+    )
     assert answer.status_code == 201, answer.text
     return dict(answer.json())
 
@@ -118,8 +121,10 @@ def register(admin_url: str, client_id: str, secret: str, scope: str = SCOPE) ->
 def token_of(url: str, client_id: str, secret: str, scope: str | None = None) -> str:
     """An access token."""
     form = {
-        "grant_type": "client_credentials", "client_id": client_id, "client_secret": secret,
-    }  # fmt: skip
+        "grant_type": "client_credentials",
+        "client_id": client_id,
+        "client_secret": secret,
+    }
     answer = httpx.post(
         f"{url}/oauth2/token",
         data=form if scope is None else {**form, "scope": scope},
@@ -133,9 +138,13 @@ def make_agent(gateway: Gateway, model: str, **fields: Any) -> dict[str, Any]:
     """A stored agent skill that asks `model` as the gateway's own test key."""
     number = next(_numbers)
     body = {
-        "name": f"agent-{number}", "description": "Answers.", "prompt": "You answer tests.",
-        "model": model, "apiKeyId": key_id(gateway), **fields,
-    }  # fmt: skip
+        "name": f"agent-{number}",
+        "description": "Answers.",
+        "prompt": "You answer tests.",
+        "model": model,
+        "apiKeyId": key_id(gateway),
+        **fields,
+    }
     answer = gateway.admin.post("/api/agent-skills", json=body)
     assert answer.status_code == 201, answer.text
     return dict(answer.json())

@@ -184,9 +184,15 @@ def _pages(words: Words) -> None:
             words.ask(f"{method} {path}", method, path)
     words.ask("one model", "GET", f"/v1/models/{words.lane.model}")
     words.ask("HEAD of one model", "HEAD", f"/v1/models/{words.lane.model}")
-    words.ask("a browser asks first", "OPTIONS", CHAT, None,
-              ("Origin", "https://app.example"), ("Access-Control-Request-Method", "POST"),
-              key=False)  # fmt: skip
+    words.ask(
+        "a browser asks first",
+        "OPTIONS",
+        CHAT,
+        None,
+        ("Origin", "https://app.example"),
+        ("Access-Control-Request-Method", "POST"),
+        key=False,
+    )
     for path in ("/api/keys", "/api/combos", "/api/nothing", "/api/settings"):
         words.ask(f"management {path}", "GET", path, None, local, key=False)
         words.ask(f"management HEAD {path}", "HEAD", path, None, local, key=False)
@@ -204,8 +210,14 @@ def _pages(words: Words) -> None:
     ):
         words.ask(f"a page: {path}", "GET", path, key=False)
         words.ask(f"a page's head: {path}", "HEAD", path, key=False)
-    words.ask("a form to control", "POST", "/oauth/token", b"grant_type=none",
-              ("Content-Type", "application/x-www-form-urlencoded"), key=False)  # fmt: skip
+    words.ask(
+        "a form to control",
+        "POST",
+        "/oauth/token",
+        b"grant_type=none",
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        key=False,
+    )
     words.ask("a tool call", "POST", "/mcp/rpc", {"jsonrpc": "2.0", "id": 1, "method": "ping"})
     words.ask("a refused field", "POST", "/api/keys", {"nonsense": 1}, local, key=False)
     words.ask("no socket asked for", "GET", "/v1/ws")

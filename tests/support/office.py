@@ -45,14 +45,16 @@ def report() -> bytes:
     body = (
         paragraph("The harbour", style="Titel")
         + paragraph("Depths", style="berschrift2")
-        + '<w:p><w:r><w:t>Silt &amp; sand </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>return</w:t></w:r>'
+        + "<w:p><w:r><w:t>Silt &amp; sand </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>return</w:t></w:r>"
         '<w:r><w:t>.</w:t></w:r><w:r><w:footnoteReference w:id="7"/></w:r><w:del><w:r><w:delText>gone</w:delText>'
         '</w:r></w:del> <w:hyperlink r:id="rId9"><w:r><w:t>More</w:t></w:r></w:hyperlink></w:p>'
-        + paragraph("dredging", item=(1, 0)) + paragraph("by night", item=(1, 1))
-        + paragraph("walls", item=(1, 0)) + paragraph("first", item=(2, 0))
+        + paragraph("dredging", item=(1, 0))
+        + paragraph("by night", item=(1, 1))
+        + paragraph("walls", item=(1, 0))
+        + paragraph("first", item=(2, 0))
         + f"<w:tbl><w:tr><w:tc>{paragraph('Year')}</w:tc><w:tc>{paragraph('Metres')}</w:tc></w:tr>"
         f"<w:tr><w:tc>{paragraph('1890')}</w:tc><w:tc>{paragraph('4.5')}</w:tc></w:tr></w:tbl>"
-    )  # fmt: skip
+    )
     return docx(
         body,
         word__styles=f'<w:styles {W}><w:style w:styleId="Titel"><w:name w:val="Title"/></w:style>'

@@ -154,9 +154,11 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
         )
 
     def page_home(self, _: Any) -> None:
-        self.send("<title>Home</title><p><a href=/article>Article</a> <a href=/empty>Empty</a> "
-                  "<a href=/missing>Missing</a> <a href=/secret/x>Secret</a> <a href=/hop/0>Moved</a> "
-                  "<a href='http://example.invalid/'>Away</a> <a href=/picture.png>Picture</a>")  # fmt: skip
+        self.send(
+            "<title>Home</title><p><a href=/article>Article</a> <a href=/empty>Empty</a> "
+            "<a href=/missing>Missing</a> <a href=/secret/x>Secret</a> <a href=/hop/0>Moved</a> "
+            "<a href='http://example.invalid/'>Away</a> <a href=/picture.png>Picture</a>"
+        )
 
     def page_article(self, _: Any) -> None:
         if self.headers.get("If-None-Match") == '"v1"':
@@ -169,34 +171,44 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
         self.send("")
 
     def page_contact(self, _: Any) -> None:
-        self.send("<title>Contact</title><main><h1>Write to us</h1><p>Or to port@harbour.example, or not@all.<p>"
-                  "<a href='mailto:Master@harbour.example?subject=x'>the master</a> "
-                  "<a href='tel:+44 (0)20 7946 0000'>call</a> "
-                  "<a href='https://www.linkedin.com/company/harbour'>us</a> "
-                  "<a href='https://x.com/intent/tweet?u'>tell</a> "
-                  "<a href='https://github.com/'>code</a></main>")  # fmt: skip
+        self.send(
+            "<title>Contact</title><main><h1>Write to us</h1><p>Or to port@harbour.example, or not@all.<p>"
+            "<a href='mailto:Master@harbour.example?subject=x'>the master</a> "
+            "<a href='tel:+44 (0)20 7946 0000'>call</a> "
+            "<a href='https://www.linkedin.com/company/harbour'>us</a> "
+            "<a href='https://x.com/intent/tweet?u'>tell</a> "
+            "<a href='https://github.com/'>code</a></main>"
+        )
 
     def page_clock(self, _: Any) -> None:
         self.send(f"<title>Clock</title><main><h1>Asked for</h1><p>{self.asked['/clock']} times")
 
     def page_robots_txt(self, _: Any) -> None:
-        self.send(f"User-agent: *\nDisallow: /secret/\nSitemap: http://{self.headers['Host']}/sitemap.xml\n",
-                  kind="text/plain")  # fmt: skip
+        self.send(
+            f"User-agent: *\nDisallow: /secret/\nSitemap: http://{self.headers['Host']}/sitemap.xml\n",
+            kind="text/plain",
+        )
 
     def page_sitemap_xml(self, _: Any) -> None:
         base = f"http://{self.headers['Host']}"
-        self.send('<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa">]><urlset>'
-                  f"<url><loc>{base}/article</loc></url><url><loc>{base}/pages/59</loc></url>"
-                  f"<url><loc>{base}/town/hidden</loc></url></urlset>",
-                  kind="application/xml")  # fmt: skip
+        self.send(
+            '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa">]><urlset>'
+            f"<url><loc>{base}/article</loc></url><url><loc>{base}/pages/59</loc></url>"
+            f"<url><loc>{base}/town/hidden</loc></url></urlset>",
+            kind="application/xml",
+        )
 
     def page_latin(self, _: Any) -> None:
-        self.send("<title>Caf\u00e9</title><p>na\u00efve \u2014 r\u00e9sum\u00e9".encode("cp1252"),
-                  kind="text/html; charset=utf-8")  # fmt: skip
+        self.send(
+            "<title>Caf\u00e9</title><p>na\u00efve \u2014 r\u00e9sum\u00e9".encode("cp1252"),
+            kind="text/html; charset=utf-8",
+        )
 
     def page_lying(self, _: Any) -> None:
-        self.send("<title>\u4f60\u597d</title><p>\u4f60\u597d\u4e16\u754c".encode(),
-                  kind="text/html; charset=iso-8859-1")  # fmt: skip
+        self.send(
+            "<title>\u4f60\u597d</title><p>\u4f60\u597d\u4e16\u754c".encode(),
+            kind="text/html; charset=iso-8859-1",
+        )
 
     def page_bomb(self, _: Any) -> None:
         self.send(gzip.compress(b"a" * 200_000_000, 9), Content_Encoding="gzip")
@@ -227,16 +239,21 @@ class Handler(BrowserPages, TownPages, BaseHTTPRequestHandler):
     def page_scripted(self, query: Any) -> None:
         to = query.get("to", [""])[0]
         probe = f"fetch('{to}').catch(() => 0)" if to else "0"
-        self.send("<title>Scripted</title><div id=out></div><input id=name><button id=go>Go</button><script>"
-                  "setTimeout(() => { out.innerHTML = '<p id=late>made by a script</p>' }, 50);"
-                  "go.onclick = () => { out.innerHTML = '<p id=said>hello ' + "
-                  "document.getElementById('name').value + '</p>' };"
-                  f"{probe}</script>")  # fmt: skip
+        self.send(
+            "<title>Scripted</title><div id=out></div><input id=name><button id=go>Go</button><script>"
+            "setTimeout(() => { out.innerHTML = '<p id=late>made by a script</p>' }, 50);"
+            "go.onclick = () => { out.innerHTML = '<p id=said>hello ' + "
+            "document.getElementById('name').value + '</p>' };"
+            f"{probe}</script>"
+        )
 
     def page_search(self, _: Any) -> None:
         base = f"http://{self.headers['Host']}"
-        rows = [{"url": f"{base}/article", "title": "On harbours", "content": "Why"}, {"url": "file:///etc/passwd"},
-                {"url": f"{base}/missing", "title": "Missing", "content": ""}]  # fmt: skip
+        rows = [
+            {"url": f"{base}/article", "title": "On harbours", "content": "Why"},
+            {"url": "file:///etc/passwd"},
+            {"url": f"{base}/missing", "title": "Missing", "content": ""},
+        ]
         self.send(json.dumps({"results": rows}), kind="application/json")
 
 

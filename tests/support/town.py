@@ -19,13 +19,28 @@ DAYS = 2 * (DEPTH - 1) + 1
 def _expected() -> dict[str, str]:
     """Path to the word that the page's content has, or to `!` and the code of its failure."""
     pages = {
-        "/town": "welcome", "/town/latin": "naïve — résumé", "/town/lying": "你好世界", "/town/shop": "",
-        "/town/tables": "1890", "/town/door": "gate", "/town/slow": "patience", "/town/deep": "bottom",
-        "/town/hidden": "sitemap", "/town/many": "many", "/town/empty": "",
-        "/town/members": "!status", "/town/gone": "!status", "/town/broken": "!status", "/secret/town": "!robots",
-        "/town/bomb": "!too_large", "/town/huge": "!too_large", "/town/cut": "!unreachable",
-        "/town/binary": "!content_type", "/town/round": "!redirects", "/town/inward": "!forbidden_address",
-    }  # fmt: skip
+        "/town": "welcome",
+        "/town/latin": "naïve — résumé",
+        "/town/lying": "你好世界",
+        "/town/shop": "",
+        "/town/tables": "1890",
+        "/town/door": "gate",
+        "/town/slow": "patience",
+        "/town/deep": "bottom",
+        "/town/hidden": "sitemap",
+        "/town/many": "many",
+        "/town/empty": "",
+        "/town/members": "!status",
+        "/town/gone": "!status",
+        "/town/broken": "!status",
+        "/secret/town": "!robots",
+        "/town/bomb": "!too_large",
+        "/town/huge": "!too_large",
+        "/town/cut": "!unreachable",
+        "/town/binary": "!content_type",
+        "/town/round": "!redirects",
+        "/town/inward": "!forbidden_address",
+    }
     pages |= {f"/town/list/{n}": f"list {n}" for n in range(LISTS)}
     pages |= {f"/town/item/{n}": f"item {n}" for n in range(ITEMS)}
     pages |= {f"/town/day/{n}": f"day {n}" for n in range(DAYS)}
@@ -112,8 +127,10 @@ class TownPages:
             case "shop" if last:
                 self.page(f"Shop {number}", f"goods of {number}")
             case "shop":
-                self.send("<title>Shop</title><div id=shop></div><script>shop.innerHTML = "
-                          "'<p>goods</p><a href=/town/shop/1>1</a>'</script>")  # fmt: skip
+                self.send(
+                    "<title>Shop</title><div id=shop></div><script>shop.innerHTML = "
+                    "'<p>goods</p><a href=/town/shop/1>1</a>'</script>"
+                )
             case "tables":
                 self.send(
                     "<title>Tables</title><table><tr><th>Year<th>Metres<tr><td>1890<td>4.5</table>"

@@ -118,9 +118,11 @@ def _check_audience(bearer: Bearer | None, slug: str, config: ServeFields) -> No
     own = {base + path for base in own_bases(config) for path in ("", f"/agents/{slug}")}
     if own.isdisjoint(name.rstrip("/") for name in bearer.audience):
         raise RpcFault(
-            protocol.INVALID_TOKEN, "The token is for another audience than this agent.", status=401,
+            protocol.INVALID_TOKEN,
+            "The token is for another audience than this agent.",
+            status=401,
             headers={"www-authenticate": 'Bearer error="invalid_token"'},
-        )  # fmt: skip
+        )
 
 
 def _check_scope(bearer: Bearer | None, method: str) -> None:
@@ -128,9 +130,11 @@ def _check_scope(bearer: Bearer | None, method: str) -> None:
     needed = _SCOPES.get(method)
     if bearer is not None and needed is not None and needed not in bearer.scopes:
         raise RpcFault(
-            protocol.INSUFFICIENT_SCOPE, f"The token lacks the scope {needed}.", status=403,
+            protocol.INSUFFICIENT_SCOPE,
+            f"The token lacks the scope {needed}.",
+            status=403,
             headers={"www-authenticate": f'Bearer error="insufficient_scope", scope="{needed}"'},
-        )  # fmt: skip
+        )
 
 
 async def _act(visit: Visit, call: Call) -> dict[str, Any]:
@@ -182,11 +186,19 @@ async def give_task(
     """Stores a task and has it worked on; the same message again is the same task."""
     at_ms = said.at_ms
     task = Task(
-        id=str(uuid4()), skill_id=visit.skill.id, owner=visit.owner,
-        context_id=context_id or str(uuid4()), message_id=said.message_id, state="submitted",
-        attempts=0, reason=None, metadata=metadata, created_at_ms=at_ms, updated_at_ms=at_ms,
+        id=str(uuid4()),
+        skill_id=visit.skill.id,
+        owner=visit.owner,
+        context_id=context_id or str(uuid4()),
+        message_id=said.message_id,
+        state="submitted",
+        attempts=0,
+        reason=None,
+        metadata=metadata,
+        created_at_ms=at_ms,
+        updated_at_ms=at_ms,
         expires_at_ms=None,
-    )  # fmt: skip
+    )
     stored = await visit.services.state.record(lambda con: insert_task(con, task, said))
     TaskRunner.of(visit.services).wake()
     return stored

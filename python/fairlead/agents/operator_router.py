@@ -33,9 +33,12 @@ from fairlead.store.services import Services, ServicesDep
 Status = Literal["queued", "running", "awaiting_approval", "completed", "failed", "cancelled"]
 
 _STATUS: Final[dict[State, Status]] = {
-    "submitted": "queued", "working": "running", "completed": "completed", "failed": "failed",
+    "submitted": "queued",
+    "working": "running",
+    "completed": "completed",
+    "failed": "failed",
     "canceled": "cancelled",
-}  # fmt: skip
+}
 _METADATA_MAX_BYTES: Final = 16_384
 
 router = APIRouter(prefix="/api/v1/agents/tasks", tags=["agents"])
@@ -152,8 +155,9 @@ async def create(new: NewTask, services: ServicesDep) -> TaskView:
     ):
         raise InvalidRequest(
             "options: the agents of this gateway make no pull requests and ask for no approval: "
-            "leave autoCreatePr and planApprovalRequired out.", param="options",
-        )  # fmt: skip
+            "leave autoCreatePr and planApprovalRequired out.",
+            param="options",
+        )
     skill = await services.state.read(lambda con: _agent(con, new.provider_id))
     if skill is None:
         raise InvalidRequest(
@@ -262,10 +266,17 @@ def _view(con: Connection, task: Task) -> TaskView:
             summary=text_of(answer.parts), duration_ms=answer.at_ms - task.created_at_ms
         )
     return TaskView.model_construct(
-        id=task.id, provider_id=skill.slug if skill else task.skill_id, agent_id=task.skill_id,
-        owner=task.owner, prompt=text_of(messages[0].parts[:1]) if messages else "",
-        status=_STATUS[task.state], context_id=task.context_id, result=result, error=task.reason,
-        activities=activities, created_at=moment_of(task.created_at_ms),
+        id=task.id,
+        provider_id=skill.slug if skill else task.skill_id,
+        agent_id=task.skill_id,
+        owner=task.owner,
+        prompt=text_of(messages[0].parts[:1]) if messages else "",
+        status=_STATUS[task.state],
+        context_id=task.context_id,
+        result=result,
+        error=task.reason,
+        activities=activities,
+        created_at=moment_of(task.created_at_ms),
         updated_at=moment_of(task.updated_at_ms),
         completed_at=None if task.is_active else moment_of(task.updated_at_ms),
-    )  # fmt: skip
+    )

@@ -143,9 +143,12 @@ class TaskRunner(Runner[Task]):
         if skill is None:
             return None
         model = Model(
-            self.services.config, skill.api_key_id, skill.model or DEFAULT_MODEL,
-            temperature=skill.temperature, deadline_s=TASK_DEADLINE_S,
-        )  # fmt: skip
+            self.services.config,
+            skill.api_key_id,
+            skill.model or DEFAULT_MODEL,
+            temperature=skill.temperature,
+            deadline_s=TASK_DEADLINE_S,
+        )
         asked = await model.ask(conversation(skill.prompt, said))
         return Message(str(uuid4()), "agent", (text_part(asked.text),), now_ms())
 

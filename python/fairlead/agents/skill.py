@@ -134,11 +134,18 @@ class Skill:
 
     def view(self) -> SkillView:
         return SkillView.model_construct(
-            id=self.id, slug=self.slug, path=f"/agents/{self.slug}", name=self.name,
-            description=self.description, prompt=self.prompt, model=self.model,
-            temperature=self.temperature, api_key_id=self.api_key_id,
-            created_at=moment_of(self.created_at_ms), updated_at=moment_of(self.updated_at_ms),
-        )  # fmt: skip
+            id=self.id,
+            slug=self.slug,
+            path=f"/agents/{self.slug}",
+            name=self.name,
+            description=self.description,
+            prompt=self.prompt,
+            model=self.model,
+            temperature=self.temperature,
+            api_key_id=self.api_key_id,
+            created_at=moment_of(self.created_at_ms),
+            updated_at=moment_of(self.updated_at_ms),
+        )
 
 
 def slug_of(name: str) -> str:

@@ -141,18 +141,28 @@ async def raw(skill_id: str, services: ServicesDep) -> SkillRaw:
     """Without running anything."""
     skill = await services.state.read(lambda con: found_skill(con, skill_id))
     return SkillRaw(
-        name=skill.name, description=skill.description, prompt=skill.prompt,
-        model=skill.model or DEFAULT_MODEL, temperature=skill.temperature,
-    )  # fmt: skip
+        name=skill.name,
+        description=skill.description,
+        prompt=skill.prompt,
+        model=skill.model or DEFAULT_MODEL,
+        temperature=skill.temperature,
+    )
 
 
 def _new_skill(new: NewSkill, caller: Caller) -> Skill:
     at_ms = now_ms()
     return Skill(
-        id=str(uuid4()), slug=slug_of(new.name), name=new.name, description=new.description,
-        prompt=new.prompt, model=new.model, temperature=new.temperature,
-        api_key_id=new.api_key_id or _calling_key(caller), created_at_ms=at_ms, updated_at_ms=at_ms,
-    )  # fmt: skip
+        id=str(uuid4()),
+        slug=slug_of(new.name),
+        name=new.name,
+        description=new.description,
+        prompt=new.prompt,
+        model=new.model,
+        temperature=new.temperature,
+        api_key_id=new.api_key_id or _calling_key(caller),
+        created_at_ms=at_ms,
+        updated_at_ms=at_ms,
+    )
 
 
 def _calling_key(caller: Caller) -> str | None:

@@ -11,9 +11,17 @@ from fairlead.store.file import Connection
 SKILLS_MAX: Final = 1000
 
 _COLUMNS = (
-    "id", "slug", "name", "description", "prompt", "model", "temperature", "api_key_id",
-    "created_at_ms", "updated_at_ms",
-)  # fmt: skip
+    "id",
+    "slug",
+    "name",
+    "description",
+    "prompt",
+    "model",
+    "temperature",
+    "api_key_id",
+    "created_at_ms",
+    "updated_at_ms",
+)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM agent_skills"
 _INSERT = (
     f"INSERT INTO agent_skills ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"

@@ -43,11 +43,20 @@ def insert_task(con: Connection, task: Task, message: Message) -> Task:
     con.execute(
         f"INSERT INTO agent_tasks ({_TASK}) VALUES ({', '.join('?' * 12)})",
         [
-            task.id, task.skill_id, task.owner, task.context_id, task.message_id, task.state,
-            task.attempts, task.reason, orjson.dumps(task.metadata).decode(), task.created_at_ms,
-            task.updated_at_ms, task.expires_at_ms,
+            task.id,
+            task.skill_id,
+            task.owner,
+            task.context_id,
+            task.message_id,
+            task.state,
+            task.attempts,
+            task.reason,
+            orjson.dumps(task.metadata).decode(),
+            task.created_at_ms,
+            task.updated_at_ms,
+            task.expires_at_ms,
         ],
-    )  # fmt: skip
+    )
     insert_message(con, task.id, message)
     return task
 
@@ -58,10 +67,14 @@ def insert_message(con: Connection, task_id: str, message: Message) -> None:
         "INSERT INTO agent_messages SELECT ?, "
         "(SELECT count(*) FROM agent_messages WHERE task_id = ?), ?, ?, ?, ?",
         [
-            task_id, task_id, message.message_id, message.role,
-            orjson.dumps(list(message.parts)).decode(), message.at_ms,
+            task_id,
+            task_id,
+            message.message_id,
+            message.role,
+            orjson.dumps(list(message.parts)).decode(),
+            message.at_ms,
         ],
-    )  # fmt: skip
+    )
 
 
 def begin_task(con: Connection, task_id: str, at_ms: int) -> bool:
@@ -75,9 +88,14 @@ def begin_task(con: Connection, task_id: str, at_ms: int) -> bool:
 
 
 def end_task(
-    con: Connection, task_id: str, state: State, at_ms: int,
-    *, reason: str | None = None, answer: Message | None = None,
-) -> bool:  # fmt: skip
+    con: Connection,
+    task_id: str,
+    state: State,
+    at_ms: int,
+    *,
+    reason: str | None = None,
+    answer: Message | None = None,
+) -> bool:
     """Ends an active task; False when it had ended already."""
     row = con.execute(
         f"UPDATE agent_tasks SET state = ?, reason = ?, updated_at_ms = ?, expires_at_ms = ? "
@@ -141,10 +159,14 @@ def context_before(con: Connection, task: Task) -> list[Message]:
         "AND t.created_at_ms <= ? AND t.id <> ? "
         "ORDER BY t.created_at_ms DESC, t.id DESC, m.number DESC LIMIT ?",
         [
-            task.skill_id, task.owner, task.context_id, task.created_at_ms, task.id,
+            task.skill_id,
+            task.owner,
+            task.context_id,
+            task.created_at_ms,
+            task.id,
             CONTEXT_MESSAGES_MAX,
         ],
-    ).fetchall()  # fmt: skip
+    ).fetchall()
     return [_message(row) for row in reversed(rows)]
 
 

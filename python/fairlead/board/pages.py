@@ -200,8 +200,11 @@ async def listing(
     def look(con: Connection) -> dict[str, Any]:
         narrow = Narrow(
             next((each for each in STATUS_NAMES if each == known), None),
-            assignee or None, sprint or None, tag or None, text.strip() or None,
-        )  # fmt: skip
+            assignee or None,
+            sprint or None,
+            tag or None,
+            text.strip() or None,
+        )
         found = todos.list_todos(con, person, project_id, narrow, PER_LIST, (page - 1) * PER_LIST)
         query = urlencode({name: value for name, value in chosen.items() if value})
         return {

@@ -67,10 +67,17 @@ def create_sprint(con: Connection, person: Person, project_id: str, body: NewSpr
         "INSERT INTO board_sprints (id, project_id, name, goal, status, starts_on, ends_on, "
         "created_at_ms, updated_at_ms, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
         [
-            sprint_id, project_id, body.name, body.goal, body.status, body.starts_on, body.ends_on,
-            at_ms, at_ms,
+            sprint_id,
+            project_id,
+            body.name,
+            body.goal,
+            body.status,
+            body.starts_on,
+            body.ends_on,
+            at_ms,
+            at_ms,
         ],
-    )  # fmt: skip
+    )
     return get_sprint(con, person, sprint_id)
 
 
@@ -87,10 +94,16 @@ def change_sprint(
         "UPDATE board_sprints SET name = ?, goal = ?, status = ?, starts_on = ?, ends_on = ?, "
         "updated_at_ms = ?, version = ? WHERE id = ?",
         [
-            changed.name, changed.goal, changed.status, changed.starts_on, changed.ends_on,
-            now_ms(), now.version + 1, sprint_id,
+            changed.name,
+            changed.goal,
+            changed.status,
+            changed.starts_on,
+            changed.ends_on,
+            now_ms(),
+            now.version + 1,
+            sprint_id,
         ],
-    )  # fmt: skip
+    )
     return get_sprint(con, person, sprint_id)
 
 
@@ -110,8 +123,16 @@ def delete_sprint(con: Connection, person: Person, sprint_id: str) -> Deleted:
 def _sprint(row: tuple[Any, ...]) -> SprintView:
     *rest, created_at_ms, updated_at_ms, version = row
     names = (
-        "id", "project_id", "name", "goal", "status", "starts_on", "ends_on", "todos", "todos_done",
-    )  # fmt: skip
+        "id",
+        "project_id",
+        "name",
+        "goal",
+        "status",
+        "starts_on",
+        "ends_on",
+        "todos",
+        "todos_done",
+    )
     return SprintView.model_construct(
         **dict(zip(names, rest, strict=True)),
         created_at=moment_of(created_at_ms),

@@ -25,9 +25,19 @@ from fairlead.store.people import Person, find_person
 TODOS_MAX = 10_000
 
 _COLUMNS = (
-    "id", "project_id", "number", "title", "body", "status", "rank", "assignee_id",
-    "assignee_name", "due_on", "sprint_id", "sprint_name",
-)  # fmt: skip
+    "id",
+    "project_id",
+    "number",
+    "title",
+    "body",
+    "status",
+    "rank",
+    "assignee_id",
+    "assignee_name",
+    "due_on",
+    "sprint_id",
+    "sprint_name",
+)
 _FROM = (
     "FROM board_todos t LEFT JOIN users u ON u.id = t.assignee_id AND u.is_active "
     "LEFT JOIN board_sprints s ON s.id = t.sprint_id"
@@ -115,11 +125,22 @@ def create_todo(con: Connection, person: Person, project_id: str, body: NewTodo)
         "due_on, sprint_id, created_by, created_at_ms, updated_at_ms, done_at_ms, version) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
         [
-            todo_id, project_id, number, body.title, body.body, body.status, rank,
-            body.assignee_id, body.due_on, body.sprint_id, person.id, at_ms, at_ms,
+            todo_id,
+            project_id,
+            number,
+            body.title,
+            body.body,
+            body.status,
+            rank,
+            body.assignee_id,
+            body.due_on,
+            body.sprint_id,
+            person.id,
+            at_ms,
+            at_ms,
             at_ms if body.status == "done" else None,
         ],
-    )  # fmt: skip
+    )
     _tag_with(con, project_id, todo_id, body.tags)
     return get_todo(con, person, todo_id)
 
@@ -138,10 +159,19 @@ def change_todo(con: Connection, person: Person, todo_id: str, body: TodoChange)
         "sprint_id = ?, done_at_ms = CASE WHEN ? <> 'done' THEN NULL ELSE coalesce(done_at_ms, ?) "
         "END, updated_at_ms = ?, version = ? WHERE id = ?",
         [
-            changed.title, changed.body, changed.status, changed.assignee_id, changed.due_on,
-            changed.sprint_id, changed.status, at_ms, at_ms, now.version + 1, todo_id,
+            changed.title,
+            changed.body,
+            changed.status,
+            changed.assignee_id,
+            changed.due_on,
+            changed.sprint_id,
+            changed.status,
+            at_ms,
+            at_ms,
+            now.version + 1,
+            todo_id,
         ],
-    )  # fmt: skip
+    )
     if tags is not None:
         con.execute("DELETE FROM board_todo_tags WHERE todo_id = ?", [todo_id])
         _tag_with(con, now.project_id, todo_id, tags)

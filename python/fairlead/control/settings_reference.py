@@ -75,8 +75,13 @@ def _kinds(field: FieldInfo) -> tuple[object, ...]:
 
 def _type(field: FieldInfo) -> str:
     names = {
-        bool: "boolean", int: "integer", str: "text", Path: "path", SecretStr: "secret", list: "list of text",
-    }  # fmt: skip
+        bool: "boolean",
+        int: "integer",
+        str: "text",
+        Path: "path",
+        SecretStr: "secret",
+        list: "list of text",
+    }
     return next((name for kind, name in names.items() if kind in _kinds(field)), "")
 
 

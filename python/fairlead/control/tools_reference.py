@@ -42,10 +42,12 @@ def _tool(tool: Tool[Any]) -> str:
     hints = [
         name
         for name, holds in (
-            ("reads", tool.reads), ("deletes", tool.destroys), ("repeatable", tool.repeats),
+            ("reads", tool.reads),
+            ("deletes", tool.destroys),
+            ("repeatable", tool.repeats),
         )
         if holds
-    ]  # fmt: skip
+    ]
     lines = [
         f"### {tool.name}\n",
         tool.description + (f" *{', '.join(hints)}*" if hints else ""),

@@ -70,12 +70,25 @@ async def _health(call: Call, _: Nothing) -> HealthView:
 
 TOOLS: tuple[Tool[Any], ...] = (
     Tool(
-        "gateway_models", "List models", "The models that the gateway's connections serve.",
-        ListModels, Models, _list_models, reads=True, needs_manage=True, group="gateway",
+        "gateway_models",
+        "List models",
+        "The models that the gateway's connections serve.",
+        ListModels,
+        Models,
+        _list_models,
+        reads=True,
+        needs_manage=True,
+        group="gateway",
     ),
     Tool(
-        "gateway_health", "See the gateway's health",
+        "gateway_health",
+        "See the gateway's health",
         "How the gateway, its providers and its storage are.",
-        Nothing, HealthView, _health, reads=True, needs_manage=True, group="gateway",
+        Nothing,
+        HealthView,
+        _health,
+        reads=True,
+        needs_manage=True,
+        group="gateway",
     ),
-)  # fmt: skip
+)

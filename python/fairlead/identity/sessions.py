@@ -21,8 +21,15 @@ USER_AGENT_MAX_CHARS = 200
 Way = Literal["password", "oidc", "setup"]
 
 _COLUMNS = (
-    "id", "hash", "user_id", "way", "peer", "user_agent", "created_at_ms", "expires_at_ms",
-)  # fmt: skip
+    "id",
+    "hash",
+    "user_id",
+    "way",
+    "peer",
+    "user_agent",
+    "created_at_ms",
+    "expires_at_ms",
+)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM sessions"
 _INSERT = f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
@@ -70,10 +77,16 @@ def open_session(con: Connection, session: NewSession, user_id: str, replaced: s
     con.execute(
         _INSERT,
         [
-            str(uuid4()), session.hash, user_id, session.way, session.peer, session.user_agent,
-            at_ms, at_ms + LIFETIME_S * 1000,
+            str(uuid4()),
+            session.hash,
+            user_id,
+            session.way,
+            session.peer,
+            session.user_agent,
+            at_ms,
+            at_ms + LIFETIME_S * 1000,
         ],
-    )  # fmt: skip
+    )
 
 
 def end_session(con: Connection, token: str) -> None:

@@ -22,8 +22,15 @@ PREFIX = "flm_"
 TOKENS_MAX = 1000
 
 _COLUMNS = (
-    "id", "name", "scope", "hash", "preview", "created_by", "created_at_ms", "expires_at_ms",
-)  # fmt: skip
+    "id",
+    "name",
+    "scope",
+    "hash",
+    "preview",
+    "created_by",
+    "created_at_ms",
+    "expires_at_ms",
+)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM management_tokens"
 _INSERT = (
     f"INSERT INTO management_tokens ({', '.join(_COLUMNS)}) "

@@ -22,9 +22,18 @@ OWNER_EMAIL = "owner@localhost"
 USERS_MAX = 10_000
 
 _COLUMNS = (
-    "id", "email", "name", "role", "is_active", "password_hash", "totp_sealed",
-    "totp_pending_sealed", "totp_last_step", "created_at_ms", "updated_at_ms",
-)  # fmt: skip
+    "id",
+    "email",
+    "name",
+    "role",
+    "is_active",
+    "password_hash",
+    "totp_sealed",
+    "totp_pending_sealed",
+    "totp_last_step",
+    "created_at_ms",
+    "updated_at_ms",
+)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM users"
 _INSERT = f"INSERT INTO users ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
@@ -59,9 +68,7 @@ def new_user(email: str, name: str, role: Role, password_hash: str | None) -> Us
     """A user that is not stored yet."""
     at_ms = now_ms()
     email = canonical_email(email)
-    return User(
-        str(uuid4()), email, name, role, True, password_hash, None, None, 0, at_ms, at_ms
-    )  # fmt: skip
+    return User(str(uuid4()), email, name, role, True, password_hash, None, None, 0, at_ms, at_ms)
 
 
 def insert_user(con: Connection, user: User) -> None:

@@ -28,15 +28,26 @@ def oauth_endpoint(path: str, server: Server) -> APIRouter:
     for method in METHODS:
         name = f"{method.lower()}_{path.strip('/').replace('/', '_')}"
         router.add_api_route(
-            path, answer, methods=[method], name=name, operation_id=name,
-            response_class=Response, summary=f"The tool endpoint, {method}",
-        )  # fmt: skip
+            path,
+            answer,
+            methods=[method],
+            name=name,
+            operation_id=name,
+            response_class=Response,
+            summary=f"The tool endpoint, {method}",
+        )
     for method in ("GET", "POST"):
         name = f"{method.lower()}_{path.strip('/').replace('/', '_')}_slash"
         router.add_api_route(
-            f"{path}/", lead, methods=[method], name=name, operation_id=name,
-            response_class=Response, status_code=308, summary=f"To {path}",
-        )  # fmt: skip
+            f"{path}/",
+            lead,
+            methods=[method],
+            name=name,
+            operation_id=name,
+            response_class=Response,
+            status_code=308,
+            summary=f"To {path}",
+        )
     return router
 
 

@@ -44,10 +44,14 @@ def static_endpoint(path: str, server: Server) -> APIRouter:
         for method in methods:
             name = f"{method.lower()}_{plain}{suffix}"
             router.add_api_route(
-                spelled, answer, methods=[method], name=name, operation_id=name,
+                spelled,
+                answer,
+                methods=[method],
+                name=name,
+                operation_id=name,
                 response_class=Response,
                 summary=f"The tool endpoint for sessions and static tokens, {method}",
-            )  # fmt: skip
+            )
     return router
 
 

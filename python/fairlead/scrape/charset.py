@@ -17,10 +17,23 @@ _META = re.compile(
 )
 _HEADER = re.compile(r"charset\s*=\s*[\"']?([a-zA-Z0-9_:.-]{2,40})", re.IGNORECASE)
 # What the web means by these names (Encoding standard).
-_MEANT = {"iso-8859-1": "cp1252", "latin-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252",
-          "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "iso8859-1": "cp1252",
-          "ks_c_5601-1987": "cp949", "euc-kr": "cp949", "shift_jis": "cp932", "iso-8859-9": "cp1254",
-          "windows-31j": "cp932", "big5": "big5hkscs", "tis-620": "cp874"}  # fmt: skip
+_MEANT = {
+    "iso-8859-1": "cp1252",
+    "latin-1": "cp1252",
+    "latin1": "cp1252",
+    "us-ascii": "cp1252",
+    "ascii": "cp1252",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "iso8859-1": "cp1252",
+    "ks_c_5601-1987": "cp949",
+    "euc-kr": "cp949",
+    "shift_jis": "cp932",
+    "iso-8859-9": "cp1254",
+    "windows-31j": "cp932",
+    "big5": "big5hkscs",
+    "tis-620": "cp874",
+}
 _WESTERN = frozenset(
     [
         "cp1250",

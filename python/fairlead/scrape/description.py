@@ -28,9 +28,21 @@ from fairlead.scrape.saved.site_router import router as saved_sites
 from fairlead.scrape.search_router import router as search
 
 _ROUTERS: Final = (
-    pages, extract_auto, jobs, maps, search, saved_endpoints, saved_sites, browser_sessions, scrape_downloads, llmstxt,
-    documents, extractions, browser_calls, agents,
-)  # fmt: skip
+    pages,
+    extract_auto,
+    jobs,
+    maps,
+    search,
+    saved_endpoints,
+    saved_sites,
+    browser_sessions,
+    scrape_downloads,
+    llmstxt,
+    documents,
+    extractions,
+    browser_calls,
+    agents,
+)
 VERSION: Final = "1.0.0"
 OPENAPI: Final = "3.0.0"
 

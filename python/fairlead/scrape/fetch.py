@@ -145,16 +145,18 @@ class Fetcher:
                     if len(passed) >= REDIRECTS_MAX:
                         raise FetchFailed(
                             f"The address redirects more than {REDIRECTS_MAX} times.",
-                            status=answer.status_code, code="redirects",
-                        )  # fmt: skip
+                            status=answer.status_code,
+                            code="redirects",
+                        )
                     passed.append(url)
                     try:
                         url = canonical(target.strip(), base=url)
                     except BadAddress as fault:
                         raise FetchFailed(
                             f"The address redirects to one that {fault}.",
-                            status=answer.status_code, code="redirects",
-                        ) from None  # fmt: skip
+                            status=answer.status_code,
+                            code="redirects",
+                        ) from None
                     continue
                 body = b"" if answer.status_code == 304 else await _body(answer, max_bytes)
             finally:
@@ -192,8 +194,11 @@ async def _body(answer: httpx.Response, max_bytes: int) -> bytes:
     elif coding in {"", "identity"}:
         decoder = None
     else:
-        raise FetchFailed(f"The page is coded as {coding[:20]}, which was not asked for.",
-                          status=answer.status_code, code="coding")  # fmt: skip
+        raise FetchFailed(
+            f"The page is coded as {coding[:20]}, which was not asked for.",
+            status=answer.status_code,
+            code="coding",
+        )
     body = bytearray()
     try:
         async for part in answer.aiter_raw():
@@ -201,12 +206,17 @@ async def _body(answer: httpx.Response, max_bytes: int) -> bytes:
             if len(body) > max_bytes:
                 raise FetchFailed(
                     f"The page is larger than {max_bytes} bytes.",
-                    status=answer.status_code, code="too_large",
-                )  # fmt: skip
+                    status=answer.status_code,
+                    code="too_large",
+                )
             if decoder is not None and decoder.unconsumed_tail:
-                raise FetchFailed(f"The page is larger than {max_bytes} bytes.",
-                                  status=answer.status_code, code="too_large")  # fmt: skip
+                raise FetchFailed(
+                    f"The page is larger than {max_bytes} bytes.",
+                    status=answer.status_code,
+                    code="too_large",
+                )
     except zlib.error:
-        raise FetchFailed("The page's compression is broken.",
-                          status=answer.status_code, code="coding") from None  # fmt: skip
+        raise FetchFailed(
+            "The page's compression is broken.", status=answer.status_code, code="coding"
+        ) from None
     return bytes(body)

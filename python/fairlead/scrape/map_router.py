@@ -60,16 +60,21 @@ async def map_site(ask: MapAsk, services: ServicesDep, owner: OwnerDep) -> dict[
     view: dict[str, Any] = {
         "success": True,
         "data": {
-            "links": found["links"], "total": len(found["links"]),
+            "links": found["links"],
+            "total": len(found["links"]),
             "discoveryMethods": found["counts"],
-            "timeTaken": round((time.monotonic() - started) * 1000), "fromCache": kept is not None,
+            "timeTaken": round((time.monotonic() - started) * 1000),
+            "fromCache": kept is not None,
             **({"searchQuery": ask.search_query} if ask.search_query else {}),
         },
         "metadata": {
-            "url": url, "includeSubdomains": ask.include_subdomains, "maxUrls": ask.max_urls,
-            "timestamp": iso(moment_of(now_ms())), "partial": found["partial"],
+            "url": url,
+            "includeSubdomains": ask.include_subdomains,
+            "maxUrls": ask.max_urls,
+            "timestamp": iso(moment_of(now_ms())),
+            "partial": found["partial"],
         },
-    }  # fmt: skip
+    }
     if kept is not None:
         view["metadata"]["cachedAt"] = iso(moment_of(kept.stored_at_ms))
     return view
@@ -111,9 +116,13 @@ async def _keep(
 
 
 async def _follow(
-    scraper: Scraper, url: str, owner: str, ask: MapAsk, found: dict[str, None],
+    scraper: Scraper,
+    url: str,
+    owner: str,
+    ask: MapAsk,
+    found: dict[str, None],
     counts: dict[str, int],
-) -> None:  # fmt: skip
+) -> None:
     """The links of the start page and of a few pages that it links to."""
     options = ScrapeOptions.model_validate({"skipCache": True})
     waiting, read = [url], 0
@@ -155,8 +164,10 @@ async def map_health(
     scraper = scraper_of(services)
     stats = await services.state.read(lambda con: map_stats(con, owner, now_ms()))
     told: dict[str, Any] = {
-        "status": "not-checked", "timestamp": iso(moment_of(now_ms())), "cachedMaps": stats.count,
-    }  # fmt: skip
+        "status": "not-checked",
+        "timestamp": iso(moment_of(now_ms())),
+        "cachedMaps": stats.count,
+    }
     if url is None:
         return {"success": True, **told, "note": "Send `url` to have a site asked for."}
     told |= {"status": "healthy"}
@@ -171,9 +182,11 @@ async def map_health(
         told |= {"status": "unhealthy", "error": failure.reason, "reason": failure.code}
         return JSONResponse({"success": False, **told}, 503)
     return {
-        "success": True, **told, "statusCode": fetched.status,
+        "success": True,
+        **told,
+        "statusCode": fetched.status,
         "responseTime": round(fetched.elapsed_ms),
-    }  # fmt: skip
+    }
 
 
 @router.get("/map/cache/stats", summary="How many maps are kept for the caller, and how large")

@@ -118,9 +118,20 @@ class CommonOptions(StepOptions):
 
 
 Format = Literal[
-    "markdown", "html", "rawHtml", "text", "links", "tables", "code", "images", "contacts", "screenshot", "pdf",
-    "mhtml", "changeTracking",
-]  # fmt: skip
+    "markdown",
+    "html",
+    "rawHtml",
+    "text",
+    "links",
+    "tables",
+    "code",
+    "images",
+    "contacts",
+    "screenshot",
+    "pdf",
+    "mhtml",
+    "changeTracking",
+]
 
 
 class ScrapeOptions(CommonOptions):
@@ -204,9 +215,23 @@ class SessionAction(Ask):
     """One step in a browser session."""
 
     type: Literal[
-        "navigate", "click", "type", "fill", "press", "select", "scroll", "waitForSelector", "wait",
-        "screenshot", "scrape", "evaluate", "back", "forward", "reload", "content",
-    ]  # fmt: skip
+        "navigate",
+        "click",
+        "type",
+        "fill",
+        "press",
+        "select",
+        "scroll",
+        "waitForSelector",
+        "wait",
+        "screenshot",
+        "scrape",
+        "evaluate",
+        "back",
+        "forward",
+        "reload",
+        "content",
+    ]
     url: Url | None = None
     selector: Selector | None = None
     value: Annotated[StrictStr, Field(max_length=10_000)] | None = Field(
@@ -227,16 +252,23 @@ class SessionAction(Ask):
         needed = _NEEDED.get(self.type)
         if needed is not None and getattr(self, needed) is None:
             raise PydanticCustomError(
-                "no_valid_fields", "An action of type {kind} needs {needed}.",
+                "no_valid_fields",
+                "An action of type {kind} needs {needed}.",
                 {"kind": self.type, "needed": needed},
-            )  # fmt: skip
+            )
         return self
 
 
 _NEEDED = {
-    "navigate": "url", "click": "selector", "type": "selector", "fill": "selector", "press": "value",
-    "select": "selector", "waitForSelector": "selector", "evaluate": "script",
-}  # fmt: skip
+    "navigate": "url",
+    "click": "selector",
+    "type": "selector",
+    "fill": "selector",
+    "press": "value",
+    "select": "selector",
+    "waitForSelector": "selector",
+    "evaluate": "script",
+}
 
 
 class SummarizeOptions(CommonOptions):
@@ -405,10 +437,13 @@ class LlmsTxtAsk(Ask):
         """The crawl that finds the pages: what the sitemaps name, and what is linked."""
         return CrawlAsk.model_validate(
             {
-                "url": self.url, "limit": self.max_urls, "maxDepth": 3, "skipSitemaps": False,
+                "url": self.url,
+                "limit": self.max_urls,
+                "maxDepth": 3,
+                "skipSitemaps": False,
                 "scrapeOptions": {"extractorFormat": "markdown", "fitMarkdown": True},
             }
-        )  # fmt: skip
+        )
 
 
 class ParseAsk(Ask):

@@ -17,10 +17,25 @@ _OTHERS: Final = "-"
 _AGENT_FIELDS: Final = frozenset({"user-agent", "useragent", "user agent"})
 _OTHER_FIELDS: Final = frozenset(
     {
-        "disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw", "allow", "sitemap", "sitemaps",
-        "site-map", "crawl-delay", "crawl delay", "request-rate", "request rate", "visit-time", "visit time", "host",
+        "disallow",
+        "dissallow",
+        "dissalow",
+        "disalow",
+        "diasllow",
+        "disallaw",
+        "allow",
+        "sitemap",
+        "sitemaps",
+        "site-map",
+        "crawl-delay",
+        "crawl delay",
+        "request-rate",
+        "request rate",
+        "visit-time",
+        "visit time",
+        "host",
     }
-)  # fmt: skip
+)
 
 
 def parsed(text: str) -> Protego:

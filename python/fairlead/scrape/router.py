@@ -69,9 +69,11 @@ async def scrape_async(
     await services.state.database.write(lambda con: insert_job(con, job, [Place(0, 0, url)]))
     JobRunner.of(services).wake()
     return {
-        "success": True, "id": job.id, "url": f"{base}/api/scrape/job/{job.id}",
+        "success": True,
+        "id": job.id,
+        "url": f"{base}/api/scrape/job/{job.id}",
         "status": job.status,
-    }  # fmt: skip
+    }
 
 
 @router.get(
@@ -131,9 +133,12 @@ async def summarize_page(
         model = Model(services.config, owner, name, temperature=ask.options.temperature)
         asked = await summarize(model, scraped.document["content"], ask.max_length)
     return {
-        "success": True, "url": scraped.url, "title": scraped.document["title"],
-        "summary": asked.text, "metadata": _with_model(scraped, name, asked),
-    }  # fmt: skip
+        "success": True,
+        "url": scraped.url,
+        "title": scraped.document["title"],
+        "summary": asked.text,
+        "metadata": _with_model(scraped, name, asked),
+    }
 
 
 @router.delete("/cache", summary="Forget scraped pages: one address, or all of the caller's")
@@ -156,12 +161,15 @@ async def usage(services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     made = await daily_calls_of(services).made(owner, at_ms)
     most = (await scraper_of(services).settings(fresh=True)).scrape_requests_per_day
     return {
-        "success": True, "date": day_of(at_ms),
+        "success": True,
+        "date": day_of(at_ms),
         "usage": {
-            "requestsToday": made, "dailyLimit": most or None,
-            "remaining": max(0, most - made) if most else None, "unlimited": not most,
+            "requestsToday": made,
+            "dailyLimit": most or None,
+            "remaining": max(0, most - made) if most else None,
+            "unlimited": not most,
         },
-    }  # fmt: skip
+    }
 
 
 @router.get("/scrape/openapi.json", summary="The scraping API as an OpenAPI document")
@@ -208,9 +216,12 @@ async def extraction(services: Services, ask: ExtractAsk, owner: str) -> dict[st
     name = await model_name(services, ask.options.model)
     scraped = await _markdown(services, url, ask.options, owner)
     model = Model(
-        services.config, owner, name,
-        temperature=ask.options.temperature, max_tokens=ask.options.max_tokens,
-    )  # fmt: skip
+        services.config,
+        owner,
+        name,
+        temperature=ask.options.temperature,
+        max_tokens=ask.options.max_tokens,
+    )
     data, asked = await extract_by_schema(
         model,
         scraped.document["content"],
@@ -218,10 +229,13 @@ async def extraction(services: Services, ask: ExtractAsk, owner: str) -> dict[st
         ask.options.instructions,
     )
     return {
-        "success": True, "url": scraped.url, "title": scraped.document["title"],
-        "extractedData": data, "contentType": "markdown",
+        "success": True,
+        "url": scraped.url,
+        "title": scraped.document["title"],
+        "extractedData": data,
+        "contentType": "markdown",
         "metadata": _with_model(scraped, name, asked),
-    }  # fmt: skip
+    }
 
 
 async def _markdown(services: Services, url: str, options: SummarizeOptions, owner: str) -> Scraped:
@@ -250,26 +264,39 @@ def _with_model(scraped: Scraped, name: str, asked: Asked) -> dict[str, Any]:
 def new_job(kind: Kind, owner: str, url: str, asked: dict[str, Any], pages_max: int) -> Job:
     """A job that is about to be stored."""
     return Job(
-        id=str(uuid4()), kind=kind, owner=owner, status=FIRST_STATUS[kind], url=url,
-        options=orjson.dumps(asked).decode(), pages_max=pages_max, error=None, created_at_ms=now_ms(), ended_at_ms=None,
+        id=str(uuid4()),
+        kind=kind,
+        owner=owner,
+        status=FIRST_STATUS[kind],
+        url=url,
+        options=orjson.dumps(asked).decode(),
+        pages_max=pages_max,
+        error=None,
+        created_at_ms=now_ms(),
+        ended_at_ms=None,
         expires_at_ms=None,
-    )  # fmt: skip
+    )
 
 
 def progress_view(progress: Progress) -> dict[str, int]:
     """How far a job is."""
     return {
-        "total": progress.total, "completed": progress.completed, "failed": progress.failed,
+        "total": progress.total,
+        "completed": progress.completed,
+        "failed": progress.failed,
         "pending": progress.pending,
-    }  # fmt: skip
+    }
 
 
 def job_view(job: Job) -> dict[str, Any]:
     """What every kind of job shows."""
     view: dict[str, Any] = {
-        "id": job.id, "type": job.kind, "status": job.status, "url": job.url,
+        "id": job.id,
+        "type": job.kind,
+        "status": job.status,
+        "url": job.url,
         "createdAt": iso(moment_of(job.created_at_ms)),
-    }  # fmt: skip
+    }
     if job.ended_at_ms is not None:
         view["completedAt"] = iso(moment_of(job.ended_at_ms))
     if job.expires_at_ms is not None:

@@ -110,9 +110,11 @@ class Scraper:
         if fetched.status >= 400:
             said = fetched.headers.get("retry-after", "")
             raise FetchFailed(
-                f"The page answered {fetched.status}.", status=fetched.status, code="status",
+                f"The page answered {fetched.status}.",
+                status=fetched.status,
+                code="status",
                 retry_after_s=float(said) if said.isascii() and said.isdigit() else None,
-            )  # fmt: skip
+            )
         document, links = await self.extract(fetched, options, tracks=tracks, owner=owner)
         at_ms = now_ms()
         if tracks:
@@ -129,14 +131,18 @@ class Scraper:
         if keeps and not wants_links:
             await self._keep(
                 Cached(
-                    key=key, owner=owner, url=url, final_url=fetched.url, status=fetched.status,
+                    key=key,
+                    owner=owner,
+                    url=url,
+                    final_url=fetched.url,
+                    status=fetched.status,
                     etag=fetched.headers.get("etag"),
                     last_modified=fetched.headers.get("last-modified"),
                     stored_at_ms=at_ms,
                     expires_at_ms=at_ms + 1000 * (options.cache_ttl or CACHE_TTL_S),
                     document=orjson.dumps(document).decode(),
                 )
-            )  # fmt: skip
+            )
         return scraped
 
     @asynccontextmanager

@@ -40,9 +40,12 @@ async def search(ask: SearchAsk, services: ServicesDep, owner: OwnerDep) -> dict
                 *(_read_result(scraper, result, options, owner) for result in results)
             )
     return {
-        "success": True, "query": ask.query, "provider": answer.provider, "count": len(results),
+        "success": True,
+        "query": ask.query,
+        "provider": answer.provider,
+        "count": len(results),
         "results": results,
-    }  # fmt: skip
+    }
 
 
 def _listed(answer: Searched) -> list[dict[str, Any]]:

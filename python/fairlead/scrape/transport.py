@@ -157,9 +157,11 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         except httpcore.UnsupportedProtocol as error:
             raise httpx.UnsupportedProtocol(str(error)) from None
         return httpx.Response(
-            answer.status, headers=answer.headers, stream=_Body(answer.stream),
+            answer.status,
+            headers=answer.headers,
+            stream=_Body(answer.stream),
             extensions=answer.extensions,
-        )  # fmt: skip
+        )
 
     async def aclose(self) -> None:
         await self._pool.aclose()

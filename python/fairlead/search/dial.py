@@ -30,8 +30,10 @@ async def ask_engine(kind: str, base_url: str, key: str, query: SearchQuery) -> 
     """
     request = ENGINES[kind].ask(query, key)
     headers = {
-        "user-agent": f"fairlead/{__version__}", "accept-encoding": "identity", **request.headers,
-    }  # fmt: skip
+        "user-agent": f"fairlead/{__version__}",
+        "accept-encoding": "identity",
+        **request.headers,
+    }
     body = bytearray()
     try:
         async with (

@@ -83,24 +83,31 @@ def _found(
 ) -> Found:
     score = row.get("score")
     return Found(
-        title=_text(row, "title")[:500], url=_text(row, url)[:2048],
+        title=_text(row, "title")[:500],
+        url=_text(row, url)[:2048],
         snippet=_text(row, *snippet)[:2000],
         score=float(score) if isinstance(score, int | float) else None,
         published_at=_text(row, *date)[:64] or None,
-    )  # fmt: skip
+    )
 
 
 def _ask_searxng(query: SearchQuery, _: str) -> Request:
     safe = {"off": "0", "moderate": "1", "strict": "2"}.get(query.filters.safe_search or "")
     return _get(
-        {}, "/search",
+        {},
+        "/search",
         {
-            "q": worded(query), "format": "json", "language": query.language, "safesearch": safe,
+            "q": worded(query),
+            "format": "json",
+            "language": query.language,
+            "safesearch": safe,
             "categories": "news" if query.search_type == "news" else None,
             "pageno": query.offset // 10 + 1 if query.offset else None,
-            "time_range": query.time_range if query.time_range in ("day", "month", "year") else None,
+            "time_range": query.time_range
+            if query.time_range in ("day", "month", "year")
+            else None,
         },
-    )  # fmt: skip
+    )
 
 
 def _ask_brave(query: SearchQuery, key: str) -> Request:
@@ -109,12 +116,15 @@ def _ask_brave(query: SearchQuery, key: str) -> Request:
         {"x-subscription-token": key, "accept": "application/json"},
         "/news/search" if query.search_type == "news" else "/web/search",
         {
-            "q": worded(query), "count": min(20, query.max_results),
-            "offset": query.offset // 20 or None, "country": query.country,
+            "q": worded(query),
+            "count": min(20, query.max_results),
+            "offset": query.offset // 20 or None,
+            "country": query.country,
             "search_lang": query.language[:2].lower() if query.language else None,
-            "freshness": fresh.get(query.time_range), "safesearch": query.filters.safe_search,
+            "freshness": fresh.get(query.time_range),
+            "safesearch": query.filters.safe_search,
         },
-    )  # fmt: skip
+    )
 
 
 def _read_brave(document: dict[str, Any]) -> list[Found]:
@@ -130,11 +140,14 @@ def _ask_serper(query: SearchQuery, key: str) -> Request:
         {"x-api-key": key},
         "/news" if query.search_type == "news" else "/search",
         {
-            "q": worded(query), "num": query.max_results, "gl": query.country,
-            "hl": query.language, "tbs": past.get(query.time_range),
+            "q": worded(query),
+            "num": query.max_results,
+            "gl": query.country,
+            "hl": query.language,
+            "tbs": past.get(query.time_range),
             "page": query.offset // 10 + 1 if query.offset else None,
         },
-    )  # fmt: skip
+    )
 
 
 def _read_serper(document: dict[str, Any]) -> list[Found]:
@@ -144,28 +157,32 @@ def _read_serper(document: dict[str, Any]) -> list[Found]:
 
 def _ask_tavily(query: SearchQuery, key: str) -> Request:
     return _json(
-        {"authorization": f"Bearer {key}"}, "/search",
+        {"authorization": f"Bearer {key}"},
+        "/search",
         {
-            "query": query.query, "max_results": min(20, query.max_results),
+            "query": query.query,
+            "max_results": min(20, query.max_results),
             "topic": "news" if query.search_type == "news" else "general",
             "time_range": query.time_range if query.time_range not in ("any", "hour") else None,
             "include_domains": query.filters.include_domains,
             "exclude_domains": query.filters.exclude_domains,
         },
-    )  # fmt: skip
+    )
 
 
 def _ask_exa(query: SearchQuery, key: str) -> Request:
     return _json(
-        {"x-api-key": key}, "/search",
+        {"x-api-key": key},
+        "/search",
         {
-            "query": query.query, "numResults": query.max_results,
+            "query": query.query,
+            "numResults": query.max_results,
             "category": "news" if query.search_type == "news" else None,
             "includeDomains": query.filters.include_domains,
             "excludeDomains": query.filters.exclude_domains,
             "contents": {"text": {"maxCharacters": 500}},
         },
-    )  # fmt: skip
+    )
 
 
 def _rows(document: dict[str, Any], snippet: tuple[str, ...], date: tuple[str, ...]) -> list[Found]:
@@ -179,11 +196,15 @@ ENGINES: Final[dict[str, Engine]] = {
     "brave": Engine("https://api.search.brave.com/res/v1", True, _ask_brave, _read_brave),
     "serper": Engine("https://google.serper.dev", True, _ask_serper, _read_serper),
     "tavily": Engine(
-        "https://api.tavily.com", True, _ask_tavily,
+        "https://api.tavily.com",
+        True,
+        _ask_tavily,
         lambda told: _rows(told, ("content",), ("published_date",)),
     ),
     "exa": Engine(
-        "https://api.exa.ai", True, _ask_exa,
+        "https://api.exa.ai",
+        True,
+        _ask_exa,
         lambda told: _rows(told, ("text", "summary"), ("publishedDate",)),
     ),
-}  # fmt: skip
+}

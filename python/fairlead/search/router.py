@@ -78,22 +78,29 @@ async def run_search(ask: SearchQuery, services: ServicesDep, told: Response) ->
     told.headers.update(bill(answer.provider, answer.usd_micros))
     retrieved_at = iso(moment_of(now_ms()))
     return {
-        "object": "list", "query": ask.query, "provider": answer.provider,
+        "object": "list",
+        "query": ask.query,
+        "provider": answer.provider,
         "results": [
             {
-                "title": found.title, "url": found.url,
+                "title": found.title,
+                "url": found.url,
                 "display_url": urlsplit(found.url).netloc + urlsplit(found.url).path,
-                "snippet": found.snippet, "position": ask.offset + number,
-                "score": found.score, "published_at": found.published_at,
+                "snippet": found.snippet,
+                "position": ask.offset + number,
+                "score": found.score,
+                "published_at": found.published_at,
                 "citation": {
-                    "provider": answer.provider, "retrieved_at": retrieved_at, "rank": number,
+                    "provider": answer.provider,
+                    "retrieved_at": retrieved_at,
+                    "rank": number,
                 },
             }
             for number, found in enumerate(answer.results, start=1)
         ],
         "count": len(answer.results),
         "latency_ms": round((time.monotonic() - started) * 1000),
-    }  # fmt: skip
+    }
 
 
 @router.get("/v1/search", summary="The search providers")
@@ -122,10 +129,16 @@ async def add(ask: NewProvider, services: ServicesDep) -> dict[str, Any]:
         raise InvalidRequest("apiKey is required for this kind.", param="apiKey")
     provider_id = str(uuid4())
     provider = SearchProvider(
-        provider_id, ask.name, ask.kind, _address(base_url),
-        _sealed(services, provider_id, ask.api_key), ask.priority, ask.is_active, now_ms(),
+        provider_id,
+        ask.name,
+        ask.kind,
+        _address(base_url),
+        _sealed(services, provider_id, ask.api_key),
+        ask.priority,
+        ask.is_active,
+        now_ms(),
         None if ask.per_query is None else micros_of(ask.per_query),
-    )  # fmt: skip
+    )
     await services.state.commit(lambda con: insert_provider(con, provider))
     return {"provider": _view(provider)}
 
@@ -177,12 +190,16 @@ async def delete(provider_id: str, services: ServicesDep) -> Response:
 
 def _view(provider: SearchProvider) -> dict[str, Any]:
     return {
-        "id": provider.id, "name": provider.name, "kind": provider.kind,
-        "baseUrl": provider.base_url, "hasKey": provider.key_sealed is not None,
+        "id": provider.id,
+        "name": provider.name,
+        "kind": provider.kind,
+        "baseUrl": provider.base_url,
+        "hasKey": provider.key_sealed is not None,
         "perQuery": None if provider.per_query is None else usd_of(provider.per_query),
-        "priority": provider.priority, "isActive": provider.is_active,
+        "priority": provider.priority,
+        "isActive": provider.is_active,
         "createdAt": iso(moment_of(provider.created_at_ms)),
-    }  # fmt: skip
+    }
 
 
 def _sealed(services: ServicesDep, provider_id: str, key: SecretStr | None) -> bytes | None:

@@ -73,10 +73,17 @@ def insert_provider(con: Connection, provider: SearchProvider) -> None:
     con.execute(
         f"INSERT INTO search_providers ({_PROVIDER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            provider.id, provider.name, provider.kind, provider.base_url, provider.key_sealed,
-            provider.priority, provider.is_active, provider.created_at_ms, provider.per_query,
+            provider.id,
+            provider.name,
+            provider.kind,
+            provider.base_url,
+            provider.key_sealed,
+            provider.priority,
+            provider.is_active,
+            provider.created_at_ms,
+            provider.per_query,
         ],
-    )  # fmt: skip
+    )
 
 
 def change_provider(con: Connection, provider_id: str, changes: dict[str, Any]) -> SearchProvider:

@@ -167,13 +167,17 @@ class _Supervisor:
     async def _prepare(self) -> Prepared:
         """Checks and makes the data files in a process of its own."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "fairlead.store.prepare", str(self._directory.path),
+            sys.executable,
+            "-P",
+            "-m",
+            "fairlead.store.prepare",
+            str(self._directory.path),
             env=self._planes.control_environment(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             process_group=0,
-        )  # fmt: skip
+        )
         try:
             out, told = await process.communicate()
         except asyncio.CancelledError:

@@ -6,10 +6,20 @@ from fairlead.standin.answer import InvalidAsk, identifier
 from fairlead.standin.knobs import Knobs
 
 CATEGORIES: Final = (
-    "harassment", "harassment/threatening", "hate", "hate/threatening", "illicit",
-    "illicit/violent", "self-harm", "self-harm/instructions", "self-harm/intent", "sexual",
-    "sexual/minors", "violence", "violence/graphic",
-)  # fmt: skip
+    "harassment",
+    "harassment/threatening",
+    "hate",
+    "hate/threatening",
+    "illicit",
+    "illicit/violent",
+    "self-harm",
+    "self-harm/instructions",
+    "self-harm/intent",
+    "sexual",
+    "sexual/minors",
+    "violence",
+    "violence/graphic",
+)
 _BAD_WORDS: Final = {"kill": "violence", "hate": "hate", "idiot": "harassment"}
 _MOST_DOCUMENTS: Final = 1000
 
@@ -51,9 +61,11 @@ def rerank(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
 def ocr(body: dict[str, Any], model: str) -> dict[str, Any]:
     """One page that names the document. Raises `InvalidAsk`."""
     document = body.get("document")
-    place = document.get("document_url") or document.get("image_url") if isinstance(
-        document, dict
-    ) else document  # fmt: skip
+    place = (
+        document.get("document_url") or document.get("image_url")
+        if isinstance(document, dict)
+        else document
+    )
     if isinstance(place, dict):
         place = place.get("url")
     if not isinstance(place, str):

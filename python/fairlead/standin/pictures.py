@@ -35,9 +35,7 @@ def frames(body: dict[str, Any], knobs: Knobs, name: str, seed: bytes = b"") -> 
     def content() -> Iterator[bytes]:
         for at in range(count):
             for number in range(partial):
-                yield _event(
-                    f"{name}.partial_image", prompt, seed, at, partial_image_index=number
-                )  # fmt: skip
+                yield _event(f"{name}.partial_image", prompt, seed, at, partial_image_index=number)
 
     tail = [
         _event(f"{name}.completed", prompt, seed, at, usage=_usage(prompt, 1, knobs))
@@ -71,9 +69,11 @@ def _usage(prompt: str, count: int, knobs: Knobs) -> dict[str, Any] | None:
     asked = -(-len(prompt) // 4) if knobs.tokens_in is None else knobs.tokens_in
     made = _TOKENS_EACH * count if knobs.tokens_out is None else knobs.tokens_out
     return {
-        "input_tokens": asked, "output_tokens": made, "total_tokens": asked + made,
+        "input_tokens": asked,
+        "output_tokens": made,
+        "total_tokens": asked + made,
         "input_tokens_details": {"text_tokens": asked, "image_tokens": 0},
-    }  # fmt: skip
+    }
 
 
 def _png(prompt: str, seed: bytes, at: int) -> bytes:
@@ -85,7 +85,9 @@ def _png(prompt: str, seed: bytes, at: int) -> bytes:
     header = struct.pack(">IIBBBBB", _SIDE, _SIDE, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content)) + kind + content
+        struct.pack(">I", len(content))
+        + kind
+        + content
         + struct.pack(">I", zlib.crc32(kind + content))
         for kind, content in chunks
-    )  # fmt: skip
+    )

@@ -64,10 +64,17 @@ def transcript(
         answer["usage"] = transcript_usage(text, knobs)
     if wanted == "verbose_json":
         segment = {
-            "id": 0, "seek": 0, "start": 0.0, "end": seconds, "text": text, "tokens": [],
-            "temperature": 0.0, "avg_logprob": 0.0, "compression_ratio": 1.0,
+            "id": 0,
+            "seek": 0,
+            "start": 0.0,
+            "end": seconds,
+            "text": text,
+            "tokens": [],
+            "temperature": 0.0,
+            "avg_logprob": 0.0,
+            "compression_ratio": 1.0,
             "no_speech_prob": 0.0,
-        }  # fmt: skip
+        }
         answer |= {"task": task, "language": "english", "duration": seconds, "segments": [segment]}
     elif wanted not in ("json", ""):
         raise InvalidAsk("'response_format' is not known.", "response_format")
@@ -79,9 +86,11 @@ def transcript_usage(text: str, knobs: Knobs) -> dict[str, Any]:
     heard = 10 * len(text.split()) if knobs.tokens_in is None else knobs.tokens_in
     said = -(-len(text) // 4) if knobs.tokens_out is None else knobs.tokens_out
     return {
-        "type": "tokens", "input_tokens": heard, "output_tokens": said,
+        "type": "tokens",
+        "input_tokens": heard,
+        "output_tokens": said,
         "total_tokens": heard + said,
-    }  # fmt: skip
+    }
 
 
 def transcript_frames(text: str, knobs: Knobs) -> Frames:

@@ -37,10 +37,16 @@ USER_METADATA_MAX_BYTES: Final = 4096
 # A job may be told of more than once; after these it is not.
 LAST: Final = frozenset(
     {
-        "batch.succeeded", "batch.cancelled", "batch.expired", "batch.failed",
-        "interaction.completed", "interaction.failed", "interaction.cancelled", "video.generated",
+        "batch.succeeded",
+        "batch.cancelled",
+        "batch.expired",
+        "batch.failed",
+        "interaction.completed",
+        "interaction.failed",
+        "interaction.cancelled",
+        "video.generated",
     }
-)  # fmt: skip
+)
 VERSION: Final = "v1"
 
 

@@ -92,7 +92,11 @@ def _generate() -> tuple[str, dict[str, Any]]:
     public = key.as_dict(private=False)
     # RFC 7638: the id is what anybody would come to from the key itself.
     jwk = {
-        "kty": "RSA", "n": public["n"], "e": public["e"], "kid": key.thumbprint(), "use": "sig",
+        "kty": "RSA",
+        "n": public["n"],
+        "e": public["e"],
+        "kid": key.thumbprint(),
+        "use": "sig",
         "alg": "RS256",
-    }  # fmt: skip
+    }
     return key.as_pem(private=True).decode(), jwk

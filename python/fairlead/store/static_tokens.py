@@ -53,10 +53,14 @@ def insert_static_token(con: Connection, token: StaticToken, text: str) -> None:
         "INSERT INTO static_tokens (id, user_id, name, hash, preview, created_at_ms) "
         "VALUES (?, ?, ?, ?, ?, ?)",
         [
-            token.id, token.user_id, token.name, _core.hash_secret(text), token.preview,
+            token.id,
+            token.user_id,
+            token.name,
+            _core.hash_secret(text),
+            token.preview,
             token.created_at_ms,
         ],
-    )  # fmt: skip
+    )
 
 
 def list_static_tokens(

@@ -29,9 +29,19 @@ TAIL_CHARS: Final = 4
 log = structlog.get_logger("fairlead.webhooks")
 
 _COLUMNS = (
-    "id", "surface", "owner", "name", "url", "events", "state", "reason", "failing_since_ms",
-    "not_before_ms", "created_at_ms", "updated_at_ms",
-)  # fmt: skip
+    "id",
+    "surface",
+    "owner",
+    "name",
+    "url",
+    "events",
+    "state",
+    "reason",
+    "failing_since_ms",
+    "not_before_ms",
+    "created_at_ms",
+    "updated_at_ms",
+)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM webhook_endpoints"
 _MINE = "surface = ? AND owner IS NOT DISTINCT FROM ?"
 

@@ -38,9 +38,13 @@ _REQUIRED: Final = {
 _ACTIONS_WITHOUT_TASK: Final = frozenset({"list", "search", "prune"})
 # What a compact answer leaves out.
 _VERBOSE_ONLY: Final = (
-    "nextBestTool", "nextBestParams", "shouldSwitchStrategy", "agentGuidance", "fallbackPlan",
+    "nextBestTool",
+    "nextBestParams",
+    "shouldSwitchStrategy",
+    "agentGuidance",
+    "fallbackPlan",
     "routeGuard",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 DEFAULT_OBSERVED: Final = (
-    "window", "document", "navigator", "localStorage", "sessionStorage", "crypto",
-)  # fmt: skip
+    "window",
+    "document",
+    "navigator",
+    "localStorage",
+    "sessionStorage",
+    "crypto",
+)
 
 # What scripts of pages take for granted, and the least that stands in for it.
 _PATCHES: Final = {
@@ -48,7 +53,7 @@ _PATCHES: Final = {
     "indexedDB": "an in-memory database, or an open that fails as in private windows",
     "process": "nothing: a page has none, so delete it",
     "Buffer": "nothing: a page has none; find why the script believes it is in Node",
-}  # fmt: skip
+}
 
 # Bounded, and never begun in the middle of one: the words are a stranger's, and are read in one pass.
 _NAME = r"[A-Za-z_$][\w$]{0,63}"

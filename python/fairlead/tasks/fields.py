@@ -17,9 +17,19 @@ from fairlead.tasks.task import EvidenceKind, Judgement, Stage, Status
 DATA_MAX_BYTES: Final = 64 * 1024
 
 Action = Literal[
-    "list", "get", "summarize", "progress", "update", "timeline", "archive", "restore", "search",
-    "tag", "prune", "compare",
-]  # fmt: skip
+    "list",
+    "get",
+    "summarize",
+    "progress",
+    "update",
+    "timeline",
+    "archive",
+    "restore",
+    "search",
+    "tag",
+    "prune",
+    "compare",
+]
 
 TaskId = Annotated[
     StrictStr, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$", description="The task's id.")

@@ -101,20 +101,32 @@ def health(con: Connection, owner: str, ask: HealthAsk, _at_ms: int) -> Envelope
         if lacks:
             summary = f"No runtime error of {task.id} is open, but {'; '.join(lacks)}."
         said = Said(
-            "partial" if lacks else "success", summary, follow, HEALTH, task,
-            facts={**facts, "recommendedNextAction": follow.reason}, should_resume=True,
-            should_switch=False, diagnostics={"hasPatchSuggestions": False},
-        )  # fmt: skip
+            "partial" if lacks else "success",
+            summary,
+            follow,
+            HEALTH,
+            task,
+            facts={**facts, "recommendedNextAction": follow.reason},
+            should_resume=True,
+            should_switch=False,
+            diagnostics={"hasPatchSuggestions": False},
+        )
         return envelope(said, ask.output_mode)
     failure = Failure("env_error", error or "")
     params = {"runtimeError": failure.error, "observedCapabilities": observed, "taskId": task.id}
     follow = Next(DIFF, params, "See what to patch.", "env-fix")
     said = Said(
-        "partial", f"{task.id} needs {', '.join(gap.capability for gap in missing)}.", follow,
-        HEALTH, task, failure, facts={**facts, "recommendedNextAction": follow.reason},
-        fallback=fallback_for(failure, task, "rebuild-first", observed), should_switch=True,
+        "partial",
+        f"{task.id} needs {', '.join(gap.capability for gap in missing)}.",
+        follow,
+        HEALTH,
+        task,
+        failure,
+        facts={**facts, "recommendedNextAction": follow.reason},
+        fallback=fallback_for(failure, task, "rebuild-first", observed),
+        should_switch=True,
         diagnostics={"hasPatchSuggestions": True},
-    )  # fmt: skip
+    )
     return envelope(said, ask.output_mode)
 
 
@@ -143,11 +155,17 @@ def diff(con: Connection, owner: str, ask: DiffAsk, at_ms: int) -> Envelope:
     names = ", ".join(gap.capability for gap in missing)
     summary = f"Missing: {names}." if missing else "The error names nothing that is missing."
     said = Said(
-        "partial" if missing else "success", summary, follow, DIFF, task,
-        Failure("env_error", ask.runtime_error) if missing else None, facts=facts,
-        should_switch=bool(missing), diagnostics={"hasPatchSuggestions": bool(missing)},
+        "partial" if missing else "success",
+        summary,
+        follow,
+        DIFF,
+        task,
+        Failure("env_error", ask.runtime_error) if missing else None,
+        facts=facts,
+        should_switch=bool(missing),
+        diagnostics={"hasPatchSuggestions": bool(missing)},
         should_resume=task is not None and not missing,
-    )  # fmt: skip
+    )
     return envelope(said, ask.output_mode)
 
 

@@ -68,10 +68,13 @@ def manage(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
         return _invalid(ask, f"There is no task {ask.task_id}.{hint}")
     if task.archived_at_ms is not None and ask.action not in _OF_ARCHIVED:
         said = Said(
-            "partial", f"{task.id} is archived: restore it first.",
+            "partial",
+            f"{task.id} is archived: restore it first.",
             Next(MANAGE, {"action": "restore", "taskId": task.id}, "Restore the task first."),
-            ask.action, task, facts={"task": show_task(task)},
-        )  # fmt: skip
+            ask.action,
+            task,
+            facts={"task": show_task(task)},
+        )
         return envelope(said, ask.output_mode)
     return _ACTIONS[ask.action](con, task, ask, at_ms)
 
@@ -107,27 +110,44 @@ def _listed(con: Connection, owner: str, ask: ManageAsk) -> Envelope:
     if found:
         follow = Next(MANAGE, {"action": "get", "taskId": found[0].id}, "See the latest one.")
     said = Said(
-        "success", f"{total} tasks.", follow, ask.action,
+        "success",
+        f"{total} tasks.",
+        follow,
+        ask.action,
         facts={"tasks": [show_task(task) for task in found], "total": total},
-    )  # fmt: skip
+    )
     return envelope(said, ask.output_mode)
 
 
 def _pruned(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
     gone = prune_tasks(con, owner, at_ms - ask.prune_older_than_days * DAY_MS)
     said = Said(
-        "success", f"{len(gone)} archived tasks were deleted.",
-        Next(MANAGE, {"action": "list"}, "See what is left."), ask.action, facts={"pruned": gone},
-    )  # fmt: skip
+        "success",
+        f"{len(gone)} archived tasks were deleted.",
+        Next(MANAGE, {"action": "list"}, "See what is left."),
+        ask.action,
+        facts={"pruned": gone},
+    )
     return envelope(said, ask.output_mode)
 
 
 def _made(con: Connection, owner: str, ask: ManageAsk, at_ms: int) -> Envelope:
     task = Task(
-        owner, ask.task_id or "", ask.task_slug, ask.target_url, ask.goal or "",
-        ask.current_stage or "Observe", "active", ask.current_summary, ask.next_step_hint,
-        dict(NO_CRITERIA), sorted(set(ask.tags)), at_ms, at_ms, None,
-    )  # fmt: skip
+        owner,
+        ask.task_id or "",
+        ask.task_slug,
+        ask.target_url,
+        ask.goal or "",
+        ask.current_stage or "Observe",
+        "active",
+        ask.current_summary,
+        ask.next_step_hint,
+        dict(NO_CRITERIA),
+        sorted(set(ask.tags)),
+        at_ms,
+        at_ms,
+        None,
+    )
     insert_task(con, task)
     add_entry(con, task, task.stage, "made", "ok", None, at_ms)
     return _updated(con, task, ask, at_ms)
@@ -138,12 +158,15 @@ def _got(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envelope:
         "timeline": _entries(con, task, ask.timeline_limit),
         "evidence": [
             {
-                "number": each.number, "kind": each.kind, "summary": each.summary,
-                "data": each.data, "atMs": each.at_ms,
+                "number": each.number,
+                "kind": each.kind,
+                "summary": each.summary,
+                "data": each.data,
+                "atMs": each.at_ms,
             }
             for each in evidence(con, task, ask.evidence_limit)
         ],
-    }  # fmt: skip
+    }
     return _of_task(con, task, ask, f"{task.id} is {task.status} at {task.stage}.", facts)
 
 
@@ -212,9 +235,13 @@ def _timeline(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelo
         add_entry(con, task, stage, action, status, ask.detail, at_ms)
     entries = _entries(con, task, ask.timeline_limit)
     said = Said(
-        "success", f"{len(entries)} lines of {task.id}'s timeline.", next_of(task), ask.action, task,
+        "success",
+        f"{len(entries)} lines of {task.id}'s timeline.",
+        next_of(task),
+        ask.action,
+        task,
         facts={"timeline": entries},
-    )  # fmt: skip
+    )
     return envelope(said, ask.output_mode)
 
 
@@ -238,9 +265,13 @@ def _moved(
     else:
         follow = Next(MANAGE, {"action": "list"}, "See what is left.")
     said = Said(
-        "success", f"{task.id}: {ask.action}.", follow, ask.action, after,
+        "success",
+        f"{task.id}: {ask.action}.",
+        follow,
+        ask.action,
+        after,
         facts={"task": show_task(after)},
-    )  # fmt: skip
+    )
     return envelope(said, ask.output_mode)
 
 
@@ -251,9 +282,13 @@ def _tagged(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> Envelope
     after = replace(task, tags=tags, updated_at_ms=_later(task, at_ms))
     update_task(con, after)
     said = Said(
-        "success", f"{task.id} has the tags {', '.join(tags)}.", next_of(after), ask.action, after,
+        "success",
+        f"{task.id} has the tags {', '.join(tags)}.",
+        next_of(after),
+        ask.action,
+        after,
         facts={"task": show_task(after)},
-    )  # fmt: skip
+    )
     return envelope(said, ask.output_mode)
 
 
@@ -273,9 +308,13 @@ def _compared(con: Connection, task: Task, ask: ManageAsk, _at_ms: int) -> Envel
         if mine.get(name) != theirs.get(name)
     }
     said = Said(
-        "success", f"{task.id} and {other.id} differ in {len(differences)} fields.", next_of(task),
-        ask.action, task, facts={"differences": differences},
-    )  # fmt: skip
+        "success",
+        f"{task.id} and {other.id} differ in {len(differences)} fields.",
+        next_of(task),
+        ask.action,
+        task,
+        facts={"differences": differences},
+    )
     return envelope(said, ask.output_mode)
 
 
@@ -293,20 +332,29 @@ def _of_task(
         answer = blocked(task, find_block(con, task), ask.action, ask.output_mode)
         return answer.model_copy(update={**facts, "response_summary": summary})
     said = Said(
-        _outcome(task), summary, next_of(task), ask.action, task,
-        facts={"task": show_task(task), **facts}, should_resume=resumes,
-    )  # fmt: skip
+        _outcome(task),
+        summary,
+        next_of(task),
+        ask.action,
+        task,
+        facts={"task": show_task(task), **facts},
+        should_resume=resumes,
+    )
     return envelope(said, ask.output_mode)
 
 
 def _entries(con: Connection, task: Task, limit: int) -> list[dict[str, Any]]:
     return [
         {
-            "number": each.number, "atMs": each.at_ms, "stage": each.stage, "action": each.action,
-            "status": each.status, **({} if each.detail is None else {"detail": each.detail}),
+            "number": each.number,
+            "atMs": each.at_ms,
+            "stage": each.stage,
+            "action": each.action,
+            "status": each.status,
+            **({} if each.detail is None else {"detail": each.detail}),
         }
         for each in timeline(con, task, limit)
-    ]  # fmt: skip
+    ]
 
 
 def _add_evidence(con: Connection, task: Task, ask: ManageAsk, at_ms: int) -> None:

@@ -67,8 +67,12 @@ def orchestrate(con: Connection, owner: str, ask: OrchestrateAsk, at_ms: int) ->
         return invalid(f"There is no task {ask.task_id}.", ORCHESTRATE, ask.output_mode)
     if task.archived_at_ms is not None:
         said = Said(
-            "partial", f"{task.id} is archived: restore it first.", next_of(task), ORCHESTRATE, task,
-        )  # fmt: skip
+            "partial",
+            f"{task.id} is archived: restore it first.",
+            next_of(task),
+            ORCHESTRATE,
+            task,
+        )
         return envelope(said, ask.output_mode)
     if task.status == "blocked":
         return blocked(task, find_block(con, task), ORCHESTRATE, ask.output_mode)
@@ -80,9 +84,12 @@ def orchestrate(con: Connection, owner: str, ask: OrchestrateAsk, at_ms: int) ->
     if message := _unknown_step(ask, plan, strategy):
         return invalid(message, ORCHESTRATE, ask.output_mode, task)
     state = _State(
-        task, strategy, _chosen(ask, plan), dict(before.steps) if before else {},
+        task,
+        strategy,
+        _chosen(ask, plan),
+        dict(before.steps) if before else {},
         before.rounds if before else 0,
-    )  # fmt: skip
+    )
     if not ask.execute:
         return _planned(state, ask)
     _run(con, state, ask, at_ms)
@@ -184,10 +191,14 @@ def _planned(state: _State, ask: OrchestrateAsk) -> Envelope:
     if ask.resume:
         params["resume"] = True
     said = Said(
-        "success", f"The plan of {state.strategy}: {', '.join(state.names)}.",
-        Next(ORCHESTRATE, params, "Take the steps.", state.strategy), ORCHESTRATE, state.task,
-        facts=_facts(state, ask), diagnostics={"executed": False},
-    )  # fmt: skip
+        "success",
+        f"The plan of {state.strategy}: {', '.join(state.names)}.",
+        Next(ORCHESTRATE, params, "Take the steps.", state.strategy),
+        ORCHESTRATE,
+        state.task,
+        facts=_facts(state, ask),
+        diagnostics={"executed": False},
+    )
     return envelope(said, ask.output_mode)
 
 
@@ -202,26 +213,44 @@ def _told(state: _State, ask: OrchestrateAsk) -> Envelope:
         if fallback is None:
             block = Block(failure.error[:500] or f"{state.failed} failed.", failure.blocked_by, 0)
             said = Said(
-                "blocked", f"{state.failed} failed: {block.reason}",
+                "blocked",
+                f"{state.failed} failed: {block.reason}",
                 Next("manage_reverse_task", {"action": "get", "taskId": task.id}, block.reason),
-                ORCHESTRATE, task, failure, facts, diagnostics, should_switch=False,
+                ORCHESTRATE,
+                task,
+                failure,
+                facts,
+                diagnostics,
+                should_switch=False,
                 avoid=(ORCHESTRATE,),
-            )  # fmt: skip
+            )
             return envelope(said, ask.output_mode)
         first = fallback["steps"][0]
         follow = Next(
             first["tool"], first["params"], fallback["reason"], fallback["recommendedStrategy"]
         )
         said = Said(
-            "partial", f"{state.failed} failed: {failure.error[:500]}", follow, ORCHESTRATE, task,
-            failure, facts, diagnostics, fallback, should_resume=True, should_switch=True,
-        )  # fmt: skip
+            "partial",
+            f"{state.failed} failed: {failure.error[:500]}",
+            follow,
+            ORCHESTRATE,
+            task,
+            failure,
+            facts,
+            diagnostics,
+            fallback,
+            should_resume=True,
+            should_switch=True,
+        )
         return envelope(said, ask.output_mode)
     if state.stop in ("checkpoint_required", "stalled") and state.failed is not None:
         step = STEPS[state.failed]
         params = {
-            "taskId": task.id, "strategy": state.strategy, "execute": True, "resume": True,
-        }  # fmt: skip
+            "taskId": task.id,
+            "strategy": state.strategy,
+            "execute": True,
+            "resume": True,
+        }
         # As it stands the call claims nothing: what was done is the agent's to say.
         report = {step.name: {"status": "ok", "result": "<what came of it>"}}
         reason = f"{step.what} Then report {step.name} with executionOverrides."
@@ -229,23 +258,45 @@ def _told(state: _State, ask: OrchestrateAsk) -> Envelope:
             ORCHESTRATE, params, reason, state.strategy, {**params, "executionOverrides": report}
         )
         said = Said(
-            "partial", f"{step.name} is yours: {step.what}", follow, ORCHESTRATE, task, None, facts,
-            diagnostics, should_resume=True, should_switch=False,
-        )  # fmt: skip
+            "partial",
+            f"{step.name} is yours: {step.what}",
+            follow,
+            ORCHESTRATE,
+            task,
+            None,
+            facts,
+            diagnostics,
+            should_resume=True,
+            should_switch=False,
+        )
         return envelope(said, ask.output_mode)
     if state.stop == "criteria_unmet":
         lacks = state.steps["verify"]["lacks"]
         summary = f"{state.strategy} is done, and {task.id} does not pass: {'; '.join(lacks)}."
         said = Said(
-            "partial", summary, _proving(state), ORCHESTRATE, task, None, facts, diagnostics,
-            should_resume=True, should_switch=False,
-        )  # fmt: skip
+            "partial",
+            summary,
+            _proving(state),
+            ORCHESTRATE,
+            task,
+            None,
+            facts,
+            diagnostics,
+            should_resume=True,
+            should_switch=False,
+        )
         return envelope(said, ask.output_mode)
     is_done = state.stop != "max_rounds"
     said = Said(
-        "success" if is_done else "partial", f"{state.strategy}: {state.stop}.", _follow(state),
-        ORCHESTRATE, task, None, facts, diagnostics,
-    )  # fmt: skip
+        "success" if is_done else "partial",
+        f"{state.strategy}: {state.stop}.",
+        _follow(state),
+        ORCHESTRATE,
+        task,
+        None,
+        facts,
+        diagnostics,
+    )
     return envelope(said, ask.output_mode)
 
 
@@ -259,9 +310,11 @@ def _proving(state: _State) -> Next:
     if result["openDivergences"]:
         finding["data"]["resolves"] = [each["number"] for each in result["openDivergences"]]
     example: dict[str, Any] = {
-        "action": "update", "taskId": state.task.id, "evidence": [finding],
+        "action": "update",
+        "taskId": state.task.id,
+        "evidence": [finding],
         **({"successCriteria": dict.fromkeys(unmet, "pass")} if unmet else {}),
-    }  # fmt: skip
+    }
     reason = "Report the findings that show each criterion, and judge it; then run the steps again."
     return Next(MANAGE, {"action": "get", "taskId": state.task.id}, reason, None, example)
 
@@ -279,11 +332,15 @@ def _facts(state: _State, ask: OrchestrateAsk) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "strategy": state.strategy,
         "steps": [
-            {"step": name, "by": "gateway" if STEPS[name].is_ours else "agent", "what": STEPS[name].what,
-             **state.steps.get(name, {"status": "pending"})}
+            {
+                "step": name,
+                "by": "gateway" if STEPS[name].is_ours else "agent",
+                "what": STEPS[name].what,
+                **state.steps.get(name, {"status": "pending"}),
+            }
             for name in state.names
         ],
-    }  # fmt: skip
+    }
     if ask.include_summary:
         facts["task"] = show_task(state.task)
     return facts

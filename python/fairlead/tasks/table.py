@@ -19,8 +19,11 @@ TIMELINE_MAX: Final = 10_000
 _NAMES: Final = tuple(field.name for field in fields(Task))
 _COLUMNS: Final = ", ".join(_NAMES)
 _PARTS: Final = (
-    "reverse_task_timeline", "reverse_task_evidence", "reverse_task_blocks", "reverse_task_runs",
-)  # fmt: skip
+    "reverse_task_timeline",
+    "reverse_task_evidence",
+    "reverse_task_blocks",
+    "reverse_task_runs",
+)
 
 
 def find_task(con: Connection, owner: str, task_id: str) -> Task | None:
@@ -142,10 +145,12 @@ def evidence(
         "AND ($kinds IS NULL OR list_contains($kinds::VARCHAR[], kind)) "
         "ORDER BY number DESC LIMIT $limit",
         {
-            "owner": task.owner, "task": task.id, "limit": limit,
+            "owner": task.owner,
+            "task": task.id,
+            "limit": limit,
             "kinds": None if kinds is None else list(kinds),
         },
-    ).fetchall()  # fmt: skip
+    ).fetchall()
     return [Evidence(row[0], row[1], row[2], row[3], orjson.loads(row[4])) for row in rows]
 
 

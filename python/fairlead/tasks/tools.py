@@ -42,25 +42,37 @@ def _tool(
 
 TOOLS: tuple[Tool[Any], ...] = (
     _tool(
-        MANAGE, "Manage a reverse task",
-        "Lists, makes, reads, changes, tags, archives and compares reverse tasks.", ManageAsk,
-        manage, repeats=False,
+        MANAGE,
+        "Manage a reverse task",
+        "Lists, makes, reads, changes, tags, archives and compares reverse tasks.",
+        ManageAsk,
+        manage,
+        repeats=False,
     ),
     _tool(
-        ORCHESTRATE, "Orchestrate a reverse task",
+        ORCHESTRATE,
+        "Orchestrate a reverse task",
         "Takes the steps of a strategy as far as they go; goes on behind what was done with resume.",
-        OrchestrateAsk, orchestrate, repeats=False,
+        OrchestrateAsk,
+        orchestrate,
+        repeats=False,
     ),
     _tool(
-        HEALTH, "Rebuild health",
+        HEALTH,
+        "Rebuild health",
         "How the rebuild of a task stands: what its environment lacks, where it first diverges.",
-        HealthAsk, health, repeats=True,
+        HealthAsk,
+        health,
+        repeats=True,
     ),
     _tool(
-        DIFF, "Diff environment requirements",
+        DIFF,
+        "Diff environment requirements",
         "What a runtime error asks for that the environment does not have, and what to patch.",
-        DiffAsk, diff, repeats=True,
+        DiffAsk,
+        diff,
+        repeats=True,
     ),
-)  # fmt: skip
+)
 
 SERVER = Server("fairlead-tasks", "fairlead reverse tasks", INSTRUCTIONS, toolbox(TOOLS))

@@ -27,106 +27,145 @@ def _family(
 # Counted by relay workers and added up over them, also over those that are gone.
 COUNTED: Final = (
     _family(
-        "http_requests_total", "counter",
-        "Answers given, by category of endpoint and class of status.", "endpoint", "status",
+        "http_requests_total",
+        "counter",
+        "Answers given, by category of endpoint and class of status.",
+        "endpoint",
+        "status",
     ),
     _family(
-        "requests_total", "counter",
-        "Settled model calls, by category of endpoint and outcome.", "endpoint", "outcome",
+        "requests_total",
+        "counter",
+        "Settled model calls, by category of endpoint and outcome.",
+        "endpoint",
+        "outcome",
     ),
     _family(
-        "request_duration_seconds", "histogram",
-        "From admission to the last byte of a settled model call.", "endpoint",
+        "request_duration_seconds",
+        "histogram",
+        "From admission to the last byte of a settled model call.",
+        "endpoint",
     ),
-    _family("errors_total", "counter", "Settled model calls that failed, by kind of error.", "kind"),
     _family(
-        "upstream_attempts_total", "counter",
+        "errors_total", "counter", "Settled model calls that failed, by kind of error.", "kind"
+    ),
+    _family(
+        "upstream_attempts_total",
+        "counter",
         "Calls of providers, those of failed attempts, panels and chains included.",
     ),
     _family(
-        "provider_requests_total", "counter",
+        "provider_requests_total",
+        "counter",
         "Settled model calls by the provider that was tried last, and outcome.",
-        "provider", "outcome",
+        "provider",
+        "outcome",
     ),
     _family(
-        "provider_duration_seconds", "histogram",
-        "From admission to the last byte, by provider.", "provider",
+        "provider_duration_seconds",
+        "histogram",
+        "From admission to the last byte, by provider.",
+        "provider",
     ),
     _family(
-        "provider_first_byte_seconds", "histogram",
-        "From admission to the first byte of the provider's answer.", "provider",
+        "provider_first_byte_seconds",
+        "histogram",
+        "From admission to the first byte of the provider's answer.",
+        "provider",
     ),
     _family(
-        "tokens_total", "counter",
+        "tokens_total",
+        "counter",
         "Tokens as providers count them; cached and cache_write are parts of input, reasoning of "
-        "output.", "provider", "kind",
+        "output.",
+        "provider",
+        "kind",
+    ),
+    _family("cost_usd_micros_total", "counter", "What calls cost, in micro-dollars.", "provider"),
+    _family(
+        "cache_requests_total",
+        "counter",
+        "What the response cache came to: hit_exact, hit_vector, miss, bypass.",
+        "result",
     ),
     _family(
-        "cost_usd_micros_total", "counter", "What calls cost, in micro-dollars.", "provider"
-    ),
-    _family(
-        "cache_requests_total", "counter",
-        "What the response cache came to: hit_exact, hit_vector, miss, bypass.", "result",
-    ),
-    _family(
-        "cost_saved_usd_micros_total", "counter",
+        "cost_saved_usd_micros_total",
+        "counter",
         "What calls would have cost that the response cache made needless, in micro-dollars.",
     ),
     _family(
-        "guardrail_findings_total", "counter",
+        "guardrail_findings_total",
+        "counter",
         "What guardrails found in requests and answers, each kind once a call, by what was done.",
-        "guardrail", "action",
+        "guardrail",
+        "action",
     ),
     _family(
-        "socket_refused_total", "counter",
+        "socket_refused_total",
+        "counter",
         "Connections that were turned away because there were too many, where the engine itself listens.",
     ),
+    _family("shed_total", "counter", "Requests turned away because the gateway was full."),
     _family(
-        "shed_total", "counter", "Requests turned away because the gateway was full."
-    ),
-    _family(
-        "spool_lost_records_total", "counter",
+        "spool_lost_records_total",
+        "counter",
         "Usage records that were lost because the disk took none for too long.",
     ),
-)  # fmt: skip
+)
 
 # The present state: of live relay workers together, or of control.
 STATE: Final = (
     _family("requests_in_flight", "gauge", "Requests under way."),
     _family("open_streams", "gauge", "Streams that are open to callers."),
     _family("buffered_body_bytes", "gauge", "Bytes of request bodies held in memory."),
-    _family("spool_unwritten_bytes", "gauge", "Bytes of usage records that the disk has not taken."),
-    _family("connections", "gauge", "Provider connections by state, as the workers know them.", "state"),
+    _family(
+        "spool_unwritten_bytes", "gauge", "Bytes of usage records that the disk has not taken."
+    ),
+    _family(
+        "connections", "gauge", "Provider connections by state, as the workers know them.", "state"
+    ),
     _family("workers_live", "gauge", "Relay workers that poll the link."),
     _family(
-        "socket_connections", "gauge",
+        "socket_connections",
+        "gauge",
         "Connections of callers, where the engine itself listens (`--front native`).",
     ),
     _family(
-        "threads_stuck", "gauge",
+        "threads_stuck",
+        "gauge",
         "Relaying threads that have not moved on for two seconds; `GET /readyz` names them.",
     ),
-    _family("workers_draining", "gauge", "Relay workers that finish what they have and take nothing new."),
+    _family(
+        "workers_draining",
+        "gauge",
+        "Relay workers that finish what they have and take nothing new.",
+    ),
     _family("snapshot_version", "gauge", "Version of the newest routing configuration."),
     _family(
-        "workers_behind", "gauge", "Live relay workers that have not applied the newest configuration."
+        "workers_behind",
+        "gauge",
+        "Live relay workers that have not applied the newest configuration.",
     ),
     _family("spool_segments", "gauge", "Segments of usage records that wait to be taken in."),
     _family("spool_bytes", "gauge", "Bytes of usage records that wait to be taken in."),
     _family(
-        "spool_rejected", "gauge",
+        "spool_rejected",
+        "gauge",
         "Files in `spool/rejected`: usage records that cannot be taken in, and wait for an operator.",
     ),
     _family("storage_fault", "gauge", "1 while a database does not take writes.", "database"),
     _family("task_running", "gauge", "1 while a background task of control runs.", "task"),
-    _family("task_restarts_total", "counter", "How often a background task was started again.", "task"),
     _family(
-        "trace_spans_total", "counter",
+        "task_restarts_total", "counter", "How often a background task was started again.", "task"
+    ),
+    _family(
+        "trace_spans_total",
+        "counter",
         "Spans by what became of them: exported, dropped for want of room, failed at the collector.",
         "result",
     ),
     _family("control_uptime_seconds", "gauge", "How long the control plane runs."),
     _family("build_info", "gauge", "Always 1; the version is in its label.", "version"),
-)  # fmt: skip
+)
 
 FAMILIES: Final = (*COUNTED, *STATE)

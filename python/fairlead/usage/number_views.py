@@ -156,9 +156,17 @@ def figures(row: dict[str, Any]) -> dict[str, Any]:
     requests, good = row["requests"], row["requests"] - row["errors"]
     last_ms = row["last_ts_ms"]
     counted = (
-        "requests", "errors", "tokens_input", "tokens_output", "tokens_cached", "tokens_reasoning",
-        "tokens_cache_write", "cost_usd_micros", "cache_hits", "cost_saved_usd_micros",
-    )  # fmt: skip
+        "requests",
+        "errors",
+        "tokens_input",
+        "tokens_output",
+        "tokens_cached",
+        "tokens_reasoning",
+        "tokens_cache_write",
+        "cost_usd_micros",
+        "cache_hits",
+        "cost_saved_usd_micros",
+    )
     return {
         **{name: row[name] for name in counted},
         "success_rate": good / requests if requests else None,

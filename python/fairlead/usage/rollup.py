@@ -29,16 +29,40 @@ BUCKET_MS: Final[dict[Level, int]] = {
 ROLLUPS: Final[tuple[RollupLevel, ...]] = ("minute", "hour", "day")
 
 DIMENSIONS: Final = (
-    "key_id", "endpoint", "provider", "connection_id", "model", "upstream_model", "combo",
+    "key_id",
+    "endpoint",
+    "provider",
+    "connection_id",
+    "model",
+    "upstream_model",
+    "combo",
     "strategy",
-)  # fmt: skip
+)
 SUMS: Final = (
-    "requests", "let_through", "errors", "attempts", "tokens_input", "tokens_output",
-    "tokens_cached", "tokens_reasoning", "tokens_cache_write", "cost_usd_micros",
-    "cost_saved_usd_micros", "cache_hits", "cache_misses", "latency_us", "ok_latency_us", "ttft_us",
-    "ttft_requests", "generation_us", "generation_tokens", "warm_calls", "cold_calls",
-    "rewrite_calls", "uncached_calls",
-)  # fmt: skip
+    "requests",
+    "let_through",
+    "errors",
+    "attempts",
+    "tokens_input",
+    "tokens_output",
+    "tokens_cached",
+    "tokens_reasoning",
+    "tokens_cache_write",
+    "cost_usd_micros",
+    "cost_saved_usd_micros",
+    "cache_hits",
+    "cache_misses",
+    "latency_us",
+    "ok_latency_us",
+    "ttft_us",
+    "ttft_requests",
+    "generation_us",
+    "generation_tokens",
+    "warm_calls",
+    "cold_calls",
+    "rewrite_calls",
+    "uncached_calls",
+)
 MAXES: Final = ("cache_write_max", "last_ts_ms")
 
 # No sum is stored or told above this. A sum of sums still has room in 128 bits, and what is far above

@@ -126,9 +126,11 @@ def sum_spent(con: Connection, questions: list[Question], places: Places) -> lis
                 "AND provider IN (SELECT unnest($providers))))"
             )
             bound |= {
-                "model": model.lower(), "own": own.lower(), "name": name.lower(),
+                "model": model.lower(),
+                "own": own.lower(),
+                "name": name.lower(),
                 "providers": [prefix, *places.get(prefix, ())],
-            }  # fmt: skip
+            }
         rows = sums_of(
             con, Span(from_ms, _EVER_MS), {"key_id": "key_id"}, Narrow(conditions, bound)
         )

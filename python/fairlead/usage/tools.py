@@ -51,8 +51,14 @@ async def _usage(call: Call, given: ReadUsage) -> History:
 
 TOOLS: tuple[Tool[Any], ...] = (
     Tool(
-        "gateway_usage", "See the gateway's usage",
+        "gateway_usage",
+        "See the gateway's usage",
         "Requests, tokens, cost and latency over time, in groups.",
-        ReadUsage, History, _usage, reads=True, needs_manage=True, group="gateway",
+        ReadUsage,
+        History,
+        _usage,
+        reads=True,
+        needs_manage=True,
+        group="gateway",
     ),
-)  # fmt: skip
+)

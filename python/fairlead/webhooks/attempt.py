@@ -24,9 +24,17 @@ from fairlead.webhooks.schedule import parse_retry_after
 DEADLINE_S: Final = 15.0
 
 ErrorKind = Literal[
-    "timeout", "name_unknown", "address_refused", "connection_failed", "tls_failed",
-    "connection_broken", "redirect", "status", "gone", "secret_unreadable",
-]  # fmt: skip
+    "timeout",
+    "name_unknown",
+    "address_refused",
+    "connection_failed",
+    "tls_failed",
+    "connection_broken",
+    "redirect",
+    "status",
+    "gone",
+    "secret_unreadable",
+]
 ERROR_KINDS: Final[tuple[str, ...]] = get_args(ErrorKind)
 
 
@@ -147,9 +155,14 @@ def _signature(parcel: Parcel, at_s: int) -> str:
         return _core.sign_webhook(list(parcel.secrets), parcel.message_id, at_s, parcel.body)
     # The audience is the address as the caller gave it: a listener need not know who asked for it.
     return _core.sign_webhook_token(
-        signer.key.pem, signer.key.id, signer.issuer, parcel.url, parcel.message_id, at_s,
+        signer.key.pem,
+        signer.key.id,
+        signer.issuer,
+        parcel.url,
+        parcel.message_id,
+        at_s,
         parcel.body,
-    )  # fmt: skip
+    )
 
 
 def _error_of(status: int) -> ErrorKind | None:

@@ -93,10 +93,13 @@ def find_due(
     rows = con.execute(
         _DUE,
         {
-            "now": now_ms, "taken": list(taken), "busy": list(busy), "per_endpoint": QUEUE_MAX,
+            "now": now_ms,
+            "taken": list(taken),
+            "busy": list(busy),
+            "per_endpoint": QUEUE_MAX,
             "most": max(room, 0),
         },
-    ).fetchall()  # fmt: skip
+    ).fetchall()
     secrets = live_secrets(con, sealer, list({row[1] for row in rows}), now_ms)
     signer = _signer(con, sealer, issuer) if any(row[6] == "job" for row in rows) else None
     failing_busy = sum(each.failing for each in taken.values())
@@ -112,9 +115,12 @@ def find_due(
         busy[endpoint_id] += 1
         failing_busy += failing
         parcel = Parcel(
-            message_id, body.encode(), url, tuple(secrets.get(endpoint_id, ())),
+            message_id,
+            body.encode(),
+            url,
+            tuple(secrets.get(endpoint_id, ())),
             signer if surface == "job" else None,
-        )  # fmt: skip
+        )
         chosen.append(Due(delivery_id, endpoint_id, tries, expires_at_ms, failing, parcel))
     following = con.execute(_NEXT, [now_ms]).fetchone()
     is_all = len(chosen) == len(rows) < room and max(busy.values(), default=0) < QUEUE_MAX

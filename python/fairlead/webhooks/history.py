@@ -13,9 +13,18 @@ from fairlead.webhooks.attempt import Answer
 REDELIVERED_AT_MOST: Final = 10_000
 
 _COLUMNS = (
-    "id", "message_id", "event", "state", "attempts", "created_at_ms", "next_attempt_at_ms",
-    "finished_at_ms", "status", "error", "latency_ms",
-)  # fmt: skip
+    "id",
+    "message_id",
+    "event",
+    "state",
+    "attempts",
+    "created_at_ms",
+    "next_attempt_at_ms",
+    "finished_at_ms",
+    "status",
+    "error",
+    "latency_ms",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +152,20 @@ def insert_tested(
     con.execute(
         "INSERT INTO webhook_deliveries VALUES (?, ?, ?, ?, ?, 1, 1, ?, ?, ?, ?, ?, ?, ?)",
         [
-            delivery_id, endpoint_id, message_id, event, state, answer.at_ms, ended_at_ms,
-            ended_at_ms, ended_at_ms, answer.status, answer.error, answer.latency_ms,
+            delivery_id,
+            endpoint_id,
+            message_id,
+            event,
+            state,
+            answer.at_ms,
+            ended_at_ms,
+            ended_at_ms,
+            ended_at_ms,
+            answer.status,
+            answer.error,
+            answer.latency_ms,
         ],
-    )  # fmt: skip
+    )
     con.execute(
         "INSERT INTO webhook_attempts VALUES (?, ?, 1, ?, ?, ?, ?)",
         [

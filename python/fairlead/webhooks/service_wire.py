@@ -168,12 +168,15 @@ def show_service_delivery(delivery: Delivery, attempts: Sequence[Attempt]) -> di
         "finish_time": None if finished_at_ms is None else iso(moment_of(finished_at_ms)),
         "attempts": [
             {
-                "number": each.number, "time": iso(moment_of(each.at_ms)), "status": each.status,
-                "error": each.error, "latency_ms": each.latency_ms,
+                "number": each.number,
+                "time": iso(moment_of(each.at_ms)),
+                "status": each.status,
+                "error": each.error,
+                "latency_ms": each.latency_ms,
             }
             for each in attempts
         ],
-    }  # fmt: skip
+    }
 
 
 def make_page_token(endpoint: Endpoint) -> str:

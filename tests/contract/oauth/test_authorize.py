@@ -41,12 +41,22 @@ async def test_client_and_redirect_uri_are_judged_first_and_nobody_is_sent_there
     mismatch: list[dict[str, str | None]] = [
         {"redirect_uri": uri}
         for uri in (
-            evil, None, "", REDIRECT + "/", REDIRECT + "?x=1", REDIRECT + "#x", REDIRECT.upper(),
-            REDIRECT.replace("http", "https"), REDIRECT.replace("127.0.0.1", "127.0.0.2"),
-            REDIRECT.replace("127.0.0.1", "localhost"), REDIRECT.replace("//", "//u@"),
-            REDIRECT[:-1], "javascript:alert(1)", "http://127.0.0.1:0/callback",
+            evil,
+            None,
+            "",
+            REDIRECT + "/",
+            REDIRECT + "?x=1",
+            REDIRECT + "#x",
+            REDIRECT.upper(),
+            REDIRECT.replace("http", "https"),
+            REDIRECT.replace("127.0.0.1", "127.0.0.2"),
+            REDIRECT.replace("127.0.0.1", "localhost"),
+            REDIRECT.replace("//", "//u@"),
+            REDIRECT[:-1],
+            "javascript:alert(1)",
+            "http://127.0.0.1:0/callback",
         )
-    ]  # fmt: skip
+    ]
     # Everything else is wrong too: it is not looked at.
     worse = {"response_type": "token", "code_challenge": None, "resource": "x"}
     for bent in unknown:

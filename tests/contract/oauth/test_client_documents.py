@@ -103,9 +103,13 @@ async def test_redirects_are_those_of_the_document(server, session, host) -> Non
         tokens = await tool.tokens(session)
         assert await server.counts(tokens["access_token"])
     for wrong in (
-        "https://tool.example/cb/", "https://tool.example:8443/cb", "http://localhost/callback",
-        "tool://callback", "https://evil.example/cb", "https://tool.example/cb?x=1",
-    ):  # fmt: skip
+        "https://tool.example/cb/",
+        "https://tool.example:8443/cb",
+        "http://localhost/callback",
+        "tool://callback",
+        "https://evil.example/cb",
+        "https://tool.example/cb?x=1",
+    ):
         tool.redirect_uri = wrong
         page = await tool.page(cookie=session)
         assert (page.status_code, "Redirect URI mismatch" in page.text) == (400, True), wrong
@@ -176,13 +180,24 @@ async def test_only_a_plain_answer_counts(server, host) -> None:
 
 
 NO_IDS = [
-    "http://127.0.0.1/tool.json", "https://tool.example", "https://tool.example/",
-    "https://a@tool.example/t", "https://tool.example/t#f", "https://tool.example/a/../t",
-    "https://tool.example/%2e%2E/t", "https://tool.example/./t", "https://tool.example/a/..",
-    "https:///t", "https://tool.example:0/t", "https://tool.example:x/t", "https://tool.example/ t",
-    "https://tool.example\\@evil/t", "https://tööl.example/t", "https://t.example/" + "t" * 1024,
+    "http://127.0.0.1/tool.json",
+    "https://tool.example",
+    "https://tool.example/",
+    "https://a@tool.example/t",
+    "https://tool.example/t#f",
+    "https://tool.example/a/../t",
+    "https://tool.example/%2e%2E/t",
+    "https://tool.example/./t",
+    "https://tool.example/a/..",
+    "https:///t",
+    "https://tool.example:0/t",
+    "https://tool.example:x/t",
+    "https://tool.example/ t",
+    "https://tool.example\\@evil/t",
+    "https://tööl.example/t",
+    "https://t.example/" + "t" * 1024,
     "HTTPS://tool.example/t",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("client_id", NO_IDS)
@@ -256,9 +271,14 @@ async def test_what_is_kept_is_bounded_and_read_again(server, host, monkeypatch)
 
 def test_freshness_has_bounds() -> None:
     for told, seconds in {
-        "": 300, "max-age=0": 60, "max-age=600": 600, "max-age=99999999": 86_400, "no-store": 60,
-        "no-cache, max-age=600": 60, "s-maxage=5": 300,
-    }.items():  # fmt: skip
+        "": 300,
+        "max-age=0": 60,
+        "max-age=600": 600,
+        "max-age=99999999": 86_400,
+        "no-store": 60,
+        "no-cache, max-age=600": 60,
+        "s-maxage=5": 300,
+    }.items():
         assert fresh_s(Fetched(b"", told)) == seconds, told
 
 

@@ -77,8 +77,9 @@ async def test_the_eleventh_in_a_minute_is_too_many(server) -> None:
     answer = await register(server, "{")
     assert answer.status_code == 429
     assert answer.json() == {
-        "error": "invalid_request", "error_description": "too many attempts; try again later",
-    }  # fmt: skip
+        "error": "invalid_request",
+        "error_description": "too many attempts; try again later",
+    }
     assert 1 <= int(answer.headers["retry-after"]) <= 60
     elsewhere = await server.http.post(
         "/oauth/register", json=body(), headers={"x-fairlead-peer": "192.0.2.2"}

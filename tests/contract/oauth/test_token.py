@@ -108,10 +108,13 @@ async def test_a_request_that_is_wrong_in_one_part_spends_nothing(server, tool, 
 async def test_how_a_token_request_is_sent(server, tool, session) -> None:
     code = await tool.code(session)
     right = {
-        "grant_type": "authorization_code", "code": code, "client_id": tool.client_id,
-        "redirect_uri": tool.redirect_uri, "code_verifier": tool.verifier,
+        "grant_type": "authorization_code",
+        "code": code,
+        "client_id": tool.client_id,
+        "redirect_uri": tool.redirect_uri,
+        "code_verifier": tool.verifier,
         "resource": tool.resource,
-    }  # fmt: skip
+    }
     assert_fault(await server.http.post("/oauth/token", json=right), 400, "invalid_request")
     answer = await server.http.post("/oauth/token", content=b"", headers={})
     assert_fault(answer, 400, "invalid_request")

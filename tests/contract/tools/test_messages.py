@@ -151,9 +151,11 @@ async def test_the_stateless_revision_holds_headers_and_body_together(owner) -> 
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32602)
     assert (await owner.rpc("server/discover")).status_code == 400
     twice = [
-        ("mcp-method", "tools/list"), ("mcp-method", "tools/list"),
-        ("authorization", f"Bearer {owner.access}"), *JSON.items(),
-    ]  # fmt: skip
+        ("mcp-method", "tools/list"),
+        ("mcp-method", "tools/list"),
+        ("authorization", f"Bearer {owner.access}"),
+        *JSON.items(),
+    ]
     said = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     answer = await owner.http.post("/mcp/rpc", json=said, headers=twice)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32020)

@@ -17,9 +17,11 @@ pytestmark = pytest.mark.anyio
 
 VALIDATOR = jsonschema.Draft202012Validator(envelope_schema())
 TOOLS = [
-    "manage_reverse_task", "orchestrate_reverse_task", "get_rebuild_health_report",
+    "manage_reverse_task",
+    "orchestrate_reverse_task",
+    "get_rebuild_health_report",
     "diff_env_requirements",
-]  # fmt: skip
+]
 
 
 async def route(owner: Any, tool: str, body: dict[str, Any], status: int = 200) -> dict[str, Any]:
@@ -31,9 +33,11 @@ async def route(owner: Any, tool: str, body: dict[str, Any], status: int = 200) 
 
 async def agent(owner: Any, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     said = {
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
         "params": {"name": tool, "arguments": arguments},
-    }  # fmt: skip
+    }
     answer = await owner.send("/mcp/tasks", said, authorization=f"Bearer {owner.static}")
     assert answer.status_code == 200, answer.text
     result = answer.json()["result"]
@@ -51,8 +55,11 @@ async def test_the_tools_are_listed_with_their_shapes(owner) -> None:
     for tool in tools:
         jsonschema.Draft202012Validator.check_schema(tool["inputSchema"])
         assert tool["outputSchema"]["required"] == [
-            "schemaVersion", "outcome", "detailLevel", "continuation",
-        ]  # fmt: skip
+            "schemaVersion",
+            "outcome",
+            "detailLevel",
+            "continuation",
+        ]
     assert isinstance(SERVER.toolbox, Toolbox)
 
 
@@ -68,9 +75,10 @@ async def test_an_agent_follows_what_is_proposed(owner) -> None:
         assert answer.get("errorCode") != "validation_error"
     assert answer["stopReason"] == "stalled"
     simple = await owner.send(
-        "/mcp/tasks", {"tool": "manage_reverse_task", "input": {"action": "list"}},
+        "/mcp/tasks",
+        {"tool": "manage_reverse_task", "input": {"action": "list"}},
         authorization=f"Bearer {owner.static}",
-    )  # fmt: skip
+    )
     VALIDATOR.validate(simple.json()["data"])
     assert simple.json()["data"]["total"] == 1
 
@@ -82,9 +90,11 @@ async def test_every_tool_answers_with_the_envelope(owner) -> None:
         "orchestrate_reverse_task": {"taskId": "t", "outputMode": "compact"},
         "get_rebuild_health_report": {"taskId": "t"},
         "diff_env_requirements": {
-            "taskId": "t", "runtimeError": "fetch is not defined", "observedCapabilities": [],
+            "taskId": "t",
+            "runtimeError": "fetch is not defined",
+            "observedCapabilities": [],
         },
-    }  # fmt: skip
+    }
     assert list(asks) == TOOLS
     for tool, ask in asks.items():
         by_route, by_agent = await route(owner, tool, ask), await agent(owner, tool, ask)

@@ -22,9 +22,11 @@ async def test_the_bootstrap_endpoint_takes_a_session_or_a_static_token_only(own
             assert answer.json() == {
                 "ok": False,
                 "error": {
-                    "code": "AUTH_REQUIRED", "message": "Authentication required", "details": {},
+                    "code": "AUTH_REQUIRED",
+                    "message": "Authentication required",
+                    "details": {},
                 },
-            }  # fmt: skip
+            }
             assert "www-authenticate" not in answer.headers
     answer = await owner.legacy(call)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "AUTH_REQUIRED")
@@ -35,8 +37,10 @@ async def test_the_bootstrap_endpoint_takes_a_session_or_a_static_token_only(own
         answer = await owner.legacy(call, **right)
         assert answer.status_code == 200
         assert answer.json() == {
-            "ok": True, "data": {"projects": [], "nextCursor": None}, "meta": {},
-        }  # fmt: skip
+            "ok": True,
+            "data": {"projects": [], "nextCursor": None},
+            "meta": {},
+        }
 
 
 async def test_a_cookie_alone_changes_nothing(owner) -> None:

@@ -30,15 +30,24 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"search"}),  # callers reach it through the gateway, and scraping through itself
     frozenset(
         {
-            "gateway", "identity", "board", "scrape", "webhooks",
-            "tasks", "usage", "tools", "dashboard", "standin", "agents",
+            "gateway",
+            "identity",
+            "board",
+            "scrape",
+            "webhooks",
+            "tasks",
+            "usage",
+            "tools",
+            "dashboard",
+            "standin",
+            "agents",
         }
     ),
     frozenset({"control", "relay"}),
     frozenset({"serve"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
-)  # fmt: skip
+)
 
 # Crates from the ground up; each may depend on those before it.
 CRATES = ("core", "cache", "dialect", "page", "engine", "door", "py")

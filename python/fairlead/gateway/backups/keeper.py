@@ -82,12 +82,15 @@ class Keeper:
     async def judge(self, part: Path) -> dict[str, int]:
         """What is in the file, by a process that a damaged one may take down. `InvalidRequest`."""
         judging = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "fairlead.store.backup", str(part),
+            sys.executable,
+            "-m",
+            "fairlead.store.backup",
+            str(part),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=bare_environment(),
-        )  # fmt: skip
+        )
         try:
             async with asyncio.timeout(JUDGE_DEADLINE_S):
                 said, refused = await judging.communicate()

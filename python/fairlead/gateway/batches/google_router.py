@@ -69,15 +69,35 @@ async def generate(
         content = await asyncio.to_thread(_written, inline.requests, model)
     file_id = new_id("file-") if inline else (asked.input_config.file_name or "")
     batch = Batch(
-        id=batch_id, owner=owner, endpoint=_endpoint(model),
-        input_file_id=file_id.removeprefix("files/"), metadata=None, output_expires_after_s=None,
-        status="validating", model=model, errors=None, output_file_id=None, error_file_id=None,
-        total=0, completed=0, failed=0, tokens_input=0, tokens_output=0, tokens_cached=0,
-        tokens_reasoning=0, created_at_ms=created_at_ms, expires_at_ms=created_at_ms + WINDOW_MS,
-        in_progress_at_ms=None, finalizing_at_ms=None, cancelling_at_ms=None, ended_at_ms=None,
-        dialect="gemini", display_name=asked.display_name, priority=asked.priority,
+        id=batch_id,
+        owner=owner,
+        endpoint=_endpoint(model),
+        input_file_id=file_id.removeprefix("files/"),
+        metadata=None,
+        output_expires_after_s=None,
+        status="validating",
+        model=model,
+        errors=None,
+        output_file_id=None,
+        error_file_id=None,
+        total=0,
+        completed=0,
+        failed=0,
+        tokens_input=0,
+        tokens_output=0,
+        tokens_cached=0,
+        tokens_reasoning=0,
+        created_at_ms=created_at_ms,
+        expires_at_ms=created_at_ms + WINDOW_MS,
+        in_progress_at_ms=None,
+        finalizing_at_ms=None,
+        cancelling_at_ms=None,
+        ended_at_ms=None,
+        dialect="gemini",
+        display_name=asked.display_name,
+        priority=asked.priority,
         is_inline=inline is not None,
-    )  # fmt: skip
+    )
     if uris:
         await ensure_signing_key(services.state)
 
@@ -85,9 +105,14 @@ async def generate(
         if batch.is_inline:
             # Of no use behind its day; while the batch is under way, it stays in any case.
             file = StoredFile(
-                file_id, owner, "batch", f"{batch_id}_input.jsonl", len(content), created_at_ms,
+                file_id,
+                owner,
+                "batch",
+                f"{batch_id}_input.jsonl",
+                len(content),
+                created_at_ms,
                 batch.expires_at_ms,
-            )  # fmt: skip
+            )
             insert_file(con, file, created_at_ms)
         else:
             _check_file(con, batch, created_at_ms)

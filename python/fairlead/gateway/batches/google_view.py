@@ -51,9 +51,12 @@ def google_view(
 
 def _metadata(batch: Batch, output: dict[str, Any] | None) -> dict[str, Any]:
     moments = (
-        batch.created_at_ms, batch.in_progress_at_ms, batch.finalizing_at_ms,
-        batch.cancelling_at_ms, batch.ended_at_ms,
-    )  # fmt: skip
+        batch.created_at_ms,
+        batch.in_progress_at_ms,
+        batch.finalizing_at_ms,
+        batch.cancelling_at_ms,
+        batch.ended_at_ms,
+    )
     shown: dict[str, Any] = {
         "name": f"batches/{batch.id}",
         "model": f"models/{batch.model}",

@@ -102,24 +102,33 @@ def _check_line(checked: Checked, number: int, raw: bytes, endpoint: str, seen: 
     custom_id, body = document.get("custom_id"), document.get("body")
     if not isinstance(custom_id, str) or not 1 <= len(custom_id) <= ID_MAX_CHARS:
         return _wrong(
-            checked, number, "missing_required_parameter",
-            f"custom_id must be a text of 1 to {ID_MAX_CHARS} characters.", "custom_id",
-        )  # fmt: skip
+            checked,
+            number,
+            "missing_required_parameter",
+            f"custom_id must be a text of 1 to {ID_MAX_CHARS} characters.",
+            "custom_id",
+        )
     # Fifty thousand long ids are not kept for a comparison.
     digest = hashlib.sha256(custom_id.encode("utf-8", "surrogatepass")).digest()[:16]
     if digest in seen:
         return _wrong(
-            checked, number, "duplicate_custom_id", "custom_id stands in an earlier line.",
+            checked,
+            number,
+            "duplicate_custom_id",
+            "custom_id stands in an earlier line.",
             "custom_id",
-        )  # fmt: skip
+        )
     seen.add(digest)
     if document.get("method") != "POST":
         return _wrong(checked, number, "invalid_method", "method must be `POST`.", "method")
     if document.get("url") != endpoint:
         return _wrong(
-            checked, number, "mismatched_endpoint",
-            f"url must be the batch's endpoint, `{endpoint}`.", "url",
-        )  # fmt: skip
+            checked,
+            number,
+            "mismatched_endpoint",
+            f"url must be the batch's endpoint, `{endpoint}`.",
+            "url",
+        )
     if not isinstance(body, dict):
         return _wrong(checked, number, "invalid_body", "body must be a JSON object.", "body")
     if body.get("stream"):

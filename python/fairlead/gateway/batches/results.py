@@ -20,8 +20,11 @@ _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
 # Google's words; thoughts are no part of the candidates there.
 _GOOGLE = (
-    "promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount",
-)  # fmt: skip
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "cachedContentTokenCount",
+    "thoughtsTokenCount",
+)
 
 Place = tuple[Path, int]
 
@@ -126,9 +129,11 @@ def _tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
         return 0
 
     return (
-        count(_INPUT), count(_OUTPUT), count(_INPUT, "cached_tokens"),
+        count(_INPUT),
+        count(_OUTPUT),
+        count(_INPUT, "cached_tokens"),
         count(_OUTPUT, "reasoning_tokens"),
-    )  # fmt: skip
+    )
 
 
 def _google_tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:

@@ -42,9 +42,13 @@ router = APIRouter(prefix="/v1/batches", tags=["batches"])
 PAIRS_MAX: Final = 16
 
 Endpoint = Literal[
-    "/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions",
-    "/v1/moderations", "/v1/images/generations",
-]  # fmt: skip
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/embeddings",
+    "/v1/completions",
+    "/v1/moderations",
+    "/v1/images/generations",
+]
 
 
 class ExpiresAfter(BaseModel):
@@ -94,14 +98,31 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
     if uris:
         await ensure_signing_key(services.state)
     batch = Batch(
-        id=new_id("batch_"), owner=owner, endpoint=ask.endpoint, input_file_id=ask.input_file_id,
+        id=new_id("batch_"),
+        owner=owner,
+        endpoint=ask.endpoint,
+        input_file_id=ask.input_file_id,
         metadata=orjson.dumps(ask.metadata).decode() if ask.metadata is not None else None,
-        output_expires_after_s=kept.seconds if kept else None, status="validating", model=None,
-        errors=None, output_file_id=None, error_file_id=None, total=0, completed=0, failed=0,
-        tokens_input=0, tokens_output=0, tokens_cached=0, tokens_reasoning=0,
-        created_at_ms=created_at_ms, expires_at_ms=created_at_ms + WINDOW_MS,
-        in_progress_at_ms=None, finalizing_at_ms=None, cancelling_at_ms=None, ended_at_ms=None,
-    )  # fmt: skip
+        output_expires_after_s=kept.seconds if kept else None,
+        status="validating",
+        model=None,
+        errors=None,
+        output_file_id=None,
+        error_file_id=None,
+        total=0,
+        completed=0,
+        failed=0,
+        tokens_input=0,
+        tokens_output=0,
+        tokens_cached=0,
+        tokens_reasoning=0,
+        created_at_ms=created_at_ms,
+        expires_at_ms=created_at_ms + WINDOW_MS,
+        in_progress_at_ms=None,
+        finalizing_at_ms=None,
+        cancelling_at_ms=None,
+        ended_at_ms=None,
+    )
 
     def work(con: Connection) -> None:
         try:

@@ -198,9 +198,11 @@ class BatchRun:
     async def _do(self, line: Line, results: Results) -> None:
         response = await self._answer(line)
         document = {
-            "id": new_id("batch_req_"), "custom_id": line.custom_id, "response": response,
+            "id": new_id("batch_req_"),
+            "custom_id": line.custom_id,
+            "response": response,
             "error": None,
-        }  # fmt: skip
+        }
         await self._add(results, document)
 
     async def _add(self, results: Results, document: dict[str, Any]) -> None:
@@ -254,9 +256,11 @@ class BatchRun:
                         "This request could not be executed before the completion window expired."
                     )
                     document = {
-                        "id": new_id("batch_req_"), "custom_id": line.custom_id, "response": None,
+                        "id": new_id("batch_req_"),
+                        "custom_id": line.custom_id,
+                        "response": None,
                         "error": {"code": "batch_expired", "message": message},
-                    }  # fmt: skip
+                    }
                     await self._add(results, document)
         finally:
             await lines.close()
@@ -275,7 +279,7 @@ class BatchRun:
             def name_files(con: Connection) -> None:
                 change_batch(
                     con, batch.id, output_file_id=new_id("file-"), error_file_id=new_id("file-")
-                )  # fmt: skip
+                )
                 if find_batch(con, batch.id).status == "in_progress":
                     change_batch(
                         con, batch.id, status="finalizing", finalizing_at_ms=finalizing_at_ms
@@ -325,9 +329,14 @@ class BatchRun:
         created_at_ms = now_ms()
         kept_s = batch.output_expires_after_s or OUTPUT_KEPT_S
         return StoredFile(
-            file_id, batch.owner, "batch_output", f"{batch.id}_{kind}.jsonl", size, created_at_ms,
+            file_id,
+            batch.owner,
+            "batch_output",
+            f"{batch.id}_{kind}.jsonl",
+            size,
+            created_at_ms,
             created_at_ms + kept_s * 1000,
-        )  # fmt: skip
+        )
 
 
 class _Reader:
@@ -369,9 +378,14 @@ def _end(
             put_file(con, file)
     output, errors = kept
     change_batch(
-        con, batch.id, status=status, output_file_id=output.id if output else None,
-        error_file_id=errors.id if errors else None, errors=batch.errors, ended_at_ms=now_ms(),
-    )  # fmt: skip
+        con,
+        batch.id,
+        status=status,
+        output_file_id=output.id if output else None,
+        error_file_id=errors.id if errors else None,
+        errors=batch.errors,
+        ended_at_ms=now_ms(),
+    )
     tell_end(con, batch.id, origin)
 
 

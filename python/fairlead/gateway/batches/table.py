@@ -202,19 +202,29 @@ def batch_view(batch: Batch) -> dict[str, Any]:
 
     has_files = batch.ended_at_ms is not None
     return {
-        "id": batch.id, "object": "batch", "endpoint": batch.endpoint, "model": batch.model,
+        "id": batch.id,
+        "object": "batch",
+        "endpoint": batch.endpoint,
+        "model": batch.model,
         "errors": orjson.loads(batch.errors) if batch.errors else None,
-        "input_file_id": batch.input_file_id, "completion_window": "24h", "status": batch.status,
+        "input_file_id": batch.input_file_id,
+        "completion_window": "24h",
+        "status": batch.status,
         "output_file_id": batch.output_file_id if has_files else None,
         "error_file_id": batch.error_file_id if has_files else None,
         "created_at": seconds(batch.created_at_ms),
         "in_progress_at": seconds(batch.in_progress_at_ms),
         "expires_at": seconds(batch.expires_at_ms),
-        "finalizing_at": seconds(batch.finalizing_at_ms), "completed_at": ended("completed"),
-        "failed_at": ended("failed"), "expired_at": ended("expired"),
-        "cancelling_at": seconds(batch.cancelling_at_ms), "cancelled_at": ended("cancelled"),
+        "finalizing_at": seconds(batch.finalizing_at_ms),
+        "completed_at": ended("completed"),
+        "failed_at": ended("failed"),
+        "expired_at": ended("expired"),
+        "cancelling_at": seconds(batch.cancelling_at_ms),
+        "cancelled_at": ended("cancelled"),
         "request_counts": {
-            "total": batch.total, "completed": batch.completed, "failed": batch.failed,
+            "total": batch.total,
+            "completed": batch.completed,
+            "failed": batch.failed,
         },
         "usage": {
             "input_tokens": batch.tokens_input,
@@ -224,4 +234,4 @@ def batch_view(batch: Batch) -> dict[str, Any]:
             "total_tokens": batch.tokens_input + batch.tokens_output,
         },
         "metadata": orjson.loads(batch.metadata) if batch.metadata else None,
-    }  # fmt: skip
+    }

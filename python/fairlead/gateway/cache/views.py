@@ -165,9 +165,18 @@ def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOver
 def entry_view(row: dict[str, Any]) -> CacheEntry:
     """An entry as a worker tells it."""
     same = (
-        "signature", "key_id", "model", "provider", "upstream_model", "stream", "tokens", "hits",
-        "in_memory", "on_disk", "bytes",
-    )  # fmt: skip
+        "signature",
+        "key_id",
+        "model",
+        "provider",
+        "upstream_model",
+        "stream",
+        "tokens",
+        "hits",
+        "in_memory",
+        "on_disk",
+        "bytes",
+    )
     return CacheEntry.model_construct(
         **{name: row[name] for name in same},
         endpoint=row["route"],

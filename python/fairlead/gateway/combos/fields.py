@@ -12,10 +12,26 @@ from fairlead.gateway.keys.fields import ConnectionId
 from fairlead.gateway.wire import ModelId, Spelled, Text, Wire
 
 Strategy = Literal[
-    "priority", "fill-first", "weighted", "round-robin", "p2c", "random", "strict-random",
-    "least-used", "cost-optimized", "context-optimized", "cache-optimized", "headroom",
-    "reset-aware", "reset-window", "lkgp", "context-relay", "fusion", "pipeline", "auto",
-]  # fmt: skip
+    "priority",
+    "fill-first",
+    "weighted",
+    "round-robin",
+    "p2c",
+    "random",
+    "strict-random",
+    "least-used",
+    "cost-optimized",
+    "context-optimized",
+    "cache-optimized",
+    "headroom",
+    "reset-aware",
+    "reset-window",
+    "lkgp",
+    "context-relay",
+    "fusion",
+    "pipeline",
+    "auto",
+]
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
 
 # What other gateways call the same thing.
@@ -105,11 +121,15 @@ class Config(Wire):
     )
     pack: (
         Literal[
-            "balanced", "ship-fast", "cost-saver", "quality-first",
-            "offline-friendly", "reliability-first",
+            "balanced",
+            "ship-fast",
+            "cost-saver",
+            "quality-first",
+            "offline-friendly",
+            "reliability-first",
         ]
         | None
-    ) = Field(None, description="auto: which weights.")  # fmt: skip
+    ) = Field(None, description="auto: which weights.")
     judge_model: ModelId | None = Field(None, description="fusion: who merges the answers.")
     min_panel: Annotated[StrictInt, Field(ge=1, le=20)] | None = Field(
         None, description="fusion: answers before the grace for stragglers begins."

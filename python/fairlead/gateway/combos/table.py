@@ -15,9 +15,16 @@ from fairlead.store.file import Connection
 log = structlog.get_logger("fairlead.gateway")
 
 _COLUMNS = (
-    "id", "name", "description", "strategy", "steps", "config", "is_active",
-    "created_at_ms", "updated_at_ms",
-)  # fmt: skip
+    "id",
+    "name",
+    "description",
+    "strategy",
+    "steps",
+    "config",
+    "is_active",
+    "created_at_ms",
+    "updated_at_ms",
+)
 
 # Made of the constants above; nothing that a caller sends is in the text.
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM combos"

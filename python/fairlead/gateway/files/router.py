@@ -126,19 +126,27 @@ def file_view(file: StoredFile) -> dict[str, Any]:
     """A file as OpenAI shows it."""
     ends = {} if file.expires_at_ms is None else {"expires_at": file.expires_at_ms // 1000}
     return {
-        "id": file.id, "object": "file", "bytes": file.bytes,
-        "created_at": file.created_at_ms // 1000, "filename": file.file_name,
-        "purpose": file.purpose, "status": "processed", "status_details": None, **ends,
-    }  # fmt: skip
+        "id": file.id,
+        "object": "file",
+        "bytes": file.bytes,
+        "created_at": file.created_at_ms // 1000,
+        "filename": file.file_name,
+        "purpose": file.purpose,
+        "status": "processed",
+        "status_details": None,
+        **ends,
+    }
 
 
 def page_of(data: list[dict[str, Any]], has_more: bool) -> dict[str, Any]:
     """A list as OpenAI shows it."""
     return {
-        "object": "list", "data": data, "has_more": has_more,
+        "object": "list",
+        "data": data,
+        "has_more": has_more,
         "first_id": data[0]["id"] if data else None,
         "last_id": data[-1]["id"] if data else None,
-    }  # fmt: skip
+    }
 
 
 __all__ = ["PURPOSES", "file_view", "page_of", "router"]

@@ -46,10 +46,15 @@ def put_file(con: Connection, file: StoredFile) -> None:
     con.execute(
         f"INSERT INTO files ({_FILE}) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
-            file.id, file.owner, file.purpose, file.file_name, file.bytes, file.created_at_ms,
+            file.id,
+            file.owner,
+            file.purpose,
+            file.file_name,
+            file.bytes,
+            file.created_at_ms,
             file.expires_at_ms,
         ],
-    )  # fmt: skip
+    )
 
 
 def find_file(con: Connection, file_id: str, owner: str, now_ms: int) -> StoredFile:
@@ -64,9 +69,15 @@ def find_file(con: Connection, file_id: str, owner: str, now_ms: int) -> StoredF
 
 
 def list_files(
-    con: Connection, owner: str, now_ms: int, *, purpose: str | None, after: str | None,
-    limit: int, order: Literal["asc", "desc"],
-) -> tuple[list[StoredFile], bool]:  # fmt: skip
+    con: Connection,
+    owner: str,
+    now_ms: int,
+    *,
+    purpose: str | None,
+    after: str | None,
+    limit: int,
+    order: Literal["asc", "desc"],
+) -> tuple[list[StoredFile], bool]:
     """A page, and whether there is more behind it. `after` is the id of the last file seen."""
     where, bound = f"owner = ? AND {_ALIVE}", [owner, now_ms]
     if purpose is not None:

@@ -25,12 +25,14 @@ def as_response(ask: InteractionAsk) -> dict[str, Any]:
     if ask.tools:
         body["tools"] = [
             {
-                "type": "function", "name": tool.name, "description": tool.description or "",
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description or "",
                 "parameters": tool.parameters or {"type": "object", "properties": {}},
                 "strict": False,
             }
             for tool in ask.tools
-        ]  # fmt: skip
+        ]
     if isinstance(ask.response_format, TextFormat):
         body |= _format(ask.response_format)
     return body | _generation(ask.generation_config or Generation())
@@ -103,11 +105,12 @@ def _step(step: dict[str, Any], place: str) -> list[dict[str, Any]]:
         case "function_call":
             return [
                 {
-                    "type": "function_call", "call_id": _text(step, "id", place),
+                    "type": "function_call",
+                    "call_id": _text(step, "id", place),
                     "name": _text(step, "name", place),
                     "arguments": json.dumps(step.get("arguments") or {}),
                 }
-            ]  # fmt: skip
+            ]
         case "function_result":
             result = step.get("result")
             output = result if isinstance(result, str) else json.dumps(result)
@@ -136,8 +139,10 @@ def _part(who: str, content: dict[str, Any], place: str) -> dict[str, Any]:
         if isinstance(content.get("uri"), str):
             return {"type": "input_file", "file_url": content["uri"]}
         return {
-            "type": "input_file", "filename": "document", "file_data": _address(content, place),
-        }  # fmt: skip
+            "type": "input_file",
+            "filename": "document",
+            "file_data": _address(content, place),
+        }
     known = "text, image or document" if who == "user" else "text"
     raise InvalidRequest(f"{place}.type must be {known}.", param=f"{place}.type")
 

@@ -52,10 +52,12 @@ def _step(item: Any) -> list[dict[str, Any]]:
         case "function_call":
             return [
                 {
-                    "type": "function_call", "id": item.get("call_id"), "name": item.get("name"),
+                    "type": "function_call",
+                    "id": item.get("call_id"),
+                    "name": item.get("name"),
                     "arguments": _arguments(item.get("arguments")),
                 }
-            ]  # fmt: skip
+            ]
     return []
 
 

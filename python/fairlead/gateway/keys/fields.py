@@ -23,9 +23,24 @@ from fairlead.gateway.wire import ModelId, Name, Spelled, Text, Wire
 from fairlead.moment import Moment
 
 EndpointCategory = Literal[
-    "chat", "search", "embeddings", "images", "audio", "video", "music", "rerank", "models",
-    "moderations", "ocr", "batches", "files", "web-fetch", "agents", "scraping", "management",
-]  # fmt: skip
+    "chat",
+    "search",
+    "embeddings",
+    "images",
+    "audio",
+    "video",
+    "music",
+    "rerank",
+    "models",
+    "moderations",
+    "ocr",
+    "batches",
+    "files",
+    "web-fetch",
+    "agents",
+    "scraping",
+    "management",
+]
 # Categories in which this gateway has no route: a key that had them would have nothing by them.
 EMPTY_CATEGORIES = frozenset({"web-fetch", "music", "agents"})
 GuardrailName = Literal["pii-masker", "prompt-injection", "credential-masker"]

@@ -8,18 +8,40 @@ from typing import Any
 from fairlead.store.file import Connection
 
 _FIELDS = (
-    "id", "name", "hash", "is_active", "is_banned", "expires_at_ms", "model_access_mode",
-    "allowed_models", "blocked_models", "allowed_endpoints", "catalog_scope", "no_log", "scopes",
-    "allowed_combos", "allow_auto_combos",
-    "connection_access_mode", "allowed_connections", "forced_model", "disable_non_public_models",
-    "throttle_delay_ms", "max_sessions", "stream_default_mode", "cache_default_mode",
-    "auto_resolve", "disabled_guardrails",
-)  # fmt: skip
+    "id",
+    "name",
+    "hash",
+    "is_active",
+    "is_banned",
+    "expires_at_ms",
+    "model_access_mode",
+    "allowed_models",
+    "blocked_models",
+    "allowed_endpoints",
+    "catalog_scope",
+    "no_log",
+    "scopes",
+    "allowed_combos",
+    "allow_auto_combos",
+    "connection_access_mode",
+    "allowed_connections",
+    "forced_model",
+    "disable_non_public_models",
+    "throttle_delay_ms",
+    "max_sessions",
+    "stream_default_mode",
+    "cache_default_mode",
+    "auto_resolve",
+    "disabled_guardrails",
+)
 # What the relay gets in another form than it is stored in.
 _RULES = (
-    "access_schedule", "rate_limits", "usage_limit_enabled",
-    "daily_usage_limit_usd_micros", "weekly_usage_limit_usd_micros",
-)  # fmt: skip
+    "access_schedule",
+    "rate_limits",
+    "usage_limit_enabled",
+    "daily_usage_limit_usd_micros",
+    "weekly_usage_limit_usd_micros",
+)
 _SELECT = f"SELECT {', '.join((*_FIELDS, *_RULES))} FROM keys ORDER BY created_at_ms, id"
 
 

@@ -16,9 +16,17 @@ ProviderName = Annotated[
 ]
 Tokens = Annotated[StrictInt, Field(ge=1, le=100_000_000)]
 Endpoint = Literal[
-    "chat", "completions", "responses", "messages", "embeddings", "images", "audio", "moderations",
-    "rerank", "ocr",
-]  # fmt: skip
+    "chat",
+    "completions",
+    "responses",
+    "messages",
+    "embeddings",
+    "images",
+    "audio",
+    "moderations",
+    "rerank",
+    "ocr",
+]
 
 
 class ModelSettings(Wire):

@@ -16,9 +16,14 @@ from fairlead.host import AddressRefused
 
 NodeType = Literal["openai-compatible", "anthropic-compatible", "gemini-compatible"]
 ApiType = Literal[
-    "chat", "responses", "embeddings", "audio-transcriptions", "audio-speech", "images-generations",
+    "chat",
+    "responses",
+    "embeddings",
+    "audio-transcriptions",
+    "audio-speech",
+    "images-generations",
     "rerank",
-]  # fmt: skip
+]
 
 # What of it makes a difference: which of OpenAI's two conversations a node speaks.
 SPOKEN: tuple[ApiType, ...] = ("chat", "responses")

@@ -14,13 +14,23 @@ _VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?")
 # to send.
 _RESERVED = frozenset(
     {
-        "accept-encoding", "connection", "content-encoding", "content-length", "content-type",
-        "expect", "host",
-        "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
         "trailer",
-        "transfer-encoding", "upgrade",
+        "transfer-encoding",
+        "upgrade",
     }
-)  # fmt: skip
+)
 _INTERNAL_PREFIXES = ("x-fairlead-", "x-gateway-", ":")
 
 

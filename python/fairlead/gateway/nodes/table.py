@@ -13,9 +13,21 @@ from fairlead.store.file import Connection
 log = structlog.get_logger("fairlead.gateway")
 
 _COLUMNS = (
-    "id", "type", "name", "prefix", "api_type", "base_url", "chat_path", "models_path", "icon_url",
-    "headers_sealed", "header_names", "timeouts", "created_at_ms", "updated_at_ms",
-)  # fmt: skip
+    "id",
+    "type",
+    "name",
+    "prefix",
+    "api_type",
+    "base_url",
+    "chat_path",
+    "models_path",
+    "icon_url",
+    "headers_sealed",
+    "header_names",
+    "timeouts",
+    "created_at_ms",
+    "updated_at_ms",
+)
 
 # Made of the constants above; nothing that a caller sends is in the text.
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM provider_nodes"

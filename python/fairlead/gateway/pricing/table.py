@@ -8,9 +8,16 @@ from typing import Any
 from fairlead.store.file import Connection
 
 NAMES = (
-    "input", "output", "cached_input", "cache_write",
-    "per_image", "per_second", "per_page", "per_query", "per_million_characters",
-)  # fmt: skip
+    "input",
+    "output",
+    "cached_input",
+    "cache_write",
+    "per_image",
+    "per_second",
+    "per_page",
+    "per_query",
+    "per_million_characters",
+)
 
 # Micro-dollars by `NAMES`: per million tokens, and for each thing.
 Price = dict[str, int | None]

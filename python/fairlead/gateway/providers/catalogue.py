@@ -26,16 +26,39 @@ FOLDER = Path(__file__).parents[2] / "data" / "catalogue"
 
 Dialect = Literal["openai", "openai-responses", "anthropic", "gemini"]
 Auth = Literal[
-    "bearer", "x-api-key", "x-goog-api-key", "api-key", "aws-sigv4", "google-service-account", "none",
-]  # fmt: skip
+    "bearer",
+    "x-api-key",
+    "x-goog-api-key",
+    "api-key",
+    "aws-sigv4",
+    "google-service-account",
+    "none",
+]
 Mode = Literal[
-    "chat", "completion", "embedding", "image", "speech", "transcription", "rerank", "moderation",
+    "chat",
+    "completion",
+    "embedding",
+    "image",
+    "speech",
+    "transcription",
+    "rerank",
+    "moderation",
     "ocr",
-]  # fmt: skip
+]
 Capability = Literal[
-    "audio_input", "audio_output", "computer_use", "documents", "parallel_tools", "prompt_cache",
-    "reasoning", "structured_output", "tools", "video_input", "vision", "web_search",
-]  # fmt: skip
+    "audio_input",
+    "audio_output",
+    "computer_use",
+    "documents",
+    "parallel_tools",
+    "prompt_cache",
+    "reasoning",
+    "structured_output",
+    "tools",
+    "video_input",
+    "vision",
+    "web_search",
+]
 # What a connection may fill into an address: fields of `ProviderSpecific`.
 Variable = Literal["region", "project", "resource", "workspace", "account"]
 Tokens = Annotated[int, Field(strict=True, ge=1)]

@@ -28,9 +28,18 @@ DEADLINE_S = 15.0
 ANTHROPIC_VERSION = "2023-06-01"
 
 Diagnosis = Literal[
-    "ok", "auth", "credits_exhausted", "rate_limited", "not_found", "redirect", "upstream_error",
-    "invalid_answer", "address_refused", "network", "timeout",
-]  # fmt: skip
+    "ok",
+    "auth",
+    "credits_exhausted",
+    "rate_limited",
+    "not_found",
+    "redirect",
+    "upstream_error",
+    "invalid_answer",
+    "address_refused",
+    "network",
+    "timeout",
+]
 
 _UNLISTED = "The provider lists no models: the catalogue's are used, and the key is untested."
 

@@ -13,11 +13,26 @@ from fairlead.store.file import Connection as Database
 log = structlog.get_logger("fairlead.gateway")
 
 _COLUMNS = (
-    "id", "provider", "auth_type", "name", "display_name", "priority", "is_active", "default_model",
-    "max_concurrent", "provider_specific", "credentials_sealed", "api_key_tail", "test_status",
+    "id",
+    "provider",
+    "auth_type",
+    "name",
+    "display_name",
+    "priority",
+    "is_active",
+    "default_model",
+    "max_concurrent",
+    "provider_specific",
+    "credentials_sealed",
+    "api_key_tail",
+    "test_status",
     "last_error",
-    "last_error_at_ms", "last_tested_at_ms", "models", "created_at_ms", "updated_at_ms",
-)  # fmt: skip
+    "last_error_at_ms",
+    "last_tested_at_ms",
+    "models",
+    "created_at_ms",
+    "updated_at_ms",
+)
 
 # Made of the constants above; nothing that a caller sends is in the text.
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM provider_connections"

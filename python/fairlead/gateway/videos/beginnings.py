@@ -70,9 +70,13 @@ class Beginnings:
             insert_operation(con, operation)
             if notice is not None:
                 insert_job(
-                    con, operation.owner, operation.id, notice.uris, notice.metadata,
+                    con,
+                    operation.owner,
+                    operation.id,
+                    notice.uris,
+                    notice.metadata,
                     operation.created_at_ms,
-                )  # fmt: skip
+                )
 
         self.under_way.add(operation.id)
         try:

@@ -66,9 +66,12 @@ async def begin(lanes: list[Lane], body: dict[str, Any]) -> tuple[Lane, str]:
                 try:
                     return lane, await _begin(client, lane, body)
                 except (
-                    ModelNotFound, UpstreamAuth, UpstreamRateLimited, UpstreamRefused,
+                    ModelNotFound,
+                    UpstreamAuth,
+                    UpstreamRateLimited,
+                    UpstreamRefused,
                     UpstreamStatus,
-                ) as error:  # fmt: skip
+                ) as error:
                     refusal = refusal or error
     except TimeoutError:
         raise UpstreamTimeout(

@@ -48,9 +48,17 @@ async def predict(
     lanes = await services.state.read(lambda con: chosen_lanes(con, sealer, choice))
     at_ms, beginnings = now_ms(), Beginnings.of(services)
     operation = Operation(
-        new_id(""), owner, model, lanes[0].connection_id, "", None, None, at_ms,
-        at_ms + WINDOW_MS, None,
-    )  # fmt: skip
+        new_id(""),
+        owner,
+        model,
+        lanes[0].connection_id,
+        "",
+        None,
+        None,
+        at_ms,
+        at_ms + WINDOW_MS,
+        None,
+    )
     notice = None if ask.webhook_config is None else Notice(uris, hooks.user_metadata)
     await beginnings.note(operation, notice)
     try:

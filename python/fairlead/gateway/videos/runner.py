@@ -106,10 +106,11 @@ class VideoRunner(Runner[Operation]):
             )
         if not operation.provider_operation:
             await self._fail(
-                operation, UNKNOWN,
+                operation,
+                UNKNOWN,
                 "The gateway stopped while a provider was asked for this video, so whether it was "
                 "begun is not known: ask for it again.",
-            )  # fmt: skip
+            )
         else:
             await self._follow(operation, operation.provider_operation)
 

@@ -73,5 +73,7 @@ def told_of(files: list[VideoFile], origin: str) -> dict[str, Any]:
     """What listeners are told: where the first video is, in the words of older and newer listeners."""
     address = video_address(origin, files[0].id)
     return {
-        "output_file_uri": address, "file_name": f"files/{files[0].id}", "video_uri": address,
-    }  # fmt: skip
+        "output_file_uri": address,
+        "file_name": f"files/{files[0].id}",
+        "video_uri": address,
+    }

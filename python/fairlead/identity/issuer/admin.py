@@ -26,8 +26,11 @@ PAGE_DEFAULT: Final = 250
 PAGE_MAX: Final = 1000
 
 _HEALTH: Final = (
-    "/health/alive", "/health/ready", "/admin/health/alive", "/admin/health/ready",
-)  # fmt: skip
+    "/health/alive",
+    "/health/ready",
+    "/admin/health/alive",
+    "/admin/health/ready",
+)
 _INACTIVE: Final = Told(200, {"active": False})
 
 
@@ -67,9 +70,11 @@ def _admit(asked: Asked, token: str | None) -> None:
     shown = asked.bearer()
     if token is not None and not hmac.compare_digest((shown or "").encode(), token.encode()):
         raise IssuerFault(
-            401, "access_denied", "Send the bearer that ISSUER__ADMIN_TOKEN names.",
+            401,
+            "access_denied",
+            "Send the bearer that ISSUER__ADMIN_TOKEN names.",
             challenge="Bearer",
-        )  # fmt: skip
+        )
 
 
 def _is_own_name(host: str) -> bool:

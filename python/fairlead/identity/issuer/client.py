@@ -36,11 +36,14 @@ CLIENT_CREDENTIALS: Final = "client_credentials"
 AUTH_METHODS: Final = ("client_secret_post", "client_secret_basic")
 GRANT_TYPES: Final = frozenset(
     (
-        CLIENT_CREDENTIALS, "authorization_code", "implicit", "refresh_token",
+        CLIENT_CREDENTIALS,
+        "authorization_code",
+        "implicit",
+        "refresh_token",
         "urn:ietf:params:oauth:grant-type:jwt-bearer",
         "urn:ietf:params:oauth:grant-type:device_code",
     )
-)  # fmt: skip
+)
 RESPONSE_TYPES: Final = frozenset(("token", "code", "id_token"))
 
 # DID syntax: a method, then an id of its own (W3C DID Core, section 3.1).
@@ -135,9 +138,13 @@ def register(body: dict[str, Any], hasher: SecretHasher) -> tuple[Client, str]:
     secret = _secret(body) or new_secret()
     at_ms = now_ms()
     client = Client(
-        client_id=client_id, key=str(uuid4()), secret_hash=hasher.hash(secret),
-        created_at_ms=at_ms, updated_at_ms=at_ms, **_registered(body),
-    )  # fmt: skip
+        client_id=client_id,
+        key=str(uuid4()),
+        secret_hash=hasher.hash(secret),
+        created_at_ms=at_ms,
+        updated_at_ms=at_ms,
+        **_registered(body),
+    )
     return client, secret
 
 
@@ -185,9 +192,13 @@ def stored(row: tuple[Any, ...]) -> Client:
     """The client of a row `key, client_id, secret_hash, fields, created_at_ms, updated_at_ms`."""
     key, client_id, secret_hash, fields, created_at_ms, updated_at_ms = row
     return Client(
-        client_id=client_id, key=key, secret_hash=secret_hash, created_at_ms=created_at_ms,
-        updated_at_ms=updated_at_ms, **_registered(orjson.loads(fields)),
-    )  # fmt: skip
+        client_id=client_id,
+        key=key,
+        secret_hash=secret_hash,
+        created_at_ms=created_at_ms,
+        updated_at_ms=updated_at_ms,
+        **_registered(orjson.loads(fields)),
+    )
 
 
 def scope_of(text: str, field: str = "scope") -> tuple[str, ...]:

@@ -51,6 +51,8 @@ def unavailable(description: str) -> IssuerFault:
 def too_many_guesses(retry_after_s: int) -> IssuerFault:
     """So many wrong secrets came that no more are looked at for a while."""
     return IssuerFault(
-        429, "too_many_requests", "Too many wrong client secrets; try again later.",
+        429,
+        "too_many_requests",
+        "Too many wrong client secrets; try again later.",
         retry_after_s=retry_after_s,
-    )  # fmt: skip
+    )

@@ -93,9 +93,11 @@ class Asked:
                 raise ValueError
         except (ValueError, binascii.Error, UnicodeDecodeError):
             raise IssuerFault(
-                401, "invalid_client", "Authorization must be Basic, with id and secret.",
+                401,
+                "invalid_client",
+                "Authorization must be Basic, with id and secret.",
                 challenge="Basic",
-            ) from None  # fmt: skip
+            ) from None
         return unquote_plus(client_id), unquote_plus(secret)
 
 

@@ -49,9 +49,13 @@ class Issuer:
     """One per process that has the file open. `url` is the issuer's public address."""
 
     def __init__(
-        self, database: Database, hasher: SecretHasher, url: str, token_ttl_s: int,
+        self,
+        database: Database,
+        hasher: SecretHasher,
+        url: str,
+        token_ttl_s: int,
         now_s: Callable[[], int] = _now_s,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.database = database
         self.url = url
         self._hasher = hasher
@@ -95,9 +99,10 @@ class Issuer:
             raise IssuerFault(401, "invalid_client", "The client id or its secret is wrong.")
         if client.token_endpoint_auth_method != method:
             raise IssuerFault(
-                401, "invalid_client",
+                401,
+                "invalid_client",
                 f"This client authenticates with {client.token_endpoint_auth_method}.",
-            )  # fmt: skip
+            )
         return client
 
     async def issue(
@@ -126,9 +131,14 @@ class Issuer:
         lifespan_s = self._token_ttl_s if client.lifespan_s is None else client.lifespan_s
         scope = " ".join(wanted) if wanted else client.scope
         token = Token(
-            hash_of(text), client.key, client.client_id, scope, now_s, now_s + lifespan_s,
+            hash_of(text),
+            client.key,
+            client.client_id,
+            scope,
+            now_s,
+            now_s + lifespan_s,
             " ".join(audience),
-        )  # fmt: skip
+        )
         await self._stored(token)
         if self._tokens.get(token.hash) is None:
             raise IssuerFault(401, "invalid_client", "The client was deleted or revoked meanwhile.")
@@ -221,9 +231,10 @@ class Issuer:
         async with self._changing:
             if client.client_id in self._clients:
                 raise IssuerFault(
-                    409, "Unable to insert or update resource",
+                    409,
+                    "Unable to insert or update resource",
                     "There is a client with this id already.",
-                )  # fmt: skip
+                )
             if len(self._clients) >= CLIENTS_MAX:
                 raise IssuerFault(409, "too_many_clients", f"There are {CLIENTS_MAX} clients.")
             await self._write(lambda con: table.insert_client(con, client))

@@ -122,6 +122,10 @@ def live_tokens(con: Connection, now_s: int, most: int) -> list[Token]:
 
 def _row(client: Client) -> list[object]:
     return [
-        client.key, client.client_id, client.secret_hash,
-        orjson.dumps(client.fields()).decode(), client.created_at_ms, client.updated_at_ms,
-    ]  # fmt: skip
+        client.key,
+        client.client_id,
+        client.secret_hash,
+        orjson.dumps(client.fields()).decode(),
+        client.created_at_ms,
+        client.updated_at_ms,
+    ]

@@ -23,9 +23,14 @@ CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 # What is read; `resource` may be counted, the others must not be repeated.
 KNOWN = (
-    "response_type", "client_id", "redirect_uri", "code_challenge", "code_challenge_method", "state",
+    "response_type",
+    "client_id",
+    "redirect_uri",
+    "code_challenge",
+    "code_challenge_method",
+    "state",
     "resource",
-)  # fmt: skip
+)
 _ONCE = frozenset(KNOWN) - {"resource", "client_id", "redirect_uri"}
 
 

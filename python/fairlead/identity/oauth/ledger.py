@@ -172,9 +172,15 @@ class Ledger:
         text = secrets.token_urlsafe(32)
         at_ms = self._clock()
         code = Code(
-            _core.hash_secret(text), str(uuid4()), client.id, user_id, redirect_uri, challenge,
-            resource, at_ms + CODE_LIFETIME_MS,
-        )  # fmt: skip
+            _core.hash_secret(text),
+            str(uuid4()),
+            client.id,
+            user_id,
+            redirect_uri,
+            challenge,
+            resource,
+            at_ms + CODE_LIFETIME_MS,
+        )
         self._codes[code.hash] = code
         change = Change(codes=[code])
         known = self._clients.get(client.id)

@@ -17,9 +17,16 @@ from fairlead.store.statement import parsed
 _CLIENT = ("id", "name", "redirect_uri", "created_at_ms", "approved_at_ms")
 _GRANT = ("id", "client_id", "user_id", "resource", "created_at_ms")
 _CODE = (
-    "hash", "grant_id", "client_id", "user_id", "redirect_uri", "challenge", "resource",
-    "expires_at_ms", "is_spent",
-)  # fmt: skip
+    "hash",
+    "grant_id",
+    "client_id",
+    "user_id",
+    "redirect_uri",
+    "challenge",
+    "resource",
+    "expires_at_ms",
+    "is_spent",
+)
 _TOKEN = ("hash", "grant_id", "generation", "created_at_ms", "expires_at_ms")
 
 

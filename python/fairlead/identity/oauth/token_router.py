@@ -23,10 +23,17 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 _TOKEN = frozenset(
     {
-        "grant_type", "code", "redirect_uri", "client_id", "client_secret", "code_verifier",
-        "refresh_token", "resource", "scope",
+        "grant_type",
+        "code",
+        "redirect_uri",
+        "client_id",
+        "client_secret",
+        "code_verifier",
+        "refresh_token",
+        "resource",
+        "scope",
     }
-)  # fmt: skip
+)
 _REVOKE = frozenset({"token", "token_type_hint", "client_id"})
 _NOT_A_FORM = "Content-Type must be application/x-www-form-urlencoded"
 

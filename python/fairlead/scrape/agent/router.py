@@ -35,8 +35,11 @@ async def start(
     await services.state.database.write(lambda con: insert_job(con, job, [Place(0, 0, url)]))
     JobRunner.of(services).wake()
     return {
-        "success": True, "id": job.id, "url": f"{base}/api/agent/{job.id}", "status": job.status,
-    }  # fmt: skip
+        "success": True,
+        "id": job.id,
+        "url": f"{base}/api/agent/{job.id}",
+        "status": job.status,
+    }
 
 
 @router.get("/{job_id}", summary="An agent's steps and what came of them")

@@ -138,9 +138,10 @@ class AgentRun:
 
     def _task(self) -> Task:
         return Task(
-            goal=self._ask.prompt, schema=self._schema,
+            goal=self._ask.prompt,
+            schema=self._schema,
             hosts=frozenset(self._hosts) if self._hosts is not None else None,
-        )  # fmt: skip
+        )
 
     # --- the browser
 
@@ -253,14 +254,25 @@ class AgentRun:
     ) -> Page:
         number = len(self._steps) + 1
         step = {
-            "step": number, "url": survey.url, "thought": decision.thought, "action": decision.view(),
-            **({"error": error} if error else {}), "tokens": tokens,
-        }  # fmt: skip
+            "step": number,
+            "url": survey.url,
+            "thought": decision.thought,
+            "action": decision.view(),
+            **({"error": error} if error else {}),
+            "tokens": tokens,
+        }
         self._steps.append(step)
         return Page(
-            number, number, self._url, "failed" if error else "completed", None, error, None,
-            orjson.dumps(step).decode(), now_ms(),
-        )  # fmt: skip
+            number,
+            number,
+            self._url,
+            "failed" if error else "completed",
+            None,
+            error,
+            None,
+            orjson.dumps(step).decode(),
+            now_ms(),
+        )
 
     def _store(self, con: Connection, step: Page) -> None:
         claim_bytes(con, DATABASE, self._job.owner, len((step.document or "").encode()))
@@ -272,14 +284,25 @@ class AgentRun:
         """The last row is the result; it comes with the last step and the job's end."""
         job, number = self._job, len(self._steps) + 1
         result = {
-            "completed": end.completed, "reason": end.reason, "finalUrl": self._url,
+            "completed": end.completed,
+            "reason": end.reason,
+            "finalUrl": self._url,
             **({"answer": end.answer} if end.answer is not None else {}),
             **({"data": end.data} if end.data is not None else {}),
-            "model": self._ask.model, "tokens": self._tokens,
-        }  # fmt: skip
+            "model": self._ask.model,
+            "tokens": self._tokens,
+        }
         page = Page(
-            number, 0, self._url, "completed", None, None, None, orjson.dumps(result).decode(), now_ms()
-        )  # fmt: skip
+            number,
+            0,
+            self._url,
+            "completed",
+            None,
+            None,
+            None,
+            orjson.dumps(result).decode(),
+            now_ms(),
+        )
 
         def work(con: Connection) -> None:
             if last is not None:

@@ -66,10 +66,15 @@ class Calls:
             return
         self._begun[request] = time.monotonic()
         self._views[request] = {
-            "method": request.method, "url": request.url[:URL_MAX_CHARS],
-            "resourceType": request.resource_type, "state": "open", "status": None,
-            "contentType": None, "request": _sent(request), "response": None,
-        }  # fmt: skip
+            "method": request.method,
+            "url": request.url[:URL_MAX_CHARS],
+            "resourceType": request.resource_type,
+            "state": "open",
+            "status": None,
+            "contentType": None,
+            "request": _sent(request),
+            "response": None,
+        }
 
     def _fail(self, request: Any) -> None:
         if (view := self._views.get(request)) is not None:

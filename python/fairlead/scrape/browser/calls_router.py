@@ -35,6 +35,10 @@ async def discover(ask: DiscoverAsk, services: ServicesDep, owner: OwnerDep) -> 
             raise failure.as_refusal() from None
     apis = calls.view()
     return {
-        "success": True, "url": fetched.url, "status": fetched.status, "count": len(apis),
-        "more": calls.more, "apis": apis,
-    }  # fmt: skip
+        "success": True,
+        "url": fetched.url,
+        "status": fetched.status,
+        "count": len(apis),
+        "more": calls.more,
+        "apis": apis,
+    }

@@ -33,14 +33,20 @@ ACTION_MS: Final = 10_000
 log = structlog.get_logger("fairlead.scrape")
 
 _FLAGS: Final = [
-    "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",
-    "--disable-sync", "--disable-component-update", "--disable-quic", "--mute-audio",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-component-update",
+    "--disable-quic",
+    "--mute-audio",
     # A page's heap ends here, and the page with it; the others go on.
     "--js-flags=--max-old-space-size=512",
     # Without this, Chromium goes around its proxy for loopback.
     "--proxy-bypass-list=<-loopback>",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,11 +140,13 @@ async def _told(work: Awaitable[T]) -> T:
 def _view(session: Session, base: str) -> dict[str, Any]:
     files = [
         {
-            "number": file.number, "name": file.name, "size": file.size_bytes,
+            "number": file.number,
+            "name": file.name,
+            "size": file.size_bytes,
             "url": f"{base}/api/browser/sessions/{session.id}/download?number={file.number}",
         }
         for file in session.downloads.files
-    ]  # fmt: skip
+    ]
     refused = session.downloads.refused
     return {**session.view(), "downloads": files, **({"refused": refused} if refused else {})}
 

@@ -68,12 +68,15 @@ class Session:
         """What the API shows."""
         left_ms = round((self.ends_s - time.monotonic()) * 1000)
         return {
-            "id": self.id, "currentUrl": self.page.url, "currentTitle": self.title,
+            "id": self.id,
+            "currentUrl": self.page.url,
+            "currentTitle": self.title,
             "createdAt": iso(moment_of(self.created_at_ms)),
             "lastUsedAt": iso(moment_of(self.used_at_ms)),
             "expiresAt": iso(moment_of(now_ms() + left_ms)),
-            "busy": self.turn.locked(), "popups": self.popups,
-        }  # fmt: skip
+            "busy": self.turn.locked(),
+            "popups": self.popups,
+        }
 
     def _popup(self, popup: Any) -> None:
         task = asyncio.ensure_future(self._note(popup))

@@ -71,9 +71,10 @@ async def survey_of(page: Any, windows: list[str]) -> Survey:
     html = await text_of(page, PAGE_MAX_BYTES)
     found = await look_of(page, _LOOK, [ELEMENTS_MAX, FIELD_MAX_CHARS], LOOK_MAX_CHARS)
     elements = [
-        _typed(each) for each in (found if isinstance(found, list) else [])[:ELEMENTS_MAX]
+        _typed(each)
+        for each in (found if isinstance(found, list) else [])[:ELEMENTS_MAX]
         if isinstance(each, dict)
-    ]  # fmt: skip
+    ]
     title = (await title_of(page))[:FIELD_MAX_CHARS]
     return Survey(str(page.url)[:2048], title, html, elements, list(windows))
 

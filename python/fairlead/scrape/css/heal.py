@@ -74,10 +74,11 @@ async def find_selectors(
             {"role": "assistant", "content": asked.text[:ANSWER_MAX_CHARS]},
             {
                 "role": "user",
-                "content": "That does not do:\n- " + "\n- ".join(wrongs[:WRONGS_TOLD])
+                "content": "That does not do:\n- "
+                + "\n- ".join(wrongs[:WRONGS_TOLD])
                 + "\nAnswer with the corrected JSON object alone.",
             },
-        ]  # fmt: skip
+        ]
     if best is None:
         raise UpstreamInvalid(
             f"The model found no usable selectors, also not when asked again: {wrongs[0]}"

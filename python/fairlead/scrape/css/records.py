@@ -61,11 +61,17 @@ class Extracted:
             metadata |= {"model": self.model, "tokens": self.asked.tokens}
         records = self.tried.records if self.tried else []
         view: dict[str, Any] = {
-            "success": True, "url": self.page.url, "data": records, "recordCount": len(records),
-            "health": self.health, "healthy": self.health == "healthy",
+            "success": True,
+            "url": self.page.url,
+            "data": records,
+            "recordCount": len(records),
+            "health": self.health,
+            "healthy": self.health == "healthy",
             "fieldFillRatio": self.tried.ratio if self.tried else 0.0,
-            "source": self.source, "healed": self.source == "healed", "metadata": metadata,
-        }  # fmt: skip
+            "source": self.source,
+            "healed": self.source == "healed",
+            "metadata": metadata,
+        }
         if self.tried is not None:
             view["cssSchema"] = self.tried.schema.plan
         if self.note is not None:

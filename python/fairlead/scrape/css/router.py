@@ -25,7 +25,12 @@ async def extract_auto(ask: AutoAsk, services: ServicesDep, owner: OwnerDep) -> 
     url = checked(ask.url, scraper_of(services).egress)
     async with within_a_minute():
         extracted = await extract_records(
-            services, owner, url, ask, ask.options,
-            key=page_key(owner, url, ask), is_forced=ask.force_reheal,
-        )  # fmt: skip
+            services,
+            owner,
+            url,
+            ask,
+            ask.options,
+            key=page_key(owner, url, ask),
+            is_forced=ask.force_reheal,
+        )
     return extracted.view()

@@ -44,9 +44,10 @@ class _Named(Ask):
             )
         if _depth(self) > DEPTH_MAX:
             raise PydanticCustomError(
-                "no_valid_fields", "The field {name} is nested more than {most} deep.",
+                "no_valid_fields",
+                "The field {name} is nested more than {most} deep.",
                 {"name": self.name, "most": DEPTH_MAX},
-            )  # fmt: skip
+            )
         _check_names(self.inner)
         return self
 
@@ -78,9 +79,10 @@ class CssField(_Named):
     def _names_attribute(self) -> Self:
         if self.type == "attribute" and self.attribute is None:
             raise PydanticCustomError(
-                "no_valid_fields", "The field {name} is of type attribute: name the attribute.",
+                "no_valid_fields",
+                "The field {name} is of type attribute: name the attribute.",
                 {"name": self.name},
-            )  # fmt: skip
+            )
         return self
 
 

@@ -48,8 +48,15 @@ class Archive:
             raise Unreadable(f"The document lacks its part {name[:100]}.") from None
         except RuntimeError:
             raise Unreadable("The document is encrypted.") from None
-        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError,
-                NotImplementedError, ValueError):  # fmt: skip
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            lzma.LZMAError,
+            EOFError,
+            OSError,
+            NotImplementedError,
+            ValueError,
+        ):
             raise Unreadable(f"The document's part {name[:100]} is broken.") from None
         if len(body) > most:
             raise Unreadable(

@@ -18,17 +18,25 @@ TYPES: Final = {
 }
 _NAMED: Final = {name: kind for kind, names in TYPES.items() for name in (kind, *names)}
 _ENDINGS: Final = {kind: kind for kind in TYPES} | {
-    "htm": "html", "xhtml": "html", "txt": "text", "log": "text", "md": "markdown",
-}  # fmt: skip
+    "htm": "html",
+    "xhtml": "html",
+    "txt": "text",
+    "log": "text",
+    "md": "markdown",
+}
 # What servers say of a file of which they know nothing more; `text/plain` is often one of these.
 _VAGUE: Final = frozenset(
     ["", "application/octet-stream", "binary/octet-stream", "application/zip", "text/plain"]
 )
 _FOREIGN: Final = (
-    (b"%PDF-", "PDF"), (b"\xd0\xcf\x11\xe0", "an office document of before 2007"),
-    (b"{\\rtf", "RTF"), (b"\x89PNG", "a picture"), (b"\xff\xd8\xff", "a picture"), (b"GIF8", "a picture"),
+    (b"%PDF-", "PDF"),
+    (b"\xd0\xcf\x11\xe0", "an office document of before 2007"),
+    (b"{\\rtf", "RTF"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"GIF8", "a picture"),
     (b"\x1f\x8b", "a compressed file"),
-)  # fmt: skip
+)
 ZIP: Final = b"PK\x03\x04"
 SUPPORTED: Final = "HTML, plain text, Markdown, CSV, TSV, JSON, XML, DOCX and XLSX"
 

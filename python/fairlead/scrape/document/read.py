@@ -59,8 +59,11 @@ def read_document(source: Source, want: Want) -> dict[str, Any]:
         raise Unreadable("The document is nested too deeply.") from None
     metadata["truncated"] = metadata.get("truncated", False) or len(text) > MARKDOWN_MAX_CHARS
     return {
-        "title": title, "markdown": text[:MARKDOWN_MAX_CHARS], "detectedType": kind, "metadata": metadata,
-    }  # fmt: skip
+        "title": title,
+        "markdown": text[:MARKDOWN_MAX_CHARS],
+        "detectedType": kind,
+        "metadata": metadata,
+    }
 
 
 def _html(html: str, url: str, want: Want, metadata: dict[str, Any]) -> tuple[str, str]:

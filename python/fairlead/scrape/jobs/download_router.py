@@ -107,8 +107,10 @@ async def _all(services: Services, job: Job, pages: list[Page]) -> AsyncIterator
 async def _json_parts(services: Services, job: Job, first: list[Page]) -> AsyncIterator[bytes]:
     name = "crawlId" if job.kind == "crawl" else "batchId"
     yield b'{"%s":%s,"originUrl":%s,"pages":[' % (
-        name.encode(), orjson.dumps(job.id), orjson.dumps(job.url),
-    )  # fmt: skip
+        name.encode(),
+        orjson.dumps(job.id),
+        orjson.dumps(job.url),
+    )
     count = 0
     async for pages in _all(services, job, first):
         yield b",".join(

@@ -53,8 +53,11 @@ async def start(
     await services.state.database.write(lambda con: insert_job(con, job, places))
     JobRunner.of(services).wake()
     return {
-        "success": True, "id": job.id, "url": f"{base}/api/extract/{job.id}", "status": job.status,
-    }  # fmt: skip
+        "success": True,
+        "id": job.id,
+        "url": f"{base}/api/extract/{job.id}",
+        "status": job.status,
+    }
 
 
 @router.get("/{job_id}", summary="An extraction, or how far it is", response_model=dict[str, Any])

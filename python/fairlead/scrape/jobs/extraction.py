@@ -56,9 +56,11 @@ class Extraction:
         page = content[:PAGE_MAX_CHARS]
         sure = await asyncio.to_thread(confidence_of, data, self._schema.document, page)
         document = {
-            "title": scraped.document["title"], "data": data, "confidence": sure,
+            "title": scraped.document["title"],
+            "data": data,
+            "confidence": sure,
             "tokens": asked.tokens,
-        }  # fmt: skip
+        }
         return replace(scraped, document=document)
 
     async def _asked(self, content: str) -> Any:
@@ -87,8 +89,11 @@ class ExtractionResult:
         """The next pages."""
         for page in pages:
             source: dict[str, Any] = {
-                "url": page.url, "success": page.document is not None, "error": page.error, "confidence": None,
-            }  # fmt: skip
+                "url": page.url,
+                "success": page.document is not None,
+                "error": page.error,
+                "confidence": None,
+            }
             if page.document is not None:
                 document = orjson.loads(page.document)
                 self._data.append(document["data"])
@@ -100,6 +105,8 @@ class ExtractionResult:
     def view(self) -> dict[str, Any]:
         """All of it, as it is shown."""
         return {
-            "data": self._data, "sources": self._sources, "model": self._model,
+            "data": self._data,
+            "sources": self._sources,
+            "model": self._model,
             "tokens": self._tokens,
-        }  # fmt: skip
+        }

@@ -55,9 +55,12 @@ def tell_end(
     elif status == "cancelled":
         happening = "cancelled"
     data: dict[str, Any] = {
-        "url": job.url, "status": status, "total": progress.completed + progress.failed,
-        "completed": progress.completed, "failed": progress.failed,
-    }  # fmt: skip
+        "url": job.url,
+        "status": status,
+        "total": progress.completed + progress.failed,
+        "completed": progress.completed,
+        "failed": progress.failed,
+    }
     if error is not None:
         data["error"] = error
     _tell(con, job, happening, "end", at_ms, data)

@@ -49,8 +49,11 @@ async def start(
     await services.state.database.write(lambda con: insert_job(con, job, [Place(0, 0, url)]))
     JobRunner.of(services).wake()
     return {
-        "success": True, "id": job.id, "url": f"{base}/api/llmstxt/{job.id}", "status": job.status,
-    }  # fmt: skip
+        "success": True,
+        "id": job.id,
+        "url": f"{base}/api/llmstxt/{job.id}",
+        "status": job.status,
+    }
 
 
 @router.get("/{job_id}", summary="A site's llms.txt, or how far it is")
@@ -77,8 +80,10 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str,
             after = pages[-1].place
             told += await asyncio.to_thread(_read, pages, text if wants_text else None)
         view["result"] = {
-            "host": urlsplit(job.url).netloc, "pageCount": len(told), "llmstxt": llms_txt(told),
-        }  # fmt: skip
+            "host": urlsplit(job.url).netloc,
+            "pageCount": len(told),
+            "llmstxt": llms_txt(told),
+        }
         if wants_text:
             view["result"]["llmsFullTxt"] = text.whole()
     return view
@@ -96,10 +101,13 @@ def _read(pages: list[Page], text: FullText | None) -> list[dict[str, Any]]:
         if text is not None:
             text.add(document)
         said = _line(document["metadata"].get("description", ""))
-        told.append({
-            "title": _line(document["title"]), "url": document["url"],
-            "metadata": {"description": said},
-        })  # fmt: skip
+        told.append(
+            {
+                "title": _line(document["title"]),
+                "url": document["url"],
+                "metadata": {"description": said},
+            }
+        )
     return told
 
 

@@ -103,9 +103,13 @@ async def active_crawls(
     response_model=dict[str, Any],
 )
 async def crawl_status(
-    job_id: str, services: ServicesDep, owner: OwnerDep, base: BaseDep, skip: Skip = 0,
+    job_id: str,
+    services: ServicesDep,
+    owner: OwnerDep,
+    base: BaseDep,
+    skip: Skip = 0,
     limit: PageLimit = 20,
-) -> Response:  # fmt: skip
+) -> Response:
     """`jobs` are pages in the order in which they ended, at most `limit` and 8 MiB of them, or one;
     `next` is the address of the following ones.
     """
@@ -147,9 +151,10 @@ async def batch(
     # What the manners alone take: no host is asked sooner.
     turns = max(Counter(map(host_of, urls)).values())
     return await _start(services, job, places, ask.webhook, base) | {
-        "batchId": job.id, "totalUrls": len(places),
+        "batchId": job.id,
+        "totalUrls": len(places),
         "estimatedTime": turns * settings.scrape_host_delay_ms / 1000,
-    }  # fmt: skip
+    }
 
 
 @router.get("/batch/scrape", summary="List batches")
@@ -164,9 +169,13 @@ async def batches(services: ServicesDep, owner: OwnerDep, limit: ListLimit = 50)
     response_model=dict[str, Any],
 )
 async def batch_status(
-    job_id: str, services: ServicesDep, owner: OwnerDep, base: BaseDep, skip: Skip = 0,
+    job_id: str,
+    services: ServicesDep,
+    owner: OwnerDep,
+    base: BaseDep,
+    skip: Skip = 0,
     limit: PageLimit = 20,
-) -> Response:  # fmt: skip
+) -> Response:
     """`jobs` are pages in the order in which they ended, at most `limit` and 8 MiB of them, or one;
     `next` is the address of the following ones.
     """
@@ -219,9 +228,11 @@ async def _start(
     services: Services, job: Job, places: list[Place], webhook: str | None, base: str
 ) -> dict[str, Any]:
     view: dict[str, Any] = {
-        "success": True, "id": job.id, "url": f"{base}{PATHS[job.kind]}/{job.id}",
+        "success": True,
+        "id": job.id,
+        "url": f"{base}{PATHS[job.kind]}/{job.id}",
         "status": job.status,
-    }  # fmt: skip
+    }
     target: str | None = None
     secret = _core.new_webhook_secret()
     if webhook is not None:
@@ -287,12 +298,15 @@ async def _errors(services: Services, kind: Kind, job_id: str, owner: str) -> di
         "count": len(pages),
         "errors": [
             {
-                "url": page.url, "error": page.error, "code": page.code,
-                "statusCode": page.http_status, "at": iso(moment_of(page.at_ms)),
+                "url": page.url,
+                "error": page.error,
+                "code": page.code,
+                "statusCode": page.http_status,
+                "at": iso(moment_of(page.at_ms)),
             }
             for page in pages
         ],
-    }  # fmt: skip
+    }
 
 
 async def _cancel(services: Services, kind: Kind, job_id: str, owner: str) -> dict[str, Any]:
@@ -348,10 +362,13 @@ async def _events(
                 yield _event(
                     "done",
                     {
-                        "status": job.status, "total": progress.total,
-                        "success": progress.completed, "failed": progress.failed, "done": True,
+                        "status": job.status,
+                        "total": progress.total,
+                        "success": progress.completed,
+                        "failed": progress.failed,
+                        "done": True,
                     },
-                )  # fmt: skip
+                )
                 return
             if loop.time() > ends_s:
                 yield _event(
@@ -382,9 +399,12 @@ def _event(name: str, data: dict[str, Any], number: int | None = None) -> bytes:
 
 def _page_view(page: Page) -> dict[str, Any]:
     view: dict[str, Any] = {
-        "id": str(page.number), "status": page.status, "url": page.url,
-        "statusCode": page.http_status, "at": iso(moment_of(page.at_ms)),
-    }  # fmt: skip
+        "id": str(page.number),
+        "status": page.status,
+        "url": page.url,
+        "statusCode": page.http_status,
+        "at": iso(moment_of(page.at_ms)),
+    }
     if page.document is not None:
         view["document"] = orjson.Fragment(page.document)
     if page.error is not None:

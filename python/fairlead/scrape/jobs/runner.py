@@ -332,14 +332,28 @@ class _Run:
         self._pages += 1
         if scraped is not None:
             return Page(
-                self._pages, place.place, scraped.url, "completed", scraped.status, None, None,
-                orjson.dumps(scraped.document).decode(), now_ms(),
-            )  # fmt: skip
+                self._pages,
+                place.place,
+                scraped.url,
+                "completed",
+                scraped.status,
+                None,
+                None,
+                orjson.dumps(scraped.document).decode(),
+                now_ms(),
+            )
         reason = failure or FetchFailed("The page was not read.")
         return Page(
-            self._pages, place.place, place.url, "failed", reason.status, reason.reason,
-            reason.code, None, now_ms(),
-        )  # fmt: skip
+            self._pages,
+            place.place,
+            place.url,
+            "failed",
+            reason.status,
+            reason.reason,
+            reason.code,
+            None,
+            now_ms(),
+        )
 
     async def _store(
         self, place: Place, page: Page | None, title: str | None, found: list[Place]

@@ -15,9 +15,13 @@ Settled = Literal["stored", "known", "ended"]
 
 ACTIVE: Final = ("pending", "processing", "scraping")
 FIRST_STATUS: Final[dict[Kind, str]] = {
-    "scrape": "pending", "crawl": "scraping", "batch": "processing", "llmstxt": "pending",
-    "extract": "pending", "agent": "pending",
-}  # fmt: skip
+    "scrape": "pending",
+    "crawl": "scraping",
+    "batch": "processing",
+    "llmstxt": "pending",
+    "extract": "pending",
+    "agent": "pending",
+}
 ACTIVE_MAX: Final = 1000
 ACTIVE_OF_OWNER_MAX: Final = 100
 # Documents that are read at once.
@@ -102,16 +106,27 @@ def insert_job(con: Connection, job: Job, places: list[Place]) -> None:
     if active >= ACTIVE_MAX or own >= ACTIVE_OF_OWNER_MAX:
         raise RateLimited("Too many jobs are under way; wait for some to end.", retry_after_s=10)
     claim_bytes(
-        con, DATABASE, job.owner,
+        con,
+        DATABASE,
+        job.owner,
         len(job.options.encode()) + sum(len(place.url) for place in places),
-    )  # fmt: skip
+    )
     con.execute(
         f"INSERT INTO scrape_jobs ({_JOB}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            job.id, job.kind, job.owner, job.status, job.url, job.options, job.pages_max,
-            job.error, job.created_at_ms, job.ended_at_ms, job.expires_at_ms,
+            job.id,
+            job.kind,
+            job.owner,
+            job.status,
+            job.url,
+            job.options,
+            job.pages_max,
+            job.error,
+            job.created_at_ms,
+            job.ended_at_ms,
+            job.expires_at_ms,
         ],
-    )  # fmt: skip
+    )
     insert_places(con, job.id, places)
 
 
@@ -324,10 +339,19 @@ def _insert_page(con: Connection, job_id: str, page: Page) -> None:
         f"INSERT INTO scrape_pages (job_id, {_PAGE}, size_bytes) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, strlen(coalesce(?, '')))",
         [
-            job_id, page.number, page.place, page.url, page.status, page.http_status,
-            page.error, page.code, page.document, page.at_ms, page.document,
+            job_id,
+            page.number,
+            page.place,
+            page.url,
+            page.status,
+            page.http_status,
+            page.error,
+            page.code,
+            page.document,
+            page.at_ms,
+            page.document,
         ],
-    )  # fmt: skip
+    )
 
 
 def end_job(

@@ -14,10 +14,20 @@ _MAIL: Final = re.compile(
 )
 _PHONE: Final = re.compile(r"[^0-9+]")
 _PLATFORMS: Final = {
-    "bsky.app": "bluesky", "facebook.com": "facebook", "github.com": "github", "instagram.com": "instagram",
-    "linkedin.com": "linkedin", "pinterest.com": "pinterest", "reddit.com": "reddit", "t.me": "telegram",
-    "tiktok.com": "tiktok", "twitter.com": "x", "wa.me": "whatsapp", "x.com": "x", "youtube.com": "youtube",
-}  # fmt: skip
+    "bsky.app": "bluesky",
+    "facebook.com": "facebook",
+    "github.com": "github",
+    "instagram.com": "instagram",
+    "linkedin.com": "linkedin",
+    "pinterest.com": "pinterest",
+    "reddit.com": "reddit",
+    "t.me": "telegram",
+    "tiktok.com": "tiktok",
+    "twitter.com": "x",
+    "wa.me": "whatsapp",
+    "x.com": "x",
+    "youtube.com": "youtube",
+}
 # A button with which the page itself is passed on leads to no one.
 _SHARING: Final = re.compile(
     r"/(?:share|sharer|sharer\.php|shareArticle|intent|submit|pin/create)\b"

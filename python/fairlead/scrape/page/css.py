@@ -25,10 +25,37 @@ _GROUPED: Final = re.compile(
 _SILENT: Final = frozenset(["script", "style", "template", "noscript"])
 _INLINE: Final = frozenset(
     [
-        "a", "abbr", "b", "bdi", "bdo", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd", "mark",
-        "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+        "a",
+        "abbr",
+        "b",
+        "bdi",
+        "bdo",
+        "cite",
+        "code",
+        "data",
+        "del",
+        "dfn",
+        "em",
+        "font",
+        "i",
+        "ins",
+        "kbd",
+        "mark",
+        "q",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strong",
+        "sub",
+        "sup",
+        "time",
+        "tt",
+        "u",
+        "var",
+        "wbr",
     ]
-)  # fmt: skip
+)
 _ADDRESSES: Final = frozenset(["href", "src", "action", "poster", "cite"])
 
 

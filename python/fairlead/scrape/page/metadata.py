@@ -9,13 +9,26 @@ from selectolax.lexbor import LexborHTMLParser
 VALUE_MAX_CHARS = 2000
 _BLANKS = re.compile(r"\s+")
 _NAMES = {
-    "description": "description", "og:description": "description", "twitter:description": "description",
-    "og:title": "ogTitle", "og:image": "image", "twitter:image": "image", "og:type": "type",
-    "og:site_name": "siteName", "og:url": "ogUrl", "author": "author", "article:author": "author",
-    "article:published_time": "publishedTime", "datepublished": "publishedTime", "date": "publishedTime",
-    "article:modified_time": "modifiedTime", "keywords": "keywords", "robots": "robots",
-    "generator": "generator", "og:locale": "locale",
-}  # fmt: skip
+    "description": "description",
+    "og:description": "description",
+    "twitter:description": "description",
+    "og:title": "ogTitle",
+    "og:image": "image",
+    "twitter:image": "image",
+    "og:type": "type",
+    "og:site_name": "siteName",
+    "og:url": "ogUrl",
+    "author": "author",
+    "article:author": "author",
+    "article:published_time": "publishedTime",
+    "datepublished": "publishedTime",
+    "date": "publishedTime",
+    "article:modified_time": "modifiedTime",
+    "keywords": "keywords",
+    "robots": "robots",
+    "generator": "generator",
+    "og:locale": "locale",
+}
 
 
 def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:

@@ -23,10 +23,23 @@ _SILENT: Final = frozenset(
 )
 _TELLING: Final = frozenset(
     [
-        "href", "src", "alt", "title", "itemprop", "itemtype", "name", "type", "role", "rel", "datetime", "content",
-        "value", "property", "aria-label",
+        "href",
+        "src",
+        "alt",
+        "title",
+        "itemprop",
+        "itemtype",
+        "name",
+        "type",
+        "role",
+        "rel",
+        "datetime",
+        "content",
+        "value",
+        "property",
+        "aria-label",
     ]
-)  # fmt: skip
+)
 
 
 def outline_of(tree: LexborHTMLParser) -> str:

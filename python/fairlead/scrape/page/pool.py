@@ -46,8 +46,12 @@ class ReadFailed(Exception):
 class _Worker:
     """One process and its end of the socket."""
 
-    def __init__(self, process: subprocess.Popen[bytes], reader: asyncio.StreamReader,
-                 writer: asyncio.StreamWriter) -> None:  # fmt: skip
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         self.process = process
         self.pages = 0
         self._reader = reader
@@ -96,9 +100,11 @@ class Pool:
     ) -> tuple[dict[str, Any], list[str]]:
         """As `extract.extract`, elsewhere and in bounded time. `ReadFailed`."""
         head = {
-            "url": source.url, "content_type": source.content_type, "redirects": source.redirects,
+            "url": source.url,
+            "content_type": source.content_type,
+            "redirects": source.redirects,
             "want": asdict(want),
-        }  # fmt: skip
+        }
         answer = await self._answer(head, source.body, owner)
         return answer["document"], answer["links"]
 

@@ -51,8 +51,10 @@ async def endpoints(services: ServicesDep, owner: OwnerDep, base: BaseDep) -> di
     """The caller's endpoints, by slug."""
     found = await services.state.read(lambda con: list_saved(con, "endpoint", owner))
     return {
-        "success": True, "count": len(found), "endpoints": [_view(saved, base) for saved in found],
-    }  # fmt: skip
+        "success": True,
+        "count": len(found),
+        "endpoints": [_view(saved, base) for saved in found],
+    }
 
 
 @router.get("/endpoints/{slug}", summary="Run a saved endpoint")
@@ -107,6 +109,8 @@ async def _check(ask: EndpointAsk, scraper: Scraper, owner: str) -> None:
 
 def _view(saved: Saved, base: str) -> dict[str, Any]:
     return {
-        "id": saved.id, **saved.definition, "createdAt": iso(moment_of(saved.created_at_ms)),
+        "id": saved.id,
+        **saved.definition,
+        "createdAt": iso(moment_of(saved.created_at_ms)),
         "endpointUrl": f"{base}/api/endpoints/{saved.slug}",
-    }  # fmt: skip
+    }

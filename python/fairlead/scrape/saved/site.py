@@ -106,10 +106,13 @@ def site_view(saved: Saved, base: str) -> dict[str, Any]:
     definition = {name: value for name, value in saved.definition.items() if name != "verify"}
     last_run = saved.last_run
     return {
-        "id": saved.id, **definition, "createdAt": iso(moment_of(saved.created_at_ms)),
+        "id": saved.id,
+        **definition,
+        "createdAt": iso(moment_of(saved.created_at_ms)),
         "runUrl": f"{base}/api/sites/by-name/{saved.slug}/run",
-        "health": last_run["health"] if last_run else "unknown", "lastRun": last_run,
-    }  # fmt: skip
+        "health": last_run["health"] if last_run else "unknown",
+        "lastRun": last_run,
+    }
 
 
 def _told(extracted: Extracted) -> dict[str, Any]:

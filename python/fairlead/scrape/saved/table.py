@@ -55,10 +55,14 @@ def insert_saved(con: Connection, saved: Saved, *, named: str) -> None:
     con.execute(
         f"INSERT INTO scrape_endpoints ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, NULL)",
         [
-            saved.id, saved.owner, saved.kind, saved.slug, definition.decode(),
+            saved.id,
+            saved.owner,
+            saved.kind,
+            saved.slug,
+            definition.decode(),
             saved.created_at_ms,
         ],
-    )  # fmt: skip
+    )
 
 
 def list_saved(con: Connection, kind: Kind, owner: str) -> list[Saved]:

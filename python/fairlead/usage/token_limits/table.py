@@ -14,9 +14,17 @@ ResetInterval = Literal["daily", "weekly", "monthly"]
 PERIODS: dict[ResetInterval, str] = {"daily": "day", "weekly": "week", "monthly": "month"}
 
 _COLUMNS = (
-    "id", "key_id", "scope_type", "scope_value", "token_limit", "reset_interval", "reset_minute",
-    "enabled", "created_at_ms", "updated_at_ms",
-)  # fmt: skip
+    "id",
+    "key_id",
+    "scope_type",
+    "scope_value",
+    "token_limit",
+    "reset_interval",
+    "reset_minute",
+    "enabled",
+    "created_at_ms",
+    "updated_at_ms",
+)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM token_limits"
 _INSERT = (
     f"INSERT INTO token_limits ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"

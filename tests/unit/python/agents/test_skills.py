@@ -33,9 +33,12 @@ async def test_a_skill_is_made_shown_changed_and_deleted(management: Management)
     assert await management.ask("GET", path) == made
     raw = await management.ask("GET", f"{path}/raw")
     assert raw == {
-        "name": "Code Reviewer", "description": "Reviews code.", "prompt": "You review code.",
-        "model": "openai/gpt-4o", "temperature": 0.2,
-    }  # fmt: skip
+        "name": "Code Reviewer",
+        "description": "Reviews code.",
+        "prompt": "You review code.",
+        "model": "openai/gpt-4o",
+        "temperature": 0.2,
+    }
     changed = await management.ask("PUT", path, {"model": None, "name": "critic"})
     assert (changed["model"], changed["slug"]) == (None, "critic")
     assert (changed["prompt"], changed["temperature"]) == ("You review code.", 0.2)
@@ -118,10 +121,16 @@ async def test_a_key_that_makes_a_skill_is_the_one_that_it_asks_with(
 @pytest.mark.parametrize(
     ("name", "slug"),
     [
-        ("reviewer", "reviewer"), ("Reviewer.v2_x-y", "Reviewer.v2_x-y"), ("Zoë's  Agent!", "zoe-s-agent"),
-        ("..", ""), ("日本", ""), ("-a-", "a"), ("a/b", "a-b"), ("x" * 99, "x" * 64),
+        ("reviewer", "reviewer"),
+        ("Reviewer.v2_x-y", "Reviewer.v2_x-y"),
+        ("Zoë's  Agent!", "zoe-s-agent"),
+        ("..", ""),
+        ("日本", ""),
+        ("-a-", "a"),
+        ("a/b", "a-b"),
+        ("x" * 99, "x" * 64),
     ],
-)  # fmt: skip
+)
 def test_a_name_becomes_a_segment_of_a_path(name: str, slug: str) -> None:
     assert slug_of(name) == slug
 
@@ -130,12 +139,15 @@ async def test_tasks_of_operators(management: Management) -> None:
     """No relay runs here: the model cannot be asked, which is how this task ends."""
     skill = await make(management)
     made = await management.ask(
-        "POST", TASKS, expect=201,
+        "POST",
+        TASKS,
+        expect=201,
         body={
-            "providerId": "reviewer", "prompt": "Look at it.",
+            "providerId": "reviewer",
+            "prompt": "Look at it.",
             "source": {"repoName": "a/b", "branch": "main"},
         },
-    )  # fmt: skip
+    )
     assert made["providerId"] == "reviewer"
     assert made["agentId"] == skill["id"]
     assert made["prompt"] == "Look at it."

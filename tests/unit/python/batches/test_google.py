@@ -18,13 +18,33 @@ from fairlead.gateway.batches.table import Batch, active_batches, insert_batch
 from fairlead.store.prepare import MIGRATIONS
 
 BATCH = Batch(
-    id="batch_1", owner="key", endpoint="/v1beta/models/m:generateContent", input_file_id="file-1",
-    metadata=None, output_expires_after_s=None, status="validating", model="m", errors=None,
-    output_file_id=None, error_file_id=None, total=0, completed=0, failed=0, tokens_input=0,
-    tokens_output=0, tokens_cached=0, tokens_reasoning=0, created_at_ms=1, expires_at_ms=2,
-    in_progress_at_ms=None, finalizing_at_ms=None, cancelling_at_ms=None, ended_at_ms=None,
-    dialect="gemini", is_inline=True,
-)  # fmt: skip
+    id="batch_1",
+    owner="key",
+    endpoint="/v1beta/models/m:generateContent",
+    input_file_id="file-1",
+    metadata=None,
+    output_expires_after_s=None,
+    status="validating",
+    model="m",
+    errors=None,
+    output_file_id=None,
+    error_file_id=None,
+    total=0,
+    completed=0,
+    failed=0,
+    tokens_input=0,
+    tokens_output=0,
+    tokens_cached=0,
+    tokens_reasoning=0,
+    created_at_ms=1,
+    expires_at_ms=2,
+    in_progress_at_ms=None,
+    finalizing_at_ms=None,
+    cancelling_at_ms=None,
+    ended_at_ms=None,
+    dialect="gemini",
+    is_inline=True,
+)
 
 
 def test_a_keys_places_are_its_own_to_order() -> None:
@@ -40,25 +60,39 @@ def test_a_keys_places_are_its_own_to_order() -> None:
 
 def written(folder: Path, *lines: Any) -> Path:
     path = folder / "input"
-    path.write_bytes(b"\n".join(line if isinstance(line, bytes) else orjson.dumps(line) for line in lines))  # fmt: skip
+    path.write_bytes(
+        b"\n".join(line if isinstance(line, bytes) else orjson.dumps(line) for line in lines)
+    )
     return path
 
 
 def test_lines_are_checked_with_their_numbers(tmp_path: Path) -> None:
     path = written(
-        tmp_path, {"key": "a", "request": {"contents": []}}, b"no json", b"", [1],
-        {"key": 7, "request": {}}, {"key": "b"}, {"request": {"model": "models/other"}},
+        tmp_path,
+        {"key": "a", "request": {"contents": []}},
+        b"no json",
+        b"",
+        [1],
+        {"key": 7, "request": {}},
+        {"key": "b"},
+        {"request": {"model": "models/other"}},
         {"request": {"model": "models/m"}},
-    )  # fmt: skip
+    )
     checked = check_input(path, BATCH.endpoint, "m")
     assert checked.total == 7
     assert [(each["line"], each["param"]) for each in checked.errors] == [
-        (2, None), (4, None), (5, "key"), (6, "request"), (7, "request.model"),
-    ]  # fmt: skip
+        (2, None),
+        (4, None),
+        (5, "key"),
+        (6, "request"),
+        (7, "request.model"),
+    ]
 
 
 def test_every_line_has_an_outcome_in_its_place(tmp_path: Path) -> None:
-    lines = [{"key": f"k{number}", "request": {"model": "models/m", "n": number}} for number in range(5)]  # fmt: skip
+    lines = [
+        {"key": f"k{number}", "request": {"model": "models/m", "n": number}} for number in range(5)
+    ]
     path = written(tmp_path, *lines)
     asked = list(read_lines(path, "gemini"))
     assert [orjson.loads(line.body) for line in asked] == [{"n": number} for number in range(5)]
@@ -91,10 +125,12 @@ def test_every_line_has_an_outcome_in_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "state", "code"),
     [
-        ("completed", "SUCCEEDED", None), ("failed", "FAILED", 13), ("cancelled", "CANCELLED", 1),
+        ("completed", "SUCCEEDED", None),
+        ("failed", "FAILED", 13),
+        ("cancelled", "CANCELLED", 1),
         ("expired", "EXPIRED", 4),
     ],
-)  # fmt: skip
+)
 def test_an_ended_batch_is_a_done_operation(status: str, state: str, code: int | None) -> None:
     ended = replace(BATCH, status=status, ended_at_ms=5, output_file_id="file-2")
     shown = google_view(ended, as_file=True)

@@ -18,9 +18,14 @@ pytestmark = pytest.mark.anyio
 
 def report(connection_id: str, error: str | None, successes: int, live: bool = True) -> Any:
     said = {
-        "id": connection_id, "state": "active", "cooling_ms": 0, "last_error": error,
-        "successes": successes, "failures": 0, "latency_ms": None,
-    }  # fmt: skip
+        "id": connection_id,
+        "state": "active",
+        "cooling_ms": 0,
+        "last_error": error,
+        "successes": successes,
+        "failures": 0,
+        "latency_ms": None,
+    }
     return WorkerReport("w", 1, live, 1, 1, {"connections": [said]})
 
 

@@ -68,10 +68,21 @@ async def asking(url: str, **options: Any) -> AsyncIterator[RemoteIntrospection]
 def good(**fields: Any) -> dict[str, Any]:
     now_s = int(time.time())
     return {
-        "active": True, "client_id": "did:x:o:a:1", "sub": "did:x:o:a:1", "scope": "agent:read b",
-        "exp": now_s + 600, "iat": now_s, "nbf": now_s, "iss": "https://hydra", "aud": ["x"],
-        "token_type": "Bearer", "token_use": "access_token", "ext": {}, "unknown": [1], **fields,
-    }  # fmt: skip
+        "active": True,
+        "client_id": "did:x:o:a:1",
+        "sub": "did:x:o:a:1",
+        "scope": "agent:read b",
+        "exp": now_s + 600,
+        "iat": now_s,
+        "nbf": now_s,
+        "iss": "https://hydra",
+        "aud": ["x"],
+        "token_type": "Bearer",
+        "token_use": "access_token",
+        "ext": {},
+        "unknown": [1],
+        **fields,
+    }
 
 
 def seen(url: str, token: str) -> int:
@@ -132,12 +143,18 @@ async def test_what_is_not_clearly_active_is_refused(issuer: str, said: Any, exp
 @pytest.mark.parametrize(
     "said",
     [
-        {"status": 500}, {"status": 401}, {"status": 404}, {"status": 204}, {"raw": ""},
-        {"raw": '{"active": true'}, {"raw": "<html>"}, {"raw": "x" * 1000, "times": 100},
+        {"status": 500},
+        {"status": 401},
+        {"status": 404},
+        {"status": 204},
+        {"raw": ""},
+        {"raw": '{"active": true'},
+        {"raw": "<html>"},
+        {"raw": "x" * 1000, "times": 100},
         {"status": 307, "headers": {"Location": "/other"}},
         {"headers": {"Content-Encoding": "gzip"}},
     ],
-)  # fmt: skip
+)
 async def test_an_answer_that_is_none_closes(issuer: str, said: dict[str, Any]) -> None:
     async with asking(issuer) as asked:
         assert await reason(asked, token_that(good(), **said)) == "unavailable"
@@ -199,10 +216,12 @@ async def test_tokens_of_sensitive_scopes_and_of_our_own_issuer_are_asked_about_
     ours = {"headers": {"x-fairlead-issuer": "1"}}
     async with asking(issuer) as asked:
         for token in (
-            token_that(good(scope="agent:read admin")), token_that(good(scope="agent:execute")),
-            token_that(good(scope="payment:capture")), token_that(good(scope="key:rotate")),
+            token_that(good(scope="agent:read admin")),
+            token_that(good(scope="agent:execute")),
+            token_that(good(scope="payment:capture")),
+            token_that(good(scope="key:rotate")),
             token_that(good(n="ours"), **ours),
-        ):  # fmt: skip
+        ):
             await asked.introspect(token)
             await asked.introspect(token)
             assert seen(issuer, token) == 2

@@ -52,8 +52,11 @@ class Box:
 
     async def token(self, scope: str | None = None, expect: int = 200, **fields: str) -> Any:
         form = {
-            "grant_type": "client_credentials", "client_id": DID, "client_secret": SECRET, **fields,
-        }  # fmt: skip
+            "grant_type": "client_credentials",
+            "client_id": DID,
+            "client_secret": SECRET,
+            **fields,
+        }
         if scope is not None:
             form["scope"] = scope
         answer = await self.public.post("/oauth2/token", data=form)
@@ -93,9 +96,12 @@ async def box(tmp_path: Path) -> AsyncIterator[Box]:
 
 async def test_a_client_is_made_and_its_secret_shown_once(box: Box) -> None:
     made = await box.register(
-        grant_types=["client_credentials"], response_types=["token"],
-        token_endpoint_auth_method="client_secret_post", metadata={"agent": "a"}, unknown=1,
-    )  # fmt: skip
+        grant_types=["client_credentials"],
+        response_types=["token"],
+        token_endpoint_auth_method="client_secret_post",
+        metadata={"agent": "a"},
+        unknown=1,
+    )
     assert made["client_id"] == DID
     assert made["client_secret"] == SECRET
     assert made["client_secret_expires_at"] == 0
@@ -254,10 +260,13 @@ async def test_a_token_is_what_its_introspection_says(box: Box) -> None:
     answer = await box.public.post(
         "/oauth2/token",
         data={
-            "grant_type": "client_credentials", "client_id": DID, "client_secret": SECRET,
-            "scope": "agent:read agent:read", "unknown": "is ignored",
+            "grant_type": "client_credentials",
+            "client_id": DID,
+            "client_secret": SECRET,
+            "scope": "agent:read agent:read",
+            "unknown": "is ignored",
         },
-    )  # fmt: skip
+    )
     told = answer.json()
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["pragma"] == "no-cache"
@@ -326,9 +335,11 @@ async def test_a_client_shows_its_secret_in_the_way_that_it_registered(box: Box)
     right = await box.public.post("/oauth2/token", data=form, headers=basic("basic:id", SECRET))
     assert right.status_code == 200, right.text
     for headers in (
-        basic("basic:id", "wrong"), basic(DID, SECRET), {"authorization": "Basic ???"},
+        basic("basic:id", "wrong"),
+        basic(DID, SECRET),
+        {"authorization": "Basic ???"},
         {"authorization": "Bearer x"},
-    ):  # fmt: skip
+    ):
         wrong = await box.public.post("/oauth2/token", data=form, headers=headers)
         assert (wrong.status_code, wrong.json()["error"]) == (401, "invalid_client"), headers
         assert wrong.headers["www-authenticate"].startswith("Basic")
@@ -421,9 +432,13 @@ async def test_a_scope_that_is_taken_away_is_gone_from_tokens_too(box: Box) -> N
 
 async def test_a_page_of_a_browser_does_not_reach_the_admin_listener(box: Box) -> None:
     for headers in (
-        {"origin": "http://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"},
-        {"sec-fetch-site": "same-origin"}, {"host": "evil.example:20130"}, {"host": ""},
-    ):  # fmt: skip
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-origin"},
+        {"host": "evil.example:20130"},
+        {"host": ""},
+    ):
         answer = await box.admin.post("/admin/clients", json={}, headers=headers)
         assert answer.status_code == 403, headers
     assert (await box.admin.get("/admin/clients")).json() == []

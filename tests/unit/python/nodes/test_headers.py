@@ -17,11 +17,25 @@ def test_names_are_kept_in_lower_case() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "Host", "Connection", "Transfer-Encoding", "content-length", "TE", "Upgrade", "Expect",
+        "Host",
+        "Connection",
+        "Transfer-Encoding",
+        "content-length",
+        "TE",
+        "Upgrade",
+        "Expect",
         "X-Fairlead-Link",
-        "x-gateway-no-cache", "Proxy-Authorization", "Accept-Encoding", "", "a b", "a:b", "a\r\nb", "ä", "x" * 65,
+        "x-gateway-no-cache",
+        "Proxy-Authorization",
+        "Accept-Encoding",
+        "",
+        "a b",
+        "a:b",
+        "a\r\nb",
+        "ä",
+        "x" * 65,
     ],
-)  # fmt: skip
+)
 def test_names_that_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="must"):
         check_headers({name: "value"})

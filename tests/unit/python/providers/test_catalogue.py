@@ -56,10 +56,28 @@ def test_a_file_that_is_wrong_is_an_error(tmp_path: Path, wrong: dict[str, objec
 
 
 MOST_USED = {
-    "openai", "anthropic", "gemini", "vertex", "bedrock", "azure", "mistral", "groq", "deepseek",
-    "xai", "together", "fireworks", "openrouter", "cerebras", "cohere", "perplexity", "ollama",
-    "vllm", "sglang", "llama-cpp", "lm-studio",
-}  # fmt: skip
+    "openai",
+    "anthropic",
+    "gemini",
+    "vertex",
+    "bedrock",
+    "azure",
+    "mistral",
+    "groq",
+    "deepseek",
+    "xai",
+    "together",
+    "fireworks",
+    "openrouter",
+    "cerebras",
+    "cohere",
+    "perplexity",
+    "ollama",
+    "vllm",
+    "sglang",
+    "llama-cpp",
+    "lm-studio",
+}
 
 
 def test_the_most_used_providers_are_there() -> None:

@@ -28,9 +28,12 @@ def thief() -> Iterator[Upstream]:
 
 async def node(management: Management, **fields: Any) -> Any:
     body = {
-        "type": "openai-compatible", "name": "Lab", "prefix": "lab",
-        "baseUrl": "https://lab.example/v1", **fields,
-    }  # fmt: skip
+        "type": "openai-compatible",
+        "name": "Lab",
+        "prefix": "lab",
+        "baseUrl": "https://lab.example/v1",
+        **fields,
+    }
     return (await management.ask("POST", NODES, body, expect=201))["node"]
 
 
@@ -69,15 +72,21 @@ async def test_a_connections_key_stays_with_its_host(management: Management) -> 
     ("provider", "credential", "first", "then", "param"),
     [
         (
-            "bedrock", {"awsKeys": {"accessKeyId": "AKIAEXAMPLE", "secretAccessKey": "s" * 40}},
-            {"region": "eu-west-1"}, {"region": "us-east-1"}, "awsKeys",
+            "bedrock",
+            {"awsKeys": {"accessKeyId": "AKIAEXAMPLE", "secretAccessKey": "s" * 40}},
+            {"region": "eu-west-1"},
+            {"region": "us-east-1"},
+            "awsKeys",
         ),
         (
-            "azure", {"apiKey": KEY}, {"resource": "mine"}, {"resource": "theirs"},
+            "azure",
+            {"apiKey": KEY},
+            {"resource": "mine"},
+            {"resource": "theirs"},
             "apiKey",
         ),
     ],
-)  # fmt: skip
+)
 async def test_a_part_of_an_address_moves_it_too(
     management: Management,
     provider: str,
@@ -117,9 +126,11 @@ async def test_a_nodes_headers_go_to_no_host_that_a_connection_names(
 ) -> None:
     await node(management, customHeaders={"x-secret": HEADER})
     candidate = {
-        "provider": "lab", "name": "c", "apiKey": "x",
+        "provider": "lab",
+        "name": "c",
+        "apiKey": "x",
         "providerSpecificData": {"baseUrl": thief.url},
-    }  # fmt: skip
+    }
     param = "providerSpecificData.baseUrl"
     await refused(management, "POST", f"{PROVIDERS}/validate", candidate, param)
     await refused(management, "POST", PROVIDERS, candidate, param)

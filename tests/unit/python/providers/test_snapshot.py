@@ -140,27 +140,39 @@ async def test_a_connection_of_a_node(management: Management, up: Upstream) -> N
     assert opened(management, connection) == {"api_key": KEY, "headers": {"x-team": "blue"}}
     assert [model["id"] for model in snapshot["models"]] == ["lab/llama", "lab/small"]
     assert snapshot["prices"] == [
-        {"model": f"{prefix}/llama", "input": 100_000, "output": 250_000, "cached_input": 0, "cache_write": None}
+        {
+            "model": f"{prefix}/llama",
+            "input": 100_000,
+            "output": 250_000,
+            "cached_input": 0,
+            "cache_write": None,
+        }
         for prefix in sorted(["lab", node["id"]])
-    ]  # fmt: skip
+    ]
 
 
 async def test_who_wants_back_what_it_thought(management: Management) -> None:
     said = {"providerSpecificData": {"reasoningReplay": True}}
     unsaid = {"providerSpecificData": {"reasoningReplay": False}}
     for provider, fields in [
-        ("openai", {}), ("openai", said), ("deepseek", {}), ("deepseek", unsaid),
+        ("openai", {}),
+        ("openai", said),
+        ("deepseek", {}),
+        ("deepseek", unsaid),
         ("anthropic", said),
-    ]:  # fmt: skip
+    ]:
         await make(management, provider, apiKey=KEY, **fields)
     found = [
         (each["provider"], each["replays_reasoning"])
         for each in management.snapshot()["connections"]
     ]
     assert sorted(found) == [
-        ("anthropic", False), ("deepseek", False), ("deepseek", True), ("openai", False),
+        ("anthropic", False),
+        ("deepseek", False),
+        ("deepseek", True),
+        ("openai", False),
         ("openai", True),
-    ]  # fmt: skip
+    ]
 
 
 async def test_without_key_and_headers_nothing_is_sealed(

@@ -40,10 +40,20 @@ def word(management: Management, connection_id: str, state: str, **fields: Any) 
     """What a worker says of a connection, of the record that it was last given."""
     (known,) = (one for one in management.snapshot()["connections"] if one["id"] == connection_id)
     return {
-        "id": connection_id, "revision": known["revision"], "state": state, "reason": None,
-        "until_ms": None, "cooling_ms": 0, "last_error": None, "successes": 0, "failures": 0,
-        "latency_ms": None, "quota": [], "lockouts": [], **fields,
-    }  # fmt: skip
+        "id": connection_id,
+        "revision": known["revision"],
+        "state": state,
+        "reason": None,
+        "until_ms": None,
+        "cooling_ms": 0,
+        "last_error": None,
+        "successes": 0,
+        "failures": 0,
+        "latency_ms": None,
+        "quota": [],
+        "lockouts": [],
+        **fields,
+    }
 
 
 def held(management: Management) -> list[Any]:
@@ -108,9 +118,13 @@ async def test_states_are_shown_wherever_connections_are(management: Management)
     until_ms = now_ms() + 60_000
     quota = [{"name": "5h", "remaining": 0.0, "resets_at_ms": until_ms, "is_quota": True}]
     said = word(
-        management, connection_id, "quota-exhausted", until_ms=until_ms, cooling_ms=60_000,
+        management,
+        connection_id,
+        "quota-exhausted",
+        until_ms=until_ms,
+        cooling_ms=60_000,
         quota=quota,
-    )  # fmt: skip
+    )
     breaker = {"id": "openai", "phase": "open", "failures": 12, "until_ms": until_ms}
     say(management, said, providers=[breaker])
     listed = (await management.ask("GET", "/api/providers"))["connections"]

@@ -22,9 +22,16 @@ def test_a_text_is_told_in_one_piece() -> None:
     item = {"id": "msg_1", "type": "message", "status": "completed", "content": [part]}
     told = events_of_whole(response(item))
     assert kinds(told) == [
-        "created", "in_progress", "output_item.added", "content_part.added", "output_text.delta",
-        "output_text.done", "content_part.done", "output_item.done", "completed",
-    ]  # fmt: skip
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
     assert [event["sequence_number"] for event in told] == list(range(9))
     assert told[2]["item"] == {**item, "status": "in_progress", "content": []}
     assert told[3]["part"]["text"] == ""
@@ -41,13 +48,19 @@ def test_calls_and_thoughts_are_told_too() -> None:
     }
     told = events_of_whole(response(thought, call, status="incomplete"))
     assert kinds(told)[2:8] == [
-        "output_item.added", "reasoning_summary_part.added", "reasoning_summary_text.delta",
-        "reasoning_summary_text.done", "reasoning_summary_part.done", "output_item.done",
-    ]  # fmt: skip
-    assert kinds(told)[8:12] == [
-        "output_item.added", "function_call_arguments.delta", "function_call_arguments.done",
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
         "output_item.done",
-    ]  # fmt: skip
+    ]
+    assert kinds(told)[8:12] == [
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+    ]
     assert kinds(told)[-1] == "incomplete"
 
 

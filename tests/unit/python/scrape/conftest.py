@@ -41,9 +41,12 @@ class Scraping:
     ) -> Any:
         principal = {"kind": "key", "id": self.owner, "scopes": []}
         answer = await self.client.request(
-            method, path, json=body, params=query or None,
+            method,
+            path,
+            json=body,
+            params=query or None,
             headers={"x-fairlead-principal": json.dumps(principal)},
-        )  # fmt: skip
+        )
         assert answer.status_code == expect, answer.text
         return answer.json()
 

@@ -34,8 +34,10 @@ async def opened(scraping: Any) -> Session:
 async def gone(scraping: Any, session: Session) -> None:
     path = f"{SESSIONS}/{session.id}"
     for method, of, body in (
-        ("GET", path, None), ("POST", f"{path}/action", {"type": "content"}), ("DELETE", path, None),
-    ):  # fmt: skip
+        ("GET", path, None),
+        ("POST", f"{path}/action", {"type": "content"}),
+        ("DELETE", path, None),
+    ):
         answer = await scraping.ask(method, of, body, expect=404)
         assert "expired" in answer["error"]
     assert (await scraping.ask("GET", SESSIONS))["count"] == 0

@@ -29,14 +29,26 @@ NUMBER: dict[str, Any] = {"type": "number"}
         ({"title": "On harbours"}, schema(title=TEXT, author=TEXT), 0.5),
         ({"title": "On harbours", "author": None}, schema(title=TEXT, author=TEXT), 0.5),
         ({"title": "On harbours", "author": ""}, schema(title=TEXT, author=TEXT), 0.5),
-        ({"n": [1890, 4.5, 2_000_000, 1234.5, 1234.50]}, schema(n={"type": "array", "items": NUMBER}), 1.0),
+        (
+            {"n": [1890, 4.5, 2_000_000, 1234.5, 1234.50]},
+            schema(n={"type": "array", "items": NUMBER}),
+            1.0,
+        ),
         # Part of another number or word is not the value.
         ({"n": [189, 34.5, 4]}, schema(), 0.0),
         ({"t": "harbour"}, schema(), 0.0),
         ({"t": "a_b"}, schema(), 1.0),
         # A judgement about the page does not stand in it.
-        ({"open": True, "mood": "calm"}, schema(open={"type": "boolean"}, mood={"enum": ["calm"]}), None),
-        ({"x": {"y": "Depth"}}, schema(x={"$ref": "#/$defs/p"}) | {"$defs": {"p": schema(y=TEXT, z=TEXT)}}, 0.5),
+        (
+            {"open": True, "mood": "calm"},
+            schema(open={"type": "boolean"}, mood={"enum": ["calm"]}),
+            None,
+        ),
+        (
+            {"x": {"y": "Depth"}},
+            schema(x={"$ref": "#/$defs/p"}) | {"$defs": {"p": schema(y=TEXT, z=TEXT)}},
+            0.5,
+        ),
         ({"x": 1890}, schema(x={"$ref": "#/properties/x"}), 1.0),
         ([{"t": "Depth"}, {"t": "Width"}], {"type": "array", "items": schema(t=TEXT)}, 0.5),
         ({}, schema(), 0.0),
@@ -44,7 +56,7 @@ NUMBER: dict[str, Any] = {"type": "number"}
         (True, {}, None),
         (float("1e300"), {}, 0.0),
     ],
-)  # fmt: skip
+)
 def test_a_share_of_what_can_be_looked_up(data: Any, declared: Any, share: float | None) -> None:
     assert confidence_of(data, declared, PAGE) == share
 

@@ -35,14 +35,29 @@ def test_each_type_of_field_gives_what_it_says() -> None:
         {"name": "price", "selector": ".price", "type": "number"},
         {"name": "bold", "selector": "b", "type": "html"},
         {"name": "tags", "selector": ".tags li", "type": "list"},
-        {"name": "seller", "selector": ".seller", "type": "nested", "fields": [{"name": "who", "selector": "i"}]},
-        {"name": "labels", "selector": ".tags li", "type": "nested_list", "fields": [{"name": "label"}]},
-    )  # fmt: skip
+        {
+            "name": "seller",
+            "selector": ".seller",
+            "type": "nested",
+            "fields": [{"name": "who", "selector": "i"}],
+        },
+        {
+            "name": "labels",
+            "selector": ".tags li",
+            "type": "nested_list",
+            "fields": [{"name": "label"}],
+        },
+    )
     assert first == {
-        "name": "Lamp of york", "link": "http://market.example/goods/1", "id": "1", "price": 1234.5,
-        "bold": "<b>Lamp</b>", "tags": ["brass", "old"], "seller": {"who": "Ann"},
+        "name": "Lamp of york",
+        "link": "http://market.example/goods/1",
+        "id": "1",
+        "price": 1234.5,
+        "bold": "<b>Lamp</b>",
+        "tags": ["brass", "old"],
+        "seller": {"who": "Ann"},
         "labels": [{"label": "brass"}, {"label": "old"}],
-    }  # fmt: skip
+    }
     assert (second["price"], second["tags"]) == (45, ["oak"])
     assert (third["tags"], third["seller"], third["labels"]) == ([], None, [])
 
@@ -61,11 +76,20 @@ def test_a_field_is_what_is_below_its_record_before_the_record_itself() -> None:
 @pytest.mark.parametrize(
     ("text", "number"),
     [
-        ("1,234.50 EUR", 1234.5), ("1.234,50", 1234.5), ("1 234", 1234), ("1,234", 1234), ("1.234", 1.234),
-        ("£51.77", 51.77), ("-5", -5), ("A-5", 5), ("2024 100", 2024), ("1.234.567", 1234567), ("none", None),
+        ("1,234.50 EUR", 1234.5),
+        ("1.234,50", 1234.5),
+        ("1 234", 1234),
+        ("1,234", 1234),
+        ("1.234", 1.234),
+        ("£51.77", 51.77),
+        ("-5", -5),
+        ("A-5", 5),
+        ("2024 100", 2024),
+        ("1.234.567", 1234567),
+        ("none", None),
         ("9" * 400, float("9" * 40)),
     ],
-)  # fmt: skip
+)
 def test_numbers_are_read_as_people_mean_them(text: str, number: float | None) -> None:
     assert number_of(text) == number
 
@@ -122,10 +146,22 @@ NESTED = {"name": "a", "type": "nested", "fields": [{"name": "b"}]}
         ({"fields": [{"name": "a", "fields": [{"name": "b"}]}]}, "have none"),
         ({"fields": [{"name": "a", "type": "nested"}]}, "have fields"),
         ({"fields": [{"name": "a", "type": "date"}]}, "nested_list"),
-        ({"fields": [{**NESTED, "fields": [{**NESTED, "fields": [{**NESTED}]}]}]}, "more than 3 deep"),
-        ({"fields": [{"name": "a"}], "cssSchema": {"baseSelector": "p", "fields": [{"name": "b"}]}}, "no field a"),
         (
-            {"fields": [{"name": "a"}], "cssSchema": {"baseSelector": "p", "fields": [{"name": "a", "type": "list"}]}},
+            {"fields": [{**NESTED, "fields": [{**NESTED, "fields": [{**NESTED}]}]}]},
+            "more than 3 deep",
+        ),
+        (
+            {
+                "fields": [{"name": "a"}],
+                "cssSchema": {"baseSelector": "p", "fields": [{"name": "b"}]},
+            },
+            "no field a",
+        ),
+        (
+            {
+                "fields": [{"name": "a"}],
+                "cssSchema": {"baseSelector": "p", "fields": [{"name": "a", "type": "list"}]},
+            },
             "of type text",
         ),
         (
@@ -136,7 +172,7 @@ NESTED = {"name": "a", "type": "nested", "fields": [{"name": "b"}]}
             "name the attribute",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_asked_for_is_refused(body: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         AutoAsk.model_validate({"url": "http://x.example/", **body})

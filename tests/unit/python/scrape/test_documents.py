@@ -28,17 +28,32 @@ def read(body: bytes | str, kind: str = "", url: str = f"{NOWHERE}/") -> dict[st
 @pytest.mark.parametrize(
     ("body", "kind", "detected", "markdown"),
     [
-        ("<title>T</title><h1>Head</h1><p>a <a href='b'>b</a>", "text/html", "html", "# Head\n\na [b](/b)"),
+        (
+            "<title>T</title><h1>Head</h1><p>a <a href='b'>b</a>",
+            "text/html",
+            "html",
+            "# Head\n\na [b](/b)",
+        ),
         ("<!doctype html><p>x", "", "html", "x"),
         ("*as* it is\n", "text/plain", "text", "*as* it is\n"),
         ("# Head\n", "markdown", "markdown", "# Head\n"),
-        ('a;b\n1;"x\ny|z"\n\n2', "text/csv", "csv", "| a | b |\n| --- | --- |\n| 1 | x y\\|z |\n| 2 |  |"),
+        (
+            'a;b\n1;"x\ny|z"\n\n2',
+            "text/csv",
+            "csv",
+            "| a | b |\n| --- | --- |\n| 1 | x y\\|z |\n| 2 |  |",
+        ),
         ("a\tb\n1\t2", "tsv", "tsv", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
         ('{"b":[1]}', "application/ld+json", "json", '```json\n{\n  "b": [\n    1\n  ]\n}\n```'),
-        ("<?xml version='1.0'?><a>```</a>", "", "xml", "````xml\n<?xml version='1.0'?><a>```</a>\n````"),
+        (
+            "<?xml version='1.0'?><a>```</a>",
+            "",
+            "xml",
+            "````xml\n<?xml version='1.0'?><a>```</a>\n````",
+        ),
         ("café noir".encode("cp1252"), "text/plain; charset=latin1", "text", "café noir"),
     ],
-)  # fmt: skip
+)
 def test_each_kind_comes_to_markdown(
     body: bytes | str, kind: str, detected: str, markdown: str
 ) -> None:

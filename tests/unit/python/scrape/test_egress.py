@@ -51,9 +51,18 @@ def test_networks_are_allowed_by_name_and_metadata_never() -> None:
     ):
         assert guard.allows(address), address
     for address in (
-        "10.2.0.1", "192.168.0.1", "::1", "169.254.169.254", "fe80::1", "fe80::1%eth0", "fd00:ec2::254",
-        "100.100.100.200", "0.0.0.0", "nonsense", "",
-    ):  # fmt: skip
+        "10.2.0.1",
+        "192.168.0.1",
+        "::1",
+        "169.254.169.254",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fd00:ec2::254",
+        "100.100.100.200",
+        "0.0.0.0",
+        "nonsense",
+        "",
+    ):
         assert not guard.allows(address), address
     assert not Egress().allows("127.0.0.1")
 
@@ -120,9 +129,11 @@ async def test_the_browsers_proxy_dials_through_the_guard(names, site) -> None:
             sent = await client.post(f"http://outer.example:{site.port}/door", data=form)
             assert (sent.status_code, sent.headers["location"]) == (303, "/members")
             for url in (
-                "http://inner.example/", f"http://[::1]:{site.port}/", "http://169.254.169.254/latest/",
+                "http://inner.example/",
+                f"http://[::1]:{site.port}/",
+                "http://169.254.169.254/latest/",
                 "http://outer.example:6379/",
-            ):  # fmt: skip
+            ):
                 assert (await client.get(url)).status_code == 403, url
             with pytest.raises(httpx.ProxyError):
                 await client.get("https://inner.example/")

@@ -89,9 +89,14 @@ async def stored_job(state: State) -> Job:
 async def test_a_crawl_tells_its_start_its_pages_and_its_end(scraping, site, listener) -> None:
     url = f"{listener.url}/ok"
     started = await scraping.ask(
-        "POST", "/api/crawl",
-        {"url": site.url("/"), "webhook": url, "excludePaths": ["^/pages", "^/hop", "^/about", "^/login"]},
-    )  # fmt: skip
+        "POST",
+        "/api/crawl",
+        {
+            "url": site.url("/"),
+            "webhook": url,
+            "excludePaths": ["^/pages", "^/hop", "^/about", "^/login"],
+        },
+    )
     secret = started["webhookSecret"]
     assert len(base64.b64decode(secret.removeprefix("whsec_"))) >= 24
     got = await told(listener, "crawl.completed")
@@ -107,19 +112,28 @@ async def test_a_crawl_tells_its_start_its_pages_and_its_end(scraping, site, lis
     pages = {page["url"].removeprefix(site.base): page for page in of_type(got, "crawl.page")}
     assert set(pages) == {"/", "/article", "/empty", "/missing", "/secret/x"}
     assert pages["/article"] == {
-        "crawlId": started["id"], "url": site.url("/article"), "status": "completed",
-        "title": "On harbours", "statusCode": 200,
-    }  # fmt: skip
+        "crawlId": started["id"],
+        "url": site.url("/article"),
+        "status": "completed",
+        "title": "On harbours",
+        "statusCode": 200,
+    }
     assert pages["/missing"] == {
-        "crawlId": started["id"], "url": site.url("/missing"), "status": "failed",
+        "crawlId": started["id"],
+        "url": site.url("/missing"),
+        "status": "failed",
         "error": "The page answered 404.",
-    }  # fmt: skip
+    }
     assert of_type(got, "crawl.completed") == [
         {
-            "crawlId": started["id"], "url": site.url("/"), "status": "completed",
-            "total": 5, "completed": 3, "failed": 2,
+            "crawlId": started["id"],
+            "url": site.url("/"),
+            "status": "completed",
+            "total": 5,
+            "completed": 3,
+            "failed": 2,
         }
-    ]  # fmt: skip
+    ]
     assert len({one.message_id for one in got}) == len(got) == 7
     shown = await scraping.ask("GET", f"/api/crawl/{started['id']}")
     assert "webhookSecret" not in shown
@@ -128,15 +142,20 @@ async def test_a_crawl_tells_its_start_its_pages_and_its_end(scraping, site, lis
 
 async def test_a_batch_tells_in_names_of_its_own(scraping, site, listener) -> None:
     started = await scraping.ask(
-        "POST", "/api/batch/scrape",
+        "POST",
+        "/api/batch/scrape",
         {"urls": [site.url("/article"), site.url("/missing")], "webhook": f"{listener.url}/ok"},
-    )  # fmt: skip
+    )
     got = await told(listener, "batch_scrape.completed")
     (ended,) = of_type(got, "batch_scrape.completed")
     assert ended == {
-        "batchId": started["id"], "url": site.url("/article"), "status": "completed_with_errors",
-        "total": 2, "completed": 1, "failed": 1,
-    }  # fmt: skip
+        "batchId": started["id"],
+        "url": site.url("/article"),
+        "status": "completed_with_errors",
+        "total": 2,
+        "completed": 1,
+        "failed": 1,
+    }
     for one in got:
         standardwebhooks.Webhook(started["webhookSecret"]).verify(one.body, one.headers)
         assert set(one.event["data"]) <= set(CATALOGUE["crawl"][one.event["type"]].data)
@@ -147,9 +166,14 @@ async def test_a_crawl_that_comes_to_nothing_tells_why(scraping, site, listener)
     started = await scraping.ask("POST", "/api/crawl", body)
     (failed,) = of_type(await told(listener, "crawl.failed"), "crawl.failed")
     assert failed == {
-        "crawlId": started["id"], "url": site.url("/missing"), "status": "failed", "total": 1,
-        "completed": 0, "failed": 1, "error": "The page answered 404.",
-    }  # fmt: skip
+        "crawlId": started["id"],
+        "url": site.url("/missing"),
+        "status": "failed",
+        "total": 1,
+        "completed": 0,
+        "failed": 1,
+        "error": "The page answered 404.",
+    }
 
 
 async def test_without_a_webhook_nothing_is_kept_and_no_secret_shown(scraping, site) -> None:
@@ -207,8 +231,9 @@ async def test_a_listener_goes_with_its_job_once_nothing_waits(state) -> None:
             conclude(con, job, "cancelled", None)
         con.execute(
             "UPDATE webhook_deliveries SET state = 'delivered' WHERE endpoint_id IN "
-            "(SELECT id FROM webhook_endpoints WHERE owner = ?)", [told_of_all.id],
-        )  # fmt: skip
+            "(SELECT id FROM webhook_endpoints WHERE owner = ?)",
+            [told_of_all.id],
+        )
         con.execute(
             "INSERT INTO webhook_attempts SELECT id, endpoint_id, 1, 1, 1, 200, NULL "
             "FROM webhook_deliveries"

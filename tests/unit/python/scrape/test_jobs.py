@@ -59,18 +59,29 @@ def urls_of(answer: Any) -> set[str]:
 
 async def test_a_crawl_reads_each_page_once_and_says_which_failed(scraping, site) -> None:
     answer = await crawled(
-        scraping, site.url("/"), excludePaths=["^/pages/"],
+        scraping,
+        site.url("/"),
+        excludePaths=["^/pages/"],
         scrapeOptions={"extractorFormat": "markdown"},
-    )  # fmt: skip
+    )
     assert answer["status"] == "completed"
     pages = {page["url"].removeprefix(site.base): page for page in answer["jobs"]}
     # `/hop/0` is a second way to `/article`; pictures and other hosts are not followed.
     assert set(pages) == {
-        "/", "/article", "/empty", "/missing", "/secret/x", "/about", "/login",
-    }  # fmt: skip
+        "/",
+        "/article",
+        "/empty",
+        "/missing",
+        "/secret/x",
+        "/about",
+        "/login",
+    }
     assert {name for name, page in pages.items() if page["status"] == "failed"} == {
-        "/missing", "/secret/x", "/about", "/login",
-    }  # fmt: skip
+        "/missing",
+        "/secret/x",
+        "/about",
+        "/login",
+    }
     assert pages["/article"]["document"]["content"].startswith("# On harbours")
     assert pages["/empty"]["document"]["content"] == ""
     assert answer["progress"] == {"total": 7, "completed": 3, "failed": 4, "pending": 0}
@@ -84,9 +95,14 @@ async def test_bounds_hold_exactly(scraping, site) -> None:
     start = site.url("/pages/0")
     assert len((await crawled(scraping, start))["jobs"]) == PAGES
     for fields, count in [
-        ({"limit": 7}, 7), ({"maxUrls": 9}, 9), ({"limit": 12, "maxUrls": 5}, 5), ({"limit": 1}, 1),
-        ({"maxDepth": 0}, 1), ({"maxDepth": 2}, 7), ({"maxDiscoveryDepth": 1, "maxDepth": 4}, 3),
-    ]:  # fmt: skip
+        ({"limit": 7}, 7),
+        ({"maxUrls": 9}, 9),
+        ({"limit": 12, "maxUrls": 5}, 5),
+        ({"limit": 1}, 1),
+        ({"maxDepth": 0}, 1),
+        ({"maxDepth": 2}, 7),
+        ({"maxDiscoveryDepth": 1, "maxDepth": 4}, 3),
+    ]:
         answer = await crawled(scraping, start, **fields)
         assert (len(answer["jobs"]), answer["progress"]["total"]) == (count, count), fields
     endless = await crawled(scraping, site.url("/trap/0"), limit=25, maxDepth=10)
@@ -147,9 +163,13 @@ async def test_a_cancelled_crawl_stays_cancelled(scraping, site) -> None:
 
 async def test_a_crawl_may_read_only_what_the_sitemap_names(scraping, site) -> None:
     answer = await crawled(
-        scraping, site.url("/pages/50"), sitemapsOnly=True, limit=50,
-        includePaths=[rf"^{re.escape(site.base)}/(pages|article)"], regexOnFullURL=True,
-    )  # fmt: skip
+        scraping,
+        site.url("/pages/50"),
+        sitemapsOnly=True,
+        limit=50,
+        includePaths=[rf"^{re.escape(site.base)}/(pages|article)"],
+        regexOnFullURL=True,
+    )
     assert urls_of(answer) == {site.url(path) for path in ("/pages/50", "/article", "/pages/59")}
 
 
@@ -171,14 +191,17 @@ async def test_jobs_belong_to_their_key(scraping, site) -> None:
 
 async def test_progress_is_told_as_it_happens(scraping, site) -> None:
     body = {
-        "url": site.url("/pages/0"), "limit": 20, "scrapeOptions": {"extractorFormat": "markdown"},
-    }  # fmt: skip
+        "url": site.url("/pages/0"),
+        "limit": 20,
+        "scrapeOptions": {"extractorFormat": "markdown"},
+    }
     started = await scraping.ask("POST", "/api/crawl", body)
     principal = {"kind": "key", "id": scraping.owner, "scopes": []}
     answer = await scraping.client.get(
         f"/api/crawl/{started['id']}/stream",
-        headers={"x-fairlead-principal": json.dumps(principal)}, timeout=30,
-    )  # fmt: skip
+        headers={"x-fairlead-principal": json.dumps(principal)},
+        timeout=30,
+    )
     events = [
         (lines["event"], json.loads(lines["data"]))
         for block in answer.text.split("\n\n")
@@ -199,9 +222,10 @@ async def test_progress_is_told_as_it_happens(scraping, site) -> None:
 
 async def test_a_background_scrape_has_its_result_in_its_job(scraping, site) -> None:
     started = await scraping.ask(
-        "POST", "/api/scrape/async",
+        "POST",
+        "/api/scrape/async",
         {"url": site.url("/article"), "options": {"extractorFormat": "text"}},
-    )  # fmt: skip
+    )
     assert started["status"] == "pending"
     path = f"/api/scrape/job/{started['id']}"
     assert started["url"].endswith(path)
@@ -225,18 +249,27 @@ async def test_a_batch_reads_each_address_once_and_ends_with_what_failed(scrapin
 
 async def test_a_crawl_may_begin_with_the_sitemap(scraping, site) -> None:
     answer = await crawled(
-        scraping, site.url("/pages/50"), skipSitemaps=False, maxDepth=1, limit=50,
+        scraping,
+        site.url("/pages/50"),
+        skipSitemaps=False,
+        maxDepth=1,
+        limit=50,
         excludePaths=["^/pages/2", "^/hop"],
-    )  # fmt: skip
+    )
     assert {site.url("/article"), site.url("/pages/59")} <= urls_of(answer)
 
 
 async def test_a_job_goes_on_after_a_restart_from_the_page_it_reached(tmp_path, site) -> None:
     async with run_scraping(tmp_path / "data") as first:
         started = await first.ask(
-            "POST", "/api/crawl",
-            {"url": site.url("/slow/1?s=0.21"), "limit": 31, "crawlOptions": {"maxConcurrentCrawlers": 2}},
-        )  # fmt: skip
+            "POST",
+            "/api/crawl",
+            {
+                "url": site.url("/slow/1?s=0.21"),
+                "limit": 31,
+                "crawlOptions": {"maxConcurrentCrawlers": 2},
+            },
+        )
         path = f"/api/crawl/{started['id']}"
         deadline = time.monotonic() + 20
         while (before := await first.ask("GET", path, limit=100))["progress"]["completed"] < 5:

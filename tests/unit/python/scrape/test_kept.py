@@ -65,13 +65,17 @@ async def test_maps_are_bounded_by_number_and_weight(database: Database, monkeyp
 @pytest.mark.parametrize(
     ("url", "values", "filled"),
     [
-        ("http://a.example/{x}", {"x": "a b/c?d#e&f=%"}, "http://a.example/a%20b%2Fc%3Fd%23e%26f%3D%25"),
+        (
+            "http://a.example/{x}",
+            {"x": "a b/c?d#e&f=%"},
+            "http://a.example/a%20b%2Fc%3Fd%23e%26f%3D%25",
+        ),
         ("http://a.example/?q={x}&n=1", {"x": "a&n=2#"}, "http://a.example/?q=a%26n%3D2%23&n=1"),
         ("http://a.example/{x}", {"x": "@evil.example"}, "http://a.example/%40evil.example"),
         ("http://a.example/{x}", {"x": "{x}"}, "http://a.example/%7Bx%7D"),
         ("http://a.example/../{x}", {"x": "..."}, "http://a.example/../..."),
     ],
-)  # fmt: skip
+)
 async def test_a_value_stays_in_its_place(url: str, values: dict[str, str], filled: str) -> None:
     assert template.fill(url, {"x": None}, values, place="params") == filled
 

@@ -102,12 +102,22 @@ async def test_processes_end_with_the_pool() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"<div>" * 200_000, b"<b><i><u>" * 50_000 + b"text", b"<table>" * 20_000 + b"x", b"<a href=/x>" * 100_000,
-        b"<p" + b" a=b" * 200_000 + b">x", b"&" * 1_000_000, b"<!--" * 200_000, b"<svg><" * 100_000,
-        b"<select>" * 50_000 + b"<option>" * 50_000, b"\x00\xff\xfe" * 100_000, b"<pre>\n" * 30_000, b"<" * 500_000,
-        b"<style>" * 100_000, b'<p title="' + b"x" * 1_000_000,
+        b"<div>" * 200_000,
+        b"<b><i><u>" * 50_000 + b"text",
+        b"<table>" * 20_000 + b"x",
+        b"<a href=/x>" * 100_000,
+        b"<p" + b" a=b" * 200_000 + b">x",
+        b"&" * 1_000_000,
+        b"<!--" * 200_000,
+        b"<svg><" * 100_000,
+        b"<select>" * 50_000 + b"<option>" * 50_000,
+        b"\x00\xff\xfe" * 100_000,
+        b"<pre>\n" * 30_000,
+        b"<" * 500_000,
+        b"<style>" * 100_000,
+        b'<p title="' + b"x" * 1_000_000,
     ],
-)  # fmt: skip
+)
 async def test_hostile_pages_end(body: bytes) -> None:
     """Whatever the page, an answer or a failure; never a reader that hangs."""
     running = Pool(workers=1, read_deadline_s=30.0)

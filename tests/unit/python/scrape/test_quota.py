@@ -31,8 +31,11 @@ async def test_a_day_has_room_for_so_many_calls(tmp_path, site) -> None:
         await scraping.ask("GET", "/api/crawl")
         told = await scraping.ask("GET", "/api/usage")
         assert told["usage"] == {
-            "requestsToday": 2, "dailyLimit": 2, "remaining": 0, "unlimited": False,
-        }  # fmt: skip
+            "requestsToday": 2,
+            "dailyLimit": 2,
+            "remaining": 0,
+            "unlimited": False,
+        }
         await scraping.as_owner("another").scrape(site.url("/article"))
 
 

@@ -42,14 +42,15 @@ TREE = {
     "$ref": "#/$defs/node",
     "$defs": {
         "node": {
-            "type": "object", "required": ["name"],
+            "type": "object",
+            "required": ["name"],
             "properties": {
                 "name": {"type": "string"},
                 "children": {"type": "array", "items": {"$ref": "#/$defs/node"}},
             },
         }
     },
-}  # fmt: skip
+}
 
 
 def test_parts_that_refer_to_each_other_are_taken() -> None:
@@ -75,10 +76,16 @@ def test_parts_that_refer_to_each_other_are_taken() -> None:
         ({"$ref": "http://127.0.0.1:9/"}, "its own parts only"),
         ({"$recursiveRef": "http://127.0.0.1:9/"}, "its own parts only"),
         ({"$id": "http://127.0.0.1:9/x", "$ref": "#gone"}, "which is not in it"),
-        ({"$ref": "#/default/x", "default": {"$id": "http://127.0.0.1:9/", "x": {"$ref": "#/y"}}}, "is not in it"),
+        (
+            {
+                "$ref": "#/default/x",
+                "default": {"$id": "http://127.0.0.1:9/", "x": {"$ref": "#/y"}},
+            },
+            "is not in it",
+        ),
         ({"type": "nothing"}, "is not a JSON Schema"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused_and_why(schema: dict[str, Any], reason: str) -> None:
     with at_most(8.0):
         refused = judge(schema)["refused"]

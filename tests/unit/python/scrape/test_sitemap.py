@@ -54,8 +54,9 @@ def test_what_is_read(text: str, found: list[str]) -> None:
 def test_an_index_and_a_limit() -> None:
     text = "".join(f"<loc>http://a.example/{number}</loc>" for number in range(10))
     assert read_sitemap(f"<?xml?><SitemapIndex>{text}".encode(), HERE, 3) == {
-        "isIndex": True, "addresses": [f"http://a.example/{number}" for number in range(3)],
-    }  # fmt: skip
+        "isIndex": True,
+        "addresses": [f"http://a.example/{number}" for number in range(3)],
+    }
     assert read_sitemap(text.encode(), HERE, 3)["isIndex"] is False
 
 
@@ -82,12 +83,18 @@ def test_what_is_packed_wrongly_or_too_large_is_refused(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     "text",
     [
-        b"<loc>" + b" " * 1_000_000 + b"x", b"<loc>" * 200_000, (b"<loc>" + b" " * 3000) * 300,
-        b"<loc><![CDATA[" * 70_000, b"<loc>" + b"]]>" * 300_000, b"<loc>" + b"&#" * 500_000 + b"</loc>",
-        b"<loc>" + b"&" * 4000 + b"</loc>", b"<loc>&#" + b"9" * 4000 + b";</loc>",
-        b"<loc>http://" + b"[" * 3000 + b"</loc>", b"<loc>http://a/" + b"../" * 1000 + b"</loc>",
+        b"<loc>" + b" " * 1_000_000 + b"x",
+        b"<loc>" * 200_000,
+        (b"<loc>" + b" " * 3000) * 300,
+        b"<loc><![CDATA[" * 70_000,
+        b"<loc>" + b"]]>" * 300_000,
+        b"<loc>" + b"&#" * 500_000 + b"</loc>",
+        b"<loc>" + b"&" * 4000 + b"</loc>",
+        b"<loc>&#" + b"9" * 4000 + b";</loc>",
+        b"<loc>http://" + b"[" * 3000 + b"</loc>",
+        b"<loc>http://a/" + b"../" * 1000 + b"</loc>",
     ],
-)  # fmt: skip
+)
 def test_no_text_takes_long(text: bytes) -> None:
     with at_most(5.0):
         addresses(text)
@@ -123,12 +130,14 @@ async def test_the_files_of_an_index_are_read_and_one_that_is_broken_leaves_the_
 ) -> None:
     _Sitemaps.files = {
         "/sitemap.xml": b"<sitemapindex>"
-        + "".join(f"<loc>{origin}/{name}</loc>" for name in ("a.xml.gz", "b.xml", "c.xml", "d.xml")).encode(),
+        + "".join(
+            f"<loc>{origin}/{name}</loc>" for name in ("a.xml.gz", "b.xml", "c.xml", "d.xml")
+        ).encode(),
         "/a.xml.gz": gzip.compress(f"<loc>{origin}/a</loc>".encode()),
         "/b.xml": b"\x1f\x8bbroken",
         "/c.xml": b"<loc>" + b" " * 2000 + b"x",
         "/d.xml": f"<loc>{origin}/d</loc><loc>{origin}/a</loc><loc>{origin}/e</loc>".encode(),
-    }  # fmt: skip
+    }
     scraper = scraper_of(scraping.services)
     assert await sitemap_urls(scraper, origin, 10) == [f"{origin}/{each}" for each in "ade"]
     assert await sitemap_urls(scraper, origin, 2) == [f"{origin}/{each}" for each in "ad"]

@@ -120,8 +120,9 @@ async def test_a_sites_llms_txt_is_written(scraping, site) -> None:
     await scraping.as_owner("stranger").ask("GET", path, expect=404)
     failed = await scraping.ask("POST", "/api/llmstxt", {"url": site.url("/missing"), "maxUrls": 1})
     while (answer := await scraping.ask("GET", f"/api/llmstxt/{failed['id']}"))["status"] not in {
-        "completed", "failed",
-    }:  # fmt: skip
+        "completed",
+        "failed",
+    }:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.05)
     assert answer["status"] == "failed"

@@ -138,8 +138,12 @@ async def test_what_two_processes_did_not_survive_is_given_up_and_the_others_go_
     running = asyncio.create_task(rows.run())
     await rows.until("c begins")
     assert rows.told == [
-        "swept", f"a given up: {GIVEN_UP}", "a ended", "b begins", "c begins",
-    ]  # fmt: skip
+        "swept",
+        f"a given up: {GIVEN_UP}",
+        "a ended",
+        "b begins",
+        "c begins",
+    ]
     assert rows.kept == [(["a", "b", "c"], [])]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

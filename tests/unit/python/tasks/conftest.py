@@ -81,9 +81,13 @@ def check(answer: dict[str, Any]) -> None:
         assert (answer["retryable"], answer["blockedBy"]) == (False, "task_state")
     if answer["detailLevel"] == "minimal":
         assert not answer.keys() & {
-            "nextBestTool", "nextBestParams", "shouldSwitchStrategy", "agentGuidance",
-            "fallbackPlan", "routeGuard",
-        }  # fmt: skip
+            "nextBestTool",
+            "nextBestParams",
+            "shouldSwitchStrategy",
+            "agentGuidance",
+            "fallbackPlan",
+            "routeGuard",
+        }
     else:
         assert answer["nextBestTool"] == following["tool"]
         assert answer["routeGuard"]["preferredToolClass"] == following["toolClass"]

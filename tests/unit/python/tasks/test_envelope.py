@@ -25,9 +25,11 @@ from .conftest import VALIDATOR, Agent
 
 COPY = Path(__file__).parents[4] / "docs" / "reference" / "agent-envelope.schema.json"
 LEAST: dict[str, Any] = {
-    "schemaVersion": "1.0", "outcome": "success", "detailLevel": "standard",
+    "schemaVersion": "1.0",
+    "outcome": "success",
+    "detailLevel": "standard",
     "continuation": {"ready": True, "reason": "go on"},
-}  # fmt: skip
+}
 
 
 def test_the_committed_schema_is_fresh() -> None:
@@ -105,34 +107,51 @@ class Sequences(RuleBasedStateMachine):
         self.agent.con.close()
 
     @rule(
-        task=ids, mode=modes, status=maybe | strategies.sampled_from(STATUSES),
-        stage=maybe | strategies.sampled_from(STAGES), goal=maybe | strategies.just("a goal"),
-    )  # fmt: skip
+        task=ids,
+        mode=modes,
+        status=maybe | strategies.sampled_from(STATUSES),
+        stage=maybe | strategies.sampled_from(STAGES),
+        goal=maybe | strategies.just("a goal"),
+    )
     def update(self, task: str, mode: str, status: Any, stage: Any, goal: Any) -> None:
         given = {"status": status, "currentStage": stage, "goal": goal}
         sent = {name: value for name, value in given.items() if value is not None}
         self.last = self.agent.manage("update", taskId=task, outputMode=mode, **sent)
 
     @rule(
-        task=ids, mode=modes,
+        task=ids,
+        mode=modes,
         action=strategies.sampled_from(
             ["list", "get", "summarize", "progress", "timeline", "archive", "restore", "prune"]
         ),
-    )  # fmt: skip
+    )
     def manage(self, task: str, mode: str, action: str) -> None:
         self.last = self.agent.manage(action, taskId=task, outputMode=mode)
 
     @rule(
-        task=ids, mode=modes, execute=strategies.booleans(), resume=strategies.booleans(),
-        stop=strategies.booleans(), persist=strategies.booleans(),
+        task=ids,
+        mode=modes,
+        execute=strategies.booleans(),
+        resume=strategies.booleans(),
+        stop=strategies.booleans(),
+        persist=strategies.booleans(),
         strategy=maybe | strategies.sampled_from(sorted(PLANS)),
-        fails=maybe | strategies.tuples(maybe | errors, maybe | strategies.sampled_from(FAILURE_TYPES)),
+        fails=maybe
+        | strategies.tuples(maybe | errors, maybe | strategies.sampled_from(FAILURE_TYPES)),
         done=strategies.integers(0, 5),
-    )  # fmt: skip
+    )
     def orchestrate(
-        self, task: str, mode: str, execute: bool, resume: bool, stop: bool, persist: bool,
-        strategy: Any, fails: Any, done: int,
-    ) -> None:  # fmt: skip
+        self,
+        task: str,
+        mode: str,
+        execute: bool,
+        resume: bool,
+        stop: bool,
+        persist: bool,
+        strategy: Any,
+        fails: Any,
+        done: int,
+    ) -> None:
         sent: dict[str, Any] = {} if strategy is None else {"strategy": strategy}
         names = list(PLANS[strategy])[:done] if strategy else []
         reports: dict[str, Any] = {name: {"status": "ok"} for name in names}
@@ -143,18 +162,25 @@ class Sequences(RuleBasedStateMachine):
             if fails[1] is not None:
                 reports[names[-1]]["errorType"] = fails[1]
         self.last = self.agent.orchestrate(
-            task, execute=execute, resume=resume, stopOnError=stop, persistState=persist,
-            outputMode=mode, executionOverrides=reports, **sent,
-        )  # fmt: skip
+            task,
+            execute=execute,
+            resume=resume,
+            stopOnError=stop,
+            persistState=persist,
+            outputMode=mode,
+            executionOverrides=reports,
+            **sent,
+        )
 
     @rule(
-        task=ids, kind=strategies.sampled_from(KINDS),
+        task=ids,
+        kind=strategies.sampled_from(KINDS),
         data=strategies.dictionaries(
             strategies.sampled_from(["message", "capability", "path", "expected"]),
             errors | maybe | strategies.integers(-(2**63), 2**63 - 1) | strategies.just(LONG),
             max_size=2,
         ),
-    )  # fmt: skip
+    )
     def find(self, task: str, kind: str, data: dict[str, Any]) -> None:
         found = [{"kind": kind, "summary": "fetch is not defined", "data": data}]
         self.last = self.agent.manage("progress", taskId=task, evidence=found)
@@ -163,9 +189,12 @@ class Sequences(RuleBasedStateMachine):
     def diff(self, task: Any, error: str, mode: str) -> None:
         sent = {} if task is None else {"taskId": task}
         self.last = self.agent.call(
-            "diff_env_requirements", runtimeError=error, observedCapabilities=["window"],
-            outputMode=mode, **sent,
-        )  # fmt: skip
+            "diff_env_requirements",
+            runtimeError=error,
+            observedCapabilities=["window"],
+            outputMode=mode,
+            **sent,
+        )
 
     @rule(task=ids, mode=modes)
     def health(self, task: str, mode: str) -> None:
@@ -189,9 +218,11 @@ class Sequences(RuleBasedStateMachine):
 
 TestSequences = Sequences.TestCase
 TestSequences.settings = settings(
-    max_examples=15, stateful_step_count=10, deadline=None,
+    max_examples=15,
+    stateful_step_count=10,
+    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-)  # fmt: skip
+)
 
 
 @pytest.mark.slow

@@ -40,10 +40,12 @@ def test_a_blocked_task_is_looked_at_and_does_not_go_on(agent: Agent) -> None:
         agent.orchestrate("t1", execute=True),
         agent.call("get_rebuild_health_report", taskId="t1"),
         agent.call(
-            "diff_env_requirements", taskId="t1", runtimeError="x is not defined",
+            "diff_env_requirements",
+            taskId="t1",
+            runtimeError="x is not defined",
             observedCapabilities=[],
         ),
-    ):  # fmt: skip
+    ):
         assert (answer["outcome"], answer["errorCode"]) == ("blocked", "task_blocked")
         assert answer["continuation"]["reason"] == "Blocked: no account"
     assert agent.manage("get", taskId="t1")["task"]["block"]["blockedBy"] == "task_state"
@@ -65,7 +67,14 @@ REFUSED = [
     *[
         ({"action": action}, f'taskId is required when action="{action}"')
         for action in (
-            "get", "summarize", "progress", "update", "timeline", "archive", "restore", "tag",
+            "get",
+            "summarize",
+            "progress",
+            "update",
+            "timeline",
+            "archive",
+            "restore",
+            "tag",
             "compare",
         )
     ],
@@ -77,7 +86,7 @@ REFUSED = [
     ({"action": "compare", "taskId": "t1"}, "otherTaskId is required"),
     ({"action": "compare", "taskId": "t1", "otherTaskId": "x"}, "There is no task x."),
     ({"action": "timeline", "taskId": "t1", "stage": "Port"}, "stage, timelineAction and"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("params", "said"), REFUSED)

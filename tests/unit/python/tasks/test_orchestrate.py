@@ -141,8 +141,9 @@ def test_a_health_report_counts_what_is_missing(agent: Agent) -> None:
     agent.manage("update", taskId="t1", evidence=[wrong])
     report = agent.call("get_rebuild_health_report", taskId="t1")
     assert (report["outcome"], report["openDivergences"]) == (
-        "partial", [{"number": 2, "summary": "line 3"}],
-    )  # fmt: skip
+        "partial",
+        [{"number": 2, "summary": "line 3"}],
+    )
     # Only a later finding ends it.
     number = {"kind": "note", "summary": "n", "data": {"resolves": [2]}}
     agent.manage("update", taskId="t1", evidence=[number])
@@ -172,8 +173,10 @@ def test_a_gap_in_the_environment_leads_to_the_diff_and_back(agent: Agent) -> No
         "t1", execute=True, executionOverrides={"rebuild": {"status": "error", "error": error}}
     )
     assert (answer["outcome"], answer["errorCode"], answer["blockedBy"]) == (
-        "partial", "env_error", "environment",
-    )  # fmt: skip
+        "partial",
+        "env_error",
+        "environment",
+    )
     assert (answer["shouldResume"], answer["shouldSwitchStrategy"]) == (True, True)
     follow = answer["continuation"]
     assert follow["tool"] == "diff_env_requirements"
@@ -191,9 +194,12 @@ def test_a_gap_in_the_environment_leads_to_the_diff_and_back(agent: Agent) -> No
     patch = {"kind": "patch", "summary": "a class", "data": {"capability": "XMLHttpRequest"}}
     agent.manage("progress", taskId="t1", evidence=[patch])
     done = agent.orchestrate(
-        "t1", strategy="env-fix", execute=True, resume=True,
+        "t1",
+        strategy="env-fix",
+        execute=True,
+        resume=True,
         executionOverrides={"patch": OK, "rebuild": OK},
-    )  # fmt: skip
+    )
     assert (done["outcome"], done["stopReason"]) == ("partial", "criteria_unmet")
     report = agent.call("get_rebuild_health_report", taskId="t1")
     assert (report["outcome"], report["missingCapabilities"]) == ("partial", [])

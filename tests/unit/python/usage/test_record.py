@@ -77,10 +77,18 @@ def test_a_time_without_a_date_is_rejected(record: Any, ts_ms: int) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        b"nonsense", b"null", b"[1]", b"1", b'"text"', b"{}", b'{"request_id": "x"', b"\x00" * 50,
-        b"\xff\xfe", b"{" * 5000,
+        b"nonsense",
+        b"null",
+        b"[1]",
+        b"1",
+        b'"text"',
+        b"{}",
+        b'{"request_id": "x"',
+        b"\x00" * 50,
+        b"\xff\xfe",
+        b"{" * 5000,
     ],
-)  # fmt: skip
+)
 def test_a_line_that_is_no_record_is_rejected_alone(lines: Any, wrong: bytes) -> None:
     parsed = parse_lines(lines("r1") + wrong + b"\n" + lines("r2"))
 
@@ -91,11 +99,22 @@ def test_a_line_that_is_no_record_is_rejected_alone(lines: Any, wrong: bytes) ->
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("request_id", None), ("ts_ms", None), ("no_log", None), ("latency_ms", None),
-        ("ts_ms", 1.5), ("ts_ms", "1"), ("ts_ms", True), ("ts_ms", 2**63), ("status", 2**31), ("stream", 1),
-        ("latency_ms", "1"), ("latency_ms", 2**60), ("model", {"a": 1}), ("ttft_ms", []),
+        ("request_id", None),
+        ("ts_ms", None),
+        ("no_log", None),
+        ("latency_ms", None),
+        ("ts_ms", 1.5),
+        ("ts_ms", "1"),
+        ("ts_ms", True),
+        ("ts_ms", 2**63),
+        ("status", 2**31),
+        ("stream", 1),
+        ("latency_ms", "1"),
+        ("latency_ms", 2**60),
+        ("model", {"a": 1}),
+        ("ttft_ms", []),
     ],
-)  # fmt: skip
+)
 def test_a_value_of_another_type_is_rejected(record: Any, field: str, value: object) -> None:
     wrong = line({**record("r1"), field: value})
 

@@ -14,10 +14,19 @@ COMBOS = {"fast": ("fast", "priority"), "combo/fast": ("fast", "priority"), "p":
 
 def row(request_id: str, **fields: Any) -> dict[str, Any]:
     return {
-        "request_id": request_id, "ts_ms": 7_200_000, "key_id": "k", "model": "fast",
-        "upstream_model": "m", "provider": "n", "connection_id": "c", "attempts": 1,
-        "outcome": "completed", "error_kind": None, "no_log": False, **fields,
-    }  # fmt: skip
+        "request_id": request_id,
+        "ts_ms": 7_200_000,
+        "key_id": "k",
+        "model": "fast",
+        "upstream_model": "m",
+        "provider": "n",
+        "connection_id": "c",
+        "attempts": 1,
+        "outcome": "completed",
+        "error_kind": None,
+        "no_log": False,
+        **fields,
+    }
 
 
 def told(*rows: dict[str, Any]) -> list[tuple[str, dict[str, Any], str | None]]:

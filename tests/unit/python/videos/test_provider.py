@@ -55,9 +55,7 @@ def serve(*scripts: Script) -> Iterator[Upstream]:
 
 
 def lane(url: str) -> Lane:
-    endpoint = Endpoint(
-        ("p",), "gemini", url, "x-goog-api-key", None, None, None, {}
-    )  # fmt: skip
+    endpoint = Endpoint(("p",), "gemini", url, "x-goog-api-key", None, None, None, {})
     return Lane("connection", "p", "", endpoint, Credentials(api_key=KEY))
 
 
@@ -94,7 +92,7 @@ async def test_what_a_provider_names_must_be_public() -> None:
     """Its own address is the operator's word; where it leads to is not."""
     egress = Egress()
     try:
-        with serve(VIDEO) as other, serve(leads_to(f"{other.url}/film")) as own:  # fmt: skip
+        with serve(VIDEO) as other, serve(leads_to(f"{other.url}/film")) as own:
             with pytest.raises(UpstreamRefused, match="cannot be read"):
                 await read(egress, own, f"{own.url}/files/a:download")
             with pytest.raises(UpstreamRefused, match="cannot be read"):
@@ -151,21 +149,32 @@ async def follow(
 ) -> Any:
     """What comes of an operation that the server says this of."""
     node = await management.ask(
-        "POST", "/api/provider-nodes",
+        "POST",
+        "/api/provider-nodes",
         {"type": "gemini-compatible", "name": "p", "prefix": "p", "baseUrl": server.url},
         expect=201,
-    )  # fmt: skip
+    )
     made = await management.ask(
-        "POST", "/api/providers", {"provider": node["node"]["id"], "name": "c", "apiKey": KEY},
+        "POST",
+        "/api/providers",
+        {"provider": node["node"]["id"], "name": "c", "apiKey": KEY},
         expect=201,
-    )  # fmt: skip
+    )
     connection_id = "none" if gone else made["connection"]["id"]
     server.requests.clear()
     at_ms = time.time_ns() // 1_000_000
     operation = Operation(
-        "a1", "key", "p/veo", connection_id, name, None, None, at_ms,
-        at_ms + left_ms, None,
-    )  # fmt: skip
+        "a1",
+        "key",
+        "p/veo",
+        connection_id,
+        name,
+        None,
+        None,
+        at_ms,
+        at_ms + left_ms,
+        None,
+    )
     state = management.services.state
     await state.record(lambda con: insert_operation(con, operation))
     await state.record(lambda con: insert_job(con, "key", "a1", [], {"a": 1}, at_ms))
@@ -194,9 +203,14 @@ DONE = told(done=True, response={"generateVideoResponse": SAMPLES})
 
 async def test_it_is_asked_on_whatever_comes_between(management: Management) -> None:
     faults = [
-        reply(b"", 500), reply(b"", 429), reply(b"", 401), reply(b"no json"), leads_to("/"),
-        [RESET], told(name="x"),
-    ]  # fmt: skip
+        reply(b"", 500),
+        reply(b"", 429),
+        reply(b"", 401),
+        reply(b"no json"),
+        leads_to("/"),
+        [RESET],
+        told(name="x"),
+    ]
     with serve(*faults, DONE) as server:
         found = await follow(management, server)
     assert found.error is None
@@ -231,8 +245,9 @@ async def test_a_video_that_never_ends_is_given_up(management: Management) -> No
     with serve(told(name="x")) as server:
         found = await follow(management, server, left_ms=300)
     assert json.loads(found.error) == {
-        "code": 4, "message": "The provider did not end the video in time.",
-    }  # fmt: skip
+        "code": 4,
+        "message": "The provider did not end the video in time.",
+    }
 
 
 @pytest.mark.parametrize("change", ["UPDATE keys SET is_active = false", "DELETE FROM keys"])

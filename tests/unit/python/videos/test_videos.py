@@ -9,7 +9,9 @@ import orjson
 from fairlead.gateway.videos.table import Operation
 from fairlead.gateway.videos.view import operation_view, take_in, told_of
 
-OPERATION = Operation("a1", "key", "veo/3", "connection", "models/x/operations/y", None, None, 1, 2, None)  # fmt: skip
+OPERATION = Operation(
+    "a1", "key", "veo/3", "connection", "models/x/operations/y", None, None, 1, 2, None
+)
 
 
 def test_addresses_of_a_provider_become_ours() -> None:
@@ -32,8 +34,10 @@ def test_addresses_of_a_provider_become_ours() -> None:
     assert file.id.isalnum()
     assert file.id == file.id.lower()
     assert told_of([file], "http://gateway") == {
-        "output_file_uri": address, "file_name": f"files/{file.id}", "video_uri": address,
-    }  # fmt: skip
+        "output_file_uri": address,
+        "file_name": f"files/{file.id}",
+        "video_uri": address,
+    }
 
 
 def test_an_operation_has_an_error_or_a_response() -> None:

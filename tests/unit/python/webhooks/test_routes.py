@@ -155,17 +155,22 @@ async def test_every_management_write_is_told(management, listener) -> None:
         "key.deleted": {"id": key["id"], "name": "laptop"},
         "node.created": {"id": node["id"], "name": "box", "prefix": "box"},
         "node.updated": {
-            "id": node["id"], "name": "crate", "prefix": "box", "changed": ["name"],
+            "id": node["id"],
+            "name": "crate",
+            "prefix": "box",
+            "changed": ["name"],
         },
         "node.deleted": {"id": node["id"], "name": "crate", "prefix": "box"},
         "provider.created": {"id": connection["id"], "name": "main", "provider": node["id"]},
         "provider.updated": {
-            "id": connection["id"], "name": "other", "provider": node["id"],
+            "id": connection["id"],
+            "name": "other",
+            "provider": node["id"],
             "changed": ["apiKey", "name"],
         },
         "provider.deleted": {"id": connection["id"], "name": "other", "provider": node["id"]},
         "settings.updated": {"settingsRevision": 1, "changed": ["usageRetentionDays"]},
-    }  # fmt: skip
+    }
     webhook = (await ask("GET", "/api/webhooks"))["webhooks"][0]
     await delivered(management, webhook["id"], 11)
     got = {one.event["type"]: one.event["data"] for one in listener.received()}

@@ -41,11 +41,20 @@ def test_the_next_try_is_within_the_window_and_not_before_it_was_asked_for(
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        (None, None), ("", None), ("0", 0), ("7", 7), (" 7 ", 7), ("-7", None), ("7.5", None),
-        ("soon", None), ("1" * 12, 86_400), ("1" * 400, None), ("\u0661", None),
+        (None, None),
+        ("", None),
+        ("0", 0),
+        ("7", 7),
+        (" 7 ", 7),
+        ("-7", None),
+        ("7.5", None),
+        ("soon", None),
+        ("1" * 12, 86_400),
+        ("1" * 400, None),
+        ("\u0661", None),
         ("Wed, 99 Nov 2026 12:00:00 GMT", None),
     ],
-)  # fmt: skip
+)
 def test_retry_after_is_a_number_of_seconds(value: str | None, seconds: int | None) -> None:
     assert parse_retry_after(value, ms_of(NOW)) == seconds
 

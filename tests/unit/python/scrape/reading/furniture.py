@@ -10,17 +10,53 @@ import random
 
 from tests.unit.python.scrape.reading.prose import Prose
 
-_PLACES = ["World", "Business", "Sport", "Culture", "Opinion", "Science", "Travel", "Health", "Tech", "Food", "Money",
-           "Weather", "Local", "Video", "Podcasts", "Style", "Books", "Film", "Gardens", "Motoring", "Education"]  # fmt: skip
-_FOOT = ["About us", "Contact", "Privacy policy", "Terms of use", "Advertise with us", "Careers", "Help centre",
-         "Accessibility", "Newsletters", "Subscriptions", "Corrections", "Cookie settings", "Site map", "RSS", "Imprint"]  # fmt: skip
+_PLACES = [
+    "World",
+    "Business",
+    "Sport",
+    "Culture",
+    "Opinion",
+    "Science",
+    "Travel",
+    "Health",
+    "Tech",
+    "Food",
+    "Money",
+    "Weather",
+    "Local",
+    "Video",
+    "Podcasts",
+    "Style",
+    "Books",
+    "Film",
+    "Gardens",
+    "Motoring",
+    "Education",
+]
+_FOOT = [
+    "About us",
+    "Contact",
+    "Privacy policy",
+    "Terms of use",
+    "Advertise with us",
+    "Careers",
+    "Help centre",
+    "Accessibility",
+    "Newsletters",
+    "Subscriptions",
+    "Corrections",
+    "Cookie settings",
+    "Site map",
+    "RSS",
+    "Imprint",
+]
 _CONSENT = [
     "We and our partners store and access information on a device, such as unique identifiers in cookies, to process personal data.",
     "You may accept or manage your choices by clicking below, including your right to object where legitimate interest is used.",
     "These choices will be signalled to our partners and will not affect browsing data. You can change them at any time in the privacy centre.",
     "Strictly necessary cookies are required for the site to function and cannot be switched off in our systems.",
     "Performance cookies allow us to count visits and traffic sources so that we can measure and improve the performance of our site.",
-]  # fmt: skip
+]
 _OFFERS = [
     "Sign up for our daily briefing and get the day's top stories delivered straight to your inbox every morning.",
     "Get unlimited access to all of our journalism. Subscribe today and save half of the price for the first year.",
@@ -37,8 +73,11 @@ class Furniture:
     def href(self) -> str:
         self._count += 1
         kind = self.dice.randint(0, 2)
-        return (f"/{self.dice.choice(_PLACES).lower()}/{self._count}", f"https://www.site.example/p/{self._count}.html",
-                f"?page_id={self._count}&ref={self.dice.randint(1, 99)}")[kind]  # fmt: skip
+        return (
+            f"/{self.dice.choice(_PLACES).lower()}/{self._count}",
+            f"https://www.site.example/p/{self._count}.html",
+            f"?page_id={self._count}&ref={self.dice.randint(1, 99)}",
+        )[kind]
 
     def name(self) -> str:
         last = [
@@ -58,8 +97,14 @@ class Furniture:
     def date(self) -> str:
         month = self.dice.choice(["January", "March", "May", "July", "October", "December"])
         day, year = self.dice.randint(1, 28), self.dice.randint(2009, 2026)
-        return self.dice.choice([f"{month} {day}, {year}", f"{day} {month} {year}", f"{year}-0{self.dice.randint(1, 9)}-{day:02}",
-                                 f"{day:02}.0{self.dice.randint(1, 9)}.{year} 1{self.dice.randint(0, 9)}:05"])  # fmt: skip
+        return self.dice.choice(
+            [
+                f"{month} {day}, {year}",
+                f"{day} {month} {year}",
+                f"{year}-0{self.dice.randint(1, 9)}-{day:02}",
+                f"{day:02}.0{self.dice.randint(1, 9)}.{year} 1{self.dice.randint(0, 9)}:05",
+            ]
+        )
 
     def script(self, kilobytes: int) -> str:
         names = [f"w{self.dice.randint(100, 999)}" for _ in range(12)]
@@ -77,8 +122,13 @@ class Furniture:
         return f"<script>{''.join(lines)}</script>"
 
     def head(self, title: str, article_body: str = "") -> str:
-        card = {"@context": "https://schema.org", "@type": "NewsArticle", "headline": title, "datePublished": "2024-03-05",
-                "author": {"@type": "Person", "name": self.name()}}  # fmt: skip
+        card = {
+            "@context": "https://schema.org",
+            "@type": "NewsArticle",
+            "headline": title,
+            "datePublished": "2024-03-05",
+            "author": {"@type": "Person", "name": self.name()},
+        }
         if article_body:
             card["articleBody"] = article_body
         icons = "".join(
