@@ -5,7 +5,7 @@ from typing import Any, Final, final
 __all__ = [
     "MIN_BODY_BYTES_PER_S",
     "SEND_PATIENCE_S",
-    "Door",
+    "Listener",
     "Engine",
     "Exchange",
     "Records",
@@ -44,14 +44,14 @@ SEND_PATIENCE_S: Final[int]
 MIN_BODY_BYTES_PER_S: Final[int]
 
 @final
-class Door:
+class Listener:
     """The engine with a listener of its own: nothing of Python on a request's way. Make it after any fork.
 
-    ``config``: the relay configuration as JSON, ``door``: the door's own (``docs/explanation/contracts.md``).
+    ``config``: the relay configuration as JSON, ``listener``: the listener's own (``docs/explanation/contracts.md``).
     ``ValueError`` says why it cannot be opened.
     """
 
-    def __new__(cls, config: bytes, door: bytes) -> Door: ...
+    def __new__(cls, config: bytes, listener: bytes) -> Listener: ...
     def drain(self) -> None:
         """No connection and no request more; what is open has until the configured deadline."""
 

@@ -486,8 +486,8 @@ class ServeSettings(ServeFields, BaseSettings):
             **({"vectors": vectors} if vectors else {}),
         }
 
-    def door_config(self, host: str) -> dict[str, Any]:
-        """The document that `_core.Door` takes beside the relay's; `host` is a numeric address."""
+    def listener_config(self, host: str) -> dict[str, Any]:
+        """The document that `_core.Listener` takes beside the relay's; `host` is a numeric address."""
         tls = (self.tls_certificate, self.tls_key)
         return {
             "host": host,

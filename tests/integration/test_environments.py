@@ -64,7 +64,7 @@ def test_the_planes_are_told_only_what_is_theirs(gateway: Gateway) -> None:
     relay, control = environment_of(gateway.relay.pid), environment_of(gateway.control.pid)
     assert [name for name in relay if name.startswith(("FAIRLEAD_", "ISSUER__", "AUTH__"))] in (
         ["FAIRLEAD_RELAY_CONFIG"],
-        ["FAIRLEAD_RELAY_CONFIG", "FAIRLEAD_DOOR_CONFIG"],
+        ["FAIRLEAD_RELAY_CONFIG", "FAIRLEAD_LISTENER_CONFIG"],
     )
     assert PASSWORD not in str(relay)
     assert ISSUER not in str(relay)

@@ -52,7 +52,7 @@ def test_the_relay_is_one_process(native: Gateway) -> None:
     """There is no worker below the plane: the process that was started is the one that relays."""
     names = {(task / "comm").read_text().strip() for task in tasks_of(native)}
     # The kernel keeps fifteen characters of a name.
-    assert {"fairlead-door-1", "fairlead-door-2", "fairlead-engine", "fairlead-watch"} <= names
+    assert {"fairlead-work-1", "fairlead-work-2", "fairlead-engine", "fairlead-watch"} <= names
 
 
 def test_both_threads_serve(native: Gateway, wide: Lane) -> None:
@@ -216,7 +216,7 @@ def test_a_stuck_thread_shows(gateways: Gateways) -> None:
     task = next(
         task.name
         for task in tasks_of(gateway)
-        if (task / "comm").read_text().strip() == "fairlead-door-1"
+        if (task / "comm").read_text().strip() == "fairlead-work-1"
     )
     with contextlib.ExitStack() as held:
         clients = held_open(gateway.port, 6, held)  # on both threads
@@ -228,7 +228,7 @@ def test_a_stuck_thread_shows(gateways: Gateways) -> None:
             state: dict[str, object] = client.response().json()
             return state
 
-        eventually(lambda: told()["threads"] == {"stuck": ["door-1"]}, "it is named", within_s=20)
+        eventually(lambda: told()["threads"] == {"stuck": ["worker-1"]}, "it is named", within_s=20)
         assert told()["status"] == "stuck"
         # What comes now goes to the thread that moves on.
         for _ in range(4):

@@ -37,9 +37,9 @@ def main() -> None:
     tether_to(given.pop("parent"))
     match given.pop("plane"), given.pop("front", None):
         case "relay", "native":
-            from fairlead.serve.door import serve_door
+            from fairlead.serve.listener import serve_listener
 
-            serve_door()
+            serve_listener()
         case "relay", _:
             from fairlead.serve.plane import serve_relay
 

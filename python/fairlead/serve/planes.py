@@ -70,9 +70,9 @@ class Planes:
             vectors=vector_files(),
         )
         if self._settings.front == "native":
-            door = self._settings.door_config(address.host)
+            listener = self._settings.listener_config(address.host)
             environment = child_environment(
-                FAIRLEAD_RELAY_CONFIG=json.dumps(config), FAIRLEAD_DOOR_CONFIG=json.dumps(door)
+                FAIRLEAD_RELAY_CONFIG=json.dumps(config), FAIRLEAD_LISTENER_CONFIG=json.dumps(listener)
             )
             return self._child("relay", ["--front", "native"], environment)
         arguments = ["--host", address.host, "--port", str(address.port)]

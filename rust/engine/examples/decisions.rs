@@ -9,8 +9,8 @@
 use fairlead_core::secret::Sealer;
 use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::{Ask, Strategy};
-use fairlead_engine::live::Live;
-use fairlead_engine::twins::{digest, Name, Twins};
+use fairlead_engine::active_config::Live;
+use fairlead_engine::call::coalesce::{digest, Name, Twins};
 use std::time::Instant;
 
 const COMBOS: usize = 50;

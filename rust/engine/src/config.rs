@@ -1,6 +1,6 @@
 //! What the supervisor tells the engine, as JSON in `FAIRLEAD_RELAY_CONFIG` (`docs/explanation/contracts.md`).
 
-use crate::trace::Sampling;
+use crate::observe::trace::Sampling;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_cache::vectors::VectorFiles;

@@ -1,17 +1,28 @@
 //! The engine as a front sees it: admit a head, feed a body, and the rest happens on the engine's own thread.
 
-use crate::admission::{self, Admitted, Fed, Pending, Whole};
+use crate::cache;
+use crate::call::chat;
+use crate::call::count;
+use crate::call::passthrough;
 use crate::config::{Config, ConfigError};
-use crate::connector::Connector;
+use crate::control::background;
+use crate::control::forward;
+use crate::control::link;
 use crate::exchange::Wake;
-use crate::inbound::Inbound;
-use crate::realtime::Realtime;
+use crate::front;
+use crate::gate::admission::{self, Admitted, Fed, Pending, Whole};
+use crate::gate::answer;
+use crate::gate::inbound::Inbound;
+use crate::observe::log;
+use crate::observe::spool::Spool;
+use crate::observe::threads::Beat;
+use crate::observe::trace;
 use crate::shared::Shared;
-use crate::socket::{self, Conversation, Socket};
-use crate::spool::Spool;
-use crate::threads::Beat;
-use crate::wire::Pool;
-use crate::{answer, background, cache, chat, control, count, front, link, log, relayed, task, trace};
+use crate::socket::realtime::Realtime;
+use crate::socket::requests::{self, Conversation, Socket};
+use crate::task;
+use crate::upstream::connector::Connector;
+use crate::upstream::wire::Pool;
 use bytes::Bytes;
 use fairlead_cache::cache::{Cache, Opening};
 use fairlead_core::routes::Answer;
@@ -207,20 +218,20 @@ impl Engine {
         let trace = whole.admission.trace.clone();
         Some(match whole.admission.route.answer {
             Answer::Control | Answer::Upload | Answer::Search | Answer::Video => {
-                start.start(control::serve(shared, whole))
+                start.start(forward::serve(shared, whole))
             }
             answer if background::is_asked(answer, &whole.body) => {
                 if let Err(fault) = background::check_room(&shared, &whole) {
                     background::refuse(&shared, &whole, &fault);
                     return None;
                 }
-                start.start(control::serve(shared, background::forwarded(whole)))
+                start.start(forward::serve(shared, background::forwarded(whole)))
             }
             Answer::Relayed(kind) if kind.is_form() => {
-                start.start(trace::within(trace, relayed::serve_form(shared, whole)))
+                start.start(trace::within(trace, passthrough::serve_form(shared, whole)))
             }
             Answer::Socket | Answer::Realtime => {
-                socket::describe(&shared, &whole);
+                requests::describe(&shared, &whole);
                 return None;
             }
             Answer::CountTokens => start.start(trace::within(trace, count::serve(shared, whole))),

@@ -11,7 +11,7 @@
 //!            cancelled                         the front's side, at any time: the client is gone
 //! ```
 
-use crate::cors::Cors;
+use crate::gate::cors::Cors;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use parking_lot::Mutex;

@@ -1,11 +1,11 @@
 //! What every request of this worker shares.
 
+use crate::active_config::Live;
+use crate::call::coalesce::Twins;
 use crate::clock;
 use crate::config::Config;
-use crate::live::Live;
-use crate::spool::Spool;
-use crate::twins::Twins;
-use crate::wire::Pool;
+use crate::observe::spool::Spool;
+use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
 use fairlead_cache::cache::Cache;
 use fairlead_core::ledger::Ledger;
@@ -26,10 +26,10 @@ pub struct Shared {
     pub live: ArcSwap<Live>,
     pub pool: Pool,
     pub spool: Spool,
-    pub control: Arc<crate::connector::Origin>,
+    pub control: Arc<crate::upstream::connector::Origin>,
     pub counts: Counts,
-    pub metrics: crate::metrics::Metrics,
-    pub heard: crate::counters::Heard,
+    pub metrics: crate::observe::metrics::Metrics,
+    pub heard: crate::control::counters::Heard,
     /// What keys have used of their limits.
     pub ledger: Ledger,
     pub sessions: Sessions,
@@ -37,10 +37,10 @@ pub struct Shared {
     pub cache: crate::cache::Answers,
     /// What models thought before they called tools.
     pub reasoning: fairlead_cache::reasoning::Reasoning,
-    pub commands: crate::commands::Done,
+    pub commands: crate::control::commands::Done,
     pub drain: Drain,
-    pub places: crate::places::Places,
-    pub threads: crate::threads::Threads,
+    pub places: crate::route::affinity::Places,
+    pub threads: crate::observe::threads::Threads,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
     pub link_seen_ms: AtomicU64,
     next_id: AtomicU64,
@@ -97,8 +97,8 @@ impl Drain {
 
 impl Shared {
     pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool, cache: Cache) -> Self {
-        let control = Arc::new(crate::connector::Origin::Unix(config.control_socket.clone()));
-        let version = crate::answer::value(config.version.as_str());
+        let control = Arc::new(crate::upstream::connector::Origin::Unix(config.control_socket.clone()));
+        let version = crate::gate::answer::value(config.version.as_str());
         Self {
             config,
             version,
@@ -108,17 +108,17 @@ impl Shared {
             spool,
             control,
             counts: Counts::default(),
-            metrics: crate::metrics::Metrics::default(),
-            heard: crate::counters::Heard::default(),
+            metrics: crate::observe::metrics::Metrics::default(),
+            heard: crate::control::counters::Heard::default(),
             ledger: Ledger::default(),
             sessions: Sessions::default(),
             twins: Twins::default(),
             cache: crate::cache::Answers::new(cache),
             reasoning: fairlead_cache::reasoning::Reasoning::default(),
-            commands: crate::commands::Done::default(),
+            commands: crate::control::commands::Done::default(),
             drain: Drain::default(),
-            places: crate::places::Places::default(),
-            threads: crate::threads::Threads::default(),
+            places: crate::route::affinity::Places::default(),
+            threads: crate::observe::threads::Threads::default(),
             link_seen_ms: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
             runtime: OnceLock::new(),
@@ -142,7 +142,7 @@ impl Shared {
     /// Whether control answered the link within the last poll's length.
     pub fn control_is_connected(&self) -> bool {
         let seen_ms = self.link_seen_ms.load(Ordering::Relaxed);
-        seen_ms > 0 && clock::monotonic_ms().saturating_sub(seen_ms) < crate::link::STALE_MS
+        seen_ms > 0 && clock::monotonic_ms().saturating_sub(seen_ms) < crate::control::link::STALE_MS
     }
 }
 
@@ -219,9 +219,9 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::MAX_BUFFERED_BYTES;
-    use crate::connector::Connector;
-    use crate::socket::Assembly;
+    use crate::gate::admission::MAX_BUFFERED_BYTES;
+    use crate::socket::requests::Assembly;
+    use crate::upstream::connector::Connector;
     use fairlead_cache::cache::Opening;
 
     /// What an engine shares, without the engine.

@@ -5,7 +5,7 @@ use crate::ready::ReadyQueue;
 use crate::socket::PySocket;
 use fairlead_engine::engine::Engine;
 use fairlead_engine::exchange::Wake;
-use fairlead_engine::inbound::Inbound;
+use fairlead_engine::gate::inbound::Inbound;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -1,8 +1,8 @@
 //! One request and its answer, for an ASGI application.
 
-use fairlead_engine::admission::{Admitted, Pending};
 use fairlead_engine::engine::Engine;
 use fairlead_engine::exchange::Exchange;
+use fairlead_engine::gate::admission::{Admitted, Pending};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyConnectionAbortedError;
 use pyo3::prelude::*;

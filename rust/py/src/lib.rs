@@ -6,10 +6,10 @@
 
 #![forbid(unsafe_code)]
 
-mod door;
 mod engine;
 mod exchange;
 mod functions;
+mod listener;
 mod ready;
 mod records;
 mod socket;
@@ -26,8 +26,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
-    use crate::door::PyDoor;
-    #[pymodule_export]
     use crate::engine::PyEngine;
     #[pymodule_export]
     use crate::exchange::PyExchange;
@@ -41,6 +39,8 @@ mod _core {
     use crate::functions::{flattened, google_assertion, guardrails, judge_guardrails, read_page, sign_aws};
     #[pymodule_export]
     use crate::functions::{new_webhook_secret, sign_webhook, sign_webhook_token, verify_webhook};
+    #[pymodule_export]
+    use crate::listener::PyListener;
     #[pymodule_export]
     use crate::records::{read_records, record_columns, PyRecords};
     #[pymodule_export]

@@ -50,21 +50,21 @@ FLOORS: tuple[frozenset[str], ...] = (
 )
 
 # Crates from the ground up; each may depend on those before it.
-CRATES = ("core", "cache", "dialect", "page", "engine", "door", "py")
+CRATES = ("core", "cache", "dialect", "page", "engine", "listener", "py")
 # Who may bring a runtime, a socket or an interpreter with it.
 CRATE_HOMES = {
     "pyo3": {"py"},
-    "tokio": {"engine", "door", "py"},
-    "hyper": {"engine", "door"},
-    "hyper-util": {"engine", "door"},
-    "rustls": {"engine", "door"},
+    "tokio": {"engine", "listener", "py"},
+    "hyper": {"engine", "listener"},
+    "hyper-util": {"engine", "listener"},
+    "rustls": {"engine", "listener"},
 }
 
 # The environment is read once, in `settings`; a plane takes what the supervisor handed over.
 ENVIRONMENT_READERS = {
     "settings.py": "the one place where flags and environment become settings",
     "relay/application.py": "takes FAIRLEAD_RELAY_CONFIG",
-    "serve/door.py": "takes FAIRLEAD_RELAY_CONFIG and FAIRLEAD_DOOR_CONFIG",
+    "serve/listener.py": "takes FAIRLEAD_RELAY_CONFIG and FAIRLEAD_LISTENER_CONFIG",
     "control/app.py": "takes FAIRLEAD_CONTROL_CONFIG",
     "store/prepare.py": "takes FAIRLEAD_CONTROL_CONFIG, before control starts",
     "standin/server.py": "Robyn is set up by environment only",

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-mod doors;
+mod builders;
 mod relayed;
 mod table;
 
@@ -169,20 +169,20 @@ impl Route {
     /// The body may be a file of bytes (`application/octet-stream`); else it is JSON.
     #[must_use]
     pub fn takes_file(&self) -> bool {
-        self.body_limit_bytes == doors::FILE
+        self.body_limit_bytes == builders::FILE
     }
 
     /// A body is read and forgotten: many clients send `{}` along with a DELETE that needs nothing.
     #[must_use]
     pub fn forgets_body(&self) -> bool {
-        self.method == "DELETE" && self.body_limit_bytes == doors::NO_BODY
+        self.method == "DELETE" && self.body_limit_bytes == builders::NO_BODY
     }
 
     /// How large a body may be.
     #[must_use]
     pub fn accepted_bytes(&self) -> usize {
         if self.forgets_body() {
-            doors::FORGOTTEN
+            builders::FORGOTTEN
         } else {
             self.body_limit_bytes
         }

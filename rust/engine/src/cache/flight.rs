@@ -5,13 +5,13 @@
 //! was told to keep nothing.
 
 use super::Asked;
-use crate::answer::{self, EndGuard};
+use crate::call::coalesce::{self, Followed, Leader, Name, Recording, Role};
 use crate::clock;
 use crate::exchange::{Exchange, Head};
-use crate::limits;
-use crate::settle::{Brought, Settlement};
+use crate::gate::answer::{self, EndGuard};
+use crate::gate::limits;
+use crate::observe::settle::{Brought, Settlement};
 use crate::shared::Shared;
-use crate::twins::{self, Followed, Leader, Name, Recording, Role};
 use bytes::Bytes;
 use fairlead_cache::entry::{Delivery, Kept, Meta, MAX_BODY_BYTES};
 use fairlead_core::error::{Error, Kind};
@@ -94,7 +94,7 @@ async fn join(
     let session = admission.session_tag.as_deref().or(admission.session_id.as_deref()).map(answer::encoded);
     let is_plain = !settlement.stream;
     let mut status = StatusCode::OK;
-    let followed = twins::follow(recording, exchange, |head: &mut Head| {
+    let followed = coalesce::follow(recording, exchange, |head: &mut Head| {
         status = head.status;
         head.headers.extend(own);
         // The session is the first caller's.

@@ -1,14 +1,14 @@
 //! An answer from what is kept.
 
 use super::Asked;
-use crate::answer;
 use crate::blocking;
 use crate::clock;
+use crate::control::responses;
 use crate::exchange::{Exchange, Head};
 use crate::front;
-use crate::limits;
-use crate::responses;
-use crate::settle::Settlement;
+use crate::gate::answer;
+use crate::gate::limits;
+use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_cache::cache::Found;

@@ -1,6 +1,6 @@
 //! Agents: what is stored of them, their doors, and their tasks as an operator sees them.
 
-use crate::routes::doors::{delegated, management, NO_BODY, RECORD};
+use crate::routes::builders::{delegated, management, NO_BODY, RECORD};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[

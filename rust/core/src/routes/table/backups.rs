@@ -1,6 +1,6 @@
 //! Copies of the state: made, listed, taken away and put back. For people only: they hold what signs people in.
 
-use crate::routes::doors::{session, FILE, NO_BODY, RECORD};
+use crate::routes::builders::{session, FILE, NO_BODY, RECORD};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[

@@ -1,6 +1,6 @@
 //! The project board and its tools.
 
-use crate::routes::doors::{account, delegated, page, FORM, NO_BODY, RECORD};
+use crate::routes::builders::{account, delegated, page, FORM, NO_BODY, RECORD};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[

@@ -1,6 +1,6 @@
 //! The response cache.
 
-use crate::routes::doors::{session, NO_BODY};
+use crate::routes::builders::{session, NO_BODY};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[

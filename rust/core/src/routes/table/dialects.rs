@@ -1,6 +1,6 @@
 //! Model calls in the words of OpenAI's responses and of Gemini. The address of a Gemini call names the model.
 
-use crate::routes::doors::{inference, NO_BODY, PROMPT, RECORD};
+use crate::routes::builders::{inference, NO_BODY, PROMPT, RECORD};
 use crate::routes::{Answer, Relayed, Route, Surface};
 
 pub(super) static ROUTES: &[Route] = &[

@@ -1,6 +1,6 @@
 //! Management of the gateway: keys, providers, models, settings, usage.
 
-use crate::routes::doors::{admin, management, session, NO_BODY, PROMPT, RECORD};
+use crate::routes::builders::{admin, management, session, NO_BODY, PROMPT, RECORD};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[

@@ -1,6 +1,6 @@
 //! Whether the gateway lives.
 
-use crate::routes::doors::{public, NO_BODY};
+use crate::routes::builders::{public, NO_BODY};
 use crate::routes::{Answer, Route};
 
 pub(super) static ROUTES: &[Route] = &[

@@ -1,6 +1,6 @@
 //! Users, sign-in and what lets people in.
 
-use crate::routes::doors::{account, admin, management, page, public, session, FORM, NO_BODY};
+use crate::routes::builders::{account, admin, management, page, public, session, FORM, NO_BODY};
 use crate::routes::{Answer, Route};
 
 pub(super) static ROUTES: &[Route] = &[

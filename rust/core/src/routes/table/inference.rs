@@ -1,6 +1,6 @@
 //! What clients of models call.
 
-use crate::routes::doors::{inference, NO_BODY, PROMPT};
+use crate::routes::builders::{inference, NO_BODY, PROMPT};
 use crate::routes::{Answer, Route, Surface};
 
 pub(super) static ROUTES: &[Route] = &[

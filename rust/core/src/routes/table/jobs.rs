@@ -1,6 +1,6 @@
 //! Jobs of the generative service in Google's words: batches, videos, the files that they leave, and interactions.
 
-use crate::routes::doors::{inference, of_tier, NO_BODY, PROMPT, RECORD};
+use crate::routes::builders::{inference, of_tier, NO_BODY, PROMPT, RECORD};
 use crate::routes::{Answer, Route, Surface, Tier};
 
 /// A job belongs to a key: without one there is no owner.

@@ -1,6 +1,6 @@
 //! The authorization server for tool clients.
 
-use crate::routes::doors::{account, oauth, FORM, NO_BODY};
+use crate::routes::builders::{account, oauth, FORM, NO_BODY};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[

@@ -1,6 +1,6 @@
 //! Thresholds of resilience, and what is held against providers, connections and models.
 
-use crate::routes::doors::{management, NO_BODY, RECORD};
+use crate::routes::builders::{management, NO_BODY, RECORD};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[

@@ -1,6 +1,6 @@
 //! The scraping API.
 
-use crate::routes::doors::{scraping, DOCUMENT, NO_BODY, RECORD};
+use crate::routes::builders::{scraping, DOCUMENT, NO_BODY, RECORD};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[

@@ -1,6 +1,6 @@
 //! Webhooks of the generative service: those of a key's jobs, as Google's clients manage them.
 
-use crate::routes::doors::{inference, of_tier, public, NO_BODY, RECORD};
+use crate::routes::builders::{inference, of_tier, public, NO_BODY, RECORD};
 use crate::routes::{Answer, Route, Surface, Tier};
 
 /// Webhooks belong to a key: without one there is no owner. They are of the category of what they tell of: a key that

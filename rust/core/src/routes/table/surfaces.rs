@@ -1,6 +1,6 @@
 //! Models beside chat: completions, embeddings, images, audio, moderations, rerank, OCR; files, batches and search.
 
-use crate::routes::doors::{inference, management, of_tier, NO_BODY, PROMPT, RECORD, UPLOAD};
+use crate::routes::builders::{inference, management, of_tier, NO_BODY, PROMPT, RECORD, UPLOAD};
 use crate::routes::{Answer, Relayed, Route, Tier};
 
 const fn relayed(path: &'static str, kind: Relayed, endpoint: &'static str, summary: &'static str) -> Route {

@@ -1,6 +1,6 @@
 //! Reverse tasks: their tools on an endpoint and one by one.
 
-use crate::routes::doors::{account, delegated, public, NO_BODY, RECORD};
+use crate::routes::builders::{account, delegated, public, NO_BODY, RECORD};
 use crate::routes::{Answer, Route};
 
 pub(super) static ROUTES: &[Route] = &[

@@ -1,7 +1,7 @@
 //! The numbers: usage, prices, metrics.
 
 use crate::policy::OWN_USAGE;
-use crate::routes::doors::{management, public, NO_BODY, RECORD};
+use crate::routes::builders::{management, public, NO_BODY, RECORD};
 use crate::routes::{Answer, Route, Surface, Tier, ON_THIS_MACHINE};
 
 pub(super) static ROUTES: &[Route] = &[

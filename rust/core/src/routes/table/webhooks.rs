@@ -1,6 +1,6 @@
 //! Webhook subscriptions.
 
-use crate::routes::doors::{session, NO_BODY, RECORD};
+use crate::routes::builders::{session, NO_BODY, RECORD};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[

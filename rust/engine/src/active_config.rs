@@ -1,0 +1,91 @@
+//! The snapshot in use: targets made ready, model lists prepared. Immutable; swapped in whole.
+
+use crate::clock;
+use crate::models::openai::Lists;
+use crate::route::combos::Combos;
+use crate::upstream::health::Provider;
+use crate::upstream::target::{Hot, Target};
+use fairlead_core::secret::Sealer;
+use fairlead_core::snapshot::{Connection, Snapshot};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub struct Live {
+    pub snapshot: Snapshot,
+    /// One per connection of the snapshot, at the same index; `None` where the connection cannot be used.
+    pub targets: Vec<Option<Arc<Target>>>,
+    pub lists: Lists,
+    pub combos: Combos,
+    /// Of everything that a combo may lead to: combos, and the places behind each prefix.
+    pub places: String,
+}
+
+impl Live {
+    /// Prepares a snapshot. What was learnt about a connection stays with it while its address and credential do.
+    pub fn build(snapshot: Snapshot, before: &Live, sealer: &Sealer, version: &str) -> Self {
+        let known: HashMap<&str, &Arc<Target>> =
+            before.targets.iter().flatten().map(|target| (target.connection.id.as_str(), target)).collect();
+        let mut providers: HashMap<&str, Arc<Provider>> = before
+            .targets
+            .iter()
+            .flatten()
+            .map(|target| (target.connection.provider.as_str(), Arc::clone(&target.provider)))
+            .collect();
+        forget(&snapshot, before);
+        let (now_ms, now_unix_ms) = (clock::monotonic_ms(), clock::unix_ms());
+        let targets: Vec<Option<Arc<Target>>> = snapshot
+            .connections
+            .iter()
+            .map(|connection| {
+                let kept = known.get(connection.id.as_str()).filter(|target| is_same(&target.connection, connection));
+                let hot: Arc<Hot> = kept.map_or_else(Arc::default, |target| Arc::clone(&target.hot));
+                let was_held = kept.is_some_and(|target| target.connection.held.is_some());
+                match &connection.held {
+                    Some(held) => hot.condition.lock().hold(held, now_ms, now_unix_ms),
+                    None if was_held => hot.condition.lock().release(&snapshot.resilience.quota, now_ms),
+                    None => {}
+                }
+                match Target::build(Arc::clone(connection), sealer, hot, version) {
+                    Ok(mut target) => {
+                        target.provider = Arc::clone(providers.entry(&connection.provider).or_default());
+                        target.resilience = Arc::clone(&snapshot.resilience);
+                        Some(Arc::new(target))
+                    }
+                    Err(reason) => {
+                        tracing::error!(connection_id = %connection.id, %reason, "connection left out");
+                        None
+                    }
+                }
+            })
+            .collect();
+        let lists = Lists::build(&snapshot.models, &snapshot.combos, &snapshot.connections);
+        let combos = Combos::build(&snapshot, &targets, &before.combos);
+        let places = crate::cache::places(&snapshot);
+        Self { snapshot, targets, lists, combos, places }
+    }
+}
+
+/// Carries out what an operator has had forgotten since the snapshot before; a worker that had none has nothing to forget.
+fn forget(snapshot: &Snapshot, before: &Live) {
+    if before.snapshot.version == 0 {
+        return;
+    }
+    let done = before.snapshot.resilience.newest_clear();
+    for clear in snapshot.resilience.clears.iter().filter(|clear| clear.number > done) {
+        for target in before.targets.iter().flatten() {
+            if clear.is_about(&target.connection.provider, &target.connection.id) {
+                target.hot.condition.lock().forget(clear);
+                if clear.model.is_none() && clear.connection.is_none() {
+                    target.provider.breaker.lock().succeed();
+                }
+                target.provider.turned.notify_waiters();
+            }
+        }
+    }
+}
+
+fn is_same(before: &Connection, now: &Connection) -> bool {
+    before.credentials_sealed == now.credentials_sealed && before.base_url == now.base_url && before.auth == now.auth
+}

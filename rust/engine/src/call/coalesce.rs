@@ -1,0 +1,453 @@
+//! The idempotency window: a request that is sent twice under one key is done once.
+//!
+//! The first is the leader: its work answers into a recording. The leader's caller and every twin that comes while the
+//! work is under way, or within five seconds after it ended well, read the recording, each at its own pace. The slowest
+//! reader holds the provider back; the work ends early only when all readers have left. Failures are told to those who wait for
+//! them and to nobody later.
+//!
+//! ```text
+//! (first) -> under way -> ended well -> kept 5 s -> forgotten
+//!                     \-> failed, or too large -> forgotten at once
+//! ```
+
+use crate::clock;
+use crate::exchange::{Exchange, Head, Room, Wake, HIGH_WATER_BYTES};
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind};
+use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
+use ring::digest::{Context, SHA256};
+use std::collections::HashMap;
+use std::future::{poll_fn, Future};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// How long an answer that ended well is given again.
+pub const WINDOW_MS: u64 = 5_000;
+/// A longer answer is not kept for those who come later.
+const MAX_RECORDING_BYTES: usize = 8 * 1024 * 1024;
+/// Nor is any while all recordings together hold this much.
+const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
+const MAX_ENTRIES: usize = 20_000;
+
+/// Who sent which key: a key means nothing to anybody else.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Name {
+    /// Kind and id of the principal.
+    pub principal: String,
+    pub key: String,
+}
+
+/// What a request is to its key.
+#[derive(Debug)]
+pub enum Role {
+    /// Nobody sent it before: the work is to be done, into this recording.
+    Leader(Arc<Recording>),
+    /// It is under way or was just done.
+    Twin(Arc<Recording>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    digest: [u8; 32],
+    recording: Arc<Recording>,
+}
+
+/// All recordings of this worker.
+#[derive(Debug)]
+pub struct Twins {
+    entries: Mutex<HashMap<Name, Entry>>,
+    total_bytes: Arc<AtomicUsize>,
+    window_ms: u64,
+}
+
+impl Default for Twins {
+    fn default() -> Self {
+        Self { entries: Mutex::default(), total_bytes: Arc::default(), window_ms: WINDOW_MS }
+    }
+}
+
+impl Twins {
+    /// For calls that may be joined as long as they are under way and no longer.
+    pub fn under_way() -> Self {
+        Self { window_ms: 0, ..Self::default() }
+    }
+
+    /// `digest`: of the path and the body. Another body under a key that is in use is a conflict.
+    pub fn enter(&self, name: Name, digest: [u8; 32], now_ms: u64) -> Result<Role, Error> {
+        let mut entries = self.entries.lock();
+        if let Some(entry) = entries.get(&name).filter(|entry| entry.recording.is_given(now_ms, self.window_ms)) {
+            if entry.digest != digest {
+                return Err(conflict("This idempotency key was just used with another request; use a fresh key."));
+            }
+            if !entry.recording.is_whole() {
+                return Err(too_late());
+            }
+            return Ok(Role::Twin(Arc::clone(&entry.recording)));
+        }
+        let recording = Arc::new(Recording::new(Arc::clone(&self.total_bytes)));
+        if entries.len() < MAX_ENTRIES {
+            entries.insert(name, Entry { digest, recording: Arc::clone(&recording) });
+        }
+        Ok(Role::Leader(recording))
+    }
+
+    /// Forgets what is over. Called about once a second.
+    pub fn sweep(&self, now_ms: u64) {
+        self.entries.lock().retain(|_, entry| entry.recording.is_given(now_ms, self.window_ms));
+    }
+
+    /// Forgets every answer that has ended. Calls under way stay joined.
+    pub fn forget(&self) {
+        self.entries.lock().retain(|_, entry| entry.recording.is_given(u64::MAX, 0));
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.lock().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn conflict(message: &'static str) -> Error {
+    Error::client(Kind::Conflict, message).about("Idempotency-Key")
+}
+
+#[derive(Debug, Default)]
+struct State {
+    head: Option<(StatusCode, HeaderMap)>,
+    chunks: Vec<Bytes>,
+    /// Chunks that were dropped because nobody needs them any more.
+    dropped: usize,
+    bytes: usize,
+    ended_ms: Option<u64>,
+    is_aborted: bool,
+    has_failed: bool,
+    /// Where each reader is, in chunks; `None` where a reader has left.
+    readers: Vec<Option<usize>>,
+}
+
+/// One answer on its way to any number of callers.
+#[derive(Debug)]
+pub struct Recording {
+    state: Mutex<State>,
+    total_bytes: Arc<AtomicUsize>,
+    /// Rung by the writer for readers.
+    grew: Notify,
+    /// Rung by readers for the writer.
+    was_read: Notify,
+}
+
+impl Recording {
+    fn new(total_bytes: Arc<AtomicUsize>) -> Self {
+        Self { state: Mutex::default(), total_bytes, grew: Notify::new(), was_read: Notify::new() }
+    }
+
+    /// Whether it may still be given to a twin that comes now.
+    fn is_given(&self, now_ms: u64, window_ms: u64) -> bool {
+        let state = self.state.lock();
+        match state.ended_ms {
+            None => true,
+            Some(ended_ms) => !state.has_failed && now_ms.saturating_sub(ended_ms) < window_ms,
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.state.lock().dropped == 0
+    }
+
+    /// The body of an answer that ended well and of which nothing was dropped.
+    pub fn whole(&self) -> Option<Vec<Bytes>> {
+        let state = self.state.lock();
+        let is_good = state.ended_ms.is_some() && !state.has_failed && state.dropped == 0;
+        is_good.then(|| state.chunks.clone())
+    }
+
+    // --- the writer's side
+
+    fn begin(&self, head: Head) {
+        let mut state = self.state.lock();
+        state.has_failed |= !head.status.is_success();
+        state.head = Some((head.status, head.headers));
+        drop(state);
+        self.grew.notify_waiters();
+    }
+
+    fn add(&self, chunks: Vec<Bytes>) {
+        let added: usize = chunks.iter().map(Bytes::len).sum();
+        let mut state = self.state.lock();
+        state.bytes += added;
+        state.chunks.extend(chunks);
+        let total = self.total_bytes.fetch_add(added, Ordering::Relaxed) + added;
+        if state.bytes > MAX_RECORDING_BYTES || total > MAX_TOTAL_BYTES || state.dropped > 0 {
+            self.drop_read(&mut state);
+        }
+        drop(state);
+        self.grew.notify_waiters();
+    }
+
+    fn end(&self, is_aborted: bool, has_failed: bool, now_ms: u64) {
+        let mut state = self.state.lock();
+        state.is_aborted = is_aborted;
+        state.has_failed |= is_aborted || has_failed || state.dropped > 0;
+        state.ended_ms = Some(now_ms);
+        drop(state);
+        self.grew.notify_waiters();
+    }
+
+    /// Frees what every reader has; from then on nobody can join.
+    fn drop_read(&self, state: &mut State) {
+        let slowest = state.readers.iter().flatten().min().copied().unwrap_or(state.dropped);
+        let count = slowest.saturating_sub(state.dropped).min(state.chunks.len());
+        let freed: usize = state.chunks.drain(..count).map(|chunk| chunk.len()).sum();
+        state.dropped += count;
+        state.bytes -= freed;
+        self.total_bytes.fetch_sub(freed, Ordering::Relaxed);
+    }
+
+    /// Whether the slowest reader has fallen so far behind that the provider must wait. Nobody reading is no reason to.
+    fn is_far_ahead(&self) -> bool {
+        let state = self.state.lock();
+        let Some(slowest) = state.readers.iter().flatten().min() else { return false };
+        let unread = state.chunks.iter().skip(slowest.saturating_sub(state.dropped));
+        unread.map(Bytes::len).sum::<usize>() > HIGH_WATER_BYTES
+    }
+
+    fn is_deserted(&self) -> bool {
+        self.state.lock().readers.iter().all(Option::is_none)
+    }
+
+    // --- a reader's side
+
+    /// A place at the beginning; `None` where the beginning is no longer there.
+    fn open(self: &Arc<Self>) -> Option<Reader> {
+        let mut state = self.state.lock();
+        if state.dropped > 0 {
+            return None;
+        }
+        Some(self.seat(&mut state))
+    }
+
+    fn seat(self: &Arc<Self>, state: &mut State) -> Reader {
+        state.readers.push(Some(state.dropped));
+        Reader { recording: Arc::clone(self), index: state.readers.len() - 1 }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.total_bytes.fetch_sub(self.state.get_mut().bytes, Ordering::Relaxed);
+    }
+}
+
+/// A place in a recording, given up when dropped.
+#[derive(Debug)]
+struct Reader {
+    recording: Arc<Recording>,
+    index: usize,
+}
+
+/// What a reader finds.
+struct News {
+    chunks: Vec<Bytes>,
+    is_ended: bool,
+    is_aborted: bool,
+}
+
+impl Reader {
+    fn head(&self) -> Option<(StatusCode, HeaderMap)> {
+        self.recording.state.lock().head.clone()
+    }
+
+    /// Everything since the last look.
+    fn take(&self) -> News {
+        let mut state = self.recording.state.lock();
+        let place = state.readers[self.index].unwrap_or(0);
+        let chunks = state.chunks.get(place.saturating_sub(state.dropped)..).unwrap_or_default().to_vec();
+        state.readers[self.index] = Some(place + chunks.len());
+        let (is_ended, is_aborted) = (state.ended_ms.is_some(), state.is_aborted);
+        drop(state);
+        self.recording.was_read.notify_one();
+        News { chunks, is_ended, is_aborted }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.recording.state.lock().readers[self.index] = None;
+        self.recording.was_read.notify_one();
+    }
+}
+
+/// Carries what the work answers into `source` to the recording, until the end or until nobody listens.
+async fn write(source: Arc<Exchange>, bell: Arc<Bell>, recording: Arc<Recording>) {
+    let mut is_headed = false;
+    loop {
+        if recording.is_deserted() {
+            source.cancel();
+            return recording.end(true, true, clock::monotonic_ms());
+        }
+        let rung = bell.0.notified();
+        if !is_headed {
+            if let Some(head) = source.take_head() {
+                recording.begin(head);
+                is_headed = true;
+            }
+        }
+        if is_headed {
+            if let Some(taken) = source.take() {
+                recording.add(taken.chunks);
+                if taken.ended {
+                    return recording.end(taken.aborted, source.has_failed(), clock::monotonic_ms());
+                }
+                while recording.is_far_ahead() {
+                    let read = recording.was_read.notified();
+                    if recording.is_far_ahead() {
+                        read.await;
+                    }
+                }
+                continue;
+            }
+        }
+        tokio::select! {
+            () = rung => {}
+            () = recording.was_read.notified() => {}
+        }
+    }
+}
+
+/// Carries a recording to one caller. `adapt` makes the head this caller's own. `true` when the whole answer was given.
+async fn read(reader: Reader, exchange: &Exchange, adapt: impl FnOnce(&mut Head)) -> bool {
+    let mut adapt = Some(adapt);
+    loop {
+        let grew = reader.recording.grew.notified();
+        tokio::pin!(grew);
+        // Registered before the look, so that nothing between the look and the wait is missed.
+        grew.as_mut().enable();
+        if adapt.is_some() {
+            if let Some((status, headers)) = reader.head() {
+                let mut head = Head { status, headers };
+                if let Some(adapt) = adapt.take() {
+                    adapt(&mut head);
+                }
+                exchange.start(head, []);
+            }
+        }
+        if adapt.is_none() {
+            if poll_fn(|cx| exchange.poll_room(cx)).await == Room::ClientGone {
+                return false;
+            }
+            let news = reader.take();
+            if news.is_aborted {
+                exchange.push(news.chunks);
+                exchange.abort();
+                return false;
+            }
+            if news.is_ended {
+                exchange.end(news.chunks);
+                return true;
+            }
+            exchange.push(news.chunks);
+        }
+        tokio::select! {
+            biased;
+            () = exchange.gone() => return false,
+            () = grew => {}
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Bell(Notify);
+
+impl Wake for Bell {
+    fn wake(&self, _: u64) {
+        self.0.notify_one();
+    }
+}
+
+/// The first of a key: where its work answers to.
+#[derive(Debug)]
+pub struct Leader {
+    pub source: Arc<Exchange>,
+    bell: Arc<Bell>,
+    reader: Reader,
+}
+
+impl Leader {
+    pub fn new(recording: &Arc<Recording>, id: u64) -> Self {
+        let bell = Arc::new(Bell(Notify::new()));
+        let source = Exchange::new(id, Arc::clone(&bell) as Arc<dyn Wake>);
+        // Nothing is written before the leader has its place.
+        let reader = recording.seat(&mut recording.state.lock());
+        Self { source, bell, reader }
+    }
+
+    /// Starts the work, which answers to `source`, and gives its answer to the leader's caller. The work goes on for the
+    /// twins when that caller has left.
+    pub async fn lead(self, exchange: &Exchange, work: impl Future<Output = ()> + Send + 'static) {
+        self.lead_then(exchange, work, |_| {}).await;
+    }
+
+    /// The same, and `then` is told when the answer has ended, in whatever way.
+    pub async fn lead_then(
+        self,
+        exchange: &Exchange,
+        work: impl Future<Output = ()> + Send + 'static,
+        then: impl FnOnce(&Recording) + Send + 'static,
+    ) {
+        let recording = Arc::clone(&self.reader.recording);
+        // Both end by themselves: the work when its exchange ends or is cancelled, the writer at either.
+        crate::task::spawn(work);
+        crate::task::spawn(async move {
+            write(self.source, self.bell, Arc::clone(&recording)).await;
+            then(&recording);
+        });
+        read(self.reader, exchange, |_| {}).await;
+    }
+}
+
+/// SHA-256 over parts that cannot run into each other.
+pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    for part in parts {
+        context.update(&(part.len() as u64).to_be_bytes());
+        context.update(part);
+    }
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(context.finish().as_ref());
+    bytes
+}
+
+/// What a twin got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Followed {
+    Whole,
+    /// The leader's answer failed, or the twin left.
+    Cut,
+    /// Nothing: the answer has grown too large to be kept from its beginning.
+    TooLate,
+}
+
+/// What is said of it where nothing else can be done.
+pub fn too_late() -> Error {
+    conflict("The same request is under way, and its answer is too large to be given twice.")
+}
+
+/// Gives a twin the leader's answer from its beginning, or nothing of it.
+pub async fn follow(recording: Arc<Recording>, exchange: &Exchange, adapt: impl FnOnce(&mut Head)) -> Followed {
+    let Some(reader) = recording.open() else { return Followed::TooLate };
+    drop(recording);
+    if read(reader, exchange, adapt).await {
+        Followed::Whole
+    } else {
+        Followed::Cut
+    }
+}
+
+#[cfg(test)]
+#[path = "coalesce_tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+//! What a call comes to beside tokens: before it is sent, for the room that is reserved for it, and after it, where the
+//! provider did not tell.
+
+use crate::blocking;
+use crate::call::endpoints::{Deals, Surface};
+use crate::gate::upload::Stored;
+use crate::upstream::wire::Chunk;
+use fairlead_core::json;
+use fairlead_core::usage::Units;
+use fairlead_dialect::openai::metered::Metered;
+use fairlead_dialect::openai::request::MAX_DEPTH;
+use std::os::unix::fs::FileExt as _;
+
+/// A document says nothing of its pages before it is read.
+const ASSUMED_PAGES: u64 = 16;
+/// A recording whose length nobody tells: 128 kbit/s, the usual for speech that is compressed.
+const USUAL_BYTES_PER_S: u64 = 16_000;
+/// The least that speech is compressed to: the longest that so many bytes may be.
+const LEAST_BYTES_PER_S: u64 = 2_000;
+/// What a header of a WAV file may say at most: 192 kHz, 8 channels, 32 bits.
+const MOST_BYTES_PER_S: u64 = 6_144_000;
+/// The first bytes of a WAV file, with what a second takes in them.
+const WAV_HEAD_BYTES: u64 = 44;
+
+/// What a request may come to, and what it is taken for if its provider does not say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Expected {
+    pub most: Units,
+    pub likely: Units,
+}
+
+impl Expected {
+    fn just(units: Units) -> Self {
+        Self { most: units, likely: units }
+    }
+}
+
+/// Of a call in JSON; `choices` is how many answers it asks for.
+pub(crate) fn of_json(surface: &Surface, body: &[u8], choices: u64) -> Expected {
+    let none = Units::default();
+    match surface.deals {
+        Deals::Images => Expected { most: Units { images: choices, ..none }, likely: none },
+        Deals::Pages => Expected { most: Units { pages: ASSUMED_PAGES, ..none }, likely: none },
+        Deals::Searches => Expected::just(Units { queries: 1, ..none }),
+        Deals::Characters => Expected::just(Units { characters: characters(body, surface.needs.member), ..none }),
+        Deals::Tokens | Deals::Audio => Expected::default(),
+    }
+}
+
+fn characters(body: &[u8], member: &str) -> u64 {
+    let wanted = [member];
+    let Ok(scan) = json::scan_object(body, &wanted, MAX_DEPTH) else { return 0 };
+    let text = scan.get(member).and_then(|value| json::as_str(body, value));
+    text.map_or(0, |text| text.chars().count() as u64)
+}
+
+/// Of a form.
+pub(crate) async fn of_form(surface: &Surface, stored: &Stored, choices: u64) -> Expected {
+    if surface.deals != Deals::Audio {
+        return of_json(surface, b"{}", choices);
+    }
+    let Some(part) = stored.form.part(surface.needs.member) else { return Expected::default() };
+    let bytes = part.end - part.start;
+    let head = stored.chunk(part.start, part.end.min(part.start + WAV_HEAD_BYTES));
+    let (likely, most) = match read(head).await.as_deref().and_then(wav_bytes_per_s) {
+        Some(bytes_per_s) => (bytes_per_s, bytes_per_s),
+        None => (USUAL_BYTES_PER_S, LEAST_BYTES_PER_S),
+    };
+    let lasting = |bytes_per_s: u64| {
+        let audio_ms = bytes.saturating_mul(1_000).div_ceil(bytes_per_s);
+        Units { audio_ms, ..Units::default() }
+    };
+    Expected { most: lasting(most), likely: lasting(likely) }
+}
+
+async fn read(chunk: Chunk) -> Option<Vec<u8>> {
+    match chunk {
+        Chunk::Bytes(bytes) => Some(bytes.to_vec()),
+        Chunk::File { file, start, end } => {
+            let work = move || {
+                let mut head = vec![0; usize::try_from(end - start).ok()?];
+                file.read_exact_at(&mut head, start).ok().map(|()| head)
+            };
+            blocking::disk(work).await.ok().flatten()
+        }
+    }
+}
+
+/// RIFF, WAVE, and the format first, as recorders write it.
+fn wav_bytes_per_s(head: &[u8]) -> Option<u64> {
+    if head.get(..4)? != b"RIFF" || head.get(8..16)? != b"WAVEfmt " {
+        return None;
+    }
+    let told = u64::from(u32::from_le_bytes(head.get(28..32)?.try_into().ok()?));
+    (LEAST_BYTES_PER_S..=MOST_BYTES_PER_S).contains(&told).then_some(told)
+}
+
+/// What an answer came to.
+pub(crate) fn came_to(surface: &Surface, seen: &Metered, likely: Units) -> Units {
+    let units = likely.told(seen.units);
+    match surface.deals {
+        Deals::Images => Units { images: seen.listed, ..units },
+        _ => units,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::endpoints;
+    use fairlead_core::routes::Relayed;
+
+    fn expected(kind: Relayed, body: &str) -> Expected {
+        of_json(endpoints::of(kind), body.as_bytes(), 3)
+    }
+
+    #[test]
+    fn a_request_tells_what_it_may_come_to() {
+        assert_eq!(expected(Relayed::Images, "{}").most.images, 3);
+        assert_eq!(expected(Relayed::Speech, r#"{"input":"gr\u00fc\u00df dich"}"#).likely.characters, 9);
+        assert_eq!(expected(Relayed::Speech, r#"{"input":7}"#).likely.characters, 0);
+        assert_eq!(expected(Relayed::Rerank, "{}").likely.queries, 1);
+        assert_eq!(expected(Relayed::Ocr, "{}").likely.pages, 0);
+        assert_eq!(expected(Relayed::Embeddings, r#"{"input":"x"}"#).most, Units::default());
+    }
+
+    #[test]
+    fn a_recording_is_as_long_as_its_header_says() {
+        let mut head = b"RIFF....WAVEfmt ............".to_vec();
+        head.extend(32_000_u32.to_le_bytes());
+        assert_eq!(wav_bytes_per_s(&head), Some(32_000));
+        for absurd in [0, 1, u32::MAX] {
+            head.truncate(28);
+            head.extend(absurd.to_le_bytes());
+            assert_eq!(wav_bytes_per_s(&head), None, "{absurd}");
+        }
+        assert_eq!(wav_bytes_per_s(b"ID3"), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! What comes after a failed attempt: the next target or the caller's error, and what is learnt for later requests.
+
+use crate::clock;
+use crate::observe::settle::Settlement;
+use crate::route::choose::{Choice, TOLD_AT_MOST};
+use crate::route::combos::waits;
+use crate::route::model;
+use crate::shared::Shared;
+use crate::upstream::attempt::Failed;
+use crate::upstream::target::Target;
+use fairlead_core::error::{Kind, Retry};
+use fairlead_core::record::Outcome;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Rejections of a request that say something of the model and not of the request: the next target may take it.
+const OF_THE_MODEL: &[&str] = &[
+    "context_length_exceeded",
+    "model_not_found",
+    "model_not_available",
+    "unsupported_parameter",
+    "unsupported_value",
+    "string_above_max_length",
+    "invalid_model",
+];
+
+/// Whether the next target may be tried, as long as the caller has seen nothing.
+///
+/// Between connections of one model only what is safe is repeated. A combo is the operator's word that another target may
+/// answer, so there every failure of a provider goes on, and so does a rejection that is about the model.
+pub fn may_go_on(choice: &Choice, failed: &Failed) -> bool {
+    if matches!(failed.error.kind, Kind::Draining | Kind::GuardrailBlocked) {
+        return false;
+    }
+    if choice.combo.is_none() {
+        return failed.error.retry != Retry::Never;
+    }
+    failed.rejection.as_ref().is_none_or(|rejection| {
+        matches!(rejection.status.as_u16(), 404 | 405 | 410 | 413)
+            || rejection.code.as_deref().is_some_and(|code| OF_THE_MODEL.contains(&code))
+    })
+}
+
+/// How a request ends that this failure ends.
+pub fn outcome(kind: Kind) -> Outcome {
+    match kind {
+        Kind::Draining => Outcome::Drained,
+        Kind::GuardrailBlocked => Outcome::Refused,
+        _ => Outcome::UpstreamFailed,
+    }
+}
+
+/// What an attempt says for later choices.
+pub fn remember(shared: &Shared, choice: &Choice, at: usize, settlement: &Settlement, is_success: bool) {
+    if let Some(leg) = choice.leg(at) {
+        let (memory, _) = &mut *leg.memory.lock();
+        if is_success {
+            memory.succeed(leg.id);
+        } else {
+            memory.fail(leg.id);
+        }
+    }
+    if is_success {
+        if let Some(target) = choice.targets.get(at) {
+            target.served_model(choice.upstream_model(at));
+        }
+        let model = settlement.model.as_deref().unwrap_or_default();
+        if let (Some(session), Some(id)) = (model::session(&settlement.admission, model), choice.identity(at)) {
+            shared.places.keep(session, id, clock::monotonic_ms());
+        }
+    }
+}
+
+/// One sentence with every target of a combo and why it did not answer; `None` where no combo chose, or where the request
+/// itself was rejected, which the provider tells best.
+pub fn tell(choice: &Choice, failures: &[(Arc<Target>, Failed)]) -> Option<String> {
+    let combo = choice.combo.as_ref()?;
+    let (_, last) = failures.last()?;
+    if matches!(last.error.kind, Kind::Draining | Kind::GuardrailBlocked)
+        || (last.rejection.is_some() && !may_go_on(choice, last))
+    {
+        return None;
+    }
+    let told: Vec<String> = failures
+        .iter()
+        .enumerate()
+        .take(TOLD_AT_MOST)
+        .map(|(at, (_, failed))| {
+            let status = failed.rejection.as_ref().map(|rejection| format!(" ({})", rejection.status.as_u16()));
+            format!("{}: {}{}", choice.model(at), failed.error.kind.code(), status.unwrap_or_default())
+        })
+        .collect();
+    let more = failures.len().saturating_sub(TOLD_AT_MOST);
+    let mut message = format!("Every target of the combo `{}` failed: {}", combo.name, told.join("; "));
+    if more > 0 {
+        // Writing into a text cannot fail.
+        let _written = write!(message, "; and {more} more");
+    }
+    if !combo.closed.is_empty() {
+        message.push_str("; not tried: ");
+        message.push_str(&waits(&combo.closed));
+    }
+    message.push('.');
+    Some(message)
+}

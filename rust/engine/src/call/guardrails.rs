@@ -1,0 +1,458 @@
+//! Guardrails on the way: what is said to a provider, and what it says.
+//!
+//! Which guardrails run is the snapshot's word, less what the key and the call opt out of. Where none acts on answers, which
+//! is the rule, answers pass as they came and nothing here looks at them.
+
+use crate::active_config::Live;
+use crate::gate::admission::Admission;
+use crate::gate::answer;
+use crate::observe::settle::Settlement;
+use crate::shared::Shared;
+use bytes::{Bytes, BytesMut};
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::guardrail::{
+    self, blocking, judge_body, judge_text, Action, Actions, Disabled, Finding, Findings, Passed, StreamGuard,
+};
+use fairlead_dialect::Pieces;
+use http::HeaderMap;
+use serde_json::value::RawValue;
+use smallvec::SmallVec;
+use std::fmt::Write as _;
+
+/// The longest event, or list of events, that is held until it is whole.
+const MAX_HELD_BYTES: usize = 32 * 1024 * 1024;
+
+/// What guardrails do with this call's request.
+pub fn of_request(live: &Live, admission: &Admission) -> Actions {
+    live.snapshot.guardrails.request.without(disabled(admission))
+}
+
+/// What guardrails do with this call's answer.
+pub fn of_answer(live: &Live, admission: &Admission) -> Actions {
+    live.snapshot.guardrails.answer.without(disabled(admission))
+}
+
+fn disabled(admission: &Admission) -> Disabled {
+    let of_key = admission.principal.key().map(|key| Disabled::of(key.disabled_guardrails.iter().map(String::as_str)));
+    admission.disabled_guardrails.and(of_key.unwrap_or_default())
+}
+
+/// The body as it may go on, with what was found in it noted; an error where a guardrail blocks.
+fn judge(body: &Bytes, actions: Actions, findings: &mut Findings) -> Result<Bytes, Error> {
+    let judged = judge_body(body, actions);
+    let stop = blocking(&judged.findings);
+    guardrail::merge(findings, judged.findings);
+    match stop {
+        Some(finding) => Err(blocked(finding)),
+        None => Ok(judged.body.map_or_else(|| body.clone(), Bytes::from)),
+    }
+}
+
+/// The request's body as it may go on, with what was found and what is done with the answer noted.
+pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
+    settlement.answer_guardrails = of_answer(live, &settlement.admission);
+    judge(body, of_request(live, &settlement.admission), &mut settlement.guardrail_findings)
+}
+
+/// The same for what control sends to a provider: what it reads is what may go on.
+pub fn admit_paid(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<(), Error> {
+    *body = admit(&shared.live.load(), settlement, body)?;
+    Ok(())
+}
+
+/// Says in the head of an answer what was found.
+pub fn tell(settlement: &Settlement, headers: &mut HeaderMap) {
+    let findings = &settlement.guardrail_findings;
+    if !findings.is_empty() {
+        headers.insert(answer::GUARDRAILS, answer::encoded(&told(findings)));
+    }
+}
+
+/// A whole answer's body as it may go to the caller, with what was found noted.
+pub fn judge_answer(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
+    let mut findings = Findings::new();
+    let judged = judge(body, settlement.answer_guardrails, &mut findings);
+    settlement.note_answer_findings(&findings);
+    judged
+}
+
+/// The same for an answer that is text and nothing else, such as a transcript.
+pub fn judge_answer_text(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
+    if settlement.answer_guardrails.is_off() {
+        return Ok(body.clone());
+    }
+    let judged = judge_text(&String::from_utf8_lossy(body), settlement.answer_guardrails);
+    settlement.note_answer_findings(&judged.findings);
+    match blocking(&judged.findings) {
+        Some(finding) => Err(blocked(finding)),
+        None => Ok(judged.redacted.map_or_else(|| body.clone(), Bytes::from)),
+    }
+}
+
+/// The texts of a conversation in events, both ways: whole events of the caller, pieces and whole events of the model.
+#[derive(Debug)]
+pub struct Conversation {
+    request: Actions,
+    answer: Option<StreamGuard>,
+}
+
+impl Conversation {
+    pub fn new(live: &Live, admission: &Admission) -> Self {
+        let answer = of_answer(live, admission);
+        let answer = (!answer.is_off()).then(|| StreamGuard::new(answer));
+        Self { request: of_request(live, admission), answer }
+    }
+
+    /// An event of the caller as it may go on; an error where a guardrail blocks it.
+    pub fn admit(&self, settlement: &mut Settlement, event: String) -> Result<String, Error> {
+        let judged = judge_body(event.as_bytes(), self.request);
+        let stop = blocking(&judged.findings);
+        guardrail::merge(&mut settlement.guardrail_findings, judged.findings);
+        match stop {
+            Some(finding) => Err(blocked(finding)),
+            None => Ok(judged.body.map_or(event, text_of)),
+        }
+    }
+
+    /// What goes to the caller of an event of the model; an error where a guardrail withholds it.
+    pub fn judge(&mut self, settlement: &mut Settlement, event: String) -> Result<SmallVec<[String; 1]>, Error> {
+        let Some(guard) = &mut self.answer else { return Ok(SmallVec::from_iter([event])) };
+        let Passed { before, event: changed } = guard.event(event.as_bytes());
+        settlement.note_answer_findings(guard.findings());
+        if let Some(finding) = blocking(guard.findings()) {
+            return Err(blocked(finding));
+        }
+        let mut out: SmallVec<[String; 1]> = before.into_iter().map(text_of).collect();
+        out.push(changed.map_or(event, text_of));
+        Ok(out)
+    }
+
+    /// What is held of it when it ends in the middle.
+    pub fn rest(&mut self, settlement: &mut Settlement) -> Vec<String> {
+        let Some(guard) = &mut self.answer else { return Vec::new() };
+        let rest = guard.finish();
+        settlement.note_answer_findings(guard.findings());
+        if blocking(guard.findings()).is_some() {
+            return Vec::new();
+        }
+        rest.into_iter().map(text_of).collect()
+    }
+}
+
+/// What was text before it was judged is text still.
+fn text_of(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// What is found in the texts of a form, which goes on as it came: what would be redacted is refused.
+pub fn judge_form<'t>(
+    texts: impl Iterator<Item = &'t str>,
+    actions: Actions,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    for text in texts {
+        guardrail::merge(findings, judge_text(text, actions).findings);
+    }
+    let stops = |finding: &&Finding| matches!(finding.action, Action::Block | Action::Redact);
+    findings.iter().find(stops).map_or(Ok(()), |finding| Err(blocked(*finding)))
+}
+
+/// Names what was found, never the finding itself.
+fn blocked(finding: Finding) -> Error {
+    let message = format!(
+        "The guardrail {} blocks this: it found what looks like {} ({}).",
+        finding.guardrail.name(),
+        article(finding.kind),
+        finding.kind
+    );
+    Error::client(Kind::GuardrailBlocked, message)
+}
+
+fn article(kind: &str) -> &'static str {
+    match kind {
+        "email" | "card" | "iban" | "ssn" | "phone" => "personal data",
+        "override" | "reveal" | "persona" | "turn-mark" | "exfiltrate" => "an attempt to take over the model",
+        _ => "a credential",
+    }
+}
+
+/// For the header: `pii-masker;found=email;action=warn`, separated by commas.
+pub fn told(findings: &Findings) -> String {
+    let mut out = String::new();
+    for finding in findings {
+        let separator = if out.is_empty() { "" } else { ", " };
+        let (name, action) = (finding.guardrail.name(), finding.action.name());
+        // Writing to a string does not fail.
+        let _ = write!(out, "{separator}{name};found={};action={action}", finding.kind);
+    }
+    out
+}
+
+/// A stream of server-sent events, judged event by event.
+#[derive(Debug)]
+pub struct StreamFilter {
+    guard: StreamGuard,
+    pending: BytesMut,
+    /// Up to here there is no end of an event in `pending`.
+    searched: usize,
+    /// Something is done about findings, so that what is too long to be read may not go out.
+    withholds: bool,
+    /// Server-sent events; else one JSON list, which is judged when it is whole.
+    is_events: bool,
+}
+
+impl StreamFilter {
+    /// `None` where nothing is done, and the stream passes as it comes.
+    pub fn new(actions: Actions, is_events: bool) -> Option<Self> {
+        let all = [actions.pii_masker, actions.prompt_injection, actions.credential_masker];
+        (!actions.is_off()).then(|| Self {
+            guard: StreamGuard::new(actions),
+            pending: BytesMut::new(),
+            searched: 0,
+            withholds: all.iter().any(|action| matches!(action, Action::Redact | Action::Block)),
+            is_events,
+        })
+    }
+
+    /// What was found so far.
+    pub fn findings(&self) -> &Findings {
+        self.guard.findings()
+    }
+
+    /// What may go out of these bytes and those before.
+    pub fn push(&mut self, pieces: &Pieces) -> Result<Pieces, Error> {
+        let mut out = Pieces::new();
+        for piece in pieces {
+            self.pending.extend_from_slice(piece);
+        }
+        if !self.is_events {
+            return if self.pending.len() > MAX_HELD_BYTES { Err(too_long()) } else { Ok(out) };
+        }
+        while let Some(end) = end_of_event(&self.pending, &mut self.searched) {
+            let event = self.pending.split_to(end).freeze();
+            self.searched = 0;
+            self.event(event, &mut out);
+        }
+        if self.pending.len() > MAX_HELD_BYTES {
+            if self.withholds {
+                return Err(too_long());
+            }
+            out.push(self.pending.split().freeze());
+            self.searched = 0;
+        }
+        self.verdict()?;
+        Ok(out)
+    }
+
+    /// What is left at the stream's end.
+    pub fn finish(&mut self) -> Result<Pieces, Error> {
+        let mut out = Pieces::new();
+        if !self.is_events {
+            let list = self.list();
+            self.verdict()?;
+            out.push(list);
+            return Ok(out);
+        }
+        // The last event may lack its blank line, and is read all the same.
+        let rest = self.pending.split().freeze();
+        if !rest.is_empty() {
+            self.event(rest, &mut out);
+        }
+        let held = self.guard.finish();
+        release(&held, &mut out);
+        self.verdict()?;
+        Ok(out)
+    }
+
+    /// The whole list, its elements judged as events are. What is no list, as an error in its place, goes as it is.
+    fn list(&mut self) -> Bytes {
+        let whole = self.pending.split().freeze();
+        let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&whole) else { return whole };
+        let mut told: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
+        for element in elements {
+            let data = element.get().as_bytes();
+            let Passed { before, event } = self.guard.event(data);
+            told.extend(before);
+            told.push(event.unwrap_or_else(|| data.to_vec()));
+        }
+        told.extend(self.guard.finish());
+        [b"[", told.join(&b",\n"[..]).as_slice(), b"]"].concat().into()
+    }
+
+    fn event(&mut self, event: Bytes, out: &mut Pieces) {
+        let lines: SmallVec<[(usize, usize); 1]> = data_of(&event).collect();
+        let Some(&(start, end)) = lines.first() else { return out.push(event) };
+        let is_one = lines.len() == 1;
+        let joined;
+        let told = if is_one {
+            &event[start..end]
+        } else {
+            joined = lines.iter().map(|&(start, end)| &event[start..end]).collect::<Vec<_>>().join(&b'\n');
+            &joined
+        };
+        if told == b"[DONE]" || !told.starts_with(b"{") && !told.starts_with(b"[") {
+            // It is the stream's end, so what is held goes before it.
+            let held = self.guard.finish();
+            release(&held, out);
+            return out.push(event);
+        }
+        let Passed { before, event: changed } = self.guard.event(told);
+        release(&before, out);
+        match changed {
+            None => out.push(event),
+            Some(changed) if is_one => {
+                out.push(event.slice(..start));
+                out.push(changed.into());
+                out.push(event.slice(end..));
+            }
+            // JSON in several lines comes out in one.
+            Some(changed) => out.push(whole_event(&changed)),
+        }
+    }
+
+    fn verdict(&self) -> Result<(), Error> {
+        blocking(self.guard.findings()).map_or(Ok(()), |finding| Err(blocked(finding)))
+    }
+}
+
+/// What was held, as events of the kind that said it.
+fn release(held: &[Vec<u8>], out: &mut Pieces) {
+    out.extend(held.iter().filter(|data| !data.is_empty()).map(|data| whole_event(data)));
+}
+
+fn too_long() -> Error {
+    let message =
+        "The answer is one list or event of more than 32 MiB, which guardrails do not read, and they may change or \
+                   withhold it; ask for events (`alt=sse`), or for less in one.";
+    Error::gateway(Kind::TooLarge, message)
+}
+
+/// An event of one `data:` line.
+fn whole_event(data: &[u8]) -> Bytes {
+    let mut event = BytesMut::with_capacity(data.len() + 64);
+    if let Some(name) = event_name(data) {
+        event.extend_from_slice(b"event: ");
+        event.extend_from_slice(name.as_bytes());
+        event.extend_from_slice(b"\n");
+    }
+    event.extend_from_slice(b"data: ");
+    for part in data.split(|byte| *byte == b'\n') {
+        event.extend_from_slice(part);
+    }
+    event.extend_from_slice(b"\n\n");
+    event.freeze()
+}
+
+/// Dialects whose events have names call them as their `type` is.
+fn event_name(data: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Typed {
+        r#type: String,
+    }
+    serde_json::from_slice::<Typed>(data).ok().map(|typed| typed.r#type)
+}
+
+/// The offset after the blank line that ends the first event, looked for from `searched` on. Lines end as the protocol has it:
+/// with CR, LF or both.
+fn end_of_event(bytes: &[u8], searched: &mut usize) -> Option<usize> {
+    loop {
+        let line = *searched + memchr::memchr2(b'\n', b'\r', &bytes[*searched..])?;
+        // Until something follows, a blank line may still be the end of this one.
+        *searched = line;
+        let next = after_line(bytes, line)?;
+        match *bytes.get(next)? {
+            b'\n' => return Some(next + 1),
+            b'\r' => return after_line(bytes, next),
+            _ => *searched = next,
+        }
+    }
+}
+
+/// The offset after the line's end that is here; `None` where another half of it may come.
+fn after_line(bytes: &[u8], end: usize) -> Option<usize> {
+    match (bytes[end], bytes.get(end + 1)) {
+        (b'\r', None) => None,
+        (b'\r', Some(b'\n')) => Some(end + 2),
+        _ => Some(end + 1),
+    }
+}
+
+/// Where the `data:` lines of an event are, without the blanks around them.
+fn data_of(event: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < event.len() {
+            let line = &event[at..];
+            let length = memchr::memchr2(b'\n', b'\r', line).unwrap_or(line.len());
+            let start = at;
+            at += length + 1;
+            // A byte order mark may stand before the first.
+            let mark = if start == 0 && line.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
+            if let Some(rest) = line[..length].get(mark..).and_then(|line| line.strip_prefix(b"data:")) {
+                let from = start + length - rest.trim_ascii_start().len();
+                return Some((from, from + rest.trim_ascii().len()));
+            }
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const REDACT: Actions =
+        Actions { pii_masker: Action::Redact, prompt_injection: Action::Off, credential_masker: Action::Off };
+
+    fn filtered(chunks: &[&[u8]], actions: Actions) -> Result<String, Error> {
+        let mut filter = StreamFilter::new(actions, true).expect("a filter");
+        let mut out = Vec::new();
+        for chunk in chunks {
+            out.extend(filter.push(&Pieces::from_iter([Bytes::copy_from_slice(chunk)]))?.concat());
+        }
+        out.extend(filter.finish()?.concat());
+        Ok(String::from_utf8(out).expect("UTF-8"))
+    }
+
+    #[test]
+    fn events_are_read_however_their_lines_end() {
+        for end in ["\n", "\r\n", "\r"] {
+            let event = |text: &str| {
+                format!("data: {}{end}{end}", json!({"choices": [{"index": 0, "delta": {"content": text}}]}))
+            };
+            let stream = [event("it is ada@exam"), event("ple.org. "), format!("data: [DONE]{end}{end}")].concat();
+            for cut in 0..stream.len() {
+                let (one, two) = stream.as_bytes().split_at(cut);
+                let out = filtered(&[one, two], REDACT).expect("it passes");
+                assert!(out.contains("[REDACTED:email]") && !out.contains("ada"), "{out}");
+                assert!(out.trim_end().ends_with("data: [DONE]"), "{out}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_in_several_lines_or_without_its_end_is_read() {
+        let out =
+            filtered(&[b"\xef\xbb\xbfdata: {\"content\":\ndata: \"ada@example.org\"}\n\n"], REDACT).expect("it passes");
+        assert_eq!(out, "data: {\"content\":\"[REDACTED:email]\"}\n\n");
+        let out = filtered(&[b"data: {\"content\":\"ada@example.org\"}"], REDACT).expect("it passes");
+        assert_eq!(out, "data: {\"content\":\"[REDACTED:email]\"}");
+    }
+
+    #[test]
+    fn a_large_event_is_read_and_one_that_is_too_large_is_withheld() {
+        let large = |bytes: usize| {
+            let event = json!({"type": "response.completed", "picture": "A".repeat(bytes), "text": "ada@example.org"});
+            format!("data: {event}\n\n").into_bytes()
+        };
+        let event = large(2 << 20);
+        let chunks: Vec<&[u8]> = event.chunks(64 * 1024).collect();
+        assert!(filtered(&chunks, REDACT).expect("it passes").contains("[REDACTED:email]"));
+        let event = large(33 << 20);
+        let chunks: Vec<&[u8]> = event.chunks(64 * 1024).collect();
+        assert_eq!(filtered(&chunks, REDACT).map_err(|error| error.kind), Err(Kind::TooLarge));
+        let warns = Actions { pii_masker: Action::Warn, ..REDACT };
+        assert_eq!(filtered(&chunks, warns).map(|out| out.len()).ok(), Some(event.len()));
+    }
+}

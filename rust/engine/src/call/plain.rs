@@ -1,0 +1,166 @@
+//! A plain answer: read whole within bounds, looked into for usage, passed on byte for byte with what it cost.
+
+use crate::call::guardrails;
+use crate::call::reasoning;
+use crate::call::translation::Wording;
+use crate::exchange::Head;
+use crate::gate::answer;
+use crate::observe::settle::Settlement;
+use crate::shared::Shared;
+use crate::upstream::attempt::Failed;
+use crate::upstream::target::Target;
+use crate::upstream::wire::Incoming;
+use bytes::{Bytes, BytesMut};
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::usage::Usage;
+use fairlead_dialect::openai::reasoning::Thought;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Response, StatusCode};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use std::time::{Duration, Instant};
+
+/// The largest plain answer that is held in memory.
+const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+
+/// A provider's whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub body: Bytes,
+    /// What was thought before calls of tools, where the provider wants it back.
+    pub thought: Option<Thought>,
+}
+
+impl From<Bytes> for Answer {
+    fn from(body: Bytes) -> Self {
+        Self { body, thought: None }
+    }
+}
+
+/// Reads the answer. A 200 whose body tells an error or is no answer is a failure.
+pub async fn read(
+    target: &Target,
+    response: Response<Incoming>,
+    wording: &Wording,
+    settlement: &mut Settlement,
+) -> Result<Answer, Failed> {
+    settlement.first_byte = Some(Instant::now());
+    let (answer, usage) = take(target, response, wording).await?;
+    settlement.usage = usage;
+    Ok(answer)
+}
+
+/// The same, for whoever keeps the usage himself.
+pub async fn take(target: &Target, response: Response<Incoming>, wording: &Wording) -> Result<(Answer, Usage), Failed> {
+    let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
+    if !is_json {
+        return Err(invalid("The provider's answer is not JSON.").into());
+    }
+    let body = collect(response.into_body(), Duration::from_millis(target.connection.timeouts.idle_ms)).await?;
+    let whole = wording.answer(target, &body)?;
+    let thought = reasoning::heard(target, &body);
+    Ok((Answer { body: whole.body, thought }, whole.usage.unwrap_or_default()))
+}
+
+pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error> {
+    if body.size_hint().lower() > MAX_ANSWER_BYTES as u64 {
+        return Err(too_large());
+    }
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    loop {
+        let frame = tokio::time::timeout(idle, body.frame()).await.map_err(|_| {
+            Error::upstream(
+                Kind::UpstreamIdleTimeout,
+                Retry::Never,
+                format!("The provider was silent for {} ms inside its answer.", idle.as_millis()),
+            )
+        })?;
+        let Some(frame) = frame else { break };
+        let frame = frame
+            .map_err(|_| Error::upstream(Kind::UpstreamReset, Retry::Elsewhere, "The provider cut its answer off."))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.as_ref().map_or(0, Bytes::len) + rest.len() + data.len() > MAX_ANSWER_BYTES {
+            return Err(too_large());
+        }
+        // One frame is the common case and is passed on as it is.
+        match &first {
+            None => first = Some(data),
+            Some(head) => {
+                if rest.is_empty() {
+                    rest.reserve(head.len() + data.len() + body.size_hint().lower() as usize);
+                    rest.extend_from_slice(head);
+                    first = Some(Bytes::new());
+                }
+                rest.extend_from_slice(&data);
+            }
+        }
+    }
+    Ok(if rest.is_empty() { first.unwrap_or_default() } else { rest.freeze() })
+}
+
+/// The answer for the caller, with what it cost; an error where a guardrail withholds it.
+pub fn answer(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    target: &Target,
+    answer: Answer,
+    fallbacks: usize,
+) -> Result<(Head, Bytes), Error> {
+    let Answer { body, thought } = answer;
+    let body = guardrails::judge_answer(settlement, &body)?;
+    reasoning::keep(shared, settlement, target, thought);
+    settlement.status = StatusCode::OK.as_u16();
+    settlement.bytes_response = body.len() as u64;
+    let mut headers = headers(shared, settlement, target, fallbacks);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    headers.insert(answer::CACHE, HeaderValue::from_static("MISS"));
+    headers.insert(answer::TOKENS_IN, answer::number(settlement.total_usage().input));
+    headers.insert(answer::TOKENS_OUT, answer::number(settlement.total_usage().output));
+    headers.insert(answer::RESPONSE_COST, answer::value(settlement.cost().usd_text()));
+    Ok((Head { status: StatusCode::OK, headers }, body))
+}
+
+/// What every completion tells of its decision; known at the start of a stream too.
+pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
+    let admission = &settlement.admission;
+    let mut headers = answer::base_headers(shared, &admission.request_id);
+    let latency_ms = settlement.elapsed().as_millis() as u64;
+    let provider = target.provider_name();
+    headers.insert(
+        answer::DECISION,
+        answer::encoded(&format!("strategy={}; provider={provider}; latency_ms={latency_ms}", settlement.strategy)),
+    );
+    headers.insert(answer::PROVIDER, answer::encoded(provider));
+    if let Some(model) = &settlement.upstream_model {
+        headers.insert(answer::MODEL, answer::encoded(model));
+    }
+    headers.insert(answer::LATENCY_MS, answer::number(latency_ms));
+    headers.insert(answer::RESPONSE_LATENCY, answer::number(latency_ms));
+    if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
+        headers.insert(answer::SESSION_ID, answer::encoded(session));
+    }
+    guardrails::tell(settlement, &mut headers);
+    if fallbacks > 0 {
+        headers.insert(answer::FALLBACK_ATTEMPTS, answer::number(fallbacks as u64));
+    }
+    headers
+}
+
+pub(crate) fn is_json(value: &HeaderValue) -> bool {
+    let essence = value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    essence.eq_ignore_ascii_case(b"application/json") || essence.ends_with(b"+json")
+}
+
+pub(crate) fn invalid(message: &'static str) -> Error {
+    Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message)
+}
+
+fn too_large() -> Error {
+    Error::upstream(
+        Kind::UpstreamInvalid,
+        Retry::Never,
+        "The provider's answer is larger than 32 MiB; ask for a stream.",
+    )
+}

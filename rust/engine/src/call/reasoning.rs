@@ -1,0 +1,96 @@
+//! What models thought before they called tools: heard in answers of connections that want it back, and put into requests that
+//! go to them. See `fairlead_cache::reasoning`.
+
+use crate::call::translation::Wording;
+use crate::clock;
+use crate::gate::admission::Admission;
+use crate::observe::settle::Settlement;
+use crate::route::choose::Choice;
+use crate::shared::Shared;
+use crate::upstream::target::Target;
+use fairlead_cache::reasoning::{Filter, Now, Origin};
+use fairlead_core::snapshot::Dialect;
+use fairlead_dialect::openai::reasoning::{attach, of_answer, Listener, Thought};
+use fairlead_dialect::Pieces;
+use serde_json::{json, Value};
+
+/// As many entries as are told at once.
+const MAX_LISTED: usize = 20_000;
+
+/// Whether this connection refuses calls of tools without the thoughts before them.
+pub fn is_wanted(target: &Target) -> bool {
+    target.connection.replays_reasoning && target.connection.dialect == Dialect::Openai
+}
+
+/// What was thought in a whole answer, as the provider told it.
+pub fn heard(target: &Target, body: &[u8]) -> Option<Thought> {
+    if is_wanted(target) {
+        of_answer(body)
+    } else {
+        None
+    }
+}
+
+/// Listens to a stream of this connection.
+pub fn listen(target: &Target) -> Option<Listener> {
+    is_wanted(target).then(Listener::default)
+}
+
+/// Keeps what was thought in an answer that its caller is told.
+pub fn keep(shared: &Shared, settlement: &Settlement, target: &Target, thought: Option<Thought>) {
+    let Some(thought) = thought else { return };
+    let principal = owner(&settlement.admission);
+    let provider = target.connection.provider.as_str();
+    let model = settlement.model.as_deref().unwrap_or_default();
+    let origin = Origin { principal: &principal, provider, model };
+    shared.reasoning.keep(origin, &thought.call_ids, &thought.text, now());
+}
+
+/// Puts what is kept into the bodies for the connections of the choice that want it.
+pub fn put_back(shared: &Shared, admission: &Admission, choice: &Choice, wording: &mut Wording) {
+    let mut principal = None;
+    for (at, target) in choice.targets.iter().enumerate() {
+        if !is_wanted(target) {
+            continue;
+        }
+        let principal = principal.get_or_insert_with(|| owner(admission));
+        let (provider, upstream_model) = (target.connection.provider.as_str(), choice.upstream_model(at));
+        if wording.is_put_back(provider, upstream_model) {
+            continue;
+        }
+        let find = |ids: &[&str]| shared.reasoning.find(principal, provider, ids, now());
+        if let Some(body) = attach(wording.body(target, upstream_model), find) {
+            wording.put_back(provider, upstream_model, Pieces::from_iter([body]));
+        }
+    }
+}
+
+/// Commands of control: `reasoning.list`, `reasoning.delete`. The errors are for people.
+pub fn command(shared: &Shared, kind: &str, args: &str) -> Result<Value, &'static str> {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Listing {
+        filter: Filter,
+        limit: usize,
+    }
+    let Ok(Listing { filter, limit }) = serde_json::from_str(args) else { return Err("the arguments cannot be read") };
+    match kind {
+        "reasoning.list" => {
+            let told = shared.reasoning.list(&filter, now());
+            let shown = &told[..limit.min(MAX_LISTED).min(told.len())];
+            Ok(json!({"stats": shared.reasoning.stats(now()), "total": told.len(), "entries": shown}))
+        }
+        "reasoning.delete" => Ok(json!({"removed": shared.reasoning.forget(&filter)})),
+        _ => Err("the command is not known"),
+    }
+}
+
+/// Whose thoughts they are.
+fn owner(admission: &Admission) -> String {
+    let id = admission.principal.key().map_or("", |key| key.id.as_str());
+    format!("{}:{id}", admission.principal.kind())
+}
+
+fn now() -> Now {
+    Now { monotonic_ms: clock::monotonic_ms(), unix_ms: clock::unix_ms() }
+}

@@ -1,0 +1,162 @@
+//! Searches of the web and videos as requests that are paid for: control does the work and tells who did it; the relay holds
+//! the request to the key's limits and settles it as every other call.
+//!
+//! Once control is asked the provider may be paid whatever the caller does. So the call is a task of its own, which goes on
+//! when its caller leaves, until control's head is there, and the request is settled whether or not somebody listens. What
+//! bounds it: the requests that are in flight at once, control's deadline, and the gateway's shutdown, which waits for it.
+
+use crate::call::chat;
+use crate::call::guardrails;
+use crate::call::videos;
+use crate::control::forward::{self, Unheard};
+use crate::exchange::{Exchange, Head};
+use crate::gate::admission::{Forward, Whole};
+use crate::gate::answer;
+use crate::gate::limits;
+use crate::observe::settle::Settlement;
+use crate::route::choose::Choice;
+use crate::shared::Shared;
+use crate::upstream::wire::Sliced;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::price::Cost;
+use fairlead_core::record::Outcome;
+use fairlead_core::routes::Answer;
+use fairlead_core::usage::Units;
+use fairlead_dialect::Pieces;
+use http::{HeaderMap, HeaderName, StatusCode};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Of control's answer; it stays between the planes.
+const BILL: HeaderName = HeaderName::from_static("x-fairlead-bill");
+
+/// Who did the work.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Bill {
+    /// A search provider, and what one search costs there.
+    Search { provider: String, usd_micros: u64 },
+    /// The connection at this place of the choice.
+    Video { lane: usize },
+}
+
+/// Serves one such request. What is under way goes on when this is dropped.
+pub(crate) async fn serve(shared: &Arc<Shared>, whole: Whole) {
+    let Whole { exchange, admission, forward, mut body, in_flight, buffered, .. } = whole;
+    let Some(mut forward) = forward else { return };
+    let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
+    let choice = match admit(shared, &mut settlement, &mut body, &mut forward.headers) {
+        Ok(choice) => choice,
+        Err(fault) => return chat::refuse(shared, &exchange, settlement, Outcome::Refused, &fault),
+    };
+    let Some(runtime) = shared.runtime() else {
+        let fault = Error::gateway(Kind::Internal, "The engine does not run.");
+        return chat::refuse(shared, &exchange, settlement, Outcome::Refused, &fault);
+    };
+    let shared = Arc::clone(shared);
+    let task = runtime.spawn(async move {
+        limits::throttle(&shared, &settlement).await;
+        run(&shared, &exchange, settlement, choice, forward, body).await;
+        drop((in_flight, buffered));
+    });
+    if task.await.is_err() {
+        // The settlement has written its record as it was dropped, and the guard of the exchange tells the caller.
+        tracing::error!("a paid call of control ended with a panic");
+    }
+}
+
+/// Holds the request to guardrails and to the key's limits, before control is asked.
+fn admit(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    body: &mut Bytes,
+    headers: &mut HeaderMap,
+) -> Result<Option<Choice>, Error> {
+    forward::check_body(body)?;
+    guardrails::admit_paid(shared, settlement, body)?;
+    if settlement.admission.route.answer == Answer::Video {
+        return videos::admit_video(shared, settlement, body, headers).map(Some);
+    }
+    let most = shared.live.load().snapshot.search_usd_micros;
+    limits::reserve_sum(shared, settlement, most).map(|()| None)
+}
+
+async fn run(
+    shared: &Arc<Shared>,
+    exchange: &Arc<Exchange>,
+    mut settlement: Settlement,
+    choice: Option<Choice>,
+    mut forward: Forward,
+    body: Bytes,
+) {
+    forward::dress(shared, &settlement.admission, &mut forward);
+    settlement.attempts = 1;
+    let asked = tokio::select! {
+        biased;
+        answered = forward::call(shared, forward, Sliced::new(Pieces::from_iter([body]))) => answered,
+        () = shared.drain.expired() => Err(Unheard { error: chat::drained(), is_sent: true }),
+    };
+    let (parts, mut body) = match asked {
+        Ok(response) => response.into_parts(),
+        Err(Unheard { error: fault, is_sent }) => {
+            match choice.as_ref().filter(|_| is_sent) {
+                // A provider may be at work on it, and nobody will say: what it costs counts as spent.
+                Some(choice) => serve_by(&mut settlement, choice, 0),
+                None => settlement.set_units(Units::default()),
+            }
+            let is_drained = fault.kind == Kind::Draining;
+            let outcome = if is_drained { Outcome::Drained } else { Outcome::UpstreamFailed };
+            return chat::refuse(shared, exchange, settlement, outcome, &fault);
+        }
+    };
+    take_bill(&mut settlement, choice.as_ref(), &parts.headers);
+    shared.metrics.answered(settlement.admission.route.endpoint, parts.status.as_u16());
+    let mut headers = answer::base_headers(shared, &settlement.admission.request_id);
+    forward::pass_headers(&parts.headers, &mut headers);
+    guardrails::tell(&settlement, &mut headers);
+    exchange.start(Head { status: parts.status, headers }, []);
+    // Written before the caller has the last byte: who looks at once, finds it.
+    let is_whole = forward::copy(exchange, &mut body).await;
+    settlement.status = parts.status.as_u16();
+    let is_gone = !is_whole && exchange.is_cancelled();
+    let (outcome, error) = ending(parts.status, is_whole, is_gone);
+    settlement.settle(outcome, error.as_ref());
+    if is_whole {
+        exchange.end([]);
+    } else {
+        exchange.abort();
+    }
+}
+
+/// Who did the work and what it cost. Without a bill nobody did any.
+fn take_bill(settlement: &mut Settlement, choice: Option<&Choice>, headers: &HeaderMap) {
+    let told = headers.get(BILL).and_then(|bill| serde_json::from_slice::<Bill>(bill.as_bytes()).ok());
+    match (told, choice) {
+        (Some(Bill::Search { provider, usd_micros }), None) => {
+            settlement.serve_by(provider, Cost::from_usd_micros(usd_micros));
+        }
+        (Some(Bill::Video { lane }), Some(choice)) if lane < choice.targets.len() => {
+            settlement.attempts = lane as u32 + 1;
+            serve_by(settlement, choice, lane);
+        }
+        _ => settlement.set_units(Units::default()),
+    }
+}
+
+fn serve_by(settlement: &mut Settlement, choice: &Choice, lane: usize) {
+    settlement.target = choice.targets.get(lane).cloned();
+    settlement.upstream_model = Some(choice.upstream_model(lane).to_owned());
+    settlement.priced_model = Some(choice.model(lane).to_owned());
+}
+
+fn ending(status: StatusCode, is_whole: bool, is_gone: bool) -> (Outcome, Option<Error>) {
+    let fault = |kind| Some(Error::gateway(kind, "The work that control was asked for failed."));
+    match status {
+        _ if is_gone => (Outcome::ClientGone, fault(Kind::ClientGone)),
+        _ if !is_whole => (Outcome::UpstreamFailed, fault(Kind::ControlUnavailable)),
+        status if status.is_success() => (Outcome::Completed, None),
+        status if status.is_server_error() => (Outcome::UpstreamFailed, fault(Kind::UpstreamStatus)),
+        _ => (Outcome::Refused, fault(Kind::InvalidRequest)),
+    }
+}

@@ -1,0 +1,367 @@
+//! `fusion` and `pipeline`: calls that come before the one that the caller gets. A panel's answers go to a judge; a chain's steps each
+//! work on what the one before said. What is left then is an ordinary request with another body and fewer targets.
+
+use crate::call::chat::{drained, served};
+use crate::call::endpoints;
+use crate::call::plain;
+use crate::call::stream;
+use crate::call::translation::{caller_of, Wording};
+use crate::clock;
+use crate::exchange::Exchange;
+use crate::observe::settle::Settlement;
+use crate::observe::trace;
+use crate::route::choose::{self, Choice, Wish};
+use crate::shared::Shared;
+use crate::upstream::attempt::{self, Failed};
+use crate::upstream::load::Busy;
+use crate::upstream::target::Target;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::policy;
+use fairlead_core::secret::random_name;
+use fairlead_core::snapshot::Snapshot;
+use fairlead_core::strategy::Strategy;
+use fairlead_core::usage::Usage;
+use fairlead_dialect::openai::request::{self, ChatRequest};
+use fairlead_dialect::translate::{self, Form, Pair, Told};
+use serde_json::{json, Map, Value};
+use std::fmt::Write as _;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// A panel is no larger than this.
+const MAX_PANEL: usize = 20;
+/// An answer that goes into another request is cut here.
+const MAX_QUOTED_BYTES: usize = 256 * 1024;
+
+/// What is left to do for the caller.
+#[derive(Debug)]
+pub enum Staged {
+    /// The request as it is.
+    AsIs,
+    /// Another request, for these targets.
+    Next { wording: Box<Wording>, parsed: ChatRequest, choice: Box<Choice> },
+    /// One answer of a panel of which no other came: it goes to the caller as it is.
+    Done { target: Arc<Target>, answer: plain::Answer },
+    /// Nobody answered: those that were asked, and why.
+    Failed { choice: Box<Choice>, failures: Vec<(Arc<Target>, Failed)> },
+}
+
+/// What a target said, beside the caller's answer.
+#[derive(Debug)]
+struct Said {
+    answer: plain::Answer,
+    usage: Usage,
+    text: String,
+    took: Duration,
+}
+
+/// Makes the calls that come first. They count in the settlement as the caller's own do. Whatever form the caller speaks, they are
+/// made of chat completions; the last one is told in the caller's form. A stream's caller hears comments meanwhile.
+pub async fn prepare(
+    shared: &Arc<Shared>,
+    exchange: &Exchange,
+    settlement: &mut Settlement,
+    choice: &Choice,
+    body: &Bytes,
+    parsed: &ChatRequest,
+) -> Result<Staged, Error> {
+    let strategy = choice.combo.as_ref().map(|combo| combo.strategy);
+    if !matches!(strategy, Some(Strategy::Fusion | Strategy::Pipeline)) {
+        return Ok(Staged::AsIs);
+    }
+    let route = settlement.admission.route;
+    if endpoints::needs(route).is_some() {
+        let message = "A combo of the strategy `fusion` or `pipeline` is asked in conversations only.";
+        return Err(Error::client(Kind::InvalidRequest, message).about("model"));
+    }
+    let caller = caller_of(route);
+    let chat = if caller == Form::Chat {
+        body.clone()
+    } else {
+        translate::request(Pair { caller, provider: Form::Chat }, body, parsed, &parsed.model)?.concat().into()
+    };
+    let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(&chat) else { return Ok(Staged::AsIs) };
+    let first = choice.targets.first().filter(|_| parsed.stream);
+    let beats = Beats { shared, exchange, target: first, every: Duration::from_millis(shared.config.heartbeat_ms) };
+    match strategy {
+        // On the heap, so that conversations of one stage do not carry their size.
+        Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, fields)).await,
+        // Tools are called once, not by every member of a panel.
+        _ if fields.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) => Ok(Staged::AsIs),
+        _ => Box::pin(panel(&beats, settlement, choice, parsed, fields)).await,
+    }
+}
+
+/// Tells a stream's caller now and then that somebody is at work.
+struct Beats<'a> {
+    shared: &'a Arc<Shared>,
+    exchange: &'a Exchange,
+    /// The target that the stream's head names; absent for who waits for one whole answer.
+    target: Option<&'a Arc<Target>>,
+    every: Duration,
+}
+
+impl Beats<'_> {
+    async fn during<T>(&self, settlement: &mut Settlement, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let Some(target) = self.target else { return work.await };
+        loop {
+            match tokio::time::timeout(self.every, work.as_mut()).await {
+                Ok(done) => return done,
+                Err(_) => stream::beat(self.shared, self.exchange, settlement, target),
+            }
+        }
+    }
+}
+
+async fn panel(
+    beats: &Beats<'_>,
+    settlement: &mut Settlement,
+    choice: &Choice,
+    parsed: &ChatRequest,
+    fields: Map<String, Value>,
+) -> Result<Staged, Error> {
+    let Some(combo) = &choice.combo else { return Ok(Staged::AsIs) };
+    let shared = beats.shared;
+    let mut members: Vec<usize> = Vec::new();
+    for at in 0..choice.targets.len() {
+        let is_new = members.iter().all(|&member| choice.model(member) != choice.model(at));
+        if is_new && members.len() < MAX_PANEL {
+            members.push(at);
+        }
+    }
+    if members.len() < 2 {
+        return Ok(Staged::AsIs);
+    }
+    let mut asked = JoinSet::new();
+    for &at in &members {
+        let target = Arc::clone(&choice.targets[at]);
+        let alone = choice.narrowed(&[at]);
+        let body = quiet_body(&fields, None);
+        let shared = Arc::clone(shared);
+        settlement.attempts += 1;
+        // The set ends its tasks when it is dropped with this request.
+        asked.spawn(trace::within(trace::current(), async move { (at, say(&shared, &target, alone, &body).await) }));
+    }
+    let params = &combo.params;
+    let began = Instant::now();
+    let cap = began + Duration::from_millis(params.panel_timeout_ms);
+    let mut until = cap;
+    let mut said: Vec<(usize, Said)> = Vec::new();
+    let mut failures = Vec::new();
+    loop {
+        let next = tokio::time::timeout_at(until.into(), asked.join_next());
+        let Ok(Some(joined)) = beats.during(settlement, next).await else { break };
+        let Ok((at, outcome)) = joined else { continue };
+        match outcome {
+            Ok(one) => {
+                learn(settlement, choice, at, &one);
+                said.push((at, one));
+            }
+            Err(failed) => failures.push((at, failed)),
+        }
+        if said.len() >= params.min_panel as usize {
+            until = until.min(Instant::now() + Duration::from_millis(params.straggler_grace_ms)).min(cap);
+        }
+    }
+    drop(asked);
+    if said.is_empty() {
+        if failures.is_empty() {
+            let message =
+                format!("No target of the combo `{}` answered within {} ms.", combo.name, params.panel_timeout_ms);
+            return Err(Error::upstream(Kind::UpstreamTimeout, Retry::Never, message));
+        }
+        return Ok(failed(choice, failures));
+    }
+    for (at, one) in &failures {
+        choice.targets[*at].hold_against(choice.upstream_model(*at), one);
+    }
+    if said.len() == 1 && !parsed.stream {
+        if let Some((at, one)) = said.pop() {
+            let target = Arc::clone(&choice.targets[at]);
+            settlement.target = Some(Arc::clone(&target));
+            settlement.usage = one.usage;
+            settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
+            settlement.priced_model = Some(choice.model(at).to_owned());
+            let pair = Pair { caller: caller_of(settlement.admission.route), provider: Form::Chat };
+            let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
+            let about = Told { created_s: clock::unix_ms() / 1_000, id, ..Told::default() };
+            let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
+            return Ok(Staged::Done { target, answer: told.body.into() });
+        }
+    }
+    said.sort_by_key(|(at, _)| *at);
+    for (at, one) in &said {
+        settlement.add_side(choice.model(*at), &one.usage);
+    }
+    let mut request = String::from(
+        "Several assistants have answered the conversation above, each on its own. Their answers follow. Write the one answer that \
+         the user should get: take what is right from each, decide where they contradict each other, and mention neither the \
+         answers nor their writers.\n",
+    );
+    for (number, (_, one)) in said.iter().enumerate() {
+        // Writing into a text cannot fail.
+        let _written = write!(request, "\n<answer number=\"{}\">\n{}\n</answer>\n", number + 1, one.text);
+    }
+    let judge = judge(shared, settlement, choice, &members)?;
+    let caller = caller_of(settlement.admission.route);
+    next(&shared.live.load().snapshot, &fields, vec![user(&request)], judge, caller)
+}
+
+/// The judge that the operator named, or else the first of the list; the others after it.
+fn judge(shared: &Shared, settlement: &Settlement, choice: &Choice, members: &[usize]) -> Result<Choice, Error> {
+    let named = choice.combo.as_ref().and_then(|combo| combo.params.judge_model.as_deref());
+    let Some(named) = named else { return Ok(choice.narrowed(members)) };
+    let all = 0..choice.targets.len();
+    let mut places: Vec<usize> = all.clone().filter(|&at| choice.model(at) == named).collect();
+    if !places.is_empty() {
+        places.extend(all.filter(|&at| choice.model(at) != named));
+        return Ok(choice.narrowed(&places));
+    }
+    let key = settlement.admission.principal.key().map(AsRef::as_ref);
+    if let Some(key) = key {
+        policy::admit_unblocked(key, named)?;
+    }
+    choose::choose(&shared.live.load(), named, key, Wish::default())
+}
+
+async fn chain(
+    beats: &Beats<'_>,
+    settlement: &mut Settlement,
+    choice: &Choice,
+    fields: Map<String, Value>,
+) -> Result<Staged, Error> {
+    let Some(combo) = &choice.combo else { return Ok(Staged::AsIs) };
+    let steps = combo.prompts.len();
+    let of = |step: usize| -> Vec<usize> {
+        combo.legs.iter().enumerate().filter(|(_, leg)| leg.step == step).map(|(at, _)| at).collect()
+    };
+    if let Some(missing) = (0..steps).find(|&step| of(step).is_empty()) {
+        let message = format!(
+            "Step {} of the combo `{}` has no target that may be tried now, and a pipeline needs every step.",
+            missing + 1,
+            combo.name
+        );
+        return Err(Error::gateway(Kind::NoRoute, message).after_s(5));
+    }
+    let mut extra: Vec<Value> = Vec::new();
+    let prompt = |step: usize| combo.prompts.get(step).and_then(Option::as_deref);
+    if let Some(first) = prompt(0) {
+        extra.push(user(first));
+    }
+    for step in 0..steps - 1 {
+        let mut failures = Vec::new();
+        let mut text = None;
+        for at in of(step) {
+            let body = quiet_body(&fields, Some(&extra));
+            settlement.attempts += 1;
+            let saying = say(beats.shared, &choice.targets[at], choice.narrowed(&[at]), &body);
+            match beats.during(settlement, saying).await {
+                Ok(one) => {
+                    learn(settlement, choice, at, &one);
+                    settlement.add_side(choice.model(at), &one.usage);
+                    text = Some(one.text);
+                    break;
+                }
+                Err(failed) if failed.error.kind == Kind::Draining => return Err(failed.error),
+                Err(failed) => failures.push((at, failed)),
+            }
+        }
+        let Some(text) = text else { return Ok(failed(choice, failures)) };
+        for (at, one) in &failures {
+            choice.targets[*at].hold_against(choice.upstream_model(*at), one);
+        }
+        extra = vec![
+            json!({"role": "assistant", "content": text}),
+            user(prompt(step + 1).unwrap_or("Improve the answer above and write it out whole.")),
+        ];
+    }
+    let caller = caller_of(settlement.admission.route);
+    next(&beats.shared.live.load().snapshot, &fields, extra, choice.narrowed(&of(steps - 1)), caller)
+}
+
+/// The caller's request with more messages, for the targets that are left; what they say is told in the caller's form.
+fn next(
+    snapshot: &Snapshot,
+    fields: &Map<String, Value>,
+    extra: Vec<Value>,
+    mut choice: Choice,
+    caller: Form,
+) -> Result<Staged, Error> {
+    let mut fields = fields.clone();
+    if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
+        messages.extend(extra);
+    }
+    let body = Bytes::from(Value::Object(fields).to_string());
+    let parsed = request::read(&body)?;
+    let mut wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice, snapshot)?;
+    wording.caller = caller;
+    Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
+}
+
+/// The request for one answer in one piece.
+fn quiet_body(fields: &Map<String, Value>, extra: Option<&[Value]>) -> Bytes {
+    let mut fields = fields.clone();
+    fields.remove("stream");
+    fields.remove("stream_options");
+    fields.remove("n");
+    if let (Some(extra), Some(messages)) = (extra, fields.get_mut("messages").and_then(Value::as_array_mut)) {
+        messages.extend_from_slice(extra);
+    }
+    Bytes::from(Value::Object(fields).to_string())
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+/// One call of this target, which is the only one of the choice.
+async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &Bytes) -> Result<Said, Failed> {
+    let began = Instant::now();
+    let _busy = Busy::count(&target.hot);
+    let parsed = request::read(body)?;
+    let wording = Wording::prepare(Form::Chat, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
+    let pieces = wording.body(target, &alone.upstream_model);
+    let work = async {
+        let uri = target.uri(&alone.upstream_model, false)?;
+        let sent = attempt::send(&shared.pool, target, &uri, None, pieces, false);
+        plain::take(target, sent.await?, &wording).await
+    };
+    let (answer, usage) = tokio::select! {
+        biased;
+        taken = work => taken?,
+        () = shared.drain.expired() => return Err(drained().into()),
+    };
+    let whole: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let mut text = whole["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
+    if text.is_empty() {
+        let message = "The provider's answer has no text.";
+        return Err(Error::upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message).into());
+    }
+    let mut end = text.len().min(MAX_QUOTED_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    Ok(Said { answer, usage, text, took: began.elapsed() })
+}
+
+/// A target has served a call on the side.
+fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &Said) {
+    served(&choice.targets[at], said.took, said.took);
+    choice.targets[at].served_model(choice.upstream_model(at));
+    settlement.first_byte.get_or_insert_with(Instant::now);
+}
+
+fn failed(choice: &Choice, failures: Vec<(usize, Failed)>) -> Staged {
+    for (at, one) in &failures {
+        choice.targets[*at].hold_against(choice.upstream_model(*at), one);
+    }
+    let places: Vec<usize> = failures.iter().map(|(at, _)| *at).collect();
+    let failures = failures.into_iter().map(|(at, one)| (Arc::clone(&choice.targets[at]), one)).collect();
+    Staged::Failed { choice: Box::new(choice.narrowed(&places)), failures }
+}

@@ -1,0 +1,341 @@
+//! A request in the words of each provider that may serve it, made before the first attempt: what cannot be said in a
+//! provider's dialect is the caller's to know, not a failure of an attempt.
+
+use crate::call::endpoints;
+use crate::clock;
+use crate::gate::admission::Admission;
+use crate::route::choose::Choice;
+use crate::upstream::target::Target;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::routes::{Answer, Route, Surface};
+use fairlead_core::secret::random_name;
+use fairlead_core::snapshot::{Dialect, Snapshot};
+use fairlead_dialect::fit::Fit;
+use fairlead_dialect::openai::named;
+use fairlead_dialect::openai::request::ChatRequest;
+use fairlead_dialect::shapes::ErrorText;
+use fairlead_dialect::stream::{self, Follow};
+use fairlead_dialect::translate::{self, Form, Pair, Place, Told};
+use fairlead_dialect::Pieces;
+use http::Uri;
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Wording {
+    pub caller: Form,
+    told: Told,
+    /// The request itself, for callers who are told it again.
+    asked: Bytes,
+    bodies: Vec<Said>,
+    /// Bodies with what a provider thought before, for that provider alone.
+    put_back: Vec<PutBack>,
+    nothing: Pieces,
+    /// Where the request goes, when not to the chat endpoint.
+    path: Option<&'static str>,
+}
+
+/// A body with what its provider thought before.
+#[derive(Debug)]
+struct PutBack {
+    provider: String,
+    upstream_model: String,
+    pieces: Pieces,
+}
+
+/// The request for providers of one dialect, with one model's name.
+#[derive(Debug)]
+struct Said {
+    form: Form,
+    upstream_model: String,
+    fit: Fit,
+    pieces: Pieces,
+}
+
+/// What a route's callers speak.
+pub fn caller_of(route: &Route) -> Form {
+    match (route.answer, route.surface) {
+        (Answer::Responses, _) => Form::Responses,
+        (_, Surface::Anthropic) => Form::Messages,
+        (_, Surface::Gemini) => Form::Gemini,
+        _ => Form::Chat,
+    }
+}
+
+/// What a connection's provider speaks.
+pub fn form_of(dialect: Dialect) -> Form {
+    match dialect {
+        Dialect::Openai => Form::Chat,
+        Dialect::OpenaiResponses => Form::Responses,
+        Dialect::Anthropic => Form::Messages,
+        Dialect::Gemini => Form::Gemini,
+    }
+}
+
+/// What a model's requests to this connection must fit, but for what the list says of the model.
+fn fit_of(target: &Target, upstream_model: &str) -> Fit {
+    let connection = &target.connection;
+    Fit {
+        most: None,
+        cap: connection.output_cap(upstream_model),
+        is_templated: connection.is_templated(upstream_model),
+    }
+}
+
+/// Reads a request of a route's caller.
+pub fn read(admission: &Admission, body: &Bytes) -> Result<ChatRequest, Error> {
+    if let Some(needs) = endpoints::needs(admission.route) {
+        return named::read(body, needs).map(|(parsed, _)| parsed);
+    }
+    let place = Place {
+        model: &admission.tail,
+        stream: admission.route.answer == Answer::StreamGenerate,
+        is_list: admission.reads_list,
+    };
+    translate::read_at(caller_of(admission.route), body, place)
+}
+
+/// An error as the whole of a stream of a route's caller.
+pub fn terminal_error(admission: &Admission, text: &ErrorText<'_>) -> Bytes {
+    stream::terminal_error(caller_of(admission.route), admission.reads_list, text)
+}
+
+impl Wording {
+    /// Targets in whose dialect the request cannot be said leave the choice; an error when none is left.
+    pub fn prepare(
+        caller: Form,
+        body: &Bytes,
+        parsed: &ChatRequest,
+        choice: &mut Choice,
+        snapshot: &Snapshot,
+    ) -> Result<Self, Error> {
+        let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
+        let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, id);
+        let told = Told { asks_usage, is_list, id, keeps: parsed.stores, ..Told::default() };
+        let asked = if caller == Form::Responses { body.clone() } else { Bytes::new() };
+        let mut wording =
+            Self { caller, told, asked, bodies: Vec::new(), put_back: Vec::new(), nothing: Pieces::new(), path: None };
+        let mut fault = None;
+        let mut places = Vec::with_capacity(choice.targets.len());
+        for (at, target) in choice.targets.iter().enumerate() {
+            let form = form_of(target.connection.dialect);
+            let upstream_model = choice.upstream_model(at);
+            let fit = fit_of(target, upstream_model);
+            if wording.find(form, upstream_model, fit).is_none() {
+                let most = snapshot.model(choice.model(at)).and_then(|model| model.max_output_tokens);
+                let said = Fit { most: fit.cap.or(most), ..fit };
+                match translate::request_for(Pair { caller, provider: form }, body, parsed, upstream_model, &said) {
+                    Ok(pieces) => {
+                        let upstream_model = upstream_model.to_owned();
+                        wording.bodies.push(Said { form, upstream_model, fit, pieces });
+                    }
+                    Err(error) => {
+                        fault = Some(error);
+                        continue;
+                    }
+                }
+            }
+            places.push(at);
+        }
+        if places.is_empty() {
+            if let Some(fault) = fault {
+                return Err(fault);
+            }
+        }
+        if places.len() < choice.targets.len() {
+            *choice = choice.narrowed(&places);
+        }
+        Ok(wording)
+    }
+
+    /// The same, for the endpoint that the route's calls go to.
+    #[must_use]
+    pub fn towards(mut self, route: &Route) -> Self {
+        self.path = endpoints::completions_path(route);
+        self
+    }
+
+    /// Path and query of the endpoint, for a model by the name that the provider knows it by.
+    pub fn uri(&self, target: &Target, upstream_model: &str, is_stream: bool) -> Result<Uri, Error> {
+        match self.path {
+            None => target.uri(upstream_model, is_stream),
+            Some(path) => target.uri_of(path),
+        }
+    }
+
+    fn find(&self, form: Form, upstream_model: &str, fit: Fit) -> Option<&Pieces> {
+        self.bodies
+            .iter()
+            .find(|said| said.form == form && said.fit == fit && said.upstream_model == upstream_model)
+            .map(|said| &said.pieces)
+    }
+
+    fn pair(&self, target: &Target) -> Pair {
+        Pair { caller: self.caller, provider: form_of(target.connection.dialect) }
+    }
+
+    /// The body for this connection, which knows the model by this name.
+    pub fn body(&self, target: &Target, upstream_model: &str) -> &Pieces {
+        let provider = target.connection.provider.as_str();
+        if let Some(own) = self.put_back.iter().find(|own| own.is_of(provider, upstream_model)) {
+            if target.connection.replays_reasoning {
+                return &own.pieces;
+            }
+        }
+        // Every target that is left in the choice has a body.
+        let fit = fit_of(target, upstream_model);
+        self.find(self.pair(target).provider, upstream_model, fit).unwrap_or(&self.nothing)
+    }
+
+    /// Whether this provider has a body of its own.
+    pub fn is_put_back(&self, provider: &str, upstream_model: &str) -> bool {
+        self.put_back.iter().any(|own| own.is_of(provider, upstream_model))
+    }
+
+    /// Gives this provider a body of its own.
+    pub fn put_back(&mut self, provider: &str, upstream_model: &str, pieces: Pieces) {
+        let (provider, upstream_model) = (provider.to_owned(), upstream_model.to_owned());
+        self.put_back.push(PutBack { provider, upstream_model, pieces });
+    }
+
+    /// A plain answer of this connection, for the caller.
+    pub fn answer(&self, target: &Target, body: &Bytes) -> Result<translate::Whole, Error> {
+        let pair = self.pair(target);
+        translate::answer(pair, body, &self.told(pair)).map_err(Error::from)
+    }
+
+    /// The same for answers to this request, which the one that is asked goes on from.
+    #[must_use]
+    pub fn of(mut self, asked: &Bytes) -> Self {
+        if self.caller == Form::Responses {
+            self.asked = asked.clone();
+        }
+        self
+    }
+
+    fn told(&self, pair: Pair) -> Told {
+        let echo = translate::echo(pair, &self.asked);
+        Told { created_s: clock::unix_ms() / 1_000, echo, ..self.told.clone() }
+    }
+
+    /// What keeps the caller's stream alive while nothing comes.
+    pub fn heartbeat(&self) -> Bytes {
+        stream::heartbeat(self.caller, self.told.is_list)
+    }
+
+    /// A stream of events, rather than a list that grows.
+    pub fn is_events(&self) -> bool {
+        !self.told.is_list
+    }
+
+    /// Follows a stream of this connection.
+    pub fn follow(&self, target: &Target) -> Follow {
+        let pair = self.pair(target);
+        Follow::new(pair, self.told(pair))
+    }
+}
+
+impl PutBack {
+    fn is_of(&self, provider: &str, upstream_model: &str) -> bool {
+        self.provider == provider && self.upstream_model == upstream_model
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::active_config::Live;
+    use crate::route::choose;
+    use fairlead_core::secret::Sealer;
+    use fairlead_core::snapshot::Snapshot;
+
+    /// One prefix whose connections speak two dialects.
+    fn choice() -> Choice {
+        let connection = |dialect: &str| {
+            format!(
+                r#"{{"id":"{dialect}","provider":"n","prefixes":["n"],"dialect":"{dialect}","base_url":"http://{dialect}","auth":"none"}}"#
+            )
+        };
+        let connections =
+            [connection("openai"), connection("anthropic"), connection("gemini"), connection("openai-responses")]
+                .join(",");
+        let json = format!(r#"{{"version":1,"connections":[{connections}]}}"#);
+        let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+        let live = Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
+        choose::choose(&live, "n/m", None, choose::Wish::default()).expect("a choice")
+    }
+
+    fn prepare(body: &'static str, choice: &mut Choice) -> Result<Wording, Error> {
+        let body = Bytes::from_static(body.as_bytes());
+        let parsed = translate::read(Form::Chat, &body).expect("a request");
+        Wording::prepare(Form::Chat, &body, &parsed, choice, &Snapshot::default())
+    }
+
+    #[test]
+    fn each_connection_gets_the_body_of_its_dialect() {
+        let mut choice = choice();
+        let body = r#"{"model":"n/m","messages":[{"role":"user","content":"hi"}]}"#;
+        let wording = prepare(body, &mut choice).expect("can be said");
+        assert_eq!(choice.targets.len(), 4);
+        for target in &choice.targets {
+            let sent = String::from_utf8(wording.body(target, "m").concat()).expect("text");
+            assert_eq!(sent.contains("max_tokens"), target.connection.dialect == Dialect::Anthropic, "{sent}");
+            assert_eq!(sent.contains(r#""model":"m""#), target.connection.dialect != Dialect::Gemini, "{sent}");
+            assert_eq!(sent.contains("contents"), target.connection.dialect == Dialect::Gemini, "{sent}");
+        }
+    }
+
+    #[test]
+    fn a_provider_that_must_be_told_a_limit_is_told_the_models_own() {
+        let body = Bytes::from_static(br#"{"model":"n/m","messages":[{"role":"user","content":"hi"}]}"#);
+        let parsed = translate::read(Form::Chat, &body).expect("a request");
+        let listed = br#"{"version":1,"models":[{"id":"n/m","provider":"n","max_output_tokens":1234}]}"#;
+        for (snapshot, limit) in [(Snapshot::parse(listed).expect("a snapshot"), 1234), (Snapshot::default(), 4096)] {
+            let mut choice = choice();
+            choice.targets.retain(|target| target.connection.dialect == Dialect::Anthropic);
+            let wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice, &snapshot).expect("can be said");
+            let sent = String::from_utf8(wording.body(&choice.targets[0], "m").concat()).expect("text");
+            assert!(sent.contains(&format!(r#""max_tokens":{limit},"#)), "{sent}");
+        }
+    }
+
+    #[test]
+    fn connections_of_one_dialect_differ_in_what_they_are_asked() {
+        let connection = |id: &str, extra: &str| {
+            format!(
+                r#"{{"id":"{id}","provider":"n","prefixes":["n"],"dialect":"openai","base_url":"http://{id}","auth":"none"{extra}}}"#
+            )
+        };
+        let connections = [
+            connection("a", r#","chat_template_models":["m"]"#),
+            connection("b", r#","output_caps":{"m":7},"chat_template_models":["other"]"#),
+        ];
+        let json = format!(r#"{{"version":1,"connections":[{}]}}"#, connections.join(","));
+        let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+        let live = Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
+        let mut choice = choose::choose(&live, "n/m", None, choose::Wish::default()).expect("a choice");
+        let body = r#"{"model":"n/m","messages":[{"role":"user","content":"hi"}],"reasoning_effort":"none"}"#;
+        let wording = prepare(body, &mut choice).expect("can be said");
+        for target in &choice.targets {
+            let sent = String::from_utf8(wording.body(target, "m").concat()).expect("text");
+            let is_first = target.connection.id == "a";
+            assert_eq!(sent.contains("enable_thinking"), is_first, "{sent}");
+            assert_eq!(sent.contains(r#""max_completion_tokens":7"#), !is_first, "{sent}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_cannot_be_told_leaves_the_choice() {
+        let mut choice = choice();
+        let body = r#"{"model":"n/m","n":2,"messages":[{"role":"user","content":"hi"}]}"#;
+        prepare(body, &mut choice).expect("one can");
+        assert_eq!(choice.targets.len(), 1);
+        choice.targets.retain(|target| target.connection.dialect == Dialect::Anthropic);
+        assert!(choice.targets.is_empty());
+
+        let mut alone = self::choice();
+        alone.targets.retain(|target| target.connection.dialect == Dialect::Anthropic);
+        let fault = prepare(body, &mut alone).map(drop).expect_err("none can");
+        assert_eq!(fault.param.as_deref(), Some("n"));
+    }
+}

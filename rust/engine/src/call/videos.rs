@@ -1,0 +1,173 @@
+//! A video as a request that is paid for: the relay reads its model and how much of it is asked for, chooses the connections
+//! and reserves the price as for every other call; control begins the video by the first of them that takes it.
+
+use crate::active_config::Live;
+use crate::call::chat::{admit, admit_aliases};
+use crate::gate::answer;
+use crate::gate::limits;
+use crate::observe::settle::Settlement;
+use crate::route::choose::Choice;
+use crate::route::model;
+use crate::shared::Shared;
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine as _;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::model_name;
+use fairlead_core::policy;
+use fairlead_core::snapshot::{Auth, Connection, Dialect, Key};
+use fairlead_core::strategy::auto;
+use fairlead_core::usage::Units;
+use fairlead_dialect::openai::named;
+use http::{HeaderMap, HeaderName};
+use serde::Deserialize;
+use serde_json::{json, Map, Value};
+
+/// The connections that control asks, in order: base64 of JSON. It stays between the planes.
+const LANES: HeaderName = HeaderName::from_static("x-fairlead-lanes");
+/// What a provider makes where nothing is said.
+const USUAL_SECONDS: u64 = 8;
+const MAX_SECONDS: u64 = 3_600;
+const MAX_SAMPLES: u64 = 16;
+
+/// Chooses who may make the video and reserves what it costs at most. The choice goes to control in `headers`.
+pub(crate) fn admit_video(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    body: &[u8],
+    headers: &mut HeaderMap,
+) -> Result<Choice, Error> {
+    let live = shared.live.load_full();
+    let called = live.snapshot.name(model_name::without_folder(&settlement.admission.tail))?.into_owned();
+    let key = settlement.admission.principal.key().cloned();
+    let name = key.as_deref().and_then(|key| listed(&live, key, &called)).unwrap_or(called);
+    settlement.model = Some(name.clone());
+    let forced = key.as_deref().and_then(|key| key.forced_model.as_ref());
+    let meant = forced.or(settlement.admission.route_model.as_ref()).unwrap_or(&name);
+    let meant = live.snapshot.name(meant)?;
+    if let Some(key) = &key {
+        policy::admit_unblocked(key, &meant)?;
+    }
+    if is_of_no_maker(&live, &meant) {
+        return Err(unserved(&meant));
+    }
+    let parsed = admit(&live, settlement, named::of_form(&name, false, 1)?)?;
+    settlement.model = Some(parsed.model.clone());
+    let choice = model::choose(shared, &live, &settlement.admission, &parsed.model, b"");
+    let mut choice =
+        choice.map_err(|fault| if fault.kind == Kind::ModelNotFound { unserved(&parsed.model) } else { fault })?;
+    admit_aliases(settlement, &choice)?;
+    let places: Vec<usize> =
+        (0..choice.targets.len()).filter(|&at| makes_videos(&choice.targets[at].connection)).collect();
+    if places.is_empty() {
+        return Err(unserved(&parsed.model));
+    }
+    if places.len() < choice.targets.len() {
+        choice = choice.narrowed(&places);
+    }
+    settlement.set_units(Units { audio_ms: seconds(body).saturating_mul(1_000), ..Units::default() });
+    limits::reserve(shared, &live.snapshot, settlement, &parsed, &mut choice)?;
+    settlement.strategy = choice.strategy();
+    settlement.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
+    let lanes: Vec<Value> = (0..choice.targets.len())
+        .map(|at| json!({"connection_id": choice.targets[at].connection.id, "model": choice.upstream_model(at)}))
+        .collect();
+    headers.insert(LANES, answer::value(STANDARD.encode(Value::from(lanes).to_string())));
+    Ok(choice)
+}
+
+/// Vertex has other addresses for operations.
+fn makes_videos(connection: &Connection) -> bool {
+    connection.dialect == Dialect::Gemini && connection.auth != Auth::GoogleServiceAccount
+}
+
+/// Whether the prefix of a name, which is no alias's and no combo's, is of nobody who makes videos.
+fn is_of_no_maker(live: &Live, model: &str) -> bool {
+    let Some((prefix, _)) = model.split_once('/').filter(|_| !is_another_name(live, model)) else { return false };
+    let mut connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
+    !connections.any(|connection| makes_videos(connection))
+}
+
+fn is_another_name(live: &Live, model: &str) -> bool {
+    live.snapshot.alias(model).is_some() || live.combos.book.find(model).is_some() || auto::is_auto(model)
+}
+
+fn unserved(model: &str) -> Error {
+    let message = format!("No connection in Gemini's dialect serves `{model}`: videos are made by those alone.");
+    Error::client(Kind::ModelNotFound, message).about("model")
+}
+
+/// A name without a prefix, as Google's own clients send it, means the listed model of that name which the key may call over
+/// the most preferred connection that makes videos. `None` for a name that means something as it is.
+fn listed(live: &Live, key: &Key, model: &str) -> Option<String> {
+    if model.contains('/') || is_another_name(live, model) {
+        return None;
+    }
+    let preference = |name: &str| {
+        let (prefix, _) = name.split_once('/')?;
+        let connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
+        connections.filter(|connection| makes_videos(connection)).map(|connection| connection.priority).min()
+    };
+    let mut found: Vec<(bool, u32, &str)> = live
+        .snapshot
+        .models_named(model)
+        .filter_map(|found| {
+            Some((model::admit(live, key, &found.id).is_err(), preference(&found.id)?, found.id.as_str()))
+        })
+        .collect();
+    // One that the key may not call says so itself.
+    found.sort_unstable();
+    found.first().map(|(_, _, name)| (*name).to_owned())
+}
+
+#[derive(Deserialize)]
+struct Ask {
+    #[serde(default)]
+    instances: Vec<serde::de::IgnoredAny>,
+    #[serde(default)]
+    parameters: Option<Map<String, Value>>,
+}
+
+/// How many seconds of video are asked for. A provider may read a parameter under either of its spellings, so the larger
+/// counts. What cannot be read is control's to refuse.
+fn seconds(body: &[u8]) -> u64 {
+    let Ok(ask) = serde_json::from_slice::<Ask>(body) else { return USUAL_SECONDS };
+    let parameters = ask.parameters.unwrap_or_default();
+    let most = |names: &[&str], usual: u64, most: u64| {
+        names.iter().filter_map(|name| parameters.get(*name).and_then(count)).max().unwrap_or(usual).min(most)
+    };
+    let length = most(&["durationSeconds", "duration_seconds"], USUAL_SECONDS, MAX_SECONDS);
+    let samples = most(&["sampleCount", "sample_count", "numberOfVideos", "number_of_videos"], 1, MAX_SAMPLES);
+    length * samples * (ask.instances.len() as u64).clamp(1, MAX_SAMPLES)
+}
+
+/// A number of at least one, also in digits as a text.
+fn count(said: &Value) -> Option<u64> {
+    let found = match said {
+        Value::String(text) if text.len() <= 9 && text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
+        Value::Number(number) => {
+            number.as_u64().or_else(|| number.as_f64().filter(|it| *it >= 1.0).map(|it| it.ceil() as u64))
+        }
+        _ => None,
+    };
+    found.filter(|&count| count >= 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_video_is_as_long_as_all_of_its_samples() {
+        for (body, expected) in [
+            (r#"{"instances":[{}]}"#, 8),
+            (r#"{"instances":[{},{}],"parameters":{"durationSeconds":"6","sampleCount":2}}"#, 24),
+            (r#"{"instances":[{}],"parameters":{"durationSeconds":4,"duration_seconds":5,"numberOfVideos":4}}"#, 20),
+            (r#"{"instances":[{}],"parameters":{"durationSeconds":-4,"sampleCount":true}}"#, 8),
+            (r#"{"instances":[{}],"parameters":{"durationSeconds":1e300,"sampleCount":4.5}}"#, 3_600 * 5),
+            (r#"{"instances":[{}],"parameters":null}"#, 8),
+            ("[]", 8),
+        ] {
+            assert_eq!(seconds(body.as_bytes()), expected, "{body}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A responses request that is to be worked on in the background goes to control as it came: control keeps it, asks for it
+//! again as its owner, and tells what comes of it (`docs/explanation/contracts.md`).
+
+use crate::call::chat;
+use crate::clock;
+use crate::gate::admission::{Forward, Whole};
+use crate::gate::answer;
+use crate::observe::settle::Settlement;
+use crate::shared::Shared;
+use fairlead_core::error::Error;
+use fairlead_core::json;
+use fairlead_core::ledger::Subject;
+use fairlead_core::limit::Served;
+use fairlead_core::record::Outcome;
+use fairlead_core::routes::Answer;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::Method;
+use std::sync::Arc;
+
+const PATH: &str = "/internal/responses/background";
+const CONNECTION: HeaderName = HeaderName::from_static("x-gateway-connection");
+const SESSION_TAG: HeaderName = HeaderName::from_static("x-gateway-session-id");
+const SESSION: HeaderName = HeaderName::from_static("x-session-id");
+const MODEL: HeaderName = HeaderName::from_static("x-route-model");
+
+/// Whether the request asks for it. Most bodies are told apart by one search.
+pub(crate) fn is_asked(answer: Answer, body: &[u8]) -> bool {
+    if answer != Answer::Responses || memchr::memmem::find(body, b"\"background\"").is_none() {
+        return false;
+    }
+    let wanted = ["background"];
+    json::scan_object(body, &wanted, json::MAX_DEPTH)
+        .is_ok_and(|scan| scan.get("background").and_then(|value| value.as_bool()) == Some(true))
+}
+
+/// Whether its key has room for one request more. Nothing is kept of one whose key has none; one that is kept counts when it
+/// is worked on, by the call that control makes for it.
+pub(crate) fn check_room(shared: &Shared, whole: &Whole) -> Result<(), Error> {
+    let Some(key) = whole.admission.principal.key().filter(|key| !key.limits.is_empty()) else { return Ok(()) };
+    let wanted = ["model"];
+    let scan = json::scan_object(&whole.body, &wanted, json::MAX_DEPTH);
+    let model = scan.ok().and_then(|scan| json::as_str(&whole.body, scan.get("model")?)).unwrap_or_default();
+    let subject = Subject { model: &model, served: Served::default() };
+    shared.ledger.has_room(key, subject, clock::moment())
+}
+
+/// Answers one that was refused, and writes it down.
+pub(crate) fn refuse(shared: &Arc<Shared>, whole: &Whole, fault: &Error) {
+    let bytes_request = whole.body.len() as u64;
+    let settlement = Settlement::open(shared, &whole.exchange, whole.admission.clone(), bytes_request);
+    chat::refuse(shared, &whole.exchange, settlement, Outcome::Refused, fault);
+}
+
+/// The request for control, with what its caller said in the head.
+pub(crate) fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
+    let admission = &whole.admission;
+    let said = [
+        (CONNECTION, &admission.pin),
+        (SESSION_TAG, &admission.session_tag),
+        (SESSION, &admission.session_id),
+        (MODEL, &admission.route_model),
+    ];
+    let mut headers = HeaderMap::with_capacity(12);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    for (name, text) in said {
+        if let Some(text) = text {
+            headers.insert(name, answer::value(text.as_str()));
+        }
+    }
+    whole.forward = Some(Forward {
+        method: Method::POST,
+        path_and_query: PATH.to_owned(),
+        headers,
+        peer: None,
+        is_tls: false,
+        host: None,
+        is_unread: false,
+    });
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_wish_of_the_request_itself_counts() {
+        for (body, is) in [
+            (r#"{"background":true}"#, true),
+            (r#"{"background" : false}"#, false),
+            (r#"{"background":null}"#, false),
+            (r#"{"background":"true"}"#, false),
+            (r#"{"input":"\"background\":true"}"#, false),
+            (r#"{"metadata":{"background":true}}"#, false),
+            (r#"{"background":true"#, false),
+        ] {
+            assert_eq!(is_asked(Answer::Responses, body.as_bytes()), is, "{body}");
+            assert!(!is_asked(Answer::Chat, body.as_bytes()));
+        }
+    }
+}

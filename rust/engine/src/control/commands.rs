@@ -1,0 +1,130 @@
+//! What control asks of this worker over the link, and what came of it. A command comes with the answer to one poll; its report
+//! goes with the next, and again until a poll has been answered.
+
+use crate::blocking;
+use crate::call::coalesce;
+use crate::call::reasoning;
+use crate::shared::Shared;
+use fairlead_cache::cache::{Cache, Filter};
+use fairlead_cache::Told;
+use fairlead_core::secret::hex;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{json, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long what was asked of the disk before is waited for.
+const DISK_DEADLINE: Duration = Duration::from_secs(3);
+const MAX_LISTED: usize = 20_000;
+
+/// Something to do.
+#[derive(Debug, Deserialize)]
+pub struct Command<'a> {
+    id: u64,
+    kind: String,
+    #[serde(borrow, default)]
+    args: Option<&'a RawValue>,
+}
+
+/// What came of a command: `result`, or `error` in words.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    id: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+}
+
+/// Reports that control has not heard yet.
+#[derive(Debug, Default)]
+pub struct Done(Mutex<Vec<Report>>);
+
+impl Done {
+    pub fn told(&self) -> Vec<Report> {
+        self.0.lock().clone()
+    }
+
+    pub fn heard(&self, told: &[Report]) {
+        self.0.lock().retain(|report| told.iter().all(|one| one.id != report.id));
+    }
+}
+
+/// Carries commands out, in their order.
+pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
+    for command in commands {
+        let args = command.args.map_or("{}", RawValue::get).to_owned();
+        let cache = Arc::clone(&shared.cache.store);
+        let is_stats = command.kind == "cache.stats";
+        if command.kind == "cache.clear" {
+            shared.twins.forget();
+            shared.reasoning.forget(&fairlead_cache::reasoning::Filter::default());
+        }
+        if command.kind.starts_with("reasoning.") {
+            let (result, error) = match reasoning::command(shared, &command.kind, &args) {
+                Ok(result) => (Some(result), None),
+                Err(fault) => (None, Some(fault)),
+            };
+            shared.commands.0.lock().push(Report { id: command.id, result, error });
+            continue;
+        }
+        let done = blocking::disk(move || of_cache(&cache, &command.kind, &args)).await;
+        let (result, error) = match done {
+            Ok(Ok(mut result)) => {
+                if is_stats {
+                    result["idempotency_keys"] = shared.twins.len().into();
+                    result["idempotency_window_ms"] = coalesce::WINDOW_MS.into();
+                }
+                (Some(result), None)
+            }
+            Ok(Err(fault)) => (None, Some(fault)),
+            Err(_) => (None, Some("the command was not carried out")),
+        };
+        shared.commands.0.lock().push(Report { id: command.id, result, error });
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Listing {
+    filter: Filter,
+    limit: usize,
+}
+
+fn of_cache(cache: &Cache, kind: &str, args: &str) -> Result<Value, &'static str> {
+    let Ok(Listing { filter, limit }) = serde_json::from_str(args) else { return Err("the arguments cannot be read") };
+    // What was kept before a restart is known after this.
+    if !cache.sync(DISK_DEADLINE) {
+        return Err("the cache's disk does not answer");
+    }
+    let removed = match kind {
+        "cache.stats" => return serde_json::to_value(cache.stats()).map_err(|_| "the counts cannot be told"),
+        "cache.list" => {
+            let told = cache.list(&filter);
+            let shown: Vec<Value> = told.iter().take(limit.min(MAX_LISTED)).map(show).collect();
+            return Ok(json!({"total": told.len(), "entries": shown}));
+        }
+        "cache.clear" => cache.clear(),
+        "cache.delete" => cache.forget(&filter),
+        _ => return Err("the command is not known"),
+    };
+    // What is told to be gone does not come back with a restart.
+    if cache.sync(DISK_DEADLINE) {
+        Ok(json!({"removed": removed}))
+    } else {
+        Err("the cache's disk does not answer")
+    }
+}
+
+fn show(told: &Told) -> Value {
+    let meta = &told.meta;
+    json!({
+        "signature": hex(&meta.key), "key_id": meta.key_id, "route": meta.route, "model": meta.model,
+        "provider": meta.provider, "upstream_model": meta.upstream_model, "stream": meta.delivery != fairlead_cache::entry::Delivery::Plain,
+        "tokens": meta.tokens_input.saturating_add(meta.tokens_output), "cost_picos": meta.cost_picos,
+        "created_ms": meta.created_ms, "expires_ms": meta.expires_ms, "hits": told.hits,
+        "in_memory": told.in_memory, "on_disk": told.on_disk, "bytes": told.body_bytes,
+    })
+}

@@ -1,0 +1,315 @@
+//! Forwarding to control: the request as it came, with who sent it in internal headers that only this socket may carry.
+//! The answer streams back with the same back-pressure as a provider's.
+
+use crate::call::chat;
+use crate::call::searches;
+use crate::exchange::{Exchange, Head, Room};
+use crate::gate::admission::{Admission, Forward, Whole};
+use crate::gate::answer;
+use crate::gate::answer::EndGuard;
+use crate::gate::upload::Stored;
+use crate::shared::Shared;
+use crate::upstream::attempt;
+use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Sliced, Unanswered};
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine as _;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::json;
+use fairlead_core::routes::Answer;
+use fairlead_dialect::Pieces;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Response};
+use http_body::Body as _;
+use std::future::{poll_fn, Future};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+pub const LINK: HeaderName = HeaderName::from_static("x-fairlead-link");
+const PRINCIPAL: HeaderName = HeaderName::from_static("x-fairlead-principal");
+const PEER: HeaderName = HeaderName::from_static("x-fairlead-peer");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-fairlead-request-id");
+/// The fields of the form whose file is the body, as base64 of JSON.
+const FORM: HeaderName = HeaderName::from_static("x-fairlead-form");
+const WORKER: HeaderName = HeaderName::from_static("x-fairlead-worker");
+/// The `Host` that the caller sent.
+const CALLED_AS: HeaderName = HeaderName::from_static("x-fairlead-host");
+const SCHEME: HeaderName = HeaderName::from_static("x-fairlead-scheme");
+const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
+/// The slowest management answer: a provider test with its own deadline inside.
+const HEAD_DEADLINE: Duration = Duration::from_secs(60);
+/// The same where a file goes before the answer.
+const UPLOAD_DEADLINE: Duration = Duration::from_secs(600);
+/// What a form's fields may come to on their way.
+const MAX_FIELDS_BYTES: usize = 8 * 1024;
+/// Silence inside an answer.
+const IDLE_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Serves one forwarded request. Dropping the future ends the call.
+pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+    async move {
+        run(&shared, whole).await;
+        drop(end);
+    }
+}
+
+async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
+    if matches!(whole.admission.route.answer, Answer::Search | Answer::Video) {
+        return Box::pin(searches::serve(shared, *whole)).await;
+    }
+    let Whole { exchange, admission, forward, body, in_flight, buffered, upload } = *whole;
+    let _counted = (in_flight, buffered);
+    let Some(mut forward) = forward else { return };
+    let refuse =
+        |fault: &Error| answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, fault);
+    // A form has no second reading.
+    let checked = if forward.is_unread || upload.is_some() { Ok(()) } else { check_body(&body) };
+    if let Err(fault) = checked {
+        return refuse(&fault);
+    }
+    let is_upload = upload.is_some();
+    let contents = match upload {
+        None => Sliced::new(Pieces::from_iter([body])),
+        Some(upload) => {
+            let stored = tokio::select! {
+                biased;
+                () = exchange.gone() => return,
+                stored = upload.stored() => stored.map_err(|(_, fault)| fault),
+            };
+            match stored.and_then(|stored| the_file(&stored, &mut forward.headers)) {
+                Ok(file) => Sliced::mixed([file]),
+                Err(fault) => return refuse(&fault),
+            }
+        }
+    };
+    dress(shared, &admission, &mut forward);
+    // Control has no HEAD of its own: it is a GET whose body stays here.
+    let is_head = forward.method == http::Method::HEAD;
+    if is_head {
+        forward.method = http::Method::GET;
+    }
+    let head_deadline = if is_upload { UPLOAD_DEADLINE } else { HEAD_DEADLINE };
+    tokio::select! {
+        biased;
+        () = exchange.gone() => {}
+        () = shared.drain.expired() => {
+            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &chat::drained());
+            exchange.abort();
+        }
+        result = relay(shared, &exchange, forward, contents, head_deadline, &admission, is_head) => if let Err(fault) = result {
+            shared.metrics.answered(admission.route.endpoint, fault.kind.status());
+            refuse(&fault);
+        },
+    }
+}
+
+/// Puts what only this socket may carry into the head: who calls, from where, under which name.
+pub(crate) fn dress(shared: &Shared, admission: &Admission, forward: &mut Forward) {
+    let headers = &mut forward.headers;
+    headers.insert(LINK, answer::value(shared.config.link_token.expose()));
+    headers.insert(PRINCIPAL, answer::value(admission.principal.to_header()));
+    headers.insert(REQUEST_ID, answer::value(admission.request_id.as_str()));
+    headers.insert(WORKER, answer::value(shared.worker_id.as_str()));
+    headers.insert(SCHEME, HeaderValue::from_static(if forward.is_tls { "https" } else { "http" }));
+    headers.insert(header::HOST, HeaderValue::from_static("control"));
+    if let Some(host) = forward.host.take() {
+        headers.insert(CALLED_AS, host);
+    }
+    if let Some(peer) = forward.peer {
+        headers.insert(PEER, answer::value(peer.to_string()));
+    }
+}
+
+/// Holds a body to the same rules as inference bodies, so that no two readers of it see different things: one JSON object,
+/// bounded in depth, no member twice.
+pub(crate) fn check_body(body: &[u8]) -> Result<(), Error> {
+    if body.is_empty() {
+        return Ok(());
+    }
+    json::scan_object(body, &[], json::MAX_DEPTH).map(drop).map_err(|fault| {
+        let error = Error::client(Kind::InvalidRequest, format!("The body cannot be read: {fault}."));
+        match fault.field.clone() {
+            field if field.is_empty() => error,
+            field => error.about(field),
+        }
+    })
+}
+
+/// The file of a form; what else the form says goes into the head. Control does not read forms: two readers would be one
+/// too many.
+fn the_file(stored: &Stored, headers: &mut HeaderMap) -> Result<Chunk, Error> {
+    let wrong = |message: &'static str| Error::client(Kind::InvalidRequest, message).about("file");
+    let mut files = stored.form.files();
+    let file = files.next().filter(|file| file.name == "file");
+    let file = file.ok_or_else(|| wrong("`file` is required: send one part of this name with a file name."))?;
+    if files.next().is_some() {
+        return Err(wrong("Send one file at a time."));
+    }
+    let fields: serde_json::Map<String, serde_json::Value> =
+        stored.form.parts.iter().filter_map(|part| Some((part.name.clone(), part.value.clone()?.into()))).collect();
+    let told = serde_json::json!({
+        "fields": fields,
+        "file": {"name": file.file_name, "content_type": file.content_type, "bytes": file.end - file.start},
+    });
+    let told = STANDARD.encode(told.to_string());
+    if told.len() > MAX_FIELDS_BYTES {
+        return Err(Error::client(Kind::InvalidRequest, "The form's fields are larger than this route takes."));
+    }
+    headers.insert(FORM, answer::value(told));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    Ok(stored.part(file))
+}
+
+async fn relay(
+    shared: &Shared,
+    exchange: &Exchange,
+    forward: Forward,
+    contents: Sliced,
+    head_deadline: Duration,
+    admission: &Admission,
+    is_head: bool,
+) -> Result<(), Error> {
+    let response = send_on(shared, forward, contents, head_deadline).await?;
+    let (parts, mut body) = response.into_parts();
+    shared.metrics.answered(admission.route.endpoint, parts.status.as_u16());
+    let mut headers = answer::base_headers(shared, &admission.request_id);
+    pass_headers(&parts.headers, &mut headers);
+    exchange.start(Head { status: parts.status, headers }, []);
+    if is_head || copy(exchange, &mut body).await {
+        exchange.end([]);
+    } else {
+        exchange.abort();
+    }
+    Ok(())
+}
+
+/// Why there is no answer of control.
+#[derive(Debug)]
+pub(crate) struct Unheard {
+    pub error: Error,
+    /// The request was on its way, so that control may have done its work all the same.
+    pub is_sent: bool,
+}
+
+impl Unheard {
+    fn before(error: Error) -> Self {
+        Self { error, is_sent: false }
+    }
+
+    fn after(error: Error) -> Self {
+        Self { error, is_sent: true }
+    }
+}
+
+/// Asks control, whose answer's head comes within the deadline.
+pub(crate) async fn call(shared: &Shared, forward: Forward, contents: Sliced) -> Result<Response<Incoming>, Unheard> {
+    let head = head_of(forward).map_err(Unheard::before)?;
+    ask_once(shared, &head, contents, HEAD_DEADLINE).await
+}
+
+async fn send_on(
+    shared: &Shared,
+    forward: Forward,
+    contents: Sliced,
+    head_deadline: Duration,
+) -> Result<Response<Incoming>, Error> {
+    ask(shared, &head_of(forward)?, contents, head_deadline).await
+}
+
+fn head_of(forward: Forward) -> Result<http::request::Parts, Error> {
+    let mut request = Request::new(());
+    *request.method_mut() = forward.method;
+    *request.uri_mut() = forward
+        .path_and_query
+        .parse()
+        .map_err(|_| Error::client(Kind::InvalidRequest, "The request target is not a legal path and query."))?;
+    *request.headers_mut() = forward.headers;
+    Ok(request.into_parts().0)
+}
+
+/// Sends the request; a kept connection that turns out closed before the request was written is replaced once.
+pub(crate) async fn ask(
+    shared: &Shared,
+    head: &http::request::Parts,
+    body: Sliced,
+    head_deadline: Duration,
+) -> Result<Response<Incoming>, Error> {
+    ask_once(shared, head, body, head_deadline).await.map_err(|unheard| unheard.error)
+}
+
+async fn ask_once(
+    shared: &Shared,
+    head: &http::request::Parts,
+    mut body: Sliced,
+    head_deadline: Duration,
+) -> Result<Response<Incoming>, Unheard> {
+    if let Some(lease) = shared.pool.kept(&shared.control) {
+        match send(lease, head, body, head_deadline).await.map_err(Unheard::after)? {
+            Err(Unanswered { unsent: Some(unsent), .. }) => body = unsent,
+            other => return other.map_err(|unanswered| Unheard::after(lost(&unanswered))),
+        }
+    }
+    let fresh = tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control));
+    let lease = fresh.await.unwrap_or_else(|_| Err(absent())).map_err(Unheard::before)?;
+    let answered = send(lease, head, body, head_deadline).await.map_err(Unheard::after)?;
+    answered.map_err(|unanswered| {
+        let error = lost(&unanswered);
+        Unheard { error, is_sent: unanswered.unsent.is_none() }
+    })
+}
+
+async fn send(
+    lease: Lease,
+    head: &http::request::Parts,
+    body: Sliced,
+    head_deadline: Duration,
+) -> Result<Result<Response<Incoming>, Unanswered>, Error> {
+    tokio::time::timeout(head_deadline, lease.send(head, body))
+        .await
+        .map_err(|_| Error::gateway(Kind::ControlUnavailable, "The control plane did not answer in time.").after_s(5))
+}
+
+/// The body, with back-pressure; `false` when it did not come whole, or nobody is there for it.
+pub(crate) async fn copy(exchange: &Exchange, body: &mut Incoming) -> bool {
+    loop {
+        let next = poll_fn(|cx| match exchange.poll_room(cx) {
+            Poll::Ready(Room::Free) => Pin::new(&mut *body).poll_frame(cx).map(Some),
+            Poll::Ready(Room::ClientGone) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        });
+        match tokio::time::timeout(IDLE_DEADLINE, next).await {
+            Ok(Some(Some(Ok(frame)))) => {
+                if let Ok(data) = frame.into_data() {
+                    exchange.push([data]);
+                }
+            }
+            Ok(Some(None)) => return true,
+            Ok(None | Some(Some(Err(_)))) | Err(_) => return false,
+        }
+    }
+}
+
+fn lost(unanswered: &Unanswered) -> Error {
+    match unanswered.fault {
+        Fault::Body(_) => attempt::unreadable(),
+        _ => absent(),
+    }
+}
+
+fn absent() -> Error {
+    Error::gateway(Kind::ControlUnavailable, "The control plane is not running; inference goes on.").after_s(1)
+}
+
+pub(crate) fn pass_headers(from: &HeaderMap, to: &mut HeaderMap) {
+    for (name, value) in from {
+        let is_hop = matches!(
+            name.as_str(),
+            "connection" | "keep-alive" | "transfer-encoding" | "upgrade" | "trailer" | "server" | "date"
+        );
+        if !is_hop && !name.as_str().starts_with("x-fairlead-") {
+            to.append(name.clone(), value.clone());
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The link to control: one long poll at a time. It brings the newest snapshot and commands, and tells control what this
+//! worker has applied and how it fares. Without control the worker goes on with what it has.
+
+use crate::active_config::Live;
+use crate::clock;
+use crate::control::forward::LINK;
+use crate::control::stats::{self, ConnectionStats, ProviderStats};
+use crate::observe::metrics::Sample;
+use crate::shared::Shared;
+use crate::upstream::wire::Sliced;
+use bytes::Bytes;
+use fairlead_core::ledger::Question;
+use fairlead_core::limit::{Scope, Unit};
+use fairlead_core::snapshot::Snapshot;
+use fairlead_dialect::Pieces;
+use http::header::{self, HeaderValue};
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Limited};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Control holds a poll for 2 s; after this long without an answer it counts as absent.
+pub const STALE_MS: u64 = 7_000;
+const POLL_DEADLINE: Duration = Duration::from_secs(7);
+const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_LAST: Duration = Duration::from_millis(250);
+const MAX_ANSWER_BYTES: usize = 256 * 1024 * 1024;
+
+#[derive(Serialize)]
+struct Poll<'a> {
+    worker: &'a str,
+    pid: u32,
+    applied_version: u64,
+    done: &'a [crate::control::commands::Report],
+    stats: Stats<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spent: Option<Spent<'a>>,
+}
+
+/// What control is asked about the past of limits: sums over all records that this worker wrote before a segment, and all
+/// of other workers.
+#[derive(Serialize)]
+struct Spent<'a> {
+    before_segment: u64,
+    questions: Vec<SpentQuestion<'a>>,
+}
+
+#[derive(Serialize)]
+struct SpentQuestion<'a> {
+    key_id: &'a str,
+    unit: Unit,
+    from_ms: u64,
+    model: Option<&'a str>,
+    provider: Option<&'a str>,
+}
+
+impl<'a> From<&'a Question> for SpentQuestion<'a> {
+    fn from(question: &'a Question) -> Self {
+        let (model, provider) = match &question.limit.scope {
+            Scope::All => (None, None),
+            Scope::Model(name) => (Some(name.as_str()), None),
+            Scope::Provider(name) => (None, Some(name.as_str())),
+        };
+        let (unit, from_ms) = (question.limit.unit, question.from_ms);
+        Self { key_id: &question.key_id, unit, from_ms, model, provider }
+    }
+}
+
+#[derive(Serialize)]
+struct Stats<'a> {
+    in_flight: usize,
+    open_streams: usize,
+    requests_total: u64,
+    shed_total: u64,
+    draining: bool,
+    /// Of the engine's own listener; zero behind another.
+    socket_connections: usize,
+    socket_refused_total: u64,
+    threads_stuck: usize,
+    buffered_body_bytes: usize,
+    spool_unwritten_bytes: usize,
+    spool_lost_records: u64,
+    /// The newest clear that this worker has carried out.
+    cleared: u64,
+    connections: Vec<ConnectionStats<'a>>,
+    providers: Vec<ProviderStats<'a>>,
+    /// Those that have changed.
+    metrics: &'a [Sample],
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    /// Which control process it is. An older one does not say, and is told everything each time.
+    #[serde(default)]
+    control: &'a str,
+    #[serde(borrow, default)]
+    snapshot: Option<&'a RawValue>,
+    /// Sums in the order of the questions; absent while control does not have all records yet.
+    #[serde(default)]
+    spent: Option<Vec<u64>>,
+    #[serde(borrow, default)]
+    commands: Vec<crate::control::commands::Command<'a>>,
+}
+
+/// Why a poll came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error("control is not reachable")]
+    Unreachable,
+    #[error("control answered {0}")]
+    Status(u16),
+    #[error("control's answer cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// Loads the snapshot that was kept on disk, so that the worker serves before control does, or without it.
+pub fn load_kept(shared: &Shared) {
+    let path = shared.config.data_dir.join("snapshot.json");
+    let json = match std::fs::read(&path) {
+        Ok(json) => json,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+        Err(error) => {
+            tracing::error!(%error, "the kept snapshot cannot be read");
+            return;
+        }
+    };
+    match Snapshot::parse(&json) {
+        Ok(snapshot) => {
+            open_accounts(shared, &snapshot);
+            adopt(shared, snapshot);
+        }
+        Err(error) => tracing::error!(%error, "the kept snapshot is not used"),
+    }
+}
+
+/// Polls until the runtime ends.
+pub async fn run(shared: Arc<Shared>) {
+    let mut retry = RETRY_FIRST;
+    loop {
+        match poll(&shared).await {
+            Ok(()) => {
+                shared.link_seen_ms.store(clock::monotonic_ms().max(1), Ordering::Relaxed);
+                retry = RETRY_FIRST;
+            }
+            Err(fault) => {
+                tracing::debug!(%fault, "the link has no answer");
+                shared.link_seen_ms.store(0, Ordering::Relaxed);
+                tokio::time::sleep(retry).await;
+                retry = (retry * 2).min(RETRY_LAST);
+            }
+        }
+    }
+}
+
+/// One poll. Where what it brings has limits whose past is not known, a second one asks for that before the new
+/// configuration is used: a limit that was just set is in force when the write that set it is answered.
+async fn poll(shared: &Shared) -> Result<(), Fault> {
+    let json = ask(shared).await?;
+    let Some(mut snapshot) = newer(shared, &json)? else { return Ok(()) };
+    let mut fault = None;
+    if open_accounts(shared, &snapshot) {
+        match ask(shared).await {
+            Ok(json) => {
+                if let Some(newest) = newer(shared, &json)?.filter(|newest| newest.version > snapshot.version) {
+                    open_accounts(shared, &newest);
+                    snapshot = newest;
+                }
+            }
+            // Control went away in between; what it brought holds all the same, a revoked key first of all.
+            Err(reason) => fault = Some(reason),
+        }
+    }
+    adopt(shared, snapshot);
+    fault.map_or(Ok(()), Err)
+}
+
+/// Asks control once: for news, and for the past of limits whose accounts are not known.
+async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
+    let (questions, before_segment) = shared.ledger.ask(clock::moment(), || shared.spool.hold());
+    // Until the answer is there no further segment is sealed, so that the sums are of what was sealed before.
+    let _held = HeldSpool(shared);
+    let done = shared.commands.told();
+    let news = shared.heard.news(shared.metrics.tell());
+    let json = exchange(shared, tell(shared, &questions, before_segment, &done, &news)?).await?;
+    shared.commands.heard(&done);
+    let answer = parse(&json)?;
+    shared.heard.note(answer.control, news);
+    if let Some(sums) = answer.spent {
+        shared.ledger.seed(&questions, &sums);
+    }
+    crate::control::commands::carry_out(shared, answer.commands).await;
+    Ok(json)
+}
+
+struct HeldSpool<'a>(&'a Shared);
+
+impl Drop for HeldSpool<'_> {
+    fn drop(&mut self) {
+        self.0.spool.release();
+    }
+}
+
+fn parse(json: &[u8]) -> Result<Answer<'_>, Fault> {
+    serde_json::from_slice(json).map_err(|error| Fault::Unreadable(error.to_string()))
+}
+
+/// The snapshot in an answer, if it is newer than the one in use. A restarted control may offer what is in use already, and
+/// an older version would bring revoked keys back.
+fn newer(shared: &Shared, json: &[u8]) -> Result<Option<Snapshot>, Fault> {
+    let Some(raw) = parse(json)?.snapshot.filter(|raw| raw.get() != "null") else { return Ok(None) };
+    let snapshot = Snapshot::parse(raw.get().as_bytes()).map_err(|error| Fault::Unreadable(error.to_string()))?;
+    Ok(Some(snapshot).filter(|snapshot| snapshot.version > shared.live.load().snapshot.version))
+}
+
+/// Opens accounts for the limits of a snapshot. Whether there is one whose past must be asked for.
+fn open_accounts(shared: &Shared, snapshot: &Snapshot) -> bool {
+    let live = shared.live.load();
+    // Without a configuration before this one, every key may have been used by a worker before this one.
+    let is_new = |id: &str| live.snapshot.version > 0 && !live.snapshot.keys().any(|key| key.id == id);
+    shared.ledger.open(snapshot.keys(), is_new, clock::moment())
+}
+
+fn adopt(shared: &Shared, snapshot: Snapshot) {
+    let version = snapshot.version;
+    let before = shared.live.load();
+    shared.cache.set(&snapshot.cache);
+    shared.live.store(Arc::new(Live::build(snapshot, &before, &shared.config.sealer, &shared.config.version)));
+    shared.ledger.close_others(shared.live.load().snapshot.keys());
+    tracing::debug!(version, "snapshot in use");
+}
+
+async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
+    let mut request = Request::new(());
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = http::Uri::from_static("/internal/link");
+    let headers = request.headers_mut();
+    headers.insert(header::HOST, HeaderValue::from_static("control"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(LINK, crate::gate::answer::value(shared.config.link_token.expose()));
+    // A fresh connection unless one is kept: the poll may wait, so it never shares a pooled one with forwarded requests
+    // for longer than its own turn.
+    let lease = match shared.pool.kept(&shared.control) {
+        Some(lease) => lease,
+        None => tokio::time::timeout(CONNECT_DEADLINE, shared.pool.fresh(&shared.control))
+            .await
+            .map_err(|_| Fault::Unreachable)?
+            .map_err(|_| Fault::Unreachable)?,
+    };
+    let answer = async {
+        let body = Sliced::new(Pieces::from_iter([Bytes::from(body)]));
+        let response = lease.send(&request.into_parts().0, body).await.map_err(|_| Fault::Unreachable)?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(Fault::Status(status.as_u16()));
+        }
+        let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await;
+        body.map(http_body_util::Collected::to_bytes).map_err(|error| Fault::Unreadable(error.to_string()))
+    };
+    tokio::time::timeout(POLL_DEADLINE, answer).await.map_err(|_| Fault::Unreachable)?
+}
+
+fn tell(
+    shared: &Shared,
+    questions: &[Question],
+    before_segment: u64,
+    done: &[crate::control::commands::Report],
+    news: &[Sample],
+) -> Result<Vec<u8>, Fault> {
+    let live = shared.live.load();
+    let (spool_unwritten_bytes, spool_lost_records) = shared.spool.troubles();
+    let (connections, providers) = stats::of(&live);
+    let poll = Poll {
+        worker: &shared.worker_id,
+        pid: std::process::id(),
+        applied_version: live.snapshot.version,
+        done,
+        stats: Stats {
+            in_flight: shared.counts.in_flight.load(Ordering::Relaxed),
+            open_streams: shared.counts.open_streams.load(Ordering::Relaxed),
+            requests_total: shared.counts.requests_total.load(Ordering::Relaxed),
+            shed_total: shared.counts.shed_total.load(Ordering::Relaxed),
+            draining: shared.drain.is_draining(),
+            socket_connections: shared.counts.socket_connections.load(Ordering::Relaxed),
+            socket_refused_total: shared.counts.socket_refused_total.load(Ordering::Relaxed),
+            threads_stuck: shared.threads.stuck().len(),
+            buffered_body_bytes: shared.counts.buffered_body_bytes.load(Ordering::Relaxed),
+            spool_unwritten_bytes,
+            spool_lost_records,
+            metrics: news,
+            cleared: live.snapshot.resilience.newest_clear(),
+            connections,
+            providers,
+        },
+        spent: (!questions.is_empty())
+            .then(|| Spent { before_segment, questions: questions.iter().map(SpentQuestion::from).collect() }),
+    };
+    serde_json::to_vec(&poll).map_err(|error| Fault::Unreadable(error.to_string()))
+}

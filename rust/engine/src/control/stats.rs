@@ -1,0 +1,123 @@
+//! What control is told of connections and providers with each poll of the link (docs/explanation/contracts.md). Moments are UTC
+//! there: another process has another monotonic clock.
+
+use crate::active_config::Live;
+use crate::clock;
+use crate::upstream::target::Target;
+use fairlead_core::breaker::Phase;
+use fairlead_core::health::State;
+use serde::Serialize;
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+/// See the module's page.
+#[derive(Debug, Serialize)]
+pub struct ConnectionStats<'a> {
+    id: &'a str,
+    /// Of the record in the snapshot: what is said here is said of that one.
+    revision: u64,
+    state: &'static str,
+    reason: Option<&'static str>,
+    /// When the state ends by itself.
+    until_ms: Option<u64>,
+    cooling_ms: u64,
+    last_error: Option<&'static str>,
+    successes: u64,
+    failures: u64,
+    latency_ms: Option<f64>,
+    in_flight: u32,
+    quota: Vec<WindowStats>,
+    lockouts: Vec<LockoutStats>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct WindowStats {
+    name: String,
+    remaining: f32,
+    resets_at_ms: Option<u64>,
+    is_quota: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LockoutStats {
+    model: String,
+    until_ms: u64,
+    failures: u32,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ProviderStats<'a> {
+    id: &'a str,
+    phase: &'static str,
+    failures: u32,
+    until_ms: Option<u64>,
+}
+
+/// Both clocks at one moment.
+#[derive(Clone, Copy)]
+struct Now {
+    monotonic_ms: u64,
+    unix_ms: u64,
+}
+
+impl Now {
+    fn unix(self, monotonic_ms: u64) -> u64 {
+        self.unix_ms.saturating_add(monotonic_ms.saturating_sub(self.monotonic_ms))
+    }
+}
+
+pub fn of(live: &Live) -> (Vec<ConnectionStats<'_>>, Vec<ProviderStats<'_>>) {
+    let now = Now { monotonic_ms: clock::monotonic_ms(), unix_ms: clock::unix_ms() };
+    let connections = live.targets.iter().flatten().map(|target| connection(target, now)).collect();
+    let mut seen = HashSet::new();
+    let providers = live.targets.iter().flatten().filter(|target| seen.insert(target.connection.provider.as_str()));
+    (connections, providers.map(|target| provider(target, now)).collect())
+}
+
+fn connection(target: &Target, now: Now) -> ConnectionStats<'_> {
+    let condition = target.hot.condition.lock();
+    let health = &condition.health;
+    let state = health.state(now.monotonic_ms);
+    let cooling_ms = health.remaining_ms(now.monotonic_ms).unwrap_or(0);
+    let windows = condition.windows(now.monotonic_ms).map(|kept| WindowStats {
+        name: kept.told.name.clone(),
+        remaining: kept.told.remaining,
+        resets_at_ms: kept.resets_at_ms.map(|at_ms| now.unix(at_ms)),
+        is_quota: kept.told.is_quota,
+    });
+    let lockouts = condition.locked(now.monotonic_ms).map(|locked| LockoutStats {
+        model: locked.model,
+        until_ms: now.unix_ms.saturating_add(locked.remaining_ms),
+        failures: locked.failures,
+    });
+    ConnectionStats {
+        id: &target.connection.id,
+        revision: target.connection.revision,
+        state: state.name(),
+        reason: match state {
+            State::Terminal => health.terminal().map(fairlead_core::health::Terminal::name),
+            State::Cooling => condition.last_error,
+            _ => None,
+        },
+        until_ms: (cooling_ms > 0).then(|| now.unix_ms.saturating_add(cooling_ms)),
+        cooling_ms,
+        last_error: condition.last_error,
+        successes: target.hot.successes.load(Ordering::Relaxed),
+        failures: target.hot.failures.load(Ordering::Relaxed),
+        latency_ms: target.hot.latency_ms(),
+        in_flight: target.hot.load.in_flight(),
+        quota: windows.collect(),
+        lockouts: lockouts.collect(),
+    }
+}
+
+fn provider(target: &Target, now: Now) -> ProviderStats<'_> {
+    let breaker = target.provider.breaker.lock();
+    let phase = breaker.phase(target.breaker_limits(), now.monotonic_ms);
+    ProviderStats {
+        id: &target.connection.provider,
+        phase: phase.name(),
+        failures: breaker.failures(),
+        until_ms: (phase == Phase::Open).then(|| now.unix_ms.saturating_add(breaker.remaining_ms(now.monotonic_ms))),
+    }
+}

@@ -1,0 +1,665 @@
+//! The gate: every request, whoever answers it, passes here once. Route, caller, tier, limits; then either an answer at
+//! once or a body to read.
+
+use crate::cache::Wish;
+use crate::clock;
+use crate::exchange::{Exchange, Wake};
+use crate::gate::answer;
+use crate::gate::cors::{self, Cors};
+use crate::gate::defaults::Accepts;
+use crate::gate::inbound::{self, Inbound, Sheet};
+use crate::gate::upload::{Receipt, Upload};
+use crate::models::anthropic;
+use crate::models::gemini;
+use crate::observe::settle::Settlement;
+use crate::observe::trace::Trace;
+use crate::shared::{Gauge, Held, Shared};
+use bytes::{Bytes, BytesMut};
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::guardrail::Disabled;
+use fairlead_core::policy;
+use fairlead_core::principal::Principal;
+use fairlead_core::record::Outcome;
+use fairlead_core::routes::{self, Answer, Match, Route, Surface, Tier};
+use fairlead_core::secret::SecretHash;
+use fairlead_core::snapshot::{CacheDefaultMode, Snapshot};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What is set aside for a body on the word of its announced length.
+const MAX_RESERVED_BYTES: u64 = 256 * 1024;
+/// Up to this a piece of a body is copied out of the buffer that it came in.
+const MAX_COPIED_BYTES: usize = 16 * 1024;
+/// Bodies that are buffered at once, over all requests; beyond it new ones are refused.
+pub(crate) const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
+
+/// Who asked for what, settled once at the gate.
+#[derive(Debug, Clone)]
+pub struct Admission {
+    pub route: &'static Route,
+    /// What the route's braces matched.
+    pub tail: String,
+    pub principal: Principal,
+    pub request_id: String,
+    pub session_tag: Option<String>,
+    pub session_id: Option<String>,
+    /// `X-Gateway-Connection`.
+    pub pin: Option<String>,
+    /// `X-Route-Model`: the model that takes the place of the body's.
+    pub route_model: Option<String>,
+    pub idempotency_key: Option<String>,
+    /// What of an event stream `Accept` says.
+    pub accepts_events: Accepts,
+    /// `X-Gateway-Disabled-Guardrails`.
+    pub disabled_guardrails: Disabled,
+    /// A Gemini caller did not ask for events: its stream is one JSON list.
+    pub reads_list: bool,
+    /// `anthropic-beta` as sent.
+    pub anthropic_beta: Option<HeaderValue>,
+    pub wants_progress: bool,
+    pub trace: Option<Arc<Trace>>,
+    /// What the caller wants of the response cache.
+    pub cache: Wish,
+    pub started: Instant,
+    pub ts_ms: u64,
+}
+
+impl Admission {
+    /// Whether the response cache must not be looked into, by the caller's header or the key's `cacheDefaultMode`.
+    pub fn bypasses_cache(&self) -> bool {
+        self.cache.is_declined
+            || self.principal.key().is_some_and(|key| key.cache_default_mode == CacheDefaultMode::Bypass)
+    }
+}
+
+/// The head as control must see it; kept only for requests that go there.
+#[derive(Debug)]
+pub struct Forward {
+    pub method: http::Method,
+    pub path_and_query: String,
+    pub headers: HeaderMap,
+    pub peer: Option<IpAddr>,
+    pub is_tls: bool,
+    /// As the caller sent it.
+    pub host: Option<HeaderValue>,
+    /// The body is not looked into: a form, or one that control reads by rules of its own.
+    pub is_unread: bool,
+}
+
+/// A request whose body is to be read next.
+#[derive(Debug)]
+pub struct Pending {
+    pub exchange: Arc<Exchange>,
+    /// The request, but for its body; gone once the request is answered or under way.
+    whole: Option<Box<Whole>>,
+    body: BytesMut,
+    limit: usize,
+    expected: Option<u64>,
+    /// Why a body that is not empty is refused.
+    objection: Option<Error>,
+    /// The body is read and not kept.
+    is_forgotten: bool,
+    /// Where a form's body goes instead.
+    upload: Option<Upload>,
+    fed_bytes: u64,
+    shared: Arc<Shared>,
+}
+
+/// A whole request, ready to be worked on.
+#[derive(Debug)]
+pub struct Whole {
+    pub exchange: Arc<Exchange>,
+    pub admission: Admission,
+    pub forward: Option<Forward>,
+    pub body: Bytes,
+    /// The request counts as in flight until this is dropped.
+    pub in_flight: Held,
+    /// So do its body's bytes.
+    pub buffered: Option<Held>,
+    /// The form that came in place of a body.
+    pub upload: Option<Receipt>,
+}
+
+/// What came of a head.
+#[derive(Debug)]
+pub enum Admitted {
+    /// The exchange has its answer.
+    Answered(Arc<Exchange>),
+    /// Feed the body, if `wants_body`; then it goes on by itself.
+    Pending(Pending),
+}
+
+/// What came of a piece of a body.
+#[derive(Debug)]
+pub enum Fed {
+    More,
+    Whole(Box<Whole>),
+    /// The exchange has its answer.
+    Refused,
+}
+
+/// Admits a request head.
+pub fn admit(shared: &Arc<Shared>, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -> Admitted {
+    let id = shared.next_id();
+    let exchange = Exchange::new(id, wake);
+    let request_id = format!("req_{}{id:08x}", shared.worker_id);
+    let mut surface = surface_of(inbound.path);
+    exchange.set_cors(Cors::of(&shared.live.load().snapshot.settings.cors_origins, inbound));
+    match gate(shared, inbound, &exchange, request_id.clone(), &mut surface) {
+        Ok(Some(pending)) => Admitted::Pending(pending),
+        Ok(None) => Admitted::Answered(exchange),
+        Err(fault) => {
+            shared.metrics.answered(endpoint_of(inbound), fault.kind.status());
+            answer::refuse(shared, &exchange, surface, &request_id, &fault);
+            Admitted::Answered(exchange)
+        }
+    }
+}
+
+/// A head that breaks the rules ends its connection: where it ends and what follows it is in doubt.
+fn refuse_head(shared: &Shared, exchange: &Exchange, surface: Surface, request_id: &str, fault: &Error) {
+    let (mut head, body) = answer::error(shared, surface, request_id, fault);
+    head.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+    exchange.answer(head, body);
+}
+
+/// What is refused at the gate is counted under its route, if it has one.
+fn endpoint_of(inbound: &Inbound<'_>) -> &'static str {
+    match routes::find(inbound.method, inbound.path) {
+        Match::Found { route, .. } => route.endpoint,
+        Match::OtherMethod(_) | Match::None => "",
+    }
+}
+
+/// Only calls of models have a place in a trace.
+fn trace_of(shared: &Shared, route: &Route, sheet: &Sheet<'_>) -> Option<Arc<Trace>> {
+    let is_call = !matches!(route.answer, Answer::Control | Answer::Models | Answer::Model);
+    is_call.then(|| Trace::begin(sheet.traceparent, sheet.tracestate, shared.config.tracing)).flatten()
+}
+
+/// For what is refused before it has a route.
+fn surface_of(path: &str) -> Surface {
+    match routes::surface_at(path) {
+        Some(surface @ (Surface::Scraping | Surface::Anthropic | Surface::OAuth | Surface::Quota)) => surface,
+        _ if path == "/v1/messages" || path.starts_with("/v1/messages/") => Surface::Anthropic,
+        Some(Surface::Gemini) => Surface::Gemini,
+        _ if path.starts_with("/v1beta/") => Surface::Gemini,
+        _ if path.starts_with("/v1/") || path.starts_with("/api/v1/") => Surface::OpenAi,
+        _ => Surface::Management,
+    }
+}
+
+#[allow(clippy::too_many_lines, reason = "the one gate reads from the top")]
+fn gate(
+    shared: &Arc<Shared>,
+    inbound: &Inbound<'_>,
+    exchange: &Arc<Exchange>,
+    request_id: String,
+    surface: &mut Surface,
+) -> Result<Option<Pending>, Error> {
+    let sheet = match inbound::read(inbound) {
+        Ok(sheet) => sheet,
+        Err(fault) => {
+            refuse_head(shared, exchange, *surface, &request_id, &fault);
+            return Ok(None);
+        }
+    };
+    let found = routes::find(inbound.method, inbound.path);
+    let is_delegated = matches!(found, Match::Found { route, .. } if route.tier == Tier::Delegated);
+    if sheet.has_other_scheme && !is_delegated {
+        refuse_head(shared, exchange, *surface, &request_id, &inbound::other_scheme());
+        return Ok(None);
+    }
+    let (route, tail) = match found {
+        Match::Found { route, tail } => (route, tail),
+        Match::OtherMethod(methods) => {
+            if let Some(head) = cors::preflight(exchange, inbound, answer::base_headers(shared, &request_id)) {
+                exchange.answer(head, Bytes::new());
+                return Ok(None);
+            }
+            answer::other_method(shared, exchange, *surface, &request_id, &methods);
+            return Ok(None);
+        }
+        Match::None => return Err(Error::client(Kind::NotFound, "Nothing is served under this path.")),
+    };
+    let is_list = matches!(route.answer, Answer::Models | Answer::Model);
+    *surface = if is_list && sheet.has_anthropic_version { Surface::Anthropic } else { route.surface };
+    match route.answer {
+        Answer::Health => {
+            answer::health(shared, exchange);
+            return Ok(None);
+        }
+        Answer::Ready => {
+            answer::ready(shared, exchange);
+            return Ok(None);
+        }
+        _ => {}
+    }
+    if shared.drain.is_draining() {
+        return Err(crate::call::chat::drained());
+    }
+    let ts_ms = clock::unix_ms();
+    let live = shared.live.load();
+    let principal = resolve(shared, route, &sheet, &live.snapshot, ts_ms)?;
+    let is_read = matches!(inbound.method, "GET" | "HEAD");
+    let tier = route.tier_for(&sheet.credentials);
+    principal.admit(tier, is_read, &live.snapshot, shared.config.require_api_key)?;
+    principal.admit_page(tier, &sheet.credentials)?;
+    principal.admit_host(tier, sheet.host, &shared.config.host_names)?;
+    if let Some(key) = principal.key() {
+        policy::admit_hour(key, ts_ms)?;
+        policy::admit_endpoint(key, route.endpoint)?;
+    }
+    check_body(route, &sheet)?;
+    admit_page(route, &principal, &sheet)?;
+    let admission = Admission {
+        route,
+        tail: tail.into_owned(),
+        principal,
+        request_id,
+        session_tag: sheet.session_tag.map(str::to_owned),
+        session_id: sheet.session_id.map(str::to_owned),
+        pin: sheet.pin.map(str::to_owned),
+        route_model: sheet.route_model.filter(|model| !model.is_empty()).map(str::to_owned),
+        idempotency_key: sheet.idempotency_key.map(str::to_owned),
+        accepts_events: Accepts::read(sheet.accept),
+        disabled_guardrails: sheet.disabled_guardrails.map(Disabled::parse).unwrap_or_default(),
+        anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
+        wants_progress: sheet.wants_progress,
+        trace: trace_of(shared, route, &sheet),
+        cache: Wish::read(&sheet.cache)?,
+        reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
+        started: Instant::now(),
+        ts_ms,
+    };
+    if lists(shared, exchange, &admission, &sheet, inbound.query)? {
+        return Ok(None);
+    }
+    shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
+    // Management has room of its own, so an operator can look while inference is shed.
+    let limit = if route.answer.is_control() { shared.config.max_in_flight + 256 } else { shared.config.max_in_flight };
+    let Some(in_flight) = Held::take(shared, Gauge::InFlight, 1, limit) else {
+        return Err(shed(shared, exchange, admission));
+    };
+    let forward = route.answer.is_control().then(|| {
+        let is_form = route.takes_form && inbound::is_form(sheet.content_type)
+            || route.takes_file() && inbound::is_file(sheet.content_type);
+        let own = Inbound { path: route.own_path(inbound.path), ..*inbound };
+        Forward { is_unread: is_form || is_delegated, ..forward(&own, is_delegated) }
+    });
+    Ok(Some(Pending {
+        exchange: Arc::clone(exchange),
+        whole: Some(Box::new(Whole {
+            exchange: Arc::clone(exchange),
+            admission,
+            forward,
+            body: Bytes::new(),
+            in_flight,
+            buffered: None,
+            upload: None,
+        })),
+        upload: if route.answer.takes_upload() {
+            Some(Upload::begin(shared, exchange, sheet.content_type)?)
+        } else {
+            None
+        },
+        fed_bytes: 0,
+        body: BytesMut::new(),
+        limit: route.accepted_bytes(),
+        is_forgotten: route.forgets_body(),
+        expected: if sheet.has_body || sheet.may_have_body { sheet.content_length } else { Some(0) },
+        // Without an announced body its type matters once there is one.
+        objection: if sheet.may_have_body && !route.forgets_body() { check_type(route, &sheet).err() } else { None },
+        shared: Arc::clone(shared),
+    }))
+}
+
+/// Who calls; where the room behind the door judges that itself, only whose session it is.
+fn resolve(
+    shared: &Shared,
+    route: &Route,
+    sheet: &Sheet<'_>,
+    snapshot: &Snapshot,
+    ts_ms: u64,
+) -> Result<Principal, Error> {
+    if route.tier == Tier::Delegated {
+        return Ok(Principal::of_session(snapshot, &sheet.credentials, ts_ms));
+    }
+    on_behalf(shared, sheet)
+        .map_or_else(
+            || Principal::resolve(snapshot, &sheet.credentials, shared.config.require_api_key, ts_ms),
+            |key_id| Principal::on_behalf(snapshot, key_id, ts_ms),
+        )
+        .map_err(|fault| route.tier.tell(fault))
+}
+
+/// Answers for the model list and its entries, which stand ready.
+fn lists(
+    shared: &Shared,
+    exchange: &Exchange,
+    admission: &Admission,
+    sheet: &Sheet<'_>,
+    query: &[u8],
+) -> Result<bool, Error> {
+    match admission.route.answer {
+        Answer::Models | Answer::Model if sheet.has_anthropic_version => {
+            anthropic::answer(shared, exchange, admission, query)?;
+        }
+        Answer::Models => answer::models(shared, exchange, admission, sheet.if_none_match),
+        Answer::Model => answer::model(shared, exchange, admission),
+        Answer::GeminiModels | Answer::GeminiModel => gemini::answer(shared, exchange, admission),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The key that control acts for: it alone knows the link token. From anybody else the header means nothing, as every
+/// header under its prefix.
+fn on_behalf<'a>(shared: &Shared, sheet: &Sheet<'a>) -> Option<&'a str> {
+    let (token, key_id) = sheet.on_behalf?.split_once(':')?;
+    let expected = SecretHash::of(shared.config.link_token.expose().as_bytes());
+    expected.same_as(&SecretHash::of(token.as_bytes())).then_some(key_id)
+}
+
+/// No room: said, counted and, for inference, settled.
+fn shed(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission) -> Error {
+    let message = "The gateway has as many requests open as it takes; try again shortly.";
+    let fault = Error::gateway(Kind::Overloaded, message).after_s(1);
+    shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+    settle(shared, exchange, admission, Outcome::Shed, &fault);
+    fault
+}
+
+/// What a page may send or open anywhere without its being asked: forms, and sockets, which carry the browser's cookies.
+fn admit_page(route: &Route, principal: &Principal, sheet: &Sheet<'_>) -> Result<(), Error> {
+    let is_open = match principal {
+        Principal::Key(_) => false,
+        Principal::Anonymous => route.answer.takes_upload() || route.answer.is_socket(),
+        _ => route.answer.is_socket(),
+    };
+    if is_open && sheet.credentials.is_of_foreign_page {
+        let message = "What another site's page sends here needs a key.";
+        return Err(Error::client(Kind::Forbidden, message).about("Origin"));
+    }
+    Ok(())
+}
+
+fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+    if sheet.content_length.is_some_and(|length| length > route.accepted_bytes() as u64) {
+        return Err(too_large(route.accepted_bytes()));
+    }
+    if sheet.has_body && route.body_limit_bytes > 0 {
+        check_type(route, sheet)?;
+    }
+    Ok(())
+}
+
+/// JSON and files cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
+/// from ours.
+fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+    if route.tier == Tier::Delegated {
+        return Ok(());
+    }
+    if route.answer.takes_upload() {
+        return inbound::boundary(sheet.content_type).map(drop);
+    }
+    if route.takes_file() && inbound::is_file(sheet.content_type) {
+        return Ok(());
+    }
+    if !(route.takes_form && inbound::is_form(sheet.content_type)) {
+        return inbound::check_json(sheet.content_type);
+    }
+    if sheet.credentials.is_cross_site {
+        let message = "A form must come from the gateway's own pages: send Sec-Fetch-Site or Origin.";
+        return Err(Error::client(Kind::Forbidden, message).about("Origin"));
+    }
+    Ok(())
+}
+
+fn malformed() -> Error {
+    let message = "The request's body broke off, or its chunks are not what HTTP says: send it again, whole.";
+    Error::client(Kind::InvalidRequest, message).about("Transfer-Encoding")
+}
+
+/// The bodies that are held at once have come to their bound.
+pub(crate) fn too_many_bytes() -> Error {
+    Error::gateway(Kind::Overloaded, "Too many request bodies are being read at once; try again shortly.").after_s(1)
+}
+
+fn too_large(limit: usize) -> Error {
+    Error::client(Kind::TooLarge, format!("The body is larger than the {limit} bytes that this route takes."))
+}
+
+impl Pending {
+    /// Whether a body is to be read at all.
+    pub fn wants_body(&self) -> bool {
+        self.expected != Some(0)
+    }
+
+    /// Takes a piece of the body; `more` is false for the last. A body is whole as well once it has its announced length:
+    /// a front that tells the end apart from the last byte need not be asked again, which costs it two thread changes.
+    pub fn feed(&mut self, piece: &[u8], more: bool) -> Fed {
+        self.feed_as(piece, more, Bytes::copy_from_slice)
+    }
+
+    /// The same for a piece that may be kept as it is. A small one is copied: kept, it would keep the buffer that it was read
+    /// into, for as long as its answer streams.
+    pub fn feed_bytes(&mut self, piece: &Bytes, more: bool) -> Fed {
+        self.feed_as(piece, more, |small| {
+            if small.len() < MAX_COPIED_BYTES {
+                Bytes::copy_from_slice(small)
+            } else {
+                piece.clone()
+            }
+        })
+    }
+
+    fn feed_as(&mut self, piece: &[u8], more: bool, keep: impl FnOnce(&[u8]) -> Bytes) -> Fed {
+        if self.upload.is_some() {
+            return self.feed_upload(piece, more);
+        }
+        if self.is_forgotten {
+            return self.forget(piece, more);
+        }
+        let fed_bytes = (self.body.len() + piece.len()) as u64;
+        let more = more && self.expected.is_none_or(|announced| fed_bytes < announced);
+        if let Some(fault) = self.objection.take_if(|_| !piece.is_empty()) {
+            return self.refuse(Outcome::Refused, &fault);
+        }
+        if self.body.len() + piece.len() > self.limit {
+            return self.refuse(Outcome::Refused, &too_large(self.limit));
+        }
+        if !piece.is_empty() && !self.count(piece.len()) {
+            return self.refuse(Outcome::Shed, &too_many_bytes());
+        }
+        if more {
+            if self.body.is_empty() {
+                // What is announced is not yet counted, so only so much of it is believed.
+                let announced = self.expected.unwrap_or(0).min(MAX_RESERVED_BYTES) as usize;
+                self.body.reserve(announced.max(piece.len()));
+            }
+            self.body.extend_from_slice(piece);
+            return Fed::More;
+        }
+        let Some(mut whole) = self.whole.take() else { return Fed::Refused };
+        whole.body = if self.body.is_empty() {
+            keep(piece)
+        } else {
+            self.body.extend_from_slice(piece);
+            std::mem::take(&mut self.body).freeze()
+        };
+        Fed::Whole(whole)
+    }
+
+    fn forget(&mut self, piece: &[u8], more: bool) -> Fed {
+        self.fed_bytes += piece.len() as u64;
+        if self.fed_bytes > self.limit as u64 {
+            return self.refuse(Outcome::Refused, &too_large(self.limit));
+        }
+        if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
+            return Fed::More;
+        }
+        self.whole.take().map_or(Fed::Refused, Fed::Whole)
+    }
+
+    fn feed_upload(&mut self, piece: &[u8], more: bool) -> Fed {
+        self.fed_bytes += piece.len() as u64;
+        if self.fed_bytes > self.limit as u64 {
+            return self.refuse(Outcome::Refused, &too_large(self.limit));
+        }
+        let Some(upload) = &mut self.upload else { return Fed::Refused };
+        if let Err((outcome, fault)) = upload.push(piece) {
+            return self.refuse(outcome, &fault);
+        }
+        if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
+            return Fed::More;
+        }
+        let (Some(mut whole), Some(upload)) = (self.whole.take(), self.upload.take()) else { return Fed::Refused };
+        whole.upload = Some(upload.end());
+        Fed::Whole(whole)
+    }
+
+    /// How its route is answered.
+    pub fn answer(&self) -> Option<Answer> {
+        self.whole.as_ref().map(|whole| whole.admission.route.answer)
+    }
+
+    /// Whether the body goes to disk, so that the front asks for room between its pieces.
+    pub fn is_upload(&self) -> bool {
+        self.upload.is_some()
+    }
+
+    /// The body did not come in time.
+    pub fn time_out(&mut self) {
+        let fault = Error::client(Kind::RequestTimeout, "The request's body did not arrive in time.");
+        self.refuse(Outcome::Refused, &fault);
+    }
+
+    /// The body's chunks are not what the protocol says. What follows them on the connection is in doubt, so it ends.
+    pub fn refuse_framing(&mut self) {
+        self.break_off(Outcome::Refused, &malformed());
+    }
+
+    /// The body ended before it was whole: its caller left, or its chunks are malformed, and the front cannot tell which.
+    /// The answer is for a caller who is still there; the request is recorded as that of one who left, as nearly all have.
+    pub fn end_early(&mut self) {
+        self.break_off(Outcome::ClientGone, &malformed());
+    }
+
+    fn break_off(&mut self, outcome: Outcome, fault: &Error) {
+        self.upload = None;
+        if let Some(whole) = self.whole.take() {
+            let Whole { exchange, admission, .. } = *whole;
+            refuse_head(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
+            let gone = Error::client(Kind::ClientGone, "The caller left.");
+            let recorded = if outcome == Outcome::ClientGone { &gone } else { fault };
+            settle(&self.shared, &exchange, admission, outcome, recorded);
+        }
+    }
+
+    fn refuse(&mut self, outcome: Outcome, fault: &Error) -> Fed {
+        self.upload = None;
+        if let Some(whole) = self.whole.take() {
+            let Whole { exchange, admission, .. } = *whole;
+            answer::refuse(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
+            settle(&self.shared, &exchange, admission, outcome, fault);
+        }
+        Fed::Refused
+    }
+
+    fn count(&mut self, amount: usize) -> bool {
+        let Some(whole) = &mut self.whole else { return true };
+        if let Some(held) = &mut whole.buffered {
+            return held.grow(amount, MAX_BUFFERED_BYTES);
+        }
+        whole.buffered = Held::take(&self.shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
+        whole.buffered.is_some()
+    }
+}
+
+impl Drop for Pending {
+    /// The caller left inside its body.
+    fn drop(&mut self) {
+        if let Some(whole) = self.whole.take() {
+            let Whole { exchange, admission, .. } = *whole;
+            let fault = Error::client(Kind::ClientGone, "The caller left.");
+            settle(&self.shared, &exchange, admission, Outcome::ClientGone, &fault);
+        }
+    }
+}
+
+/// Records an inference request that ended before any work began.
+fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, outcome: Outcome, fault: &Error) {
+    if admission.route.answer.is_settled() {
+        let mut settlement = Settlement::open(shared, exchange, admission, 0);
+        settlement.status = fault.kind.status();
+        settlement.settle(outcome, Some(fault));
+    } else {
+        shared.metrics.answered(admission.route.endpoint, fault.kind.status());
+    }
+}
+
+/// Copies the head for control: hop-by-hop headers, whatever `Connection` names, our internal names and the credentials
+/// that the gate has used stay behind. The cookie goes along: sign-out needs to know which session ends.
+fn forward(inbound: &Inbound<'_>, with_authorization: bool) -> Forward {
+    let named: Vec<&[u8]> = inbound
+        .headers
+        .iter()
+        .filter(|(name, _)| *name == b"connection")
+        .flat_map(|(_, value)| value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii))
+        .collect();
+    let mut headers = HeaderMap::with_capacity(inbound.headers.len() + 6);
+    for &(name, value) in inbound.headers {
+        let is_named = named.iter().any(|other| other.eq_ignore_ascii_case(name));
+        if is_named || (is_dropped(name) && !(with_authorization && name == b"authorization")) {
+            continue;
+        }
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+            headers.append(name, value);
+        }
+    }
+    let mut path_and_query = inbound.path.to_owned();
+    if !inbound.query.is_empty() {
+        path_and_query.push('?');
+        path_and_query.push_str(&String::from_utf8_lossy(inbound.query));
+    }
+    Forward {
+        method: inbound.method.parse().unwrap_or(http::Method::GET),
+        path_and_query,
+        headers,
+        peer: inbound.peer,
+        is_tls: inbound.is_tls,
+        host: inbound
+            .headers
+            .iter()
+            .find(|(name, _)| *name == b"host")
+            .and_then(|(_, value)| HeaderValue::from_bytes(value).ok()),
+        is_unread: false,
+    }
+}
+
+fn is_dropped(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"connection"
+            | b"keep-alive"
+            | b"proxy-connection"
+            | b"proxy-authenticate"
+            | b"proxy-authorization"
+            | b"te"
+            | b"trailer"
+            | b"transfer-encoding"
+            | b"upgrade"
+            | b"content-length"
+            | b"expect"
+            | b"host"
+            | b"authorization"
+            | b"x-api-key"
+            | b"x-goog-api-key"
+            | b"x-gateway-cli-token"
+    ) || name.starts_with(b"x-fairlead-")
+        || name.contains(&b'_')
+}

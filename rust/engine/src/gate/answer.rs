@@ -1,0 +1,219 @@
+//! Answers that the engine makes itself: errors in the caller's shape, health, readiness, model lists. Every answer of the
+//! gateway carries its version and the request's id.
+
+use crate::exchange::{Exchange, Head};
+use crate::gate::admission::Admission;
+use crate::models::openai::Wording;
+use crate::shared::Shared;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::routes::Surface;
+use fairlead_dialect::shapes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::StatusCode;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+pub const VERSION: HeaderName = HeaderName::from_static("x-gateway-version");
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-gateway-request-id");
+pub const SESSION_ID: HeaderName = HeaderName::from_static("x-gateway-session-id");
+pub const DECISION: HeaderName = HeaderName::from_static("x-gateway-decision");
+pub const PROVIDER: HeaderName = HeaderName::from_static("x-gateway-provider");
+pub const MODEL: HeaderName = HeaderName::from_static("x-gateway-model");
+pub const TOKENS_IN: HeaderName = HeaderName::from_static("x-gateway-tokens-in");
+pub const TOKENS_OUT: HeaderName = HeaderName::from_static("x-gateway-tokens-out");
+pub const RESPONSE_COST: HeaderName = HeaderName::from_static("x-gateway-response-cost");
+pub const LATENCY_MS: HeaderName = HeaderName::from_static("x-gateway-latency-ms");
+pub const RESPONSE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-response-latency");
+pub const IDEMPOTENT: HeaderName = HeaderName::from_static("x-gateway-idempotent");
+pub const PROGRESS: HeaderName = HeaderName::from_static("x-gateway-progress");
+pub const CACHE: HeaderName = HeaderName::from_static("x-gateway-cache");
+pub const CACHE_TIER: HeaderName = HeaderName::from_static("x-gateway-cache-tier");
+pub const CACHE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-cache-latency");
+pub const COST_SAVED: HeaderName = HeaderName::from_static("x-gateway-cost-saved");
+pub const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-guardrails");
+pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
+
+/// Model lists have another form for Anthropic's clients.
+pub const BY_CLIENT: HeaderValue = HeaderValue::from_static("anthropic-version");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Text that we made of visible ASCII; anything else is left out rather than failing an answer.
+pub fn value(text: impl Into<String>) -> HeaderValue {
+    HeaderValue::try_from(text.into()).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// A number without a heap text in between.
+pub fn number(value: u64) -> HeaderValue {
+    HeaderValue::from(value)
+}
+
+/// Text of the caller's or an operator's: visible ASCII stays, everything else is percent-encoded.
+pub fn encoded(text: &str) -> HeaderValue {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        if text.is_ascii() {
+            return value;
+        }
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for byte in text.bytes() {
+        if (0x20..0x7f).contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing into a text cannot fail.
+            let _written = write!(out, "%{byte:02X}");
+        }
+    }
+    value(out)
+}
+
+/// The headers that every answer carries.
+pub fn base_headers(shared: &Shared, request_id: &str) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(16);
+    headers.insert(VERSION, shared.version.clone());
+    if !request_id.is_empty() {
+        headers.insert(REQUEST_ID, value(request_id));
+    }
+    headers
+}
+
+/// An error in the shape of a surface.
+pub fn error(shared: &Shared, surface: Surface, request_id: &str, error: &Error) -> (Head, Bytes) {
+    let body = shapes::error_body(surface, &shapes::ErrorText::from(error), request_id);
+    let mut headers = base_headers(shared, request_id);
+    headers.insert(header::CONTENT_TYPE, JSON);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(seconds) = error.retry_after_s {
+        headers.insert(header::RETRY_AFTER, number(seconds));
+    }
+    let status = StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (Head { status, headers }, body)
+}
+
+/// Ends an exchange with an error.
+pub fn refuse(shared: &Shared, exchange: &Exchange, surface: Surface, request_id: &str, fault: &Error) {
+    let (head, body) = error(shared, surface, request_id, fault);
+    exchange.answer(head, body);
+}
+
+/// 405 with the methods that the path has.
+pub fn other_method(shared: &Shared, exchange: &Exchange, surface: Surface, request_id: &str, methods: &[&str]) {
+    let allow = methods.join(", ");
+    let fault = Error::client(Kind::MethodNotAllowed, format!("This path answers {allow}."));
+    let (mut head, body) = error(shared, surface, request_id, &fault);
+    head.headers.insert(header::ALLOW, value(allow));
+    exchange.answer(head, body);
+}
+
+/// Held by the task that works for a request: one that it leaves without an end (a panic, a runtime that goes) is ended
+/// with a failure, so no client waits for ever and none takes half an answer for a whole one.
+#[derive(Debug)]
+pub struct EndGuard {
+    shared: Arc<Shared>,
+    exchange: Arc<Exchange>,
+    surface: Surface,
+    request_id: String,
+}
+
+impl EndGuard {
+    pub fn new(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: &Admission) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            exchange: Arc::clone(exchange),
+            surface: admission.route.surface,
+            request_id: admission.request_id.clone(),
+        }
+    }
+}
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        if self.exchange.is_ended() {
+            return;
+        }
+        if self.exchange.is_cancelled() {
+            // Nobody is there to be told.
+            return self.exchange.end([]);
+        }
+        let fault = Error::gateway(Kind::Internal, "This is a defect of the gateway; its log has more.");
+        refuse(&self.shared, &self.exchange, self.surface, &self.request_id, &fault);
+        self.exchange.abort();
+    }
+}
+
+fn json(shared: &Shared, exchange: &Exchange, status: StatusCode, request_id: &str, body: String) {
+    let mut headers = base_headers(shared, request_id);
+    headers.insert(header::CONTENT_TYPE, JSON);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    exchange.answer(Head { status, headers }, Bytes::from(body));
+}
+
+/// `GET /healthz`: this process answers.
+pub fn health(shared: &Shared, exchange: &Exchange) {
+    json(shared, exchange, StatusCode::OK, "", r#"{"status":"ok"}"#.to_owned());
+}
+
+/// `GET /readyz`: 200 once a snapshot is loaded, while nothing drains and no thread is stuck; control's state is told, not
+/// judged.
+pub fn ready(shared: &Shared, exchange: &Exchange) {
+    let version = shared.live.load().snapshot.version;
+    let stuck = shared.threads.stuck();
+    let (status, word) = if shared.drain.is_draining() {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    } else if !stuck.is_empty() {
+        (StatusCode::SERVICE_UNAVAILABLE, "stuck")
+    } else if version == 0 {
+        (StatusCode::SERVICE_UNAVAILABLE, "starting")
+    } else {
+        (StatusCode::OK, "ready")
+    };
+    let control = if shared.control_is_connected() { "connected" } else { "absent" };
+    // Names are ours: letters, digits and hyphens.
+    let stuck = stuck.iter().map(|name| format!(r#""{name}""#)).collect::<Vec<_>>().join(",");
+    let body = format!(
+        r#"{{"status":"{word}","snapshot":{{"version":{version}}},"control":{{"state":"{control}"}},"threads":{{"stuck":[{stuck}]}}}}"#
+    );
+    json(shared, exchange, status, "", body);
+}
+
+/// `GET /v1/models`.
+pub fn models(shared: &Shared, exchange: &Exchange, admission: &Admission, if_none_match: Option<&[u8]>) {
+    shared.metrics.answered(admission.route.endpoint, 200);
+    let live = shared.live.load();
+    let document = live.lists.for_key(admission.principal.key().map(AsRef::as_ref));
+    let mut headers = base_headers(shared, &admission.request_id);
+    headers.insert(header::ETAG, value(document.etag.as_str()));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.append(header::VARY, BY_CLIENT);
+    if if_none_match.is_some_and(|sent| names(sent, &document.etag)) {
+        exchange.answer(Head { status: StatusCode::NOT_MODIFIED, headers }, Bytes::new());
+        return;
+    }
+    headers.insert(header::CONTENT_TYPE, JSON);
+    exchange.answer(Head { status: StatusCode::OK, headers }, document.body);
+}
+
+/// Whether an `If-None-Match` names the tag (RFC 9110, 13.1.2: weak comparison, lists, `*`).
+fn names(sent: &[u8], etag: &str) -> bool {
+    std::str::from_utf8(sent).is_ok_and(|sent| {
+        sent.split(',').map(str::trim).any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
+    })
+}
+
+/// `GET /v1/models/{id}`.
+pub fn model(shared: &Shared, exchange: &Exchange, admission: &Admission) {
+    let live = shared.live.load();
+    let Some(body) = live.lists.one(&admission.tail, admission.principal.key().map(AsRef::as_ref), Wording::OpenAi)
+    else {
+        let fault = Error::client(Kind::ModelNotFound, format!("The model `{}` is not known here.", admission.tail))
+            .about("model");
+        shared.metrics.answered(admission.route.endpoint, fault.kind.status());
+        refuse(shared, exchange, Surface::OpenAi, &admission.request_id, &fault);
+        return;
+    };
+    shared.metrics.answered(admission.route.endpoint, 200);
+    let mut headers = base_headers(shared, &admission.request_id);
+    headers.insert(header::CONTENT_TYPE, JSON);
+    headers.append(header::VARY, BY_CLIENT);
+    exchange.answer(Head { status: StatusCode::OK, headers }, body);
+}

@@ -1,0 +1,177 @@
+//! Pages of other origins that the operator named (`corsOrigins`): what their browsers ask before a call, and what an
+//! answer must say so that the page may read it.
+//!
+//! Only at doors where a caller shows a key of its own (tiers `inference` and `key`): no cookie is ever asked for, so
+//! `Access-Control-Allow-Credentials` is never sent, nor is `*`. Everywhere else, and for every origin that was not
+//! named, the gateway answers as if there were no such thing.
+
+use crate::exchange::{Exchange, Head};
+use crate::gate::inbound::Inbound;
+use fairlead_core::routes::{self, Match, Tier};
+use http::header::{
+    self, HeaderMap, HeaderName, HeaderValue, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+};
+use http::StatusCode;
+
+/// How long a browser may go by the answer to its question.
+const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
+/// Without this a page reads the body and seven headers. `*` means every header where no credentials are sent.
+const EXPOSED: HeaderValue = HeaderValue::from_static("*");
+const VARY: HeaderValue = HeaderValue::from_static("Origin");
+
+/// What an answer must say of origins.
+#[derive(Debug, Clone)]
+pub enum Cors {
+    /// It would be another for a page of a named origin: caches must keep them apart.
+    Varies,
+    /// A page of this origin may read it.
+    Readable(HeaderValue),
+}
+
+impl Cors {
+    /// `None` where no page of another origin may read anything, whatever it is.
+    pub fn of(named: &[String], inbound: &Inbound<'_>) -> Option<Self> {
+        if named.is_empty() || !is_open(wanted_method(inbound), inbound.path) {
+            return None;
+        }
+        let origin = one(inbound, b"origin").filter(|origin| named.iter().any(|name| name.as_bytes() == *origin));
+        let value = origin.and_then(|origin| HeaderValue::from_bytes(origin).ok());
+        Some(value.map_or(Self::Varies, Self::Readable))
+    }
+
+    /// Adds it to the headers of an answer.
+    pub fn mark(self, headers: &mut HeaderMap) {
+        headers.append(header::VARY, VARY);
+        if let Self::Readable(origin) = self {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        }
+    }
+}
+
+/// What a browser is told that asks whether its page may call. `None`: this is no such question, or the page may not.
+pub fn preflight(exchange: &Exchange, inbound: &Inbound<'_>, mut headers: HeaderMap) -> Option<Head> {
+    if inbound.method != "OPTIONS" || !exchange.is_readable_elsewhere() {
+        return None;
+    }
+    let method = HeaderValue::from_bytes(one(inbound, b"access-control-request-method")?).ok()?;
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, method);
+    // Which headers a call may have is judged when it comes; none of them makes it another's.
+    let asked = one(inbound, b"access-control-request-headers").filter(|names| names.iter().copied().all(is_name_byte));
+    if let Some(names) = asked.and_then(|names| HeaderValue::from_bytes(names).ok()) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
+    }
+    headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE_S);
+    headers.append(header::VARY, HeaderValue::from_name(HeaderName::from_static("access-control-request-headers")));
+    Some(Head { status: StatusCode::NO_CONTENT, headers })
+}
+
+/// The method of the call that this is, or that it asks about.
+fn wanted_method<'a>(inbound: &Inbound<'a>) -> &'a str {
+    if inbound.method != "OPTIONS" {
+        return inbound.method;
+    }
+    one(inbound, b"access-control-request-method").and_then(|name| std::str::from_utf8(name).ok()).unwrap_or("OPTIONS")
+}
+
+fn is_open(method: &str, path: &str) -> bool {
+    match routes::find(method, path) {
+        Match::Found { route, .. } => matches!(route.tier, Tier::Inference | Tier::Key),
+        // A page should be able to read what is wrong.
+        Match::OtherMethod(_) => {
+            method != "OPTIONS" && routes::tier_at(path).is_some_and(|tier| matches!(tier, Tier::Inference | Tier::Key))
+        }
+        Match::None => false,
+    }
+}
+
+/// The value of a header that was sent once.
+fn one<'a>(inbound: &Inbound<'a>, wanted: &[u8]) -> Option<&'a [u8]> {
+    let mut values = inbound.headers.iter().filter(|(name, _)| *name == wanted).map(|&(_, value)| value);
+    values.next().filter(|_| values.next().is_none())
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_, ".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::Wake;
+    use std::sync::Arc;
+
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl Wake for Nobody {
+        fn wake(&self, _: u64) {}
+    }
+
+    const APP: &str = "https://app.example";
+
+    fn inbound<'a>(method: &'a str, path: &'a str, headers: &'a [(&'a [u8], &'a [u8])]) -> Inbound<'a> {
+        Inbound { method, path, query: b"", headers, authority: None, peer: None, is_tls: false, is_http2: false }
+    }
+
+    fn asked(path: &str, method: &str, origin: &str) -> Option<Head> {
+        let headers: [(&[u8], &[u8]); 3] = [
+            (b"origin", origin.as_bytes()),
+            (b"access-control-request-method", method.as_bytes()),
+            (b"access-control-request-headers", b"authorization, content-type"),
+        ];
+        let question = inbound("OPTIONS", path, &headers);
+        let exchange = Exchange::new(1, Arc::new(Nobody));
+        exchange.set_cors(Cors::of(&[APP.to_owned()], &question));
+        exchange.answer(preflight(&exchange, &question, HeaderMap::new())?, bytes::Bytes::new());
+        exchange.take_head()
+    }
+
+    #[test]
+    fn a_named_origin_may_call_with_a_key() {
+        for (path, method) in [("/v1/chat/completions", "POST"), ("/v1/models", "GET"), ("/api/scrape", "POST")] {
+            let head = asked(path, method, APP).expect(path);
+            assert_eq!(head.status, StatusCode::NO_CONTENT);
+            assert_eq!(head.headers[ACCESS_CONTROL_ALLOW_ORIGIN], APP);
+            assert_eq!(head.headers[ACCESS_CONTROL_ALLOW_METHODS], method);
+            assert_eq!(head.headers[ACCESS_CONTROL_ALLOW_HEADERS], "authorization, content-type");
+            assert!(!head.headers.contains_key(header::ACCESS_CONTROL_ALLOW_CREDENTIALS));
+        }
+    }
+
+    #[test]
+    fn no_other_origin_and_no_other_door_is_open() {
+        for origin in ["https://other.example", "https://app.example.", "http://app.example", "null", "*", ""] {
+            assert!(asked("/v1/chat/completions", "POST", origin).is_none(), "{origin}");
+        }
+        for (path, method) in [
+            ("/api/keys", "GET"),
+            ("/oauth/authorize", "GET"),
+            ("/oauth/token", "POST"),
+            ("/mcp/rpc", "POST"),
+            ("/api/keys", "DELETE"),
+            ("/nowhere", "GET"),
+        ] {
+            assert!(asked(path, method, APP).is_none(), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn an_answer_says_who_may_read_it_and_that_it_depends() {
+        let named = [APP.to_owned()];
+        let marked = |origins: &[(&[u8], &[u8])]| {
+            let mut headers = HeaderMap::new();
+            Cors::of(&named, &inbound("POST", "/v1/chat/completions", origins)).expect("open").mark(&mut headers);
+            headers
+        };
+        let own = marked(&[(b"origin", APP.as_bytes())]);
+        assert_eq!((&own[ACCESS_CONTROL_ALLOW_ORIGIN], &own[header::VARY]), (&HeaderValue::from_static(APP), &VARY));
+        let twice: [(&[u8], &[u8]); 2] = [(b"origin", APP.as_bytes()), (b"origin", APP.as_bytes())];
+        for origins in [&[][..], &[(&b"origin"[..], &b"null"[..])], &twice] {
+            let headers = marked(origins);
+            assert!(headers.contains_key(header::VARY) && !headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN));
+        }
+        assert!(Cors::of(&[], &inbound("POST", "/v1/chat/completions", &[(b"origin", APP.as_bytes())])).is_none());
+    }
+}

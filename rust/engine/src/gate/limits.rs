@@ -1,0 +1,156 @@
+//! A request held against its key's limits: sessions, then room for the most that it can cost.
+
+use crate::clock;
+use crate::observe::settle::Settlement;
+use crate::route::choose::Choice;
+use crate::shared::Shared;
+use fairlead_core::error::Error;
+use fairlead_core::ledger::{Amounts, Subject};
+use fairlead_core::limit::Served;
+use fairlead_core::snapshot::{Key, Snapshot};
+use fairlead_core::strategy::Strategy;
+use fairlead_core::usage::Usage;
+use fairlead_dialect::openai::request::ChatRequest;
+use smallvec::SmallVec;
+use std::time::Duration;
+
+/// What is assumed of an answer that neither the caller nor the catalogue bounds.
+const ASSUMED_OUTPUT_TOKENS: u64 = 4_096;
+/// No tokenizer in use makes more tokens of ordinary text than one for three bytes.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// Takes a session and reserves room; the settlement gives the room back. A request goes on to another provider when one fails: the limits of each that may serve it hold, and those
+/// under whose own limits there is no room leave the choice.
+pub fn reserve(
+    shared: &Shared,
+    snapshot: &Snapshot,
+    settlement: &mut Settlement,
+    request: &ChatRequest,
+    choice: &mut Choice,
+) -> Result<(), Error> {
+    let of = |at| most(snapshot, request, choice.model(at), settlement);
+    let dearest = (0..choice.targets.len()).map(of).reduce(Amounts::max).unwrap_or_default();
+    let most = match &choice.combo {
+        // Every member of a panel is asked, each model once, and then its judge.
+        Some(combo) if combo.strategy == Strategy::Fusion => {
+            let is_first = |at: &usize| (0..*at).all(|before| choice.model(before) != choice.model(*at));
+            (0..choice.targets.len()).filter(is_first).map(of).fold(dearest, Amounts::plus)
+        }
+        // One call for each step of a chain.
+        Some(combo) if combo.strategy == Strategy::Pipeline => (0..combo.prompts.len())
+            .map(|step| {
+                let places = (0..choice.targets.len()).filter(|&at| choice.leg(at).is_some_and(|leg| leg.step == step));
+                places.map(of).reduce(Amounts::max).unwrap_or_default()
+            })
+            .fold(Amounts::default(), Amounts::plus),
+        _ => dearest,
+    };
+    hold(shared, settlement, &request.model, choice, Some(most))
+}
+
+/// For a request that uses nothing, as a count of tokens: only limits of requests and sessions hold.
+pub fn reserve_free(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    model: &str,
+    choice: &mut Choice,
+) -> Result<(), Error> {
+    hold(shared, settlement, model, choice, None)
+}
+
+fn hold(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    model: &str,
+    choice: &mut Choice,
+    most: Option<Amounts>,
+) -> Result<(), Error> {
+    let admission = &settlement.admission;
+    let Some(key) = admission.principal.key() else { return Ok(()) };
+    if let Some(session_id) = admission.session_id.as_deref().filter(|_| key.max_sessions > 0) {
+        shared.sessions.enter(&key.id, session_id, key.max_sessions, clock::monotonic_ms())?;
+    }
+    if key.limits.is_empty() {
+        return Ok(());
+    }
+    let ask = {
+        let targets: SmallVec<[Served<'_>; 4]> = (0..choice.targets.len()).map(|at| served(choice, at)).collect();
+        let subject = Subject { model, served: Served::default() };
+        shared.ledger.reserve_any(key, subject, &targets, most, clock::moment())?
+    };
+    if !ask.without.is_empty() {
+        let is_in = |at: &usize| !ask.leaves_out(model, &served(choice, *at));
+        let places: Vec<usize> = (0..choice.targets.len()).filter(is_in).collect();
+        *choice = choice.narrowed(&places);
+    }
+    settlement.hold = ask.hold;
+    Ok(())
+}
+
+/// What one target is to a limit.
+fn served(choice: &Choice, at: usize) -> Served<'_> {
+    let connection = &choice.targets[at].connection;
+    Served { provider: &connection.provider, prefixes: &connection.prefixes, upstream_model: choice.upstream_model(at) }
+}
+
+/// For an answer that costs nothing: it takes a session and counts as a request, and no budget is asked.
+pub fn reserve_request(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<(), Error> {
+    reserve_known(shared, settlement, model, None)
+}
+
+/// For a call that names no model: a session, and room for what it costs at most.
+pub fn reserve_sum(shared: &Shared, settlement: &mut Settlement, usd_micros: u64) -> Result<(), Error> {
+    reserve_known(shared, settlement, "", Some(Amounts { tokens: 0, usd_micros }))
+}
+
+/// What is asked for does not depend on who serves it.
+fn reserve_known(
+    shared: &Shared,
+    settlement: &mut Settlement,
+    model: &str,
+    most: Option<Amounts>,
+) -> Result<(), Error> {
+    let admission = &settlement.admission;
+    let Some(key) = admission.principal.key() else { return Ok(()) };
+    if let Some(session_id) = admission.session_id.as_deref().filter(|_| key.max_sessions > 0) {
+        shared.sessions.enter(&key.id, session_id, key.max_sessions, clock::monotonic_ms())?;
+    }
+    let subject = Subject { model, served: Served::default() };
+    settlement.hold = shared.ledger.reserve_any(key, subject, &[], most, clock::moment())?.hold;
+    Ok(())
+}
+
+/// Counts what a conversation has used so far under the limits that its key has now, and holds room for its next answer.
+pub fn renew(shared: &Shared, settlement: &mut Settlement, key: &Key) -> Result<(), Error> {
+    if key.limits.is_empty() {
+        return Ok(());
+    }
+    let mut hold = settlement.hold.take().unwrap_or_default();
+    let total = settlement.spent_so_far();
+    let renewed = shared.ledger.renew(key, settlement.subject(), &mut hold, total, clock::moment());
+    settlement.hold = Some(hold);
+    renewed
+}
+
+/// An upper bound of what the request can come to at one target.
+fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Settlement) -> Amounts {
+    let model = snapshot.model(name);
+    let input = settlement.bytes_request.div_ceil(BYTES_PER_TOKEN);
+    let input = model.and_then(|model| model.context_length).map_or(input, |most| input.min(most));
+    let listed = model.and_then(|model| model.max_output_tokens);
+    let output = request.max_output_tokens.or(listed).unwrap_or(ASSUMED_OUTPUT_TOKENS).saturating_mul(request.choices);
+    let usage = Usage { input, output, ..Usage::default() };
+    let usd_micros = snapshot.price(name).map_or(0, |price| price.most_of(&usage, &settlement.units()).usd_micros());
+    Amounts { tokens: input.saturating_add(output), usd_micros }
+}
+
+/// Holds a request back as its key's `throttleDelayMs` says, or until the gateway goes down.
+pub async fn throttle(shared: &Shared, settlement: &Settlement) {
+    let delay_ms = settlement.admission.principal.key().map_or(0, |key| key.throttle_delay_ms);
+    if delay_ms > 0 && !settlement.was_throttled {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
+            () = shared.drain.expired() => {}
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A form on its way in: read as it comes, and kept where a large one does no harm.
+//!
+//! The front gives pieces and never waits for a disk: a task of the engine reads the form (so that one that breaks a rule
+//! ends early), keeps a small body in memory, and writes a larger one to a file that has no name any more, so that nothing
+//! is left of it whatever happens. A front that gives faster than the disk takes is told to wait.
+//!
+//! ```text
+//! front: push* -> end         task: read, write, accept*  -> Stored, or why not
+//! ```
+
+use crate::blocking;
+use crate::exchange::Exchange;
+use crate::gate::inbound;
+use crate::shared::{Gauge, Held, Shared};
+use crate::upstream::attempt::unreadable;
+use crate::upstream::wire::Chunk;
+use bytes::{Bytes, BytesMut};
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::multipart::{Form, Part, Reader};
+use fairlead_core::record::Outcome;
+use fairlead_core::secret::{hex, random};
+use parking_lot::Mutex;
+use ring::digest::{Context, SHA256};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// A body up to this size stays in memory.
+const MEMORY_BYTES: usize = 64 * 1024;
+/// Forms on disk, all together.
+const MAX_SPOOLED_BYTES: usize = 16 * 1024 * 1024 * 1024;
+/// What uploads leave free on the disk: records, keys and the snapshot must still be written there.
+const FREE_BYTES_KEPT: u64 = 256 * 1024 * 1024;
+/// What is written at once.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// A form that came whole.
+#[derive(Debug)]
+pub struct Stored {
+    pub form: Form,
+    pub bytes: u64,
+    pub boundary: String,
+    content: Content,
+    _spooled: Option<Held>,
+}
+
+#[derive(Debug)]
+enum Content {
+    Memory(Bytes),
+    File(Arc<File>),
+}
+
+/// The front's end.
+#[derive(Debug)]
+pub struct Upload {
+    exchange: Arc<Exchange>,
+    pieces: mpsc::UnboundedSender<Bytes>,
+    fault: Arc<Mutex<Option<(Outcome, Error)>>>,
+    receipt: Receipt,
+}
+
+/// What the task comes to.
+#[derive(Debug)]
+pub struct Receipt(oneshot::Receiver<Result<Stored, (Outcome, Error)>>);
+
+impl Receipt {
+    /// Waits until all is stored.
+    pub async fn stored(self) -> Result<Stored, (Outcome, Error)> {
+        self.0.await.unwrap_or_else(|_| Err(refused(Error::gateway(Kind::Internal, "The upload was not finished."))))
+    }
+}
+
+impl Stored {
+    /// A stretch of the body.
+    pub fn chunk(&self, start: u64, end: u64) -> Chunk {
+        match &self.content {
+            Content::Memory(bytes) => Chunk::Bytes(bytes.slice(start as usize..end as usize)),
+            Content::File(file) => Chunk::File { file: Arc::clone(file), start, end },
+        }
+    }
+
+    pub fn part(&self, part: &Part) -> Chunk {
+        self.chunk(part.start, part.end)
+    }
+
+    /// A digest of its parts, in their order: names and contents, and not of what stands between them.
+    pub async fn digest(&self) -> Result<[u8; 32], Error> {
+        let mut context = Context::new(&SHA256);
+        for part in &self.form.parts {
+            for told in [Some(part.name.as_str()), part.file_name.as_deref(), part.content_type.as_deref()] {
+                add(&mut context, told.unwrap_or_default().as_bytes());
+            }
+            context.update(&(part.end - part.start).to_le_bytes());
+            context = match self.part(part) {
+                Chunk::Bytes(bytes) => {
+                    context.update(&bytes);
+                    context
+                }
+                Chunk::File { file, start, end } => {
+                    let work = move || read_into(context, &file, start, end);
+                    blocking::disk(work).await.and_then(|read| read).map_err(|_| unreadable())?
+                }
+            };
+        }
+        context.finish().as_ref().try_into().map_err(|_| unreadable())
+    }
+}
+
+impl Upload {
+    /// Begins one. Must be given every piece, then ended; dropped, it is forgotten.
+    pub fn begin(shared: &Arc<Shared>, exchange: &Arc<Exchange>, content_type: Option<&[u8]>) -> Result<Self, Error> {
+        let boundary = inbound::boundary(content_type)?;
+        let Some(runtime) = shared.runtime() else {
+            return Err(Error::gateway(Kind::Internal, "The engine does not run."));
+        };
+        let (pieces, given) = mpsc::unbounded_channel();
+        let (done, receipt) = oneshot::channel();
+        let fault = Arc::new(Mutex::new(None));
+        let (told, own, shared) = (Arc::clone(&fault), Arc::clone(exchange), Arc::clone(shared));
+        let boundary = boundary.to_owned();
+        let mut task = Task {
+            shared,
+            reader: Reader::new(&boundary),
+            boundary,
+            memory: BytesMut::new(),
+            file: None,
+            spooled: None,
+            bytes: 0,
+        };
+        // It ends when the front drops its end, and its outcome goes to whoever has the receipt.
+        drop(runtime.spawn(async move {
+            let outcome = task.run(given, &own).await;
+            if let Err(fault) = &outcome {
+                *told.lock() = Some(fault.clone());
+                own.accept(usize::MAX);
+            }
+            let stored = outcome.and_then(|()| task.store());
+            // Nobody waits for the form of a caller who left.
+            let _told = done.send(stored);
+        }));
+        Ok(Self { exchange: Arc::clone(exchange), pieces, fault, receipt: Receipt(receipt) })
+    }
+
+    pub fn push(&mut self, piece: &[u8]) -> Result<(), (Outcome, Error)> {
+        if let Some(fault) = self.fault.lock().take() {
+            return Err(fault);
+        }
+        if !piece.is_empty() {
+            self.exchange.give(piece.len());
+            // A task that has ended has left a fault, which the next piece meets, or its receipt does.
+            let _given = self.pieces.send(Bytes::copy_from_slice(piece));
+        }
+        Ok(())
+    }
+
+    pub fn end(self) -> Receipt {
+        self.receipt
+    }
+}
+
+struct Task {
+    shared: Arc<Shared>,
+    reader: Reader,
+    boundary: String,
+    memory: BytesMut,
+    file: Option<Arc<File>>,
+    spooled: Option<Held>,
+    bytes: u64,
+}
+
+impl Task {
+    async fn run(
+        &mut self,
+        mut given: mpsc::UnboundedReceiver<Bytes>,
+        exchange: &Exchange,
+    ) -> Result<(), (Outcome, Error)> {
+        while let Some(piece) = given.recv().await {
+            self.reader.push(&piece).map_err(|fault| refused(broken(&fault.to_string())))?;
+            self.bytes += piece.len() as u64;
+            self.memory.extend_from_slice(&piece);
+            let room = if self.file.is_some() { WRITE_BYTES } else { MEMORY_BYTES };
+            if self.memory.len() > room {
+                self.write().await?;
+            }
+            exchange.accept(piece.len());
+        }
+        if self.file.is_some() && !self.memory.is_empty() {
+            self.write().await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self) -> Result<(), (Outcome, Error)> {
+        let piece = self.memory.split().freeze();
+        let is_counted = if let Some(held) = &mut self.spooled {
+            held.grow(piece.len(), MAX_SPOOLED_BYTES)
+        } else {
+            self.spooled = Held::take(&self.shared, Gauge::SpooledBytes, piece.len(), MAX_SPOOLED_BYTES);
+            self.spooled.is_some()
+        };
+        if !is_counted {
+            let message = "Too many uploads are under way at once; try again shortly.";
+            return Err((Outcome::Shed, Error::gateway(Kind::Overloaded, message).after_s(5)));
+        }
+        let file = self.file.clone();
+        let dir = self.shared.config.data_dir.join("uploads");
+        let work = move || {
+            let file = match file {
+                Some(file) => file,
+                None => Arc::new(nameless(&dir)?),
+            };
+            if !has_room(&file, piece.len(), FREE_BYTES_KEPT)? {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            (&*file).write_all(&piece).map(|()| file)
+        };
+        let written = blocking::disk(work).await;
+        let file = written.and_then(|written| written).map_err(|error| {
+            tracing::error!(%error, "an upload cannot be written");
+            let message = if error.kind() == io::ErrorKind::StorageFull {
+                format!(
+                    "There is no room for the upload: {} MiB of the gateway's disk are kept free.",
+                    FREE_BYTES_KEPT / (1024 * 1024)
+                )
+            } else {
+                "The upload cannot be written to disk.".to_owned()
+            };
+            refused(Error::gateway(Kind::StorageUnavailable, message).after_s(30))
+        })?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn store(self) -> Result<Stored, (Outcome, Error)> {
+        let form = self.reader.finish().map_err(|fault| refused(broken(&fault.to_string())))?;
+        let content = match self.file {
+            Some(file) => Content::File(file),
+            None => Content::Memory(self.memory.freeze()),
+        };
+        Ok(Stored { form, bytes: self.bytes, boundary: self.boundary, content, _spooled: self.spooled })
+    }
+}
+
+/// With its length, so that no two lists of texts are the same bytes.
+fn add(context: &mut Context, text: &[u8]) {
+    context.update(&(text.len() as u64).to_le_bytes());
+    context.update(text);
+}
+
+fn read_into(mut context: Context, file: &File, start: u64, end: u64) -> io::Result<Context> {
+    let mut buffer = vec![0; WRITE_BYTES];
+    let mut at = start;
+    while at < end {
+        let room = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut buffer[..room], at)?;
+        context.update(&buffer[..room]);
+        at += room as u64;
+    }
+    Ok(context)
+}
+
+/// Whether so much more leaves enough of the disk that the file is on.
+fn has_room(file: &File, more: usize, kept: u64) -> io::Result<bool> {
+    let disk = rustix::fs::fstatvfs(file)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize) >= kept.saturating_add(more as u64))
+}
+
+fn refused(error: Error) -> (Outcome, Error) {
+    (Outcome::Refused, error)
+}
+
+fn broken(fault: &str) -> Error {
+    Error::client(Kind::InvalidRequest, format!("The body cannot be read. {fault}"))
+}
+
+/// A file that goes with its last user.
+fn nameless(dir: &Path) -> io::Result<File> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let name = random::<16>().map(|bytes| hex(&bytes)).map_err(io::Error::other)?;
+    let path = dir.join(name);
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_keeps_room_for_records() {
+        let dir = std::env::temp_dir().join(format!("fairlead-upload-{}", std::process::id()));
+        let file = nameless(&dir).expect("a file");
+        assert!(has_room(&file, 1, 0).expect("a disk"));
+        assert!(!has_room(&file, 1, u64::MAX - 1).expect("a disk"), "no disk has so much");
+        std::fs::remove_dir(&dir).expect("nothing is left in it");
+    }
+}

@@ -1,0 +1,174 @@
+//! `GET /v1/models` for a caller who sends `anthropic-version`: the same list in Anthropic's form, in pages.
+
+use crate::exchange::{Exchange, Head};
+use crate::gate::admission::Admission;
+use crate::gate::answer::{self, base_headers};
+use crate::models::openai::{join, Cursor, Page, Wording};
+use crate::shared::Shared;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::routes::{self, Answer, Surface};
+use fairlead_core::snapshot::Model;
+use http::header::{self, HeaderValue};
+use http::StatusCode;
+use serde::Serialize;
+
+const LIMIT_DEFAULT: usize = 20;
+const LIMIT_MAX: usize = 1000;
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    r#type: &'static str,
+    id: &'a str,
+    display_name: &'a str,
+    /// The epoch where it is not known, as Anthropic has it.
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+}
+
+/// A model or combo in Anthropic's words.
+pub(crate) fn entry(model: &Model) -> Option<Bytes> {
+    let entry = Entry {
+        r#type: "model",
+        id: &model.id,
+        display_name: model.name.as_deref().unwrap_or(&model.id),
+        created_at: model.created_at(),
+        max_input_tokens: model.context_length,
+        max_tokens: model.max_output_tokens,
+    };
+    serde_json::to_vec(&entry).ok().map(Bytes::from)
+}
+
+/// Answers for the list and for one model.
+pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query: &[u8]) -> Result<(), Error> {
+    let live = shared.live.load();
+    let key = admission.principal.key().map(AsRef::as_ref);
+    let body = if admission.route.answer == Answer::Models {
+        let (cursor, limit) = range(query)?;
+        Some(document(&live.lists.page(key, Wording::Anthropic, &cursor, limit)))
+    } else {
+        live.lists.one(&admission.tail, key, Wording::Anthropic)
+    };
+    let Some(body) = body else {
+        let message = format!("The model `{}` is not known here.", admission.tail);
+        let fault = Error::client(Kind::ModelNotFound, message).about("model");
+        shared.metrics.answered(admission.route.endpoint, fault.kind.status());
+        answer::refuse(shared, exchange, Surface::Anthropic, &admission.request_id, &fault);
+        return Ok(());
+    };
+    shared.metrics.answered(admission.route.endpoint, 200);
+    let mut headers = base_headers(shared, &admission.request_id);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.append(header::VARY, answer::BY_CLIENT);
+    exchange.answer(Head { status: StatusCode::OK, headers }, body);
+    Ok(())
+}
+
+/// `limit`, `after_id` and `before_id` of the query.
+fn range(query: &[u8]) -> Result<(Cursor, usize), Error> {
+    let invalid =
+        |name: &'static str, message: &str| Error::client(Kind::InvalidRequest, message.to_owned()).about(name);
+    let query = std::str::from_utf8(query).map_err(|_| invalid("limit", "The query is not UTF-8."))?;
+    let mut cursor = Cursor::Start;
+    let mut limit = LIMIT_DEFAULT;
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        let id = |name| {
+            let value = routes::decode(value).filter(|value| !value.is_empty());
+            value
+                .map(std::borrow::Cow::into_owned)
+                .ok_or_else(|| invalid(name, "A cursor is the id of a model: send `first_id` or `last_id` of a page."))
+        };
+        let next = match name {
+            "limit" => {
+                let given = value.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
+                limit = given.ok_or_else(|| invalid("limit", "`limit` must be an integer from 1 to 1000."))?;
+                continue;
+            }
+            "after_id" => Cursor::After(id("after_id")?),
+            "before_id" => Cursor::Before(id("before_id")?),
+            _ => continue,
+        };
+        if std::mem::replace(&mut cursor, next) != Cursor::Start {
+            return Err(invalid("before_id", "`after_id` and `before_id` exclude each other: send one of them."));
+        }
+    }
+    Ok((cursor, limit))
+}
+
+fn document(page: &Page<'_>) -> Bytes {
+    #[derive(Serialize)]
+    struct Ends<'a> {
+        has_more: bool,
+        first_id: Option<&'a str>,
+        last_id: Option<&'a str>,
+    }
+    let mut body = br#"{"data":"#.to_vec();
+    join(&mut body, page.entries.iter().map(|(_, entry)| *entry));
+    let ends = Ends {
+        has_more: page.has_more,
+        first_id: page.entries.first().map(|(id, _)| *id),
+        last_id: page.entries.last().map(|(id, _)| *id),
+    };
+    // Texts and a truth value are always JSON.
+    if let Ok(ends) = serde_json::to_vec(&ends) {
+        body.push(b',');
+        body.extend_from_slice(ends.get(1..).unwrap_or_default());
+    }
+    Bytes::from(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_says_where_it_ends() {
+        let model: Model = serde_json::from_value(serde_json::json!({
+            "id": "p/m", "provider": "p", "created": 1_700_000_000, "context_length": 8, "name": "The \"m\""
+        }))
+        .expect("a model");
+        let entry = entry(&model).expect("an entry");
+        let page = Page { entries: vec![("p/m", &entry)], has_more: true };
+        let said: serde_json::Value = serde_json::from_slice(&document(&page)).expect("JSON");
+        assert_eq!(
+            said,
+            serde_json::json!({
+                "data": [{"type": "model", "id": "p/m", "display_name": "The \"m\"",
+                          "created_at": "2023-11-14T22:13:20Z", "max_input_tokens": 8}],
+                "has_more": true, "first_id": "p/m", "last_id": "p/m",
+            })
+        );
+        let none: serde_json::Value =
+            serde_json::from_slice(&document(&Page { entries: Vec::new(), has_more: false })).expect("JSON");
+        assert_eq!(none, serde_json::json!({"data": [], "has_more": false, "first_id": null, "last_id": null}));
+        let unknown: Model =
+            serde_json::from_value(serde_json::json!({"id": "m", "provider": "p", "created": u64::MAX}))
+                .expect("a model");
+        let said: serde_json::Value = serde_json::from_slice(&super::entry(&unknown).expect("an entry")).expect("JSON");
+        assert_eq!((&said["created_at"], &said["display_name"]), (&"1970-01-01T00:00:00Z".into(), &"m".into()));
+    }
+
+    #[test]
+    fn a_range_is_read_or_refused_with_its_rule() {
+        assert_eq!(range(b"").ok(), Some((Cursor::Start, 20)));
+        assert_eq!(range(b"limit=1000&after_id=a%2Fb&beta=true").ok(), Some((Cursor::After("a/b".to_owned()), 1000)));
+        assert_eq!(range(b"before_id=x").ok(), Some((Cursor::Before("x".to_owned()), 20)));
+        for wrong in [
+            "limit=0",
+            "limit=1001",
+            "limit=-1",
+            "limit=",
+            "limit=x",
+            "after_id=",
+            "after_id=%zz",
+            "after_id=a&before_id=b",
+        ] {
+            let fault = range(wrong.as_bytes()).expect_err(wrong);
+            assert_eq!(fault.kind, Kind::InvalidRequest, "{wrong}");
+        }
+    }
+}

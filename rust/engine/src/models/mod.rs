@@ -1,0 +1,5 @@
+//! Lists of models, in the form of each dialect.
+
+pub mod anthropic;
+pub mod gemini;
+pub mod openai;

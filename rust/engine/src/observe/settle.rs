@@ -1,0 +1,362 @@
+//! Settlement: the one moment at which a request becomes a record. Every path out of a request ends here, exactly once:
+//! either by [`Settlement::settle`], or, when the work is dropped because the client left or something broke, by drop.
+
+use crate::call::guardrails;
+use crate::clock;
+use crate::exchange::Exchange;
+use crate::gate::admission::Admission;
+use crate::observe::metrics::Settled;
+use crate::shared::Shared;
+use crate::upstream::target::Target;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::guardrail::{self, Actions, Finding, Findings};
+use fairlead_core::ledger::{Amounts, Hold, Subject};
+use fairlead_core::limit::Served;
+use fairlead_core::price::Cost;
+use fairlead_core::record::{Cached, Outcome, Record};
+use fairlead_core::usage::{Units, Usage};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Of an ordinary request, about.
+const BYTES_PER_TOKEN: u64 = 4;
+/// What an answer that ended well came to.
+#[derive(Debug)]
+pub struct Brought {
+    pub usage: Usage,
+    pub cost: Cost,
+    pub provider: Option<String>,
+    pub upstream_model: Option<String>,
+    pub strategy: &'static str,
+}
+
+/// What few requests have; on the heap, so that conversations do not carry its size.
+#[derive(Debug, Default)]
+struct Beside {
+    /// What it came to beside tokens.
+    units: Units,
+    /// Who served it where that was no connection.
+    served_by: Option<String>,
+}
+
+/// A request's settlement, open until it is settled or dropped. On the heap: every future that has it on its way would carry
+/// it once as an argument and once as its own.
+#[derive(Debug)]
+pub struct Settlement(Box<Open>);
+
+/// What is known of a request so far.
+#[derive(Debug)]
+pub struct Open {
+    shared: Arc<Shared>,
+    exchange: Arc<Exchange>,
+    pub admission: Admission,
+    pub model: Option<String>,
+    pub stream: bool,
+    pub target: Option<Arc<Target>>,
+    pub upstream_model: Option<String>,
+    /// The model by its full name, as prices know it; where it is not what the caller named.
+    pub priced_model: Option<String>,
+    /// How its target was chosen.
+    pub strategy: &'static str,
+    /// The combo that it came from.
+    pub combo: Option<String>,
+    /// What the response cache had to do with it.
+    pub cached: Cached,
+    pub attempts: u32,
+    pub first_byte: Option<Instant>,
+    /// Status that the caller was given; 0 while it was given none.
+    pub status: u16,
+    pub usage: Usage,
+    /// Of calls that are no conversations.
+    beside: Option<Box<Beside>>,
+    /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
+    side: (Usage, Cost),
+    pub bytes_request: u64,
+    pub bytes_response: u64,
+    /// Events of a stream that went to the caller, counted for keys with limits: what a stream that is cut has used, where its
+    /// provider did not come to say it.
+    pub delivered_events: u64,
+    /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
+    pub kept: Option<Arc<OnceLock<Brought>>>,
+    /// What guardrails found, either way.
+    pub guardrail_findings: Findings,
+    /// What guardrails do with the answer.
+    pub answer_guardrails: Actions,
+    /// The room that was reserved under the key's limits.
+    pub hold: Option<Hold>,
+    /// It was held back as its key says, and is not again.
+    pub was_throttled: bool,
+    cost: Option<Cost>,
+    is_settled: bool,
+}
+
+impl Deref for Settlement {
+    type Target = Open;
+
+    fn deref(&self) -> &Open {
+        &self.0
+    }
+}
+
+impl DerefMut for Settlement {
+    fn deref_mut(&mut self) -> &mut Open {
+        &mut self.0
+    }
+}
+
+impl Settlement {
+    pub fn open(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, bytes_request: u64) -> Self {
+        Self(Box::new(Open {
+            shared: Arc::clone(shared),
+            exchange: Arc::clone(exchange),
+            admission,
+            model: None,
+            stream: false,
+            target: None,
+            upstream_model: None,
+            priced_model: None,
+            strategy: "single",
+            combo: None,
+            cached: Cached::default(),
+            attempts: 0,
+            first_byte: None,
+            status: 0,
+            usage: Usage::default(),
+            beside: None,
+            side: (Usage::default(), Cost::default()),
+            bytes_request,
+            bytes_response: 0,
+            delivered_events: 0,
+            kept: None,
+            guardrail_findings: Findings::new(),
+            answer_guardrails: Actions::default(),
+            hold: None,
+            was_throttled: false,
+            cost: None,
+            is_settled: false,
+        }))
+    }
+
+    /// Writes the record.
+    pub fn settle(mut self, outcome: Outcome, error: Option<&Error>) {
+        self.0.write(outcome, error.map(|error| error.kind));
+    }
+}
+
+impl Open {
+    /// Counts the events of a frame that goes to the caller, for a key with limits.
+    pub fn count_delivered(&mut self, frame: &[u8]) {
+        if self.hold.is_some() {
+            self.delivered_events += memchr::memmem::find_iter(frame, b"data:").count() as u64;
+        }
+    }
+
+    /// What the usage costs at the snapshot's price; zero for a model without one. Asked once the usage is whole: what it
+    /// said first holds, so that the header and the record agree.
+    pub fn cost(&mut self) -> Cost {
+        match self.cost {
+            Some(cost) => cost,
+            None => *self.cost.insert(self.cost_so_far()),
+        }
+    }
+
+    /// The same of a usage that is not whole yet.
+    fn cost_so_far(&self) -> Cost {
+        let model = self.priced_model.as_deref().or(self.model.as_deref());
+        let live = self.shared.live.load();
+        let price = model.and_then(|model| live.snapshot.price(model));
+        price.map(|price| price.charge(&self.usage, &self.units())).unwrap_or_default() + self.side.1
+    }
+
+    /// What a conversation under way has come to.
+    pub fn spent_so_far(&self) -> Amounts {
+        let total = self.total_usage();
+        Amounts { tokens: total.input.saturating_add(total.output), usd_micros: self.cost_so_far().usd_micros() }
+    }
+
+    /// A call beside the one that the caller gets is paid for, too.
+    pub fn add_side(&mut self, model: &str, usage: &Usage) {
+        let cost = self.shared.live.load().snapshot.price(model).map(|price| price.cost(usage)).unwrap_or_default();
+        self.side = (self.side.0 + *usage, self.side.1 + cost);
+    }
+
+    /// Who served it, and what was told of the cost.
+    pub fn serve_by(&mut self, name: String, cost: Cost) {
+        self.beside.get_or_insert_default().served_by = Some(name);
+        self.cost = Some(cost);
+    }
+
+    /// What it came to beside tokens, or, before it is sent, may come to.
+    pub fn units(&self) -> Units {
+        self.beside.as_ref().map(|beside| beside.units).unwrap_or_default()
+    }
+
+    pub fn set_units(&mut self, units: Units) {
+        if self.beside.is_some() || units != Units::default() {
+            self.beside.get_or_insert_default().units = units;
+        }
+    }
+
+    fn provider(&self) -> Option<&str> {
+        let target = self.target.as_ref().map(|target| target.connection.provider.as_str());
+        target.or(self.beside.as_ref().and_then(|beside| beside.served_by.as_deref()))
+    }
+
+    /// What the request is to limits.
+    pub fn subject(&self) -> Subject<'_> {
+        Subject {
+            model: self.model.as_deref().unwrap_or_default(),
+            served: self.target.as_ref().map_or_else(Served::default, |target| Served {
+                provider: &target.connection.provider,
+                prefixes: &target.connection.prefixes,
+                upstream_model: self.upstream_model.as_deref().unwrap_or_default(),
+            }),
+        }
+    }
+
+    /// The usage of every call that was made.
+    pub fn total_usage(&self) -> Usage {
+        self.usage + self.side.0
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.admission.started.elapsed()
+    }
+
+    /// A guardrail found something in the answer: nobody else is given it, since a finding belongs to the call that made it,
+    /// and what is redacted or warned of today may be blocked tomorrow.
+    pub fn note_answer_findings(&mut self, findings: &[Finding]) {
+        if !findings.is_empty() {
+            self.kept = None;
+            guardrail::merge(&mut self.guardrail_findings, findings.iter().copied());
+        }
+    }
+
+    /// From here on the work answers to another exchange.
+    pub fn move_to(&mut self, exchange: &Arc<Exchange>) {
+        self.exchange = Arc::clone(exchange);
+    }
+
+    fn write(&mut self, outcome: Outcome, error: Option<Kind>) {
+        if std::mem::replace(&mut self.is_settled, true) {
+            return;
+        }
+        if outcome != Outcome::Completed {
+            self.exchange.mark_failed();
+        }
+        if outcome != Outcome::Completed && self.delivered_events > 0 && self.usage == Usage::default() {
+            // A provider tells at the end of a stream what it used. Of one that was cut, what was delivered counts: about a token
+            // in each event, and the request.
+            let input = self.bytes_request.div_ceil(BYTES_PER_TOKEN);
+            self.usage = Usage { input, output: self.delivered_events, ..Usage::default() };
+        }
+        let cost = self.cost();
+        let cost_usd_micros = cost.usd_micros();
+        if let (Outcome::Completed, Some(kept)) = (outcome, self.kept.take()) {
+            let provider = self.target.as_ref().map(|target| target.provider_name().to_owned());
+            let (upstream_model, strategy) = (self.upstream_model.clone(), self.strategy);
+            // Nobody else sets it.
+            let _set = kept.set(Brought { usage: self.total_usage(), cost, provider, upstream_model, strategy });
+        }
+        let key = self.admission.principal.key();
+        let no_log = key.is_some_and(|key| key.no_log);
+        let trace = self.admission.trace.as_deref();
+        let found = (!self.guardrail_findings.is_empty()).then(|| guardrails::told(&self.guardrail_findings));
+        let ttft = self.first_byte.map(|at| at.duration_since(self.admission.started));
+        let record = Record {
+            request_id: &self.admission.request_id,
+            ts_ms: self.admission.ts_ms,
+            worker_id: &self.shared.worker_id,
+            principal_kind: self.admission.principal.kind(),
+            key_id: key.map(|key| key.id.as_str()),
+            session_tag: self.admission.session_tag.as_deref(),
+            session_id: self.admission.session_id.as_deref(),
+            endpoint: self.admission.route.endpoint,
+            method: self.admission.route.method,
+            path: self.admission.route.path,
+            model: self.model.as_deref(),
+            provider: self.provider(),
+            connection_id: self.target.as_ref().map(|target| target.connection.id.as_str()),
+            upstream_model: self.upstream_model.as_deref(),
+            combo: self.combo.as_deref(),
+            strategy: self.target.is_some().then_some(self.strategy),
+            stream: self.stream,
+            status: self.status,
+            outcome,
+            error_kind: error.map(Kind::code),
+            tokens_input: 0,
+            tokens_output: 0,
+            tokens_cached: 0,
+            tokens_reasoning: 0,
+            tokens_cache_write: 0,
+            cost_usd_micros: 0,
+            latency_ms: millis(self.elapsed()),
+            ttft_ms: ttft.map(millis),
+            attempts: self.attempts,
+            bytes_request: self.bytes_request,
+            bytes_response: self.bytes_response,
+            no_log,
+            cache: self.cached.cache,
+            cache_kind: self.cached.kind,
+            cost_saved_usd_micros: self.cached.cost_saved_usd_micros,
+            guardrails: found.as_deref(),
+            trace_id: trace.map(|trace| trace.trace_id.as_str()),
+            span_id: trace.and_then(|trace| trace.span_id.as_deref()),
+            parent_span_id: trace.and_then(|trace| trace.parent_span_id.as_deref()),
+        };
+        let usage = self.total_usage();
+        let segment = self.shared.spool.append(&record.with_usage(&usage, cost_usd_micros));
+        self.shared.metrics.settled(&Settled {
+            endpoint: self.admission.route.endpoint,
+            status: self.status,
+            outcome,
+            error,
+            provider: self.provider(),
+            usage,
+            cost_usd_micros,
+            cached: self.cached,
+            findings: &self.guardrail_findings,
+            attempts: self.attempts,
+            took: self.elapsed(),
+            first_byte: ttft,
+        });
+        self.give_back(cost_usd_micros, segment);
+    }
+
+    /// Counts what was spent under the key's limits, after the record is written: control's sums and ours meet at a
+    /// segment's edge. What was never tried spent nothing.
+    fn give_back(&mut self, usd_micros: u64, segment: u64) {
+        let Some(key) = self.admission.principal.key() else { return };
+        let hold = self.hold.take();
+        if hold.is_none() && self.attempts == 0 {
+            return;
+        }
+        let subject = self.subject();
+        let total = self.total_usage();
+        let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
+        self.shared.ledger.settle(&key.id, subject, hold, spent, segment, clock::moment());
+    }
+}
+
+/// Three decimals are what a clock like ours can tell.
+fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if self.is_settled {
+            return;
+        }
+        let (outcome, kind) = if self.exchange.is_cancelled() {
+            (Outcome::ClientGone, Kind::ClientGone)
+        } else {
+            (Outcome::Refused, Kind::Internal)
+        };
+        if self.status == 0 {
+            self.status = kind.status();
+        }
+        self.write(outcome, Some(kind));
+    }
+}

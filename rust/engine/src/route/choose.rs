@@ -1,0 +1,311 @@
+//! Which connections a request tries, in order. Decided from the snapshot and hot state alone.
+
+use crate::active_config::Live;
+use crate::clock;
+use crate::route::combos::Remembered;
+use crate::upstream::target::Target;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::policy;
+use fairlead_core::snapshot::Key;
+use fairlead_core::strategy::{identity, Params, Standing, Strategy};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// More connections than this are not tried for one request.
+const MAX_TARGETS: usize = 8;
+/// The header that pins a request to one connection.
+pub const PIN: &str = "x-gateway-connection";
+
+/// An error names so many targets.
+pub const TOLD_AT_MOST: usize = 12;
+
+/// The order in which connections are tried.
+#[derive(Debug)]
+pub struct Choice {
+    pub targets: SmallVec<[Arc<Target>; 4]>,
+    /// The model as the provider of the first target knows it: the name without its prefix.
+    pub upstream_model: String,
+    /// The same with its prefix, as prices know it; not always the name that the caller used.
+    pub model: String,
+    /// How a combo chose; absent for a single model.
+    pub combo: Option<Box<ComboChoice>>,
+}
+
+/// What a combo adds to a choice.
+#[derive(Debug, Clone)]
+pub struct ComboChoice {
+    pub name: String,
+    pub strategy: Strategy,
+    pub params: Params,
+    /// What each step is told to do.
+    pub prompts: Vec<Option<String>>,
+    /// One for each target, at the same place.
+    pub legs: Vec<Leg>,
+    /// Models that may not be tried now, with the milliseconds until they may.
+    pub closed: Vec<(Arc<str>, u64)>,
+}
+
+/// A target as the combo knows it.
+#[derive(Debug, Clone)]
+pub struct Leg {
+    pub model: Arc<str>,
+    pub upstream_model: Arc<str>,
+    pub id: u64,
+    /// Which step of the combo it comes from.
+    pub step: usize,
+    pub memory: Remembered,
+}
+
+impl Choice {
+    pub fn leg(&self, at: usize) -> Option<&Leg> {
+        self.combo.as_ref()?.legs.get(at)
+    }
+
+    /// The model at this target, with its prefix.
+    pub fn model(&self, at: usize) -> &str {
+        self.leg(at).map_or(self.model.as_str(), |leg| &leg.model)
+    }
+
+    pub fn upstream_model(&self, at: usize) -> &str {
+        self.leg(at).map_or(self.upstream_model.as_str(), |leg| &leg.upstream_model)
+    }
+
+    /// Tells a target from all others, over snapshots.
+    pub fn identity(&self, at: usize) -> Option<u64> {
+        match self.leg(at) {
+            Some(leg) => Some(leg.id),
+            None => Some(identity(&[&self.targets.get(at)?.connection.id, &self.upstream_model])),
+        }
+    }
+
+    /// The same with only some of its targets.
+    #[must_use]
+    pub fn narrowed(&self, places: &[usize]) -> Self {
+        let mut combo = self.combo.as_ref().map(|combo| {
+            let legs = places.iter().filter_map(|&at| combo.legs.get(at).cloned()).collect();
+            Box::new(ComboChoice { legs, ..(**combo).clone() })
+        });
+        if let Some(combo) = &mut combo {
+            combo.closed.clear();
+        }
+        Self {
+            targets: places.iter().filter_map(|&at| self.targets.get(at).cloned()).collect(),
+            upstream_model: places.first().map_or_else(String::new, |&at| self.upstream_model(at).to_owned()),
+            model: places.first().map_or_else(String::new, |&at| self.model(at).to_owned()),
+            combo,
+        }
+    }
+
+    pub fn strategy(&self) -> &'static str {
+        self.combo.as_ref().map_or("single", |combo| combo.strategy.name())
+    }
+}
+
+/// What a request wants beyond its model.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wish<'a> {
+    /// The one connection that it is to go over.
+    pub pin: Option<&'a str>,
+    /// The target that served its session before.
+    pub held: Option<u64>,
+}
+
+/// Chooses for `<prefix>/<model>`: connections of the prefix that the key may use, by priority; those that rest come last,
+/// and those that a provider has told to wait are left out.
+///
+/// A pin leaves the pinned connection alone, unless that one rests or waits: then it counts for nothing. A pin to what is no
+/// connection of the provider that the key may use leaves none, whatever it is.
+pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Result<Choice, Error> {
+    let Some((prefix, upstream_model)) =
+        model.split_once('/').filter(|(prefix, rest)| !prefix.is_empty() && !rest.is_empty())
+    else {
+        return Err(not_found(format!(
+            "The model `{model}` has no provider prefix; write `<prefix>/<model>`, as `GET /v1/models` lists them."
+        )));
+    };
+    let upstream_model = live.snapshot.spelling(model).unwrap_or(upstream_model);
+    let candidates = live.snapshot.candidates(prefix);
+    if candidates.is_empty() {
+        return Err(not_found(format!("No provider has the prefix `{prefix}`; `GET /v1/models` lists what is there.")));
+    }
+    let now_ms = clock::monotonic_ms();
+    let mut ready: SmallVec<[Arc<Target>; 4]> = SmallVec::new();
+    let mut resting: SmallVec<[(u64, Arc<Target>); 4]> = SmallVec::new();
+    let mut soonest_ms = u64::MAX;
+    let mut is_barred = false;
+    let mut is_pinned = false;
+    let mut is_closed = false;
+    let mut is_broken = false;
+    let mut unnameable = None;
+    for target in candidates.iter().filter_map(|&index| live.targets.get(index)?.as_ref()) {
+        if key.is_some_and(|key| !policy::sees_connection(key, &target.connection.id)) {
+            is_barred = true;
+            continue;
+        }
+        if let Err(fault) = target.admit_name(upstream_model) {
+            unnameable = Some(fault);
+            continue;
+        }
+        // What no request can be served over is not in the pool that a pin may name.
+        is_pinned |= wish.pin == Some(target.connection.id.as_str()) && !target.is_out_of_pool(now_ms);
+        let (standing, rest_ms) = target.standing(upstream_model, now_ms);
+        match standing {
+            Standing::Closed => {
+                is_closed = true;
+                is_broken |= target.is_broken(now_ms);
+                soonest_ms = soonest_ms.min(rest_ms);
+            }
+            Standing::Resting => resting.push((rest_ms, Arc::clone(target))),
+            Standing::Able | Standing::Probing => ready.push(Arc::clone(target)),
+        }
+    }
+    if let Some(fault) = unnameable.filter(|_| ready.is_empty() && resting.is_empty() && !is_closed) {
+        return Err(fault);
+    }
+    if let Some(pin) = wish.pin {
+        if !is_pinned {
+            let message = format!(
+                "No connection of `{prefix}` that this request may use is the one that `X-Gateway-Connection` names; leave the \
+                 header out, or name another."
+            );
+            return Err(Error::client(Kind::InvalidRequest, message).about(PIN));
+        }
+        if ready.iter().any(|target| target.connection.id == pin) {
+            ready.retain(|target| target.connection.id == pin);
+            resting.clear();
+        }
+    } else if let Some(held) = wish.held {
+        let is_held = |target: &Arc<Target>| identity(&[&target.connection.id, upstream_model]) == held;
+        if let Some(at) = ready.iter().position(is_held) {
+            ready[..=at].rotate_right(1);
+        }
+    }
+    resting.sort_by_key(|(rest_ms, _)| *rest_ms);
+    ready.extend(resting.into_iter().map(|(_, target)| target));
+    ready.truncate(MAX_TARGETS);
+    if !ready.is_empty() {
+        return Ok(Choice {
+            targets: ready,
+            upstream_model: upstream_model.to_owned(),
+            model: model.to_owned(),
+            combo: None,
+        });
+    }
+    if is_closed && soonest_ms == u64::MAX {
+        let message = format!("No connection of `{prefix}` can be used until an operator mends it.");
+        return Err(Error::gateway(Kind::NoRoute, message));
+    }
+    if is_broken {
+        let message = format!("The provider `{prefix}` fails; it is asked again in {} s.", soonest_ms.div_ceil(1_000));
+        return Err(Error::gateway(Kind::NoRoute, message).after_s(soonest_ms.div_ceil(1_000).max(1)));
+    }
+    if is_closed {
+        let message = format!("Every connection of `{prefix}` was told by its provider to wait.");
+        return Err(Error::gateway(Kind::UpstreamRateLimited, message).after_s(soonest_ms.div_ceil(1_000)));
+    }
+    if is_barred {
+        let message = format!("This API key may use no connection of the provider `{prefix}` (`allowedConnections`).");
+        return Err(Error::client(Kind::Forbidden, message).about("model"));
+    }
+    Err(Error::gateway(Kind::NoRoute, format!("The provider `{prefix}` has no usable connection.")).after_s(5))
+}
+
+fn not_found(message: String) -> Error {
+    Error::client(Kind::ModelNotFound, message).about("model")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairlead_core::secret::Sealer;
+    use fairlead_core::snapshot::Snapshot;
+
+    fn live() -> Live {
+        let connection = |id: &str, priority: u32, dialect: &str| {
+            format!(
+                r#"{{"id":"{id}","provider":"n","prefixes":["{dialect}"],"dialect":"{dialect}","base_url":"http://{id}","auth":"none","priority":{priority}}}"#
+            )
+        };
+        let connections =
+            [connection("b", 2, "openai"), connection("a", 1, "openai"), connection("g", 1, "gemini")].join(",");
+        let json = format!(r#"{{"version":1,"connections":[{connections}]}}"#);
+        let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
+        Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
+    }
+
+    fn order(live: &Live) -> Vec<String> {
+        let choice = choose(live, "openai/meta/llama", None, Wish::default()).expect("a choice");
+        assert_eq!(choice.upstream_model, "meta/llama");
+        choice.targets.iter().map(|target| target.connection.id.clone()).collect()
+    }
+
+    fn rest(live: &Live, id: &str, hint_ms: Option<u64>) {
+        let target = live.targets.iter().flatten().find(|target| target.connection.id == id).expect("there");
+        target.blame(Kind::UpstreamReset, hint_ms);
+    }
+
+    #[test]
+    fn priority_decides_and_what_rests_comes_last() {
+        let live = live();
+        assert_eq!(order(&live), ["a", "b"]);
+        rest(&live, "a", None);
+        assert_eq!(order(&live), ["b", "a"]);
+        rest(&live, "b", None);
+        assert_eq!(order(&live).len(), 2, "when all rest, all are tried");
+    }
+
+    #[test]
+    fn what_a_provider_closed_is_left_out_until_its_time() {
+        let live = live();
+        rest(&live, "a", Some(60_000));
+        assert_eq!(order(&live), ["b"]);
+        rest(&live, "b", Some(9_500));
+        let error = choose(&live, "openai/m", None, Wish::default()).expect_err("closed");
+        assert_eq!((error.kind, error.retry_after_s), (Kind::UpstreamRateLimited, Some(10)));
+    }
+
+    fn pinned(live: &Live, id: &str) -> Result<Vec<String>, Kind> {
+        let wish = Wish { pin: Some(id), held: None };
+        let choice = choose(live, "openai/m", None, wish).map_err(|error| error.kind)?;
+        Ok(choice.targets.iter().map(|target| target.connection.id.clone()).collect())
+    }
+
+    #[test]
+    fn a_pin_is_strict_until_its_connection_rests() {
+        let live = live();
+        assert_eq!(pinned(&live, "b"), Ok(vec!["b".into()]));
+        for other in ["g", "nothing", ""] {
+            assert_eq!(pinned(&live, other), Err(Kind::InvalidRequest), "another provider's and none are the same");
+        }
+        rest(&live, "b", None);
+        assert_eq!(pinned(&live, "b"), Ok(vec!["a".into(), "b".into()]));
+        rest(&live, "b", Some(60_000));
+        assert_eq!(pinned(&live, "b"), Ok(vec!["a".into()]));
+    }
+
+    #[test]
+    fn a_session_stays_where_it_was() {
+        let live = live();
+        let held = Some(identity(&["b", "m"]));
+        let choice = choose(&live, "openai/m", None, Wish { pin: None, held }).expect("a choice");
+        assert_eq!(choice.targets.iter().map(|target| target.connection.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+        assert_eq!(choice.identity(0), held);
+    }
+
+    #[test]
+    fn a_model_needs_a_prefix_that_somebody_has() {
+        let live = live();
+        for (model, kind) in [
+            ("m", Kind::ModelNotFound),
+            ("/m", Kind::ModelNotFound),
+            ("openai/", Kind::ModelNotFound),
+            ("other/m", Kind::ModelNotFound),
+        ] {
+            assert_eq!(
+                choose(&live, model, None, Wish::default()).map(drop).map_err(|error| error.kind),
+                Err(kind),
+                "{model}"
+            );
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! From the model that a caller names to targets: an alias stands for another name, a combo for several targets, anything else is
+//! one model, which may be pinned to one connection.
+
+use crate::active_config::Live;
+use crate::clock;
+use crate::gate::admission::Admission;
+use crate::route::choose::{self, Choice, Wish};
+use crate::shared::Shared;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::policy;
+use fairlead_core::snapshot::Key;
+use fairlead_core::strategy::{auto, identity, Ask, Strategy};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// What most answers come to, as far as anybody knows beforehand.
+const ASSUMED_OUTPUT_TOKENS: u64 = 512;
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Whether the key may ask for this name, which may be an alias's, a combo's or a model's.
+pub fn admit(live: &Live, key: &Key, model: &str) -> Result<(), Error> {
+    let name = live.snapshot.alias(model).unwrap_or(model);
+    if name != model {
+        policy::admit_unblocked(key, model)?;
+    }
+    match live.combos.book.find(name).and_then(|at| live.combos.book.get(at)) {
+        Some(ready) => policy::admit_combo(key, &ready.name, ready.is_auto),
+        None => policy::admit_model(key, name).and_then(|()| policy::admit_listed(key, &live.snapshot, name)),
+    }
+}
+
+/// The one name of what was asked for, for a record of what was repeated; as it was asked where it is no name.
+pub fn shown_name(live: &Live, asked: &str) -> String {
+    live.snapshot.name(asked).map_or_else(|_| asked.to_owned(), Cow::into_owned)
+}
+
+/// What a name without a provider's prefix means for a key that has such names looked up (`autoResolve`): the model of that name
+/// which it may call over the most preferred connection. `None` for a name that means something as it is.
+pub fn resolve(live: &Live, key: &Key, model: &str) -> Option<String> {
+    let is_known = live.snapshot.alias(model).is_some()
+        || live.combos.book.find(model).is_some()
+        || auto::is_auto(model)
+        || model.split_once('/').is_some_and(|(prefix, _)| !live.snapshot.candidates(prefix).is_empty());
+    if !key.auto_resolve || is_known {
+        return None;
+    }
+    let preference = |name: &str| {
+        let (prefix, _) = name.split_once('/')?;
+        let connections = live.snapshot.candidates(prefix).iter().filter_map(|&at| live.snapshot.connections.get(at));
+        let usable = connections.filter(|connection| policy::sees_connection(key, &connection.id));
+        usable.map(|connection| connection.priority).min()
+    };
+    let named = live.snapshot.models_named(model).filter(|found| admit(live, key, &found.id).is_ok());
+    named.filter_map(|found| Some((preference(&found.id)?, found.id.as_str()))).min().map(|(_, name)| name.to_owned())
+}
+
+/// The targets of a request, in the order in which they are tried.
+pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, body: &[u8]) -> Result<Choice, Error> {
+    let key = admission.principal.key().map(AsRef::as_ref);
+    let name = live.snapshot.alias(model).unwrap_or(model);
+    let held = session(admission, model).and_then(|session| shared.places.find(session, clock::monotonic_ms()));
+    if let Some(combo) = live.combos.book.find(name) {
+        let wants_affinity = live.combos.book.all().iter().any(|ready| ready.strategy == Strategy::CacheOptimized);
+        let ask = Ask {
+            input_tokens: body.len() as u64 / BYTES_PER_TOKEN,
+            output_tokens: ASSUMED_OUTPUT_TOKENS,
+            affinity: if wants_affinity { affinity(admission, body) } else { None },
+            held,
+        };
+        return live.combos.choose(&live.targets, combo, &ask, key);
+    }
+    if auto::is_auto(name) || name.starts_with("combo/") {
+        let message = format!("There is no combo `{name}`; `GET /api/combos` lists them.");
+        return Err(Error::client(Kind::ModelNotFound, message).about("model"));
+    }
+    choose::choose(live, name, key, Wish { pin: admission.pin.as_deref(), held })
+}
+
+/// A session of this caller with this model.
+pub fn session(admission: &Admission, model: &str) -> Option<u64> {
+    let session = admission.session_id.as_deref()?;
+    Some(identity(&[caller(admission), session, model]))
+}
+
+fn caller(admission: &Admission) -> &str {
+    admission.principal.key().map_or_else(|| admission.principal.kind(), |key| key.id.as_str())
+}
+
+#[derive(Deserialize)]
+struct Opening<'a> {
+    #[serde(borrow, default)]
+    prompt_cache_key: Option<Cow<'a, str>>,
+    /// What every dialect has before the conversation: one of these at most.
+    #[serde(borrow, default)]
+    system: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    instructions: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "systemInstruction")]
+    system_instruction: Option<&'a RawValue>,
+    /// And the conversation: one of these.
+    #[serde(borrow, default)]
+    messages: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    contents: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    role: Option<Cow<'a, str>>,
+}
+
+/// What the provider's cache goes by: the caller's own key for it, or else how the conversation begins, up to and with the
+/// first thing that the user said. Callers have different ones.
+fn affinity(admission: &Admission, body: &[u8]) -> Option<u64> {
+    let opening: Opening<'_> = serde_json::from_slice(body).ok()?;
+    let caller = caller(admission);
+    if let Some(key) = opening.prompt_cache_key {
+        return Some(identity(&[caller, &key]));
+    }
+    let mut parts = vec![caller];
+    let before = [opening.system, opening.instructions, opening.system_instruction];
+    parts.extend(before.into_iter().flatten().map(RawValue::get));
+    let items: Vec<&RawValue> = match opening.input {
+        Some(input) => serde_json::from_str(input.get()).unwrap_or_else(|_| vec![input]),
+        None => opening.messages.into_iter().chain(opening.contents).collect(),
+    };
+    for item in items {
+        parts.push(item.get());
+        let message: Message<'_> = serde_json::from_str(item.get()).unwrap_or(Message { role: None });
+        // Gemini's contents without a role are the user's.
+        if message.role.is_none_or(|role| role == "user") {
+            break;
+        }
+    }
+    Some(identity(&parts))
+}

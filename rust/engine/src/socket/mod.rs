@@ -1,0 +1,6 @@
+//! WebSockets: requests as frames, and realtime conversations.
+
+pub mod frames;
+pub mod outbox;
+pub mod realtime;
+pub mod requests;

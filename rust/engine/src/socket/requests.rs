@@ -1,0 +1,470 @@
+//! `/v1/ws`: requests as frames over one connection, several at a time.
+//!
+//! ```text
+//! caller:  {"type":"request","id":"a","payload":{...}}   {"type":"cancel","id":"a"}   {"type":"ping"}
+//! gateway: session.ready   response.start   response.chunk*  or  response.output
+//!          response.completed | response.error | response.cancelled   pong   protocol.error
+//! ```
+//!
+//! A payload is the body of a chat completion and lives as one: it passes the gate as the caller whose connection this is,
+//! whose standing is looked up again for each. The front, whichever it is, hands over texts and sends what the outbox holds.
+
+use crate::call::chat;
+use crate::clock;
+use crate::exchange::{Exchange, Head, Wake};
+use crate::gate::admission::{too_many_bytes, Admission, Whole, MAX_BUFFERED_BYTES};
+use crate::gate::answer;
+use crate::shared::{Gauge, Held, Shared};
+use crate::socket::outbox::{Drawn, Outbox};
+use bytes::{Bytes, BytesMut};
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::policy;
+use fairlead_core::principal::Principal;
+use fairlead_core::routes::{self, Match, Route};
+use fairlead_dialect::shapes::{error_body, ErrorText, Surface};
+use http::header;
+use http::StatusCode;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{json, Value};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::Notify;
+
+/// Requests of one connection at once.
+const MAX_REQUESTS: usize = 32;
+const MAX_ID_CHARS: usize = 128;
+/// A JSON answer that is handed over in one frame.
+const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024 - 4096;
+const PATH: &str = "/v1/chat/completions";
+
+/// A connection that carries frames, as a front sees it.
+pub trait Conversation: Send + Sync + std::fmt::Debug {
+    fn id(&self) -> u64;
+
+    /// What is to be sent; `None`: nothing yet, and the front will be woken.
+    fn take(&self) -> Option<Drawn>;
+
+    /// Nothing is under way.
+    fn is_idle(&self) -> bool;
+
+    /// The connection is to be closed, after what is still to be sent.
+    fn is_closed(&self) -> bool;
+
+    /// A text came; `None` for what is no text.
+    fn receive(&self, text: Option<&str>);
+
+    /// The caller is gone.
+    fn close(&self);
+
+    /// Where a front that puts messages together counts what it holds of one.
+    fn assembly(&self) -> Arc<Assembly>;
+}
+
+/// What a front, or the side that talks to a provider, holds of messages that have not come whole. It counts as body bytes,
+/// as every body that is being read does.
+#[derive(Debug)]
+pub struct Assembly {
+    shared: Arc<Shared>,
+    state: Mutex<(usize, Option<Held>)>,
+    is_over: AtomicBool,
+}
+
+impl Assembly {
+    /// A message of up to so many bytes is held for a moment only, and not counted.
+    pub const UNCOUNTED_BYTES: usize = 64 * 1024;
+
+    pub fn new(shared: &Arc<Shared>) -> Arc<Self> {
+        Arc::new(Self { shared: Arc::clone(shared), state: Mutex::default(), is_over: AtomicBool::new(false) })
+    }
+
+    /// So many bytes came in addition. `false`: there is no room for them, and the connection must end.
+    pub fn grow(&self, bytes: usize) -> bool {
+        let so_far = self.state.lock().0;
+        self.set(so_far + bytes)
+    }
+
+    /// So many bytes are held.
+    pub fn set(&self, bytes: usize) -> bool {
+        let mut state = self.state.lock();
+        state.0 = bytes;
+        let counted = if bytes > Self::UNCOUNTED_BYTES { bytes } else { 0 };
+        let fits = match &mut state.1 {
+            _ if counted == 0 => {
+                state.1 = None;
+                true
+            }
+            Some(held) => held.set(counted, MAX_BUFFERED_BYTES),
+            None => {
+                state.1 = Held::take(&self.shared, Gauge::BodyBytes, counted, MAX_BUFFERED_BYTES);
+                state.1.is_some()
+            }
+        };
+        if !fits {
+            self.is_over.store(true, Ordering::Release);
+        }
+        fits
+    }
+
+    /// There was no room once.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+}
+
+/// A connection under way. Dropped, everything that runs over it ends.
+#[derive(Debug)]
+pub struct Socket {
+    shared: Arc<Shared>,
+    admission: Arc<Admission>,
+    route: &'static Route,
+    outbox: Arc<Outbox>,
+    running: Running,
+    assembly: Arc<Assembly>,
+    _in_flight: Held,
+    _open: Held,
+}
+
+type Running = Arc<Mutex<HashMap<String, Arc<Call>>>>;
+
+/// One request over it.
+#[derive(Debug)]
+struct Call {
+    exchange: Arc<Exchange>,
+    bell: Arc<Bell>,
+    is_cancelled: AtomicBool,
+}
+
+/// Rung by the request's own exchange.
+#[derive(Debug, Default)]
+struct Bell(Notify);
+
+impl Wake for Bell {
+    fn wake(&self, _: u64) {
+        self.0.notify_one();
+    }
+}
+
+#[derive(Deserialize)]
+struct Frame<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(borrow, default)]
+    payload: Option<&'a RawValue>,
+}
+
+impl Socket {
+    /// Opens one for a head that has passed the gate; an error when there are too many.
+    pub fn open(shared: &Arc<Shared>, whole: Whole, wake: Arc<dyn Wake>) -> Result<Self, Error> {
+        let Match::Found { route, .. } = routes::find("POST", PATH) else {
+            return Err(Error::gateway(Kind::Internal, "There is no chat route."));
+        };
+        let limit = shared.config.max_open_streams;
+        let open = Held::take(shared, Gauge::OpenStreams, 1, limit).ok_or_else(|| {
+            Error::gateway(Kind::Overloaded, "The gateway has as many streams open as it takes; try again shortly.")
+                .after_s(1)
+        })?;
+        let outbox = Outbox::new(whole.exchange.id(), wake);
+        let socket = Self {
+            shared: Arc::clone(shared),
+            admission: Arc::new(whole.admission),
+            route,
+            outbox,
+            running: Running::default(),
+            assembly: Assembly::new(shared),
+            _in_flight: whole.in_flight,
+            _open: open,
+        };
+        socket.outbox.push(json!({"type": "session.ready", "id": socket.admission.request_id}).to_string());
+        if let Some(runtime) = shared.runtime() {
+            let (drained, outbox) = (Arc::clone(shared), Arc::downgrade(&socket.outbox));
+            // It ends with the drain, or is found to have no socket any more.
+            drop(runtime.spawn(async move {
+                drained.drain.expired().await;
+                if let Some(outbox) = outbox.upgrade() {
+                    outbox.close(1001);
+                }
+            }));
+        }
+        Ok(socket)
+    }
+
+    fn protocol_error(&self, code: &str, message: &str, id: Option<&str>) {
+        let error = json!({"code": code, "message": message});
+        self.outbox.push(json!({"type": "protocol.error", "id": id, "error": error}).to_string());
+    }
+
+    fn begin(&self, id: String, payload: Option<&RawValue>) {
+        let Some(payload) = payload else {
+            return self.protocol_error("no_payload", "A request has a `payload`.", Some(&id));
+        };
+        let mut running = self.running.lock();
+        if running.contains_key(&id) {
+            drop(running);
+            return self.protocol_error("id_in_use", "A request of this id is under way.", Some(&id));
+        }
+        if running.len() >= MAX_REQUESTS {
+            drop(running);
+            return self.protocol_error("too_many_requests", "At most 32 requests are under way at once.", Some(&id));
+        }
+        let bell = Arc::new(Bell::default());
+        let exchange = Exchange::new(self.shared.next_id(), Arc::clone(&bell) as Arc<dyn Wake>);
+        let whole = match self.admit(&exchange, payload) {
+            Ok(whole) => whole,
+            Err(fault) => {
+                drop(running);
+                return self.outbox.push(refusal(&id, &fault));
+            }
+        };
+        let call = Arc::new(Call { exchange, bell, is_cancelled: AtomicBool::new(false) });
+        running.insert(id.clone(), Arc::clone(&call));
+        drop(running);
+        let Some(runtime) = self.shared.runtime() else { return };
+        drop(runtime.spawn(chat::serve(Arc::clone(&self.shared), Box::new(whole))));
+        let (outbox, running) = (Arc::clone(&self.outbox), Arc::clone(&self.running));
+        // It ends with the request that it tells of, which ends at the latest with its timers.
+        drop(runtime.spawn(async move {
+            tell(&outbox, &id, &call).await;
+            running.lock().remove(&id);
+        }));
+    }
+
+    /// The gate again, for one request: the key may have been revoked since the connection was opened.
+    fn admit(&self, exchange: &Arc<Exchange>, payload: &RawValue) -> Result<Whole, Error> {
+        let (shared, of) = (&self.shared, &self.admission);
+        if shared.drain.is_draining() {
+            return Err(chat::drained());
+        }
+        let ts_ms = clock::unix_ms();
+        let live = shared.live.load();
+        let principal = match &of.principal {
+            Principal::Key(key) => Principal::on_behalf(&live.snapshot, &key.id, ts_ms)?,
+            other => other.clone(),
+        };
+        principal.admit(self.route.tier, false, &live.snapshot, shared.config.require_api_key)?;
+        if let Some(key) = principal.key() {
+            policy::admit_hour(key, ts_ms)?;
+            policy::admit_endpoint(key, self.route.endpoint)?;
+        }
+        if payload.get().len() > self.route.body_limit_bytes {
+            return Err(Error::client(Kind::TooLarge, "The payload is larger than a request may be."));
+        }
+        shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
+        let buffered = Held::take(shared, Gauge::BodyBytes, payload.get().len(), MAX_BUFFERED_BYTES);
+        let buffered = buffered.ok_or_else(|| {
+            shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+            too_many_bytes()
+        })?;
+        let body = Bytes::copy_from_slice(payload.get().as_bytes());
+        let in_flight = Held::take(shared, Gauge::InFlight, 1, shared.config.max_in_flight).ok_or_else(|| {
+            shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+            let message = "The gateway has as many requests open as it takes; try again shortly.";
+            Error::gateway(Kind::Overloaded, message).after_s(1)
+        })?;
+        let admission = Admission {
+            route: self.route,
+            tail: String::new(),
+            principal,
+            request_id: format!("req_{}{:08x}", shared.worker_id, exchange.id()),
+            session_tag: of.session_tag.clone(),
+            session_id: of.session_id.clone(),
+            pin: of.pin.clone(),
+            route_model: of.route_model.clone(),
+            idempotency_key: None,
+            disabled_guardrails: of.disabled_guardrails,
+            accepts_events: of.accepts_events,
+            cache: of.cache.clone(),
+            reads_list: false,
+            wants_progress: false,
+            trace: of.trace.clone(),
+            anthropic_beta: None,
+            started: Instant::now(),
+            ts_ms,
+        };
+        let exchange = Arc::clone(exchange);
+        Ok(Whole { exchange, admission, forward: None, body, in_flight, buffered: Some(buffered), upload: None })
+    }
+}
+
+impl Conversation for Socket {
+    fn id(&self) -> u64 {
+        self.outbox.id()
+    }
+
+    fn take(&self) -> Option<Drawn> {
+        self.outbox.take()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.running.lock().is_empty()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.outbox.is_closed()
+    }
+
+    fn receive(&self, text: Option<&str>) {
+        let Some(text) = text else { return self.protocol_error("not_text", "Frames are texts.", None) };
+        let Ok(frame) = serde_json::from_str::<Frame<'_>>(text) else {
+            return self.protocol_error("invalid_json", "A frame is one JSON object with a `type`.", None);
+        };
+        let id = frame.id.filter(|id| !id.is_empty() && id.chars().count() <= MAX_ID_CHARS);
+        match (&*frame.kind, id) {
+            ("ping", id) => self.outbox.push(json!({"type": "pong", "id": id}).to_string()),
+            ("request" | "cancel", None) => {
+                self.protocol_error("invalid_id", "`id` must be a text of 1 to 128 characters.", None);
+            }
+            ("request", Some(id)) => self.begin(id, frame.payload),
+            ("cancel", Some(id)) => {
+                let call = self.running.lock().get(&id).cloned();
+                match call {
+                    Some(call) => {
+                        call.is_cancelled.store(true, Ordering::Release);
+                        call.bell.0.notify_one();
+                    }
+                    None => self.protocol_error("unknown_id", "No request of this id is under way.", Some(&id)),
+                }
+            }
+            _ => self.protocol_error("unknown_type", "`type` is `request`, `cancel` or `ping`.", None),
+        }
+    }
+
+    fn close(&self) {
+        self.outbox.close(1000);
+        for call in self.running.lock().values() {
+            call.is_cancelled.store(true, Ordering::Release);
+            call.exchange.cancel();
+            call.bell.0.notify_one();
+        }
+    }
+
+    fn assembly(&self) -> Arc<Assembly> {
+        Arc::clone(&self.assembly)
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// What came of a wait.
+enum Came<T> {
+    Here(T),
+    Cancelled,
+}
+
+/// Looks until there is something, or until the caller wants no more of it.
+async fn wait<T>(call: &Call, mut look: impl FnMut(&Exchange) -> Option<T>) -> Came<T> {
+    loop {
+        if call.is_cancelled.load(Ordering::Acquire) {
+            call.exchange.cancel();
+            return Came::Cancelled;
+        }
+        if let Some(found) = look(&call.exchange) {
+            return Came::Here(found);
+        }
+        call.bell.0.notified().await;
+    }
+}
+
+/// Tells one answer, frame by frame.
+async fn tell(outbox: &Outbox, id: &str, call: &Call) {
+    let cancelled = || outbox.push(json!({"type": "response.cancelled", "id": id}).to_string());
+    let Came::Here(head) = wait(call, Exchange::take_head).await else { return cancelled() };
+    let status = head.status.as_u16();
+    let request_id = head.headers.get(answer::REQUEST_ID).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    outbox.push(json!({"type": "response.start", "id": id, "status": status, "request_id": request_id}).to_string());
+    let is_stream = head.headers.get(header::CONTENT_TYPE).is_some_and(crate::call::stream::is_event_stream);
+    let mut held = BytesMut::new();
+    loop {
+        outbox.room().await;
+        let Came::Here(taken) = wait(call, Exchange::take).await else { return cancelled() };
+        if taken.aborted {
+            let error = json!({"code": "upstream_reset", "message": "The answer stops short."});
+            return outbox.push(json!({"type": "response.error", "id": id, "status": 502, "error": error}).to_string());
+        }
+        for chunk in taken.chunks {
+            held.extend_from_slice(&chunk);
+        }
+        if is_stream {
+            let whole = if taken.ended { held.len() } else { whole_texts(&held) };
+            if whole > 0 {
+                let text = held.split_to(whole);
+                let chunk = String::from_utf8_lossy(&text);
+                outbox.push(json!({"type": "response.chunk", "id": id, "chunk": chunk}).to_string());
+            }
+        } else if held.len() > MAX_OUTPUT_BYTES {
+            call.exchange.cancel();
+            let error =
+                json!({"code": "too_large", "message": "The answer is too large for a frame: ask for a stream."});
+            return outbox.push(json!({"type": "response.error", "id": id, "status": 502, "error": error}).to_string());
+        }
+        if taken.ended {
+            break;
+        }
+    }
+    if !is_stream {
+        let body: Value = serde_json::from_slice(&held).unwrap_or_default();
+        if !head.status.is_success() {
+            let error = body.get("error").cloned().unwrap_or_default();
+            return outbox
+                .push(json!({"type": "response.error", "id": id, "status": status, "error": error}).to_string());
+        }
+        outbox.push(json!({"type": "response.output", "id": id, "status": status, "body": body}).to_string());
+    }
+    outbox.push(json!({"type": "response.completed", "id": id, "status": status}).to_string());
+}
+
+/// How much of it ends between two characters.
+fn whole_texts(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        Ok(_) | Err(_) => bytes.len(),
+    }
+}
+
+fn refusal(id: &str, fault: &Error) -> String {
+    let text = ErrorText::from(fault);
+    let body = error_body(Surface::OpenAi, &text, "");
+    let error: Value = serde_json::from_slice(&body).unwrap_or_default();
+    json!({"type": "response.error", "id": id, "status": text.status, "error": error["error"]}).to_string()
+}
+
+/// What `GET /v1/ws` says to who asks without a socket.
+pub fn describe(shared: &Shared, whole: &Whole) {
+    let principal = &whole.admission.principal;
+    let body = json!({
+        "ok": true,
+        "path": "/v1/ws",
+        "wsAuth": shared.config.require_api_key,
+        "authenticated": !matches!(principal, Principal::Anonymous),
+        "authType": principal.kind(),
+        "protocol": {
+            "request": {"type": "request", "id": "<id>", "payload": {"model": "<prefix>/<model>", "messages": []}},
+            "cancel": {"type": "cancel", "id": "<id>"},
+            "ping": {"type": "ping"},
+        },
+    });
+    let mut headers = answer::base_headers(shared, &whole.admission.request_id);
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    whole.exchange.answer(Head { status: StatusCode::OK, headers }, Bytes::from(body.to_string()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_is_not_cut() {
+        let text = "aé".as_bytes();
+        assert_eq!((whole_texts(text), whole_texts(&text[..2]), whole_texts(b"a\xffb")), (3, 1, 3));
+    }
+}

@@ -1,0 +1,328 @@
+//! One attempt at one connection: from a leased connection to the head of the provider's answer. Says of every failure
+//! whether another attempt is safe.
+
+use crate::clock;
+use crate::observe::trace;
+use crate::upstream::auth::{self, Proof};
+use crate::upstream::half_open;
+use crate::upstream::target::Target;
+use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Pool, Sliced};
+use fairlead_core::cooldown::parse_retry_after;
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::snapshot::Dialect;
+use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
+use fairlead_dialect::shapes::ErrorText;
+use fairlead_dialect::Pieces;
+use http::{header, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Limited};
+use std::time::{Duration, Instant};
+
+const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+/// What is read of a provider's error answer.
+const MAX_ERROR_BYTES: usize = 256 * 1024;
+const ERROR_BODY_DEADLINE: Duration = Duration::from_secs(5);
+/// Another connection waits to be tried meanwhile.
+const REFUSAL_BODY_DEADLINE: Duration = Duration::from_secs(1);
+/// A close that comes later is no idle timer: the provider may have worked, and its work costs money.
+const IDLE_CLOSE_WINDOW: Duration = Duration::from_secs(1);
+
+/// Why an attempt failed.
+#[derive(Debug)]
+pub struct Failed {
+    pub error: Error,
+    /// When the provider says to come back, milliseconds from now.
+    pub hint_ms: Option<u64>,
+    /// The provider refused the request itself: status and fields of its error, for the caller to see.
+    pub rejection: Option<Box<Rejection>>,
+    /// The connection is to blame, and rests.
+    pub blames_connection: bool,
+}
+
+/// A 4xx of the provider that is the caller's to mend.
+#[derive(Debug)]
+pub struct Rejection {
+    pub status: StatusCode,
+    pub message: String,
+    pub kind: Option<String>,
+    pub code: Option<String>,
+    pub param: Option<String>,
+}
+
+impl Rejection {
+    /// In the provider's words, without what is secret of the connection.
+    pub fn told(status: StatusCode, told: UpstreamError, target: &Target) -> Self {
+        let message = if told.message.is_empty() {
+            format!("The provider rejected the request ({}).", status.as_u16())
+        } else {
+            target.mask(&told.message)
+        };
+        let mask = |text: Option<String>| text.map(|text| target.mask(&text));
+        Self { status, message, kind: mask(told.kind), code: mask(told.code), param: mask(told.param) }
+    }
+
+    pub fn text(&self) -> ErrorText<'_> {
+        ErrorText {
+            status: self.status.as_u16(),
+            message: &self.message,
+            kind: self.kind.as_deref().unwrap_or("invalid_request_error"),
+            code: self.code.as_deref(),
+            param: self.param.as_deref(),
+        }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        // What a guardrail withholds was answered well.
+        let blames_connection = error.kind != Kind::GuardrailBlocked;
+        Self { error, hint_ms: None, rejection: None, blames_connection }
+    }
+}
+
+/// What is sent: a body in memory, or a form that may lie on disk.
+#[derive(Debug, Clone, Copy)]
+pub enum Contents<'a> {
+    Json(&'a Pieces),
+    Form { content_type: &'a HeaderValue, chunks: &'a [Chunk] },
+}
+
+impl Contents<'_> {
+    fn body(self) -> Sliced {
+        match self {
+            Self::Json(pieces) => Sliced::new(pieces.clone()),
+            Self::Form { chunks, .. } => Sliced::mixed(chunks.iter().cloned()),
+        }
+    }
+}
+
+/// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
+/// answer is replaced by a fresh one, once.
+///
+/// Every call of a provider goes through here: leave to begin, and what its head says of the connection, are seen to. A
+/// refused access token is not used again.
+pub async fn send(
+    pool: &Pool,
+    target: &Target,
+    uri: &Uri,
+    betas: Option<&HeaderValue>,
+    body: &Pieces,
+    is_stream: bool,
+) -> Result<Response<Incoming>, Failed> {
+    send_contents(pool, target, uri, betas, Contents::Json(body), is_stream).await
+}
+
+/// The same, whatever is sent.
+pub async fn send_contents(
+    pool: &Pool,
+    target: &Target,
+    uri: &Uri,
+    betas: Option<&HeaderValue>,
+    body: Contents<'_>,
+    is_stream: bool,
+) -> Result<Response<Incoming>, Failed> {
+    let leave = half_open::leave(target).await?;
+    let outcome = dial(pool, target, uri, betas, body, is_stream).await;
+    leave.tell(&outcome);
+    outcome
+}
+
+async fn dial(
+    pool: &Pool,
+    target: &Target,
+    uri: &Uri,
+    betas: Option<&HeaderValue>,
+    body: Contents<'_>,
+    is_stream: bool,
+) -> Result<Response<Incoming>, Failed> {
+    let proof = prove(pool, target, uri, body).await?;
+    if let Some(lease) = pool.kept(&target.origin) {
+        match send_over(lease, target, uri, betas, &proof, body, is_stream).await {
+            Err(Failed { error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, .. }) => {}
+            other => return other,
+        }
+    }
+    let connect_ms = target.connection.timeouts.connect_ms;
+    let lease = tokio::time::timeout(Duration::from_millis(connect_ms), Box::pin(pool.fresh(&target.origin)))
+        .await
+        .map_err(|_| {
+        upstream(
+            Kind::UpstreamRefused,
+            Retry::NothingSent,
+            format!("The provider did not take the connection within {connect_ms} ms."),
+        )
+    })??;
+    send_over(lease, target, uri, betas, &proof, body, is_stream).await
+}
+
+async fn send_over(
+    lease: Lease,
+    target: &Target,
+    uri: &Uri,
+    betas: Option<&HeaderValue>,
+    proof: &[(HeaderName, HeaderValue)],
+    body: Contents<'_>,
+    is_stream: bool,
+) -> Result<Response<Incoming>, Failed> {
+    let timeouts = &target.connection.timeouts;
+    let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
+    let is_reused = lease.is_reused;
+    let mut request = Request::new(());
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri.clone();
+    *request.headers_mut() = target.headers.clone();
+    if let Contents::Form { content_type, .. } = body {
+        request.headers_mut().insert(header::CONTENT_TYPE, content_type.clone());
+    }
+    request.headers_mut().extend(proof.iter().cloned());
+    if let Some(betas) = betas.filter(|_| target.connection.dialect == Dialect::Anthropic) {
+        request.headers_mut().insert(ANTHROPIC_BETA, betas.clone());
+    }
+    if is_stream {
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    }
+    trace::pass_on(request.headers_mut());
+    let sent_at = Instant::now();
+    let started_ms = clock::monotonic_ms();
+    let (head, ()) = request.into_parts();
+    let answer = lease.send(&head, body.body());
+    let answer = tokio::time::timeout(Duration::from_millis(head_ms), answer).await.map_err(|_| {
+        upstream(Kind::UpstreamTimeout, Retry::Never, format!("The provider sent no answer within {head_ms} ms."))
+    })?;
+    let response =
+        answer.map_err(|unanswered| broken(&unanswered.fault, is_reused && sent_at.elapsed() < IDLE_CLOSE_WINDOW))?;
+    target.observe_head(response.headers());
+    judge(response, target, started_ms).await
+}
+
+/// The headers that prove a request. Amazon's signature is over a body in memory.
+pub async fn prove(pool: &Pool, target: &Target, uri: &Uri, body: Contents<'_>) -> Result<auth::Headers, Failed> {
+    let token = &target.hot.access_token;
+    match body {
+        Contents::Json(pieces) => Ok(target.proof.headers(pool, token, uri, pieces).await?),
+        Contents::Form { .. } if matches!(target.proof, Proof::Aws { .. }) => {
+            let message = "Connections that sign each request take no forms.";
+            let error = Error::client(Kind::InvalidRequest, message).about("model");
+            Err(Failed { blames_connection: false, ..error.into() })
+        }
+        Contents::Form { .. } => Ok(target.proof.headers(pool, token, uri, &Pieces::new()).await?),
+    }
+}
+
+/// `may_be_idle_close`: a kept connection, and so soon after the request that the provider's idle timer may have met it.
+fn broken(fault: &Fault, may_be_idle_close: bool) -> Failed {
+    let retry = match fault {
+        Fault::NothingSent => {
+            return upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.").into();
+        }
+        Fault::Malformed => {
+            return upstream(Kind::UpstreamInvalid, Retry::Never, "The provider's answer is not HTTP.").into();
+        }
+        Fault::Body(error) => {
+            tracing::error!(%error, "an upload cannot be read again");
+            return Failed { blames_connection: false, ..unreadable().into() };
+        }
+        Fault::Closed if may_be_idle_close => Retry::ReusedConnection,
+        Fault::Closed | Fault::Broken(_) => Retry::Never,
+    };
+    upstream(Kind::UpstreamReset, retry, "The provider closed the connection before it answered.").into()
+}
+
+/// A body that was kept for the provider cannot be had.
+pub(crate) fn unreadable() -> Error {
+    Error::gateway(Kind::StorageUnavailable, "The upload cannot be read again.").after_s(1)
+}
+
+/// 2xx goes on; everything else becomes a failure with its class.
+async fn judge(response: Response<Incoming>, target: &Target, started_ms: u64) -> Result<Response<Incoming>, Failed> {
+    let status = response.status();
+    if status.is_success() {
+        if is_coded(&response) {
+            // We ask for none; decoding what we did not ask for is how small answers become large ones.
+            let message = "The provider sent a coded answer that was not asked for.";
+            return Err(upstream(Kind::UpstreamInvalid, Retry::Elsewhere, message).into());
+        }
+        return Ok(response);
+    }
+    let hint_ms = retry_hint(&response);
+    let fail = |kind, retry, message: String, hint_ms| Failed {
+        error: upstream(kind, retry, message).with_upstream_status(status.as_u16()),
+        hint_ms,
+        rejection: None,
+        blames_connection: true,
+    };
+    let code = status.as_u16();
+    let response = if matches!(code, 401..=403 | 429) {
+        // A refusal says in its body whether it is for now or for good.
+        let told = read_error(response, REFUSAL_BODY_DEADLINE).await;
+        target.observe_refusal(code, told.code.as_deref().or(told.kind.as_deref()), &told.message, started_ms);
+        None
+    } else {
+        Some(response)
+    };
+    Err(match code {
+        429 => {
+            fail(Kind::UpstreamRateLimited, Retry::Elsewhere, "The provider limits this connection.".into(), hint_ms)
+        }
+        401 | 403 => {
+            target.hot.access_token.forget();
+            let message = format!("The provider refused the connection's credential ({code}).");
+            fail(Kind::UpstreamAuth, Retry::Elsewhere, message, None)
+        }
+        402 => fail(Kind::UpstreamAuth, Retry::Elsewhere, "The provider asks for payment (402).".into(), None),
+        503 | 529 => {
+            fail(Kind::UpstreamOverloaded, Retry::Elsewhere, format!("The provider is overloaded ({code})."), hint_ms)
+        }
+        408 | 504 => fail(Kind::UpstreamTimeout, Retry::Elsewhere, format!("The provider timed out ({code})."), None),
+        500..=599 => fail(Kind::UpstreamStatus, Retry::Elsewhere, format!("The provider failed ({code})."), None),
+        400..=499 => {
+            let told = match response {
+                Some(response) => read_error(response, ERROR_BODY_DEADLINE).await,
+                None => UpstreamError::default(),
+            };
+            target.observe_refusal(code, told.code.as_deref(), &told.message, started_ms);
+            Failed {
+                rejection: Some(Box::new(Rejection::told(status, told, target))),
+                blames_connection: false,
+                ..fail(Kind::InvalidRequest, Retry::Never, format!("The provider rejected the request ({code})."), None)
+            }
+        }
+        300..=399 => fail(
+            Kind::UpstreamInvalid,
+            Retry::Elsewhere,
+            format!("The provider redirects ({code}); redirects are not followed with a credential."),
+            None,
+        ),
+        _ => fail(Kind::UpstreamInvalid, Retry::Elsewhere, format!("The provider answered {code}."), None),
+    })
+}
+
+fn is_coded(response: &Response<Incoming>) -> bool {
+    let coding = response.headers().get(header::CONTENT_ENCODING);
+    coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// `retry-after-ms` is more exact than `Retry-After`, so it wins.
+fn retry_hint(response: &Response<Incoming>) -> Option<u64> {
+    let text = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+    text("retry-after-ms")
+        .and_then(|ms| ms.trim().parse::<u64>().ok().filter(|&ms| ms > 0))
+        .map(|ms| ms.min(fairlead_core::cooldown::MAX_HINT_MS))
+        .or_else(|| parse_retry_after(text("retry-after")?, clock::unix_ms() / 1_000))
+}
+
+/// What a provider's error says, within bounds; nothing where it cannot be read.
+async fn read_error(response: Response<Incoming>, deadline: Duration) -> UpstreamError {
+    if is_coded(&response) {
+        return UpstreamError::default();
+    }
+    let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect();
+    let told = match tokio::time::timeout(deadline, body).await {
+        Ok(Ok(collected)) => error_fields(&collected.to_bytes()),
+        _ => None,
+    };
+    told.unwrap_or_default()
+}
+
+fn upstream(kind: Kind, retry: Retry, message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::upstream(kind, retry, message)
+}

@@ -1,0 +1,219 @@
+//! Credentials that are made anew: Amazon's signature for each request, Google's access token for an hour. What never
+//! changes stands among the target's headers and costs nothing here.
+
+use crate::clock;
+use crate::upstream::connector::Origin;
+use crate::upstream::target::Unusable;
+use crate::upstream::wire::{Pool, Sliced};
+use fairlead_core::aws::{self, Keys, Scope, Unsigned};
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::secret::Secret;
+use fairlead_core::service_account::ServiceAccount;
+use fairlead_core::snapshot::{Auth, Connection};
+use fairlead_dialect::Pieces;
+use http::{header, HeaderName, HeaderValue, Method, Request, Uri};
+use http_body_util::{BodyExt as _, Limited};
+use ring::digest::{Context, SHA256};
+use serde::Deserialize;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What goes with one request.
+pub type Headers = SmallVec<[(HeaderName, HeaderValue); 3]>;
+
+/// A token is replaced while it still counts, so that no request waits for the clock of two machines to agree.
+const RENEW_BEFORE_MS: u64 = 120_000;
+/// Google's tokens count for an hour; one that says longer is not believed.
+const LONGEST_S: u64 = 3_600;
+const EXCHANGE_DEADLINE: Duration = Duration::from_secs(10);
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// RFC 7523, section 2.1, in form encoding.
+const GRANT: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
+
+/// How a connection proves itself beyond its fixed headers.
+#[derive(Debug)]
+pub enum Proof {
+    Fixed,
+    Aws { keys: Keys, scope: Scope, host: String },
+    Google(Box<Google>),
+}
+
+/// A service account and where its tokens come from.
+#[derive(Debug)]
+pub struct Google {
+    account: ServiceAccount,
+    origin: Arc<Origin>,
+    uri: Uri,
+    host: HeaderValue,
+}
+
+/// The token in use. It outlives a snapshot while the connection's credential stays.
+#[derive(Debug, Default)]
+pub struct AccessToken {
+    current: parking_lot::Mutex<Option<Token>>,
+    /// One exchange at a time: whoever comes meanwhile waits for its token.
+    exchange: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Clone)]
+struct Token {
+    value: HeaderValue,
+    renew_at_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    access_token: String,
+    #[serde(default)]
+    expires_in: u64,
+}
+
+impl Proof {
+    pub fn of(
+        connection: &Connection,
+        host: &str,
+        keys: Option<Keys>,
+        account: Option<ServiceAccount>,
+    ) -> Result<Self, Unusable> {
+        match connection.auth {
+            Auth::AwsSigv4 => match (keys, connection.aws.clone()) {
+                (Some(keys), Some(scope)) => Ok(Self::Aws { keys, scope, host: host.to_owned() }),
+                _ => Err(Unusable::Credential),
+            },
+            Auth::GoogleServiceAccount => {
+                Google::of(account.ok_or(Unusable::Credential)?).map(Box::new).map(Self::Google)
+            }
+            _ => Ok(Self::Fixed),
+        }
+    }
+
+    /// What must be masked wherever the provider echoes it.
+    pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let (keys, account) = match self {
+            Self::Fixed => (None, None),
+            Self::Aws { keys, .. } => (Some(keys), None),
+            Self::Google(google) => (None, Some(google.account.secret())),
+        };
+        keys.into_iter().flat_map(Keys::secrets).chain(account)
+    }
+
+    /// The headers that prove one request.
+    pub async fn headers(&self, pool: &Pool, token: &AccessToken, uri: &Uri, body: &Pieces) -> Result<Headers, Error> {
+        match self {
+            Self::Fixed => Ok(Headers::new()),
+            Self::Aws { keys, scope, host } => Ok(sign(keys, scope, host, uri, body)),
+            Self::Google(google) => {
+                let value = Box::pin(token.get(pool, google)).await?;
+                Ok(Headers::from_iter([(header::AUTHORIZATION, value)]))
+            }
+        }
+    }
+}
+
+fn sign(keys: &Keys, scope: &Scope, host: &str, uri: &Uri, body: &Pieces) -> Headers {
+    let mut hash = Context::new(&SHA256);
+    for piece in body {
+        hash.update(piece);
+    }
+    let mut body_hash = [0; 32];
+    body_hash.copy_from_slice(hash.finish().as_ref());
+    let request =
+        Unsigned { method: "POST", host, path: uri.path(), query: uri.query().unwrap_or_default(), body_hash };
+    let signed = aws::sign(keys, scope, request, clock::unix_s());
+    let made = signed.into_iter().filter_map(|(name, text)| {
+        let mut value = HeaderValue::from_str(&text).ok()?;
+        value.set_sensitive(true);
+        Some((HeaderName::from_static(name), value))
+    });
+    made.collect()
+}
+
+impl Google {
+    fn of(account: ServiceAccount) -> Result<Self, Unusable> {
+        let uri: Uri = account.token_uri.parse().map_err(|_| Unusable::ServiceAccount)?;
+        let authority = uri.authority().ok_or(Unusable::ServiceAccount)?.clone();
+        let tls = uri.scheme_str() == Some("https");
+        let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        let origin = Arc::new(Origin::Tcp { host: authority.host().into(), port, tls });
+        let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unusable::ServiceAccount)?;
+        // A key that signs nothing is told now, not at the first request.
+        account.assertion(0).map_err(|_| Unusable::ServiceAccount)?;
+        let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        let uri = path.parse().map_err(|_| Unusable::ServiceAccount)?;
+        Ok(Self { account, origin, uri, host })
+    }
+
+    /// Exchanges an assertion for a token.
+    async fn exchange(&self, pool: &Pool) -> Result<Token, Error> {
+        let asked_ms = clock::monotonic_ms();
+        let assertion = self
+            .account
+            .assertion(clock::unix_s())
+            .map_err(|error| Error::gateway(Kind::Internal, format!("The service account signs nothing: {error}.")))?;
+        let mut request = Request::new(());
+        let form = Sliced::new(Pieces::from_iter([format!("{GRANT}{assertion}").into()]));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        let headers = request.headers_mut();
+        headers.insert(header::HOST, self.host.clone());
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        let lease = pool.fresh(&self.origin).await.map_err(|error| {
+            let message = "The token service of the connection's service account cannot be reached.";
+            Error { message: message.into(), ..error }
+        })?;
+        let answer = lease.send(&request.into_parts().0, form).await.map_err(|_| refused("the connection broke"))?;
+        let status = answer.status();
+        let told = Limited::new(answer.into_body(), MAX_ANSWER_BYTES).collect().await;
+        if !status.is_success() {
+            return Err(refused(&format!("it answered {}", status.as_u16())));
+        }
+        let told = told.map_err(|_| refused("its answer broke off"))?.to_bytes();
+        let granted: Granted = serde_json::from_slice(&told).map_err(|_| refused("its answer is no token"))?;
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", granted.access_token))
+            .map_err(|_| refused("its answer is no token"))?;
+        value.set_sensitive(true);
+        let lifetime_ms = granted.expires_in.min(LONGEST_S) * 1_000;
+        // A token that is too short-lived to be renewed early serves half of its life.
+        let renew_at_ms = asked_ms + lifetime_ms.saturating_sub(RENEW_BEFORE_MS.min(lifetime_ms / 2));
+        Ok(Token { value, renew_at_ms })
+    }
+}
+
+impl AccessToken {
+    /// A token that still counts. All who need a new one at once wait for one exchange.
+    async fn get(&self, pool: &Pool, google: &Google) -> Result<HeaderValue, Error> {
+        if let Some(value) = self.fresh() {
+            return Ok(value);
+        }
+        let work = async {
+            let _turn = self.exchange.lock().await;
+            if let Some(value) = self.fresh() {
+                return Ok(value);
+            }
+            let token = google.exchange(pool).await?;
+            let value = token.value.clone();
+            *self.current.lock() = Some(token);
+            Ok(value)
+        };
+        let late = |_| refused("it did not answer in time");
+        tokio::time::timeout(EXCHANGE_DEADLINE, work).await.map_err(late)?
+    }
+
+    fn fresh(&self) -> Option<HeaderValue> {
+        let current = self.current.lock();
+        current.as_ref().filter(|token| clock::monotonic_ms() < token.renew_at_ms).map(|token| token.value.clone())
+    }
+
+    /// The provider refused the token: the next request asks for another.
+    pub fn forget(&self) {
+        *self.current.lock() = None;
+    }
+}
+
+/// Nothing reached the provider itself, so another connection may be tried.
+fn refused(reason: &str) -> Error {
+    let message = format!("The token service of the connection's service account gave no token: {reason}.");
+    Error::upstream(Kind::UpstreamAuth, Retry::NothingSent, message)
+}

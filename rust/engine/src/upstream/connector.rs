@@ -1,0 +1,199 @@
+//! Dials a provider: resolve, hold every address against the egress policy, connect to the address that was checked,
+//! TLS by the name. The one way out of the relay.
+
+use crate::upstream::resolver::Resolver;
+use fairlead_core::egress::Policy;
+use fairlead_core::error::{Error, Kind, Retry};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::TlsConnector;
+
+/// How long one of several addresses may take.
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_secs(1);
+
+/// Where a connection goes: what a pool is keyed by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Origin {
+    Tcp { host: Box<str>, port: u16, tls: bool },
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp { host, port, tls } => write!(f, "{}://{host}:{port}", if *tls { "https" } else { "http" }),
+            Self::Unix(_) => f.write_str("control"),
+        }
+    }
+}
+
+/// A byte stream to an origin.
+#[derive(Debug)]
+pub enum Socket {
+    Tcp(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+    Unix(UnixStream),
+}
+
+/// Dials; shared by all pools.
+pub struct Connector {
+    tls: TlsConnector,
+    resolver: Resolver,
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl Default for Connector {
+    /// Trusts the system's certificates (`SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured), or Mozilla's set, which is
+    /// built in, where the system has none.
+    fn default() -> Self {
+        let mut roots = RootCertStore::empty();
+        let found = rustls_native_certs::load_native_certs();
+        let (added, _) = roots.add_parsable_certificates(found.certs);
+        if added == 0 {
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = match ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
+            Ok(builder) => builder.with_root_certificates(roots).with_no_client_auth(),
+            // The provider is built with both protocol versions; only a broken build gets here.
+            Err(error) => unreachable!("the TLS provider lacks the default versions: {error}"),
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self { tls: TlsConnector::from(Arc::new(config)), resolver: Resolver::default() }
+    }
+}
+
+impl Connector {
+    /// Every failure is of the class "nothing sent".
+    pub async fn dial(&self, origin: &Origin) -> Result<Socket, Error> {
+        Ok(match origin {
+            Origin::Unix(path) => Socket::Unix(UnixStream::connect(path).await.map_err(|_| {
+                Error::gateway(Kind::ControlUnavailable, "The control plane is not running; inference goes on.")
+            })?),
+            Origin::Tcp { host, port, tls } => {
+                let stream = self.connect(host, *port).await?;
+                stream.set_nodelay(true).map_err(|_| refused("the connection broke at once"))?;
+                if *tls {
+                    let name = ServerName::try_from(host.to_string())
+                        .map_err(|_| refused("the name cannot have a certificate"))?;
+                    let stream = self.tls.connect(name, stream).await.map_err(|error| refused(tls_reason(&error)))?;
+                    Socket::Tls(Box::new(stream))
+                } else {
+                    Socket::Tcp(stream)
+                }
+            }
+        })
+    }
+
+    /// Resolves once and dials only addresses that the policy allows, in the resolver's order.
+    async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Error> {
+        let addresses = match host.parse::<IpAddr>() {
+            Ok(address) => vec![address],
+            Err(_) => self.resolver.resolve(host).await.map_err(|_| refused("the name does not resolve"))?,
+        };
+        let mut reason = "the name has no address";
+        let mut left = addresses.len();
+        for address in addresses {
+            left -= 1;
+            if !Policy::Operator.allows(address) {
+                reason = "the address is one that the gateway never dials (link-local, metadata, multicast)";
+                continue;
+            }
+            // A dead address must not use up the time of those behind it; the last one has all that is left.
+            let patience = if left > 0 { NEXT_ADDRESS_AFTER } else { Duration::MAX };
+            match tokio::time::timeout(patience, TcpStream::connect((address, port))).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => reason = connect_reason(&error),
+                Err(_) => reason = "the connection timed out",
+            }
+        }
+        Err(refused(reason))
+    }
+}
+
+fn refused(reason: &'static str) -> Error {
+    Error::upstream(Kind::UpstreamRefused, Retry::NothingSent, format!("The provider cannot be reached: {reason}."))
+}
+
+fn connect_reason(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "the connection was refused",
+        io::ErrorKind::TimedOut => "the connection timed out",
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => "the network is unreachable",
+        _ => "the connection failed",
+    }
+}
+
+fn tls_reason(error: &io::Error) -> &'static str {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(_)) => "its certificate is not valid for this name",
+        _ => "the TLS handshake failed",
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Leave to begin an attempt. After a provider's rest one caller finds out whether it is back while the others wait for what it
+//! finds out, so that five hundred do not all come at once.
+
+use crate::clock;
+use crate::upstream::attempt::Failed;
+use crate::upstream::target::Target;
+use fairlead_core::error::{Error, Kind, Retry};
+use fairlead_core::health::Begin;
+use fairlead_core::strategy::random::mix;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Held from before an attempt until its provider has answered or failed.
+#[derive(Debug)]
+pub struct Leave<'a> {
+    target: &'a Target,
+    is_probe: bool,
+}
+
+/// Waits until an attempt may begin. An error when what was waited for says that it may not: nothing was sent then.
+pub async fn leave(target: &Target) -> Result<Leave<'_>, Failed> {
+    let mut until = None;
+    loop {
+        let mut turned = pin!(target.provider.turned.notified());
+        // Whatever turns from here on is heard.
+        turned.as_mut().enable();
+        let is_probe = match target.begin(clock::monotonic_ms()) {
+            Begin::Free => false,
+            Begin::Probe => true,
+            Begin::Closed(left_ms) => return Err(closed(left_ms)),
+            Begin::Wait => {
+                let until = *until.get_or_insert_with(|| Instant::now() + patience(target.resilience.probe_wait_ms));
+                if tokio::time::timeout_at(until, turned).await.is_ok() {
+                    continue;
+                }
+                // A slow answer is no refusal: who has waited so long goes.
+                false
+            }
+        };
+        return Ok(Leave { target, is_probe });
+    }
+}
+
+impl Leave<'_> {
+    /// What came of it. A failure that is held against the connection keeps the probe until that is done.
+    pub fn tell<T>(mut self, outcome: &Result<T, Failed>) {
+        if !std::mem::take(&mut self.is_probe) {
+            return;
+        }
+        if outcome.as_ref().err().is_none_or(|failed| !failed.blames_connection) {
+            self.target.answered();
+        }
+    }
+}
+
+impl Drop for Leave<'_> {
+    /// The caller left, or the gateway ends.
+    fn drop(&mut self) {
+        if self.is_probe {
+            self.target.give_up_probe();
+        }
+    }
+}
+
+/// Up to a quarter longer, each another time.
+fn patience(wait_ms: u64) -> Duration {
+    static TURN: AtomicU64 = AtomicU64::new(0);
+    let spread_ms = mix(TURN.fetch_add(1, Ordering::Relaxed)) % (wait_ms / 4 + 1);
+    Duration::from_millis(wait_ms + spread_ms)
+}
+
+fn closed(left_ms: Option<u64>) -> Failed {
+    let error = match left_ms {
+        Some(_) => Error::upstream(
+            Kind::UpstreamRateLimited,
+            Retry::Elsewhere,
+            "The connection must not be used now: its provider failed or asked to wait.",
+        ),
+        None => Error::upstream(
+            Kind::UpstreamAuth,
+            Retry::Elsewhere,
+            "The connection is of no use until an operator mends it.",
+        ),
+    };
+    Failed { error, hint_ms: left_ms, rejection: None, blames_connection: false }
+}

@@ -1,0 +1,210 @@
+use super::*;
+use crate::active_config::Live;
+use crate::upstream::attempt::Rejection;
+use fairlead_core::error::{Error, Retry};
+use fairlead_core::secret::Sealer;
+use fairlead_core::snapshot::Snapshot;
+use http::{HeaderName, HeaderValue, StatusCode};
+use std::sync::Arc;
+
+fn document(version: u64, extra: &str, connection_extra: &str) -> Snapshot {
+    let connection = |id: &str, host: &str| {
+        format!(
+            r#"{{"id":"{id}","provider":"p","prefixes":["p"],"dialect":"openai","base_url":"http://{host}","auth":"none"{connection_extra}}}"#
+        )
+    };
+    let connections = [connection("a", "api.example"), connection("b", "api.example")].join(",");
+    let json = format!(r#"{{"version":{version},"connections":[{connections}]{extra}}}"#);
+    Snapshot::parse(json.as_bytes()).expect("a snapshot")
+}
+
+fn live(snapshot: Snapshot, before: &Live) -> Live {
+    Live::build(snapshot, before, &Sealer::new(&[0; 32]).expect("a key"), "0")
+}
+
+fn target(live: &Live, id: &str) -> Arc<Target> {
+    let found = live.targets.iter().flatten().find(|target| target.connection.id == id);
+    Arc::clone(found.expect("there"))
+}
+
+fn standing(target: &Target, model: &str) -> Standing {
+    target.standing(model, clock::monotonic_ms()).0
+}
+
+fn failed(kind: Kind, status: Option<u16>) -> Failed {
+    let mut error = Error::upstream(kind, Retry::Elsewhere, "failed");
+    error.upstream_status = status;
+    Failed::from(error)
+}
+
+fn rejected(status: u16, code: &str) -> Failed {
+    let rejection = Rejection {
+        status: StatusCode::from_u16(status).expect("a status"),
+        message: String::new(),
+        kind: None,
+        code: Some(code.to_owned()),
+        param: None,
+    };
+    let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "rejected");
+    Failed { error, hint_ms: None, rejection: Some(Box::new(rejection)), blames_connection: false }
+}
+
+fn head(headers: &[(&'static str, &'static str)]) -> HeaderMap {
+    headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+}
+
+#[test]
+fn a_model_that_a_provider_does_not_have_is_locked_out_alone() {
+    let live = live(document(1, "", ""), &Live::default());
+    let one = target(&live, "a");
+    one.hold_against("gone", &rejected(404, ""));
+    one.hold_against("unknown", &rejected(400, "model_not_found"));
+    one.hold_against("fine", &rejected(400, "invalid_value"));
+    assert_eq!(standing(&one, "gone"), Standing::Resting, "tried when nothing else is left");
+    assert_eq!((standing(&one, "unknown"), standing(&one, "fine")), (Standing::Resting, Standing::Able));
+    assert_eq!(standing(&target(&live, "b"), "gone"), Standing::Able);
+    one.served_model("gone");
+    assert_eq!(standing(&one, "gone"), Standing::Able);
+}
+
+#[test]
+fn an_operator_says_which_statuses_are_about_the_model() {
+    let extra = r#","resilience":{"model_lockout":{"status_codes":[429]}}"#;
+    let live = live(document(1, extra, ""), &Live::default());
+    let one = target(&live, "a");
+    one.hold_against("m", &Failed { hint_ms: Some(60_000), ..failed(Kind::UpstreamRateLimited, Some(429)) });
+    assert_eq!((standing(&one, "m"), standing(&one, "other")), (Standing::Closed, Standing::Able));
+    one.hold_against("m2", &rejected(404, ""));
+    assert_eq!(standing(&one, "m2"), Standing::Able);
+    let off = self::live(document(1, r#","resilience":{"model_lockout":{"enabled":false}}"#, ""), &Live::default());
+    target(&off, "a").hold_against("m", &rejected(404, ""));
+    assert_eq!(standing(&target(&off, "a"), "m"), Standing::Able);
+}
+
+#[test]
+fn a_provider_that_fails_over_all_its_connections_rests_as_a_whole() {
+    let live = live(document(1, r#","resilience":{"provider_breaker":{"open_after":4}}"#, ""), &Live::default());
+    let (one, other) = (target(&live, "a"), target(&live, "b"));
+    for at in 0..4 {
+        let target = if at % 2 == 0 { &one } else { &other };
+        target.blame(Kind::UpstreamStatus, None);
+    }
+    assert_eq!((standing(&one, "m"), standing(&other, "m")), (Standing::Closed, Standing::Closed));
+    assert!(one.is_broken(clock::monotonic_ms()));
+    assert!(matches!(one.begin(clock::monotonic_ms()), Begin::Closed(Some(_))));
+    let over_ms = clock::monotonic_ms() + 60_000;
+    assert_eq!((one.begin(over_ms), other.begin(over_ms)), (Begin::Probe, Begin::Wait), "one for the provider");
+    one.answered();
+    assert_eq!(other.begin(over_ms), Begin::Probe, "its own rest is half over too");
+    one.served(Duration::ZERO, Duration::ZERO);
+    assert!(!other.is_broken(clock::monotonic_ms()));
+}
+
+#[test]
+fn credentials_and_limits_say_nothing_of_the_provider() {
+    let live = live(document(1, r#","resilience":{"provider_breaker":{"open_after":2}}"#, ""), &Live::default());
+    for kind in [Kind::UpstreamAuth, Kind::UpstreamRateLimited, Kind::UpstreamInvalid, Kind::Draining] {
+        for _ in 0..5 {
+            target(&live, "a").blame(kind, None);
+        }
+    }
+    assert_eq!(standing(&target(&live, "b"), "m"), Standing::Able);
+}
+
+#[test]
+fn quotas_close_until_their_reset_and_rates_only_weigh() {
+    let live = live(document(1, "", ""), &Live::default());
+    let (one, other) = (target(&live, "a"), target(&live, "b"));
+    one.observe_head(&head(&[
+        ("x-ratelimit-limit-requests", "100"),
+        ("x-ratelimit-remaining-requests", "0"),
+        ("x-ratelimit-reset-requests", "6s"),
+    ]));
+    assert_eq!(standing(&one, "m"), Standing::Able);
+    let facts = one.facts("m", Facts::default(), clock::monotonic_ms());
+    assert!(facts.headroom() < 0.01 && facts.session.is_some());
+    let later = one.facts("m", Facts::default(), clock::monotonic_ms() + 6_001);
+    assert!(later.headroom() > 0.99, "full again");
+    other.observe_head(&head(&[
+        ("anthropic-ratelimit-unified-5h-utilization", "0.985"),
+        ("anthropic-ratelimit-unified-7d-utilization", "0.5"),
+        ("anthropic-ratelimit-unified-5h-reset", "4102444800"),
+    ]));
+    assert_eq!(standing(&other, "m"), Standing::Closed, "two percent are kept back");
+    let facts = other.facts("m", Facts::default(), clock::monotonic_ms());
+    assert_eq!(facts.weekly.map(|window| window.remaining), Some(0.5));
+    assert_eq!(other.hot.condition.lock().health.state(clock::monotonic_ms()), State::PolicyBlocked);
+}
+
+#[test]
+fn what_is_said_for_good_ends_a_connection_and_repeated_refusals_do() {
+    let live = live(document(1, "", ""), &Live::default());
+    let (one, other) = (target(&live, "a"), target(&live, "b"));
+    one.observe_refusal(429, Some("insufficient_quota"), "", clock::monotonic_ms());
+    assert!(one.is_out_of_pool(clock::monotonic_ms()));
+    assert_eq!(one.begin(u64::MAX / 2), Begin::Closed(None));
+    for at in 0..3 {
+        assert!(!other.is_out_of_pool(clock::monotonic_ms()), "after {at}");
+        other.observe_refusal(401, None, "", clock::monotonic_ms() + 1_000);
+    }
+    assert_eq!(other.hot.condition.lock().health.terminal(), Some(Terminal::Expired));
+    other.observe_refusal(403, None, "", 0);
+}
+
+#[test]
+fn an_operators_word_is_carried_out_once_and_by_who_was_there() {
+    let first = live(document(1, "", ""), &Live::default());
+    target(&first, "a").observe_refusal(429, Some("insufficient_quota"), "", 0);
+    target(&first, "b").hold_against("gone", &rejected(404, ""));
+    let clears = |text: &str| format!(r#","resilience":{{"clears":[{text}]}}"#);
+    let models = clears(r#"{"number":1,"provider":"p","model":"*"}"#);
+    let second = live(document(2, &models, ""), &first);
+    assert_eq!(standing(&target(&second, "b"), "gone"), Standing::Able);
+    assert!(target(&second, "a").is_out_of_pool(clock::monotonic_ms()));
+    let all = clears(r#"{"number":1,"provider":"p","model":"*"},{"number":2,"connection":"a"}"#);
+    let third = live(document(3, &all, ""), &second);
+    assert_eq!(standing(&target(&third, "a"), "m"), Standing::Able);
+    target(&third, "a").observe_refusal(429, Some("insufficient_quota"), "", 0);
+    let fourth = live(document(4, &all, ""), &third);
+    assert!(target(&fourth, "a").is_out_of_pool(clock::monotonic_ms()), "not again with each snapshot");
+}
+
+#[test]
+fn what_outlives_a_worker_is_known_to_the_next() {
+    let terminal = r#","held":{"state":"terminal","reason":"banned"}"#;
+    let one = live(document(1, "", terminal), &Live::default());
+    assert_eq!(target(&one, "a").hot.condition.lock().health.terminal(), Some(Terminal::Banned));
+    let until_ms = clock::unix_ms() + 60_000;
+    let empty = format!(r#","held":{{"state":"quota-exhausted","until_ms":{until_ms}}}"#);
+    let other = live(document(1, "", &empty), &Live::default());
+    let now_ms = clock::monotonic_ms();
+    assert_eq!(target(&other, "a").hot.condition.lock().health.state(now_ms), State::QuotaExhausted);
+    assert_eq!(standing(&target(&other, "a"), "m"), Standing::Closed);
+    assert_eq!(target(&other, "a").standing("m", now_ms + 60_001).0, Standing::Able);
+}
+
+#[test]
+fn who_has_heard_of_a_quota_itself_does_not_take_the_word_of_others() {
+    let until_ms = clock::unix_ms() + 60_000;
+    let empty = format!(r#","held":{{"state":"quota-exhausted","until_ms":{until_ms}}}"#);
+    let first = live(document(1, "", ""), &Live::default());
+    target(&first, "a").observe_head(&head(&[
+        ("anthropic-ratelimit-unified-5h-utilization", "0.1"),
+        ("anthropic-ratelimit-unified-5h-reset", "4102444800"),
+    ]));
+    let second = live(document(2, "", &empty), &first);
+    assert_eq!(standing(&target(&second, "a"), "m"), Standing::Able);
+    assert_eq!(standing(&target(&second, "b"), "m"), Standing::Closed);
+    let third = live(document(3, "", ""), &second);
+    assert_eq!(standing(&target(&third, "b"), "m"), Standing::Able, "what others saw is over");
+}
+
+#[test]
+fn hosts_are_told_apart() {
+    for host in ["127.0.0.1", "::1", "localhost", "ollama", "192.168.1.4", "10.0.0.1", "fd00::1"] {
+        assert!(is_own_machine(host), "{host}");
+    }
+    for host in ["api.openai.com", "8.8.8.8", "2606:4700::1"] {
+        assert!(!is_own_machine(host), "{host}");
+    }
+}

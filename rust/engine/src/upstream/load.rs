@@ -1,0 +1,65 @@
+//! How busy a connection is, and how well it has served of late.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::Arc;
+
+use crate::upstream::target::Hot;
+
+/// Parts per million, so that an atomic integer holds them.
+const WHOLE: u64 = 1_000_000;
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub struct Load {
+    in_flight: AtomicU32,
+    used: AtomicU64,
+    /// Exponentially weighted share of attempts that succeeded, above zero; zero until known.
+    success_ppm: AtomicU64,
+}
+
+impl Load {
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Attempts since the connection is known.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// 0 to 1.
+    pub fn success_rate(&self) -> Option<f32> {
+        match self.success_ppm.load(Ordering::Relaxed) {
+            0 => None,
+            ppm => Some(ppm as f32 / WHOLE as f32),
+        }
+    }
+
+    /// A new sample counts a tenth. What is lost to a race is one sample of many.
+    pub fn observe(&self, is_success: bool) {
+        let sample = if is_success { WHOLE } else { 0 };
+        let new = match self.success_ppm.load(Ordering::Relaxed) {
+            0 => sample,
+            old => (old * 9 + sample) / 10,
+        };
+        self.success_ppm.store(new.max(1), Ordering::Relaxed);
+    }
+}
+
+/// One open attempt, counted until it is dropped.
+#[derive(Debug)]
+pub struct Busy(Arc<Hot>);
+
+impl Busy {
+    pub fn count(hot: &Arc<Hot>) -> Self {
+        hot.load.in_flight.fetch_add(1, Ordering::Relaxed);
+        hot.load.used.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(hot))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.load.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,11 @@
+//! Providers: their addresses, connections, credentials and health, and one attempt at one of them.
+
+pub mod attempt;
+pub mod auth;
+pub mod connector;
+pub mod half_open;
+pub mod health;
+pub mod load;
+pub mod resolver;
+pub mod target;
+pub mod wire;

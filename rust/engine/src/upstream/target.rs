@@ -1,0 +1,363 @@
+//! A connection made ready to be dialled: its origin, path and headers, with the credential opened. Built once per
+//! snapshot, so a request builds nothing of it.
+
+use crate::upstream::auth::{AccessToken, Proof};
+use crate::upstream::connector::Origin;
+use crate::upstream::health::{is_own_machine, Condition, Provider};
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine as _;
+use fairlead_core::aws;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::model_name;
+use fairlead_core::resilience::Resilience;
+use fairlead_core::secret::{Sealer, Secret};
+use fairlead_core::service_account::ServiceAccount;
+use fairlead_core::snapshot::{Auth, Connection, Dialect};
+use fairlead_dialect::embeddings;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::Uri;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Target {
+    pub connection: Arc<Connection>,
+    pub origin: Arc<Origin>,
+    /// Path and query of the chat endpoint; in Gemini's dialect, what stands before the model.
+    chat_uri: Uri,
+    /// Path of the endpoint that counts a request's tokens, where the dialect has one.
+    count_uri: Option<Uri>,
+    /// `host`, the credential, the operator's own headers, and what every call carries.
+    pub headers: HeaderMap,
+    /// The credential and the operator's header values, so that they are found and masked in what the provider says.
+    secrets: Vec<Secret>,
+    /// What of the credential is made for each request.
+    pub proof: Proof,
+    /// Carried over from snapshot to snapshot while the connection's id stays.
+    pub hot: Arc<Hot>,
+    /// Carried over while a connection of the provider's stays.
+    pub provider: Arc<Provider>,
+    pub resilience: Arc<Resilience>,
+    pub is_own_machine: bool,
+}
+
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+/// Shorter texts stand by chance in what a provider says.
+const MIN_MASKED_CHARS: usize = 6;
+
+/// What is learnt about a connection while it is used.
+#[derive(Debug, Default)]
+pub struct Hot {
+    pub condition: Mutex<Condition>,
+    pub successes: AtomicU64,
+    pub failures: AtomicU64,
+    pub load: crate::upstream::load::Load,
+    pub access_token: AccessToken,
+    /// Exponentially weighted mean, microseconds; zero until known.
+    latency_us: AtomicU64,
+}
+
+impl Hot {
+    pub fn count(&self, is_success: bool) {
+        let counter = if is_success { &self.successes } else { &self.failures };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A new sample counts a fifth.
+    pub fn observe_latency(&self, sample_us: u64) {
+        let old = self.latency_us.load(Ordering::Relaxed);
+        let new = if old == 0 { sample_us } else { (old * 4 + sample_us) / 5 };
+        self.latency_us.store(new.max(1), Ordering::Relaxed);
+    }
+
+    pub fn latency_ms(&self) -> Option<f64> {
+        match self.latency_us.load(Ordering::Relaxed) {
+            0 => None,
+            us => Some(us as f64 / 1_000.0),
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct Credentials {
+    #[serde(default)]
+    api_key: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    aws: Option<aws::Keys>,
+    #[serde(default)]
+    service_account: Option<ServiceAccount>,
+}
+
+/// Why a connection cannot be used. It is left out of the choice and logged; the others work on.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    #[error("its base URL is not an http or https URL with a host")]
+    BaseUrl,
+    #[error("its credential does not open with this data directory's key")]
+    Credential,
+    #[error("a header of its is not a legal HTTP header")]
+    Header,
+    #[error("its service account's key or token address cannot be used")]
+    ServiceAccount,
+}
+
+impl Target {
+    /// What answers call the provider: the prefix by which models are named.
+    pub fn provider_name(&self) -> &str {
+        self.connection.prefixes.first().map_or(self.connection.provider.as_str(), String::as_str)
+    }
+
+    pub fn build(connection: Arc<Connection>, sealer: &Sealer, hot: Arc<Hot>, version: &str) -> Result<Self, Unusable> {
+        let base: Uri = connection.base_url.parse().map_err(|_| Unusable::BaseUrl)?;
+        let tls = match base.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(Unusable::BaseUrl),
+        };
+        let authority = base.authority().ok_or(Unusable::BaseUrl)?;
+        let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        // An IPv6 literal stands in brackets in a URL and nowhere else.
+        let host = authority.host();
+        let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let is_own_machine = is_own_machine(host);
+        let origin = Origin::Tcp { host: host.into(), port, tls };
+        let is_messages = connection.dialect == Dialect::Anthropic;
+        let usual_path = match connection.dialect {
+            Dialect::Openai => "/chat/completions",
+            Dialect::OpenaiResponses => "/responses",
+            Dialect::Anthropic => "/messages",
+            // The model follows.
+            Dialect::Gemini => "",
+        };
+        let chat_path = connection.chat_path.as_deref().unwrap_or(usual_path);
+        let separator = if chat_path.starts_with('/') || chat_path.is_empty() { "" } else { "/" };
+        let chat_text = format!("{}{separator}{chat_path}", base.path().trim_end_matches('/'));
+        let chat_text = if chat_text.is_empty() { "/".to_owned() } else { chat_text };
+        let chat_uri: Uri = chat_text.parse().map_err(|_| Unusable::BaseUrl)?;
+        let count_uri = is_messages.then(|| format!("{}/count_tokens", chat_uri.path()).parse());
+        let count_uri = count_uri.transpose().map_err(|_| Unusable::BaseUrl)?;
+
+        let credentials = open(&connection, sealer)?;
+        let mut headers = HeaderMap::with_capacity(16);
+        headers.insert(header::HOST, value(authority.as_str())?);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // Usage is read from the answer, so it must come uncoded; a coded answer is refused.
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(header::USER_AGENT, value(&format!("fairlead/{version}"))?);
+        if is_messages {
+            headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static("2023-06-01"));
+        }
+        for (name, text) in &credentials.headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unusable::Header)?;
+            let mut value = value(text)?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        if let Some(secret) = &credentials.api_key {
+            let (name, text) = match connection.auth {
+                Auth::Bearer => (Some(header::AUTHORIZATION), format!("Bearer {secret}")),
+                Auth::XApiKey => (Some(HeaderName::from_static("x-api-key")), secret.clone()),
+                Auth::XGoogApiKey => (Some(HeaderName::from_static("x-goog-api-key")), secret.clone()),
+                Auth::ApiKey => (Some(HeaderName::from_static("api-key")), secret.clone()),
+                Auth::None | Auth::AwsSigv4 | Auth::GoogleServiceAccount => (None, String::new()),
+            };
+            if let Some(name) = name {
+                let mut value = value(&text)?;
+                value.set_sensitive(true);
+                headers.insert(name, value);
+            }
+        }
+        let texts = credentials.api_key.into_iter().chain(credentials.headers.into_values());
+        let mut secrets: Vec<Secret> = texts.filter(|text| text.len() >= MIN_MASKED_CHARS).map(Secret::from).collect();
+        let proof = Proof::of(&connection, authority.as_str(), credentials.aws, credentials.service_account)?;
+        secrets.extend(proof.secrets().cloned());
+        Ok(Self {
+            connection,
+            origin: Arc::new(origin),
+            chat_uri,
+            count_uri,
+            headers,
+            secrets,
+            proof,
+            hot,
+            provider: Arc::default(),
+            resilience: Arc::default(),
+            is_own_machine,
+        })
+    }
+}
+
+impl Target {
+    /// Whether the provider's addresses can name the model; else the rule that it breaks.
+    pub fn admit_name(&self, model: &str) -> Result<(), Error> {
+        match self.connection.dialect {
+            Dialect::Gemini => model_name::check_address(model).map_err(|fault| self.nameless(fault)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a call of a model goes, by the name that the provider knows it by.
+    pub fn uri(&self, model: &str, is_stream: bool) -> Result<Uri, Error> {
+        match (self.connection.dialect, is_stream) {
+            (Dialect::Gemini, true) => self.model_uri(model, ":streamGenerateContent?alt=sse"),
+            (Dialect::Gemini, false) => self.model_uri(model, ":generateContent"),
+            _ => Ok(self.chat_uri.clone()),
+        }
+    }
+
+    /// Where the provider counts a request's tokens, where its dialect has such a place.
+    pub fn count_uri(&self, model: &str) -> Result<Option<Uri>, Error> {
+        match self.connection.dialect {
+            Dialect::Gemini => self.model_uri(model, ":countTokens").map(Some),
+            _ => Ok(self.count_uri.clone()),
+        }
+    }
+
+    /// Where embeddings are asked for in this form.
+    pub fn embedding_uri(&self, form: embeddings::Form, model: &str) -> Result<Uri, Error> {
+        match form {
+            embeddings::Form::OpenAi => self.uri_of("/embeddings"),
+            embeddings::Form::One => self.model_uri(model, ":embedContent"),
+            embeddings::Form::Many => self.model_uri(model, ":batchEmbedContents"),
+        }
+    }
+
+    fn nameless(&self, fault: model_name::Fault) -> Error {
+        let message = format!("`model` {fault}. The provider `{}` is asked by it.", self.provider_name());
+        Error::client(Kind::InvalidRequest, message).about("model")
+    }
+
+    fn model_uri(&self, model: &str, action: &str) -> Result<Uri, Error> {
+        let path = model_name::address(model).map_err(|fault| self.nameless(fault))?;
+        let address = format!("{}/{path}{action}", self.chat_uri.path().trim_end_matches('/'));
+        // What was written has no character that a path may not have.
+        address.parse().map_err(|_| Error::gateway(Kind::Internal, "The model has no address."))
+    }
+
+    /// Path of another endpoint of the same provider, `/embeddings` for instance.
+    pub fn uri_of(&self, path: &str) -> Result<Uri, Error> {
+        let base = self.connection.base_url.parse::<Uri>();
+        let base = base.as_ref().map_or("", |base| base.path().trim_end_matches('/'));
+        // The base URL was read once before, so this is a path.
+        format!("{base}{path}").parse().map_err(|_| Error::gateway(Kind::Internal, "The endpoint has no path."))
+    }
+
+    /// The text without the connection's secrets, should a provider echo them.
+    pub fn mask(&self, text: &str) -> String {
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "***"))
+    }
+
+    pub fn is_told_in(&self, bytes: &[u8]) -> bool {
+        self.secrets.iter().any(|secret| memchr::memmem::find(bytes, secret.expose().as_bytes()).is_some())
+    }
+}
+
+fn value(text: &str) -> Result<HeaderValue, Unusable> {
+    HeaderValue::from_str(text).map_err(|_| Unusable::Header)
+}
+
+fn open(connection: &Connection, sealer: &Sealer) -> Result<Credentials, Unusable> {
+    let Some(sealed) = &connection.credentials_sealed else {
+        return Ok(Credentials::default());
+    };
+    let sealed = STANDARD.decode(sealed).map_err(|_| Unusable::Credential)?;
+    let plain = sealer.open(&connection.id, &sealed).map_err(|_| Unusable::Credential)?;
+    serde_json::from_slice(&plain).map_err(|_| Unusable::Credential)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz;
+    use proptest::prelude::*;
+
+    fn connection(base_url: &str, extra: &str) -> Arc<Connection> {
+        let json = format!(
+            r#"{{"id":"c","provider":"p","prefixes":["p"],"dialect":"openai","base_url":"{base_url}","auth":"bearer"{extra}}}"#
+        );
+        Arc::new(serde_json::from_str(&json).expect("a connection"))
+    }
+
+    fn build(connection: Arc<Connection>) -> Result<Target, Unusable> {
+        let sealer = Sealer::new(&[1; 32]).expect("a key");
+        Target::build(connection, &sealer, Arc::default(), "0")
+    }
+
+    #[test]
+    fn the_endpoint_follows_the_base_url() {
+        for (base_url, extra, origin, uri) in [
+            ("http://127.0.0.1:8000/v1", "", "http://127.0.0.1:8000", "/v1/chat/completions"),
+            ("https://api.example/v1/", "", "https://api.example:443", "/v1/chat/completions"),
+            ("https://api.example", "", "https://api.example:443", "/chat/completions"),
+            ("http://[::1]:9/x", r#","chat_path":"chat""#, "http://::1:9", "/x/chat"),
+        ] {
+            let target = build(connection(base_url, extra)).expect("usable");
+            assert_eq!((target.origin.to_string().as_str(), target.chat_uri.to_string().as_str()), (origin, uri));
+        }
+        assert!(matches!(build(connection("ftp://x", "")), Err(Unusable::BaseUrl)));
+    }
+
+    #[test]
+    fn the_dialect_names_the_endpoint_and_its_version() {
+        let json = r#"{"id":"c","provider":"p","prefixes":["p"],"dialect":"anthropic","base_url":"http://h/v1","auth":"x-api-key"}"#;
+        let target = build(Arc::new(serde_json::from_str(json).expect("a connection"))).expect("usable");
+        assert_eq!(target.chat_uri, "/v1/messages");
+        assert_eq!(target.count_uri("m"), Ok(Some("/v1/messages/count_tokens".parse().expect("a path"))));
+        assert_eq!(target.headers["anthropic-version"], "2023-06-01");
+    }
+
+    #[test]
+    fn a_gemini_model_stands_in_the_address() {
+        let json = r#"{"id":"c","provider":"p","prefixes":["p"],"dialect":"gemini","base_url":"http://h/v1beta/","auth":"x-goog-api-key"}"#;
+        let target = build(Arc::new(serde_json::from_str(json).expect("a connection"))).expect("usable");
+        let uri = |model: &str, stream| target.uri(model, stream).expect("an address").to_string();
+        assert_eq!(uri("gemini-3-pro", false), "/v1beta/models/gemini-3-pro:generateContent");
+        assert_eq!(uri("models/gemini-3-pro", false), "/v1beta/models/gemini-3-pro:generateContent");
+        assert_eq!(uri("tunedModels/a b", true), "/v1beta/tunedModels/a%20b:streamGenerateContent?alt=sse");
+        assert_eq!(uri("x:countTokens", false), "/v1beta/models/x%3AcountTokens:generateContent");
+        let count = target.count_uri("x").expect("addressable").expect("has one");
+        assert_eq!(count, "/v1beta/models/x:countTokens");
+        for model in ["../../admin", "g-1/../x", "a/b", "x%2Fy", "x?y", ""] {
+            let fault = target.uri(model, false).expect_err(model);
+            assert_eq!((fault.kind, fault.param.as_deref()), (Kind::InvalidRequest, Some("model")), "{model}");
+            assert!(target.count_uri(model).is_err() && target.admit_name(model).is_err());
+            assert!(target.embedding_uri(embeddings::Form::One, model).is_err());
+        }
+    }
+
+    #[test]
+    fn fuzz_model_address() {
+        let json = r#"{"id":"c","provider":"p","prefixes":["p"],"dialect":"gemini","base_url":"http://h/v1beta/","auth":"x-goog-api-key"}"#;
+        let target = build(Arc::new(serde_json::from_str(json).expect("a connection"))).expect("usable");
+        fuzz::check(&"(models/|tunedModels/|\\.\\.|/|%2[fF]|[ -~]|\\PC){0,12}", |model| {
+            let Ok(uri) = target.uri(&model, false) else { return Ok(()) };
+            let path = uri.path().to_owned();
+            let rest = path.strip_prefix("/v1beta/").and_then(|rest| rest.strip_suffix(":generateContent"));
+            let rest: Vec<&str> = rest.expect("stands below the base").split('/').collect();
+            let is_place =
+                matches!(rest[..], ["models" | "tunedModels" | "endpoints", _] | ["publishers", _, "models", _]);
+            prop_assert!(is_place && uri.query().is_none(), "{}", uri);
+            prop_assert!(rest.iter().all(|segment| !segment.is_empty() && *segment != "." && *segment != ".."));
+            prop_assert!(!path.contains("%2F") && !path.contains("%25") && !path.contains("%2E"));
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn the_credential_is_opened_and_stands_in_no_debug_text() {
+        let sealer = Sealer::new(&[1; 32]).expect("a key");
+        let plain = br#"{"api_key":"sk-canary","headers":{"x-org":"acme"}}"#;
+        let sealed = STANDARD.encode(sealer.seal("c", plain).expect("sealed"));
+        let target = build(connection("http://h", &format!(r#","credentials_sealed":"{sealed}""#))).expect("usable");
+        assert_eq!(target.headers["authorization"], "Bearer sk-canary");
+        assert_eq!(target.headers["x-org"], "acme");
+        assert!(!format!("{target:?}").contains("canary"));
+        assert!(matches!(build(connection("http://h", r#","credentials_sealed":"AAAA""#)), Err(Unusable::Credential)));
+    }
+}

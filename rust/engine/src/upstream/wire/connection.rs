@@ -1,0 +1,242 @@
+//! One connection and the request that is on it: writes, and meanwhile reads, for a provider may answer before it has heard
+//! everything.
+
+use super::body::Sliced;
+use super::framing::Malformed;
+use super::head::{self, Decoded, Told};
+use crate::upstream::connector::Socket;
+use bytes::{Buf as _, Bytes, BytesMut};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::future::{poll_fn, Future as _};
+use std::io::{self, IoSlice};
+use std::pin::{pin, Pin};
+use std::task::{ready, Context, Poll, Waker};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::task::unconstrained;
+
+/// The most that is read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// What was read is copied out of here before anything else runs, so one space does for all connections of a thread.
+    static SPACE: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+}
+
+/// Why no whole answer came.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// Nothing of the request can have been carried out, so that it can be sent again.
+    #[error("the connection was closed before the request")]
+    NothingSent,
+    /// An orderly close: before the first byte of an answer, or inside a body.
+    #[error("the connection was closed before the answer's end")]
+    Closed,
+    /// The request's own body cannot be read.
+    #[error("the request's body cannot be read: {0}")]
+    Body(io::Error),
+    #[error("the answer is not HTTP")]
+    Malformed,
+    #[error("the connection broke: {0}")]
+    Broken(#[from] io::Error),
+}
+
+impl From<Malformed> for Fault {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
+/// What of a request is not written yet.
+#[derive(Debug, Default)]
+struct Unsent {
+    /// Empty once it is written.
+    head: Bytes,
+    body: Sliced,
+}
+
+impl Unsent {
+    fn is_empty(&self) -> bool {
+        self.head.is_empty() && self.body.left_bytes() == 0
+    }
+}
+
+/// See the module's page.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "how far each direction has come, and how it ended")]
+pub(super) struct Connection {
+    socket: Socket,
+    /// Read, and not used yet.
+    ahead: Bytes,
+    /// A head that has not come to its end.
+    partial: BytesMut,
+    /// The provider has said that an answer is to come.
+    is_announced: bool,
+    unsent: Unsent,
+    /// The provider has some of the request.
+    has_begun: bool,
+    /// The provider takes no more of the request.
+    is_deaf: bool,
+    /// Written and not flushed, which matters to TLS alone.
+    is_unflushed: bool,
+}
+
+impl Connection {
+    pub(super) fn new(socket: Socket) -> Self {
+        Self {
+            socket,
+            ahead: Bytes::new(),
+            partial: BytesMut::new(),
+            is_announced: false,
+            unsent: Unsent::default(),
+            has_begun: false,
+            is_deaf: false,
+            is_unflushed: false,
+        }
+    }
+
+    /// Whether it may carry another request: everything was written and read, and the other side has neither closed it nor
+    /// said anything unasked.
+    pub(super) fn is_idle(&mut self) -> bool {
+        if !self.ahead.is_empty() || !self.unsent.is_empty() || self.is_unflushed || self.is_deaf {
+            return false;
+        }
+        let mut space = [0; 1];
+        let mut space = ReadBuf::new(&mut space);
+        // Whatever share of the thread's time its task has used: without a share left, everything looks silent.
+        let look = unconstrained(poll_fn(|cx| Pin::new(&mut self.socket).poll_read(cx, &mut space)));
+        pin!(look).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+    }
+
+    /// Takes a request up. It is written while its answer is waited for.
+    pub(super) fn begin(&mut self, head: Vec<u8>, body: Sliced) {
+        self.unsent = Unsent { head: head.into(), body };
+        self.has_begun = false;
+        self.is_announced = false;
+    }
+
+    /// The body of a request of which nothing was written.
+    pub(super) fn take_unsent(&mut self) -> Sliced {
+        std::mem::take(&mut self.unsent.body)
+    }
+
+    /// Writes the request and reads the head of its answer. What is left of a long request is written while the body is read.
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Told, Fault>> {
+        if let Err(fault) = self.poll_write(cx) {
+            return Poll::Ready(Err(fault));
+        }
+        loop {
+            let seen = self.partial.len();
+            let read = ready!(self.poll_read(cx, |bytes: &[u8]| BytesMut::from(bytes)));
+            let bytes = match read {
+                // Whatever this is, it is no answer to what was not asked.
+                _ if !self.has_begun => return Poll::Ready(Err(Fault::NothingSent)),
+                Ok(bytes) if bytes.is_empty() && seen == 0 && !self.is_announced => {
+                    return Poll::Ready(Err(Fault::Closed))
+                }
+                Ok(bytes) if bytes.is_empty() => {
+                    // It had begun to answer, so it had heard the request.
+                    return Poll::Ready(Err(Fault::Broken(io::ErrorKind::UnexpectedEof.into())));
+                }
+                Ok(bytes) => bytes,
+                Err(error) => return Poll::Ready(Err(Fault::Broken(error))),
+            };
+            // A head comes whole but for the rarest case; one that does not is read again only where it may be whole.
+            if seen == 0 {
+                self.partial = bytes;
+            } else {
+                self.partial.extend_from_slice(&bytes);
+                if !head::may_end(&self.partial, seen) {
+                    if self.partial.len() > head::MAX_HEAD_BYTES {
+                        return Poll::Ready(Err(Fault::Malformed));
+                    }
+                    continue;
+                }
+            }
+            let mut input = std::mem::take(&mut self.partial).freeze();
+            match head::decode(&input)? {
+                Decoded::Whole(told) => {
+                    self.ahead = input.slice(told.end..);
+                    return Poll::Ready(Ok(told));
+                }
+                Decoded::Partial(passed) => {
+                    self.is_announced |= passed > 0;
+                    input.advance(passed);
+                    self.partial = input.into();
+                }
+            }
+        }
+    }
+
+    /// Writes what there is room for. A provider that takes no more may have answered: that is then read.
+    pub(super) fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        if self.is_deaf {
+            return Ok(());
+        }
+        while !self.unsent.is_empty() {
+            let Unsent { head, body } = &mut self.unsent;
+            if let Poll::Ready(Err(error)) = body.poll_load(cx) {
+                return Err(Fault::Body(error));
+            }
+            let mut slices: SmallVec<[IoSlice<'_>; 8]> = SmallVec::new();
+            if !head.is_empty() {
+                slices.push(IoSlice::new(head));
+            }
+            body.slices(&mut slices);
+            if slices.is_empty() {
+                // A file is being read.
+                break;
+            }
+            let wrote = match Pin::new(&mut self.socket).poll_write_vectored(cx, &slices) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0)) => Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(wrote) => wrote,
+            };
+            drop(slices);
+            match wrote {
+                Ok(size) => {
+                    let of_head = size.min(head.len());
+                    head.advance(of_head);
+                    if head.is_empty() {
+                        // What is empty still holds its memory, and the credential in it.
+                        *head = Bytes::new();
+                    }
+                    body.advance(size - of_head);
+                    self.has_begun = true;
+                    self.is_unflushed = true;
+                }
+                Err(_) if !self.has_begun => return Err(Fault::NothingSent),
+                Err(_) => {
+                    self.is_deaf = true;
+                    return Ok(());
+                }
+            }
+        }
+        if self.is_unflushed {
+            match Pin::new(&mut self.socket).poll_flush(cx) {
+                Poll::Pending => {}
+                Poll::Ready(Ok(())) => self.is_unflushed = false,
+                Poll::Ready(Err(_)) => self.is_deaf = true,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once, and gives what came to `keep`; nothing at the connection's end.
+    pub(super) fn poll_read<T>(&mut self, cx: &mut Context<'_>, keep: impl FnOnce(&[u8]) -> T) -> Poll<io::Result<T>> {
+        SPACE.with_borrow_mut(|space| {
+            let mut read = ReadBuf::new(space);
+            ready!(Pin::new(&mut self.socket).poll_read(cx, &mut read))?;
+            Poll::Ready(Ok(keep(read.filled())))
+        })
+    }
+
+    /// What was read beyond the head.
+    pub(super) fn take_ahead(&mut self) -> Bytes {
+        std::mem::take(&mut self.ahead)
+    }
+
+    pub(super) fn put_ahead(&mut self, ahead: Bytes) {
+        self.ahead = ahead;
+    }
+}

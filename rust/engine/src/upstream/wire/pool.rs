@@ -1,0 +1,149 @@
+//! Kept HTTP/1.1 connections, one stack per origin: the connection used last is the one most likely still open.
+//!
+//! An attempt must know whether its connection was fresh or kept (a kept one may turn out closed, and only then is a second
+//! try free), and nothing may retry behind our back.
+
+use super::body::Sliced;
+use super::connection::{Connection, Fault};
+use super::head;
+use super::incoming::Incoming;
+use crate::upstream::connector::{Connector, Origin, Socket};
+use fairlead_core::error::Error;
+use http::{request, Response};
+use parking_lot::Mutex;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Kept connections per origin; more than this many idle at once are closed.
+const MAX_IDLE: usize = 512;
+/// How long a connection is kept: below the five seconds after which common servers close theirs.
+const MAX_IDLE_AGE: Duration = Duration::from_millis(4_500);
+/// Threads that have connections of their own; more share.
+const MAX_SHELVES: usize = 64;
+
+#[derive(Debug)]
+struct Idle {
+    connection: Box<Connection>,
+    since: Instant,
+}
+
+thread_local! {
+    static SHELF: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Gives the calling thread connections of its own, by its number from 1: a connection is told of its bytes by the runtime that
+/// dialled it, and a request that borrows it from elsewhere pays for each of them with a wake-up between threads.
+pub fn take_shelf(number: usize) {
+    SHELF.set(number % MAX_SHELVES);
+}
+
+type Shelf = Mutex<HashMap<Arc<Origin>, Vec<Idle>>>;
+type Shelves = [Shelf; MAX_SHELVES];
+
+/// See the module's page.
+#[derive(Debug)]
+pub struct Pool {
+    connector: Connector,
+    shelves: Arc<Shelves>,
+}
+
+/// A connection checked out for one request. It goes back with the end of its answer; dropped, it is closed.
+#[derive(Debug)]
+pub struct Lease {
+    pub(super) connection: Box<Connection>,
+    /// It has carried a request before.
+    pub is_reused: bool,
+    origin: Arc<Origin>,
+    shelves: Arc<Shelves>,
+    /// Where it was dialled.
+    shelf: usize,
+}
+
+/// A request that was not answered.
+#[derive(Debug)]
+pub struct Unanswered {
+    pub fault: Fault,
+    /// Its body, where nothing was sent.
+    pub unsent: Option<Sliced>,
+}
+
+impl Lease {
+    /// Sends a request and waits for the head of its answer. The caller sets the deadline.
+    pub async fn send(mut self, head: &request::Parts, body: Sliced) -> Result<Response<Incoming>, Unanswered> {
+        let text = head::encode(&head.method, &head.uri, &head.headers, body.left_bytes());
+        self.connection.begin(text, body);
+        match poll_fn(|cx| self.connection.poll_answer(cx)).await {
+            Ok(told) => Ok(told.answer.map(|()| Incoming::new(self, told.framing, told.persists))),
+            Err(fault) => {
+                let unsent = matches!(fault, Fault::NothingSent).then(|| self.connection.take_unsent());
+                Err(Unanswered { fault, unsent })
+            }
+        }
+    }
+
+    /// The answer was read to its end.
+    pub(super) fn give_back(mut self) {
+        if !self.connection.is_idle() {
+            return;
+        }
+        let Self { connection, origin, shelves, shelf, .. } = self;
+        let mut idle = shelves[shelf].lock();
+        let stack = idle.entry(origin).or_default();
+        if stack.len() < MAX_IDLE {
+            stack.push(Idle { connection, since: Instant::now() });
+        }
+    }
+}
+
+impl Pool {
+    pub fn new(connector: Connector) -> Self {
+        Self { connector, shelves: Arc::new(std::array::from_fn(|_| Mutex::default())) }
+    }
+
+    pub(super) fn lease(&self, connection: Box<Connection>, is_reused: bool, origin: &Arc<Origin>) -> Lease {
+        let (origin, shelves) = (Arc::clone(origin), Arc::clone(&self.shelves));
+        Lease { connection, is_reused, origin, shelves, shelf: SHELF.get() }
+    }
+
+    /// A kept connection, if one is open.
+    pub fn kept(&self, origin: &Arc<Origin>) -> Option<Lease> {
+        loop {
+            let mut idle = self.shelves[SHELF.get()].lock();
+            let stack = idle.get_mut(origin)?;
+            let mut entry = stack.pop()?;
+            if entry.since.elapsed() > MAX_IDLE_AGE {
+                // The rest of the stack is older.
+                stack.clear();
+                return None;
+            }
+            drop(idle);
+            if entry.connection.is_idle() {
+                return Some(self.lease(entry.connection, true, origin));
+            }
+        }
+    }
+
+    /// A connection that is no HTTP exchange. The caller sets the deadline.
+    pub async fn dial(&self, origin: &Arc<Origin>) -> Result<Socket, Error> {
+        self.connector.dial(origin).await
+    }
+
+    /// A fresh connection. The caller sets the deadline.
+    pub async fn fresh(&self, origin: &Arc<Origin>) -> Result<Lease, Error> {
+        let socket = self.connector.dial(origin).await?;
+        Ok(self.lease(Box::new(Connection::new(socket)), false, origin))
+    }
+
+    /// Closes what has been idle too long, or was closed by the other side. Called about once a second.
+    pub fn sweep(&self) {
+        for shelf in &*self.shelves {
+            shelf.lock().retain(|_, stack| {
+                stack.retain_mut(|entry| entry.since.elapsed() <= MAX_IDLE_AGE && entry.connection.is_idle());
+                !stack.is_empty()
+            });
+        }
+    }
+}
