@@ -1,5 +1,5 @@
 """Every metric of `GET /metrics`: name, type, meaning, labels. `docs/reference/metrics.md` is made from
-this list, and what relay workers count (`rust/engine/src/metrics.rs`) is held to it.
+this list, and what relay workers count (`rust/engine/src/observe/metrics.rs`) is held to it.
 """
 
 from __future__ import annotations
