@@ -183,6 +183,11 @@ impl Reader {
                 if end > MAX_HEADER_BYTES {
                     return Err(Fault("has a part whose headers are larger than 8 KiB"));
                 }
+                // Some readers end the headers at a boundary. Lines that end otherwise than with CR LF are refused below.
+                let boundary = &self.delimiter[2..];
+                if self.held.starts_with(boundary) || memmem::find(&self.held[..end], &self.delimiter).is_some() {
+                    return Err(Fault("has its boundary among the headers of a part"));
+                }
                 let mut part = read_headers(&self.held[..end])?;
                 self.check_name(&part)?;
                 self.drop_held(end + 4);

@@ -47,6 +47,8 @@ fn what_two_readers_could_take_differently_is_refused() {
         (part("Content-Disposition: form-data; name=\"f\"; filename=\"a"), "quote"),
         (part("Content-Disposition: attachment; name=\"f\""), "form-data"),
         (part("nothing"), "no header"),
+        (part("--b--Content-Disposition: form-data; name=\"model\""), "among the headers"),
+        (part("Content-Disposition: form-data; name=a\r\n--b: model"), "among the headers"),
         (part("Content-Transfer-Encoding: base64"), "coding"),
         (format!("{}{}", part("Content-Disposition: form-data; name=a"), "\r\nmore"), "behind its last"),
     ] {
