@@ -40,6 +40,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=f"{only} only: {reason}"))
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """What runs the tests that are coroutines."""
+    return "asyncio"
+
+
 @pytest.fixture(scope="session")
 def gateway_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayPool]:
     """Running gateways by configuration, for the fixture `gateway` of a file that wants another than this one."""

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from fairlead.control.app import build
 from fairlead.settings import ControlConfig
+from tests.support.databases import place_files
 
 LINK_TOKEN = "t" * 32
 PASSWORD = "correct horse battery staple"
@@ -37,14 +38,9 @@ class Control:
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def config(tmp_path: Path) -> ControlConfig:
     return ControlConfig(
-        data_dir=tmp_path / "data",
+        data_dir=place_files(tmp_path / "data"),
         link_token=LINK_TOKEN,
         control_socket=tmp_path / "control.sock",
         initial_password=PASSWORD,

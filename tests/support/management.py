@@ -20,6 +20,7 @@ from fairlead.gateway.keys.table import StoredKey, insert_key
 from fairlead.settings import ControlConfig
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
+from tests.support.databases import place_files
 
 LINK_TOKEN = "link-token-of-a-test"
 
@@ -70,7 +71,7 @@ async def run_management(data_dir: Path, **settings: Any) -> AsyncIterator[Manag
     config = ControlConfig.model_validate(
         {
             **settings,
-            "data_dir": data_dir,
+            "data_dir": place_files(data_dir),
             "link_token": LINK_TOKEN,
             "control_socket": data_dir / "run" / "control.sock",
         }

@@ -24,11 +24,6 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 async def management(tmp_path: Path) -> AsyncIterator[Management]:
     async with run_management(tmp_path / "data", port=free_port()) as running:
         await hold_keys(running.services, "key")

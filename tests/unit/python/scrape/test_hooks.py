@@ -7,7 +7,7 @@ import base64
 import json
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +62,6 @@ async def counted(state: State, table: str) -> int:
     row = await state.read(lambda con: con.execute(f"SELECT count(*) FROM {table}").fetchone())
     assert row is not None
     return int(row[0])
-
-
-@pytest.fixture
-async def state(tmp_path: Path) -> AsyncIterator[State]:
-    """A database that nobody works on."""
-    database = await asyncio.to_thread(
-        Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state"
-    )
-    yield State(database, Sealer(b"k" * 32))
-    await database.close()
 
 
 async def stored_job(state: State) -> Job:

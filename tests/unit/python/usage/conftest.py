@@ -8,17 +8,12 @@ from typing import Any
 import pytest
 
 from fairlead.store.database import Database
-from fairlead.store.prepare import MIGRATIONS
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+from tests.support.databases import open_fresh_database
 
 
 @pytest.fixture
 async def usage(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database.open(tmp_path / "usage.duckdb", MIGRATIONS / "usage")
+    database = open_fresh_database(tmp_path, "usage")
     yield database
     await database.close()
 
