@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.gateway_pool import GatewayPool
+from tests.support.listener import Listener
 from tests.support.processes import DEFAULTS, FRONTS, Gateway, Lane, start_gateway
+from tests.support.standin import start_standin
 from tests.support.upstream import Upstream
 
 
@@ -75,6 +77,20 @@ def gateways(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
         yield lambda *flags, **environment: running.enter_context(
             start_gateway(tmp_path, *flags, **environment)
         )
+
+
+@pytest.fixture(scope="session")
+def standin_url() -> Iterator[str]:
+    """The address of a stand-in provider in a process of its own, without `/v1`; it keeps nothing of its callers."""
+    with start_standin() as url:
+        yield url
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[Listener]:
+    """A listener for webhooks in a process of its own."""
+    with Listener(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture

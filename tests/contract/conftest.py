@@ -1,19 +1,26 @@
-"""The control plane's application in this process, driven as the relay drives it."""
+"""The control plane's application in this process, driven as the relay drives it; official clients and the stand-in."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
+import openai
 import pytest
 from fastapi import FastAPI
 
 from fairlead.control.app import build
 from fairlead.settings import ControlConfig
 from tests.support.databases import place_files
+from tests.support.dialects import add_standin
+from tests.support.gateway_pool import GatewayPool
+from tests.support.processes import Gateway
+from tests.support.sdk_clients import GenaiCaller, openai_client
 
 LINK_TOKEN = "t" * 32
 PASSWORD = "correct horse battery staple"
@@ -35,6 +42,49 @@ class Control:
 
     def snapshot(self) -> dict:
         return json.loads((self.data_dir / "snapshot.json").read_bytes())
+
+
+@pytest.fixture(scope="module")
+def standin(gateway: Gateway, standin_url: str) -> dict[str, str]:
+    """The stand-in behind the gateway once in each dialect: the prefix of its models."""
+    return add_standin(gateway, standin_url)
+
+
+@pytest.fixture(scope="module")
+def model(standin: dict[str, str]) -> str:
+    """The stand-in's model behind a node that speaks OpenAI's chat completions."""
+    return f"{standin['openai']}/standin"
+
+
+@pytest.fixture
+def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
+    """OpenAI's client with the gateway's unlimited key."""
+    with openai_client(gateway) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def loopback_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    """A gateway that may call this machine, so that webhooks come to the tests' listeners."""
+    with gateway_pool.lease(FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def loopback_standin(loopback_gateway: Gateway, standin_url: str) -> dict[str, str]:
+    """The stand-in behind `loopback_gateway` once in each dialect: the prefix of its models."""
+    return add_standin(loopback_gateway, standin_url)
+
+
+@pytest.fixture
+def callers(loopback_gateway: Gateway) -> Iterator[Callable[..., GenaiCaller]]:
+    """Makes callers of `loopback_gateway`, each with a key of its own; takes what `GenaiCaller` takes."""
+    with ExitStack() as made:
+
+        def make(version: str | None = None, **key: Any) -> GenaiCaller:
+            return made.enter_context(closing(GenaiCaller(loopback_gateway, version, **key)))
+
+        yield make
 
 
 @pytest.fixture

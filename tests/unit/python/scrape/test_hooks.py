@@ -7,8 +7,6 @@ import base64
 import json
 import shutil
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,12 +30,6 @@ pytestmark = pytest.mark.anyio
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
 TABLES = ("webhook_endpoints", "webhook_secrets", "webhook_deliveries", "webhook_attempts")
-
-
-@pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Listener]:
-    with Listener(tmp_path) as running:
-        yield running
 
 
 async def told(listener: Listener, last: str) -> list[Received]:

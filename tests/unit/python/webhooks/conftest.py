@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -20,17 +19,10 @@ from fairlead.store.webhook_endpoints import (
 )
 from fairlead.webhooks.history import Attempt, Delivery, attempts_of, list_deliveries
 from fairlead.webhooks.worker import Worker
-from tests.support.listener import Listener
 
 LOOPBACK = "127.0.0.0/8"
 # In the middle of what it is drawn from.
 NO_JITTER = 1.0
-
-
-@pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Listener]:
-    with Listener(tmp_path) as running:
-        yield running
 
 
 class Engine:
