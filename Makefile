@@ -94,7 +94,8 @@ check: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Hold the code to its
 	cargo fmt --all --check
 	cargo fmt --manifest-path $(UPSTREAM) --check
 	cargo clippy --workspace --all-targets --profile $(PROFILE) --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --profile $(PROFILE) --locked --quiet
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
+		cargo doc --workspace --no-deps --document-private-items --profile $(PROFILE) --locked --quiet
 	cargo clippy --manifest-path $(UPSTREAM) --all-targets --release --locked --target-dir target/upstream -- -D warnings
 
 .PHONY: format
