@@ -7,23 +7,24 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
-import openai
 import pytest
 from fastapi import FastAPI
 
-from fairlead.control.app import build
 from fairlead.settings import ControlConfig
 from tests.support.databases import place_files
 from tests.support.dialects import add_standin
 from tests.support.gateway_pool import GatewayPool
+from tests.support.management import LINK_TOKEN, LOCAL, PASSWORD, run_application
 from tests.support.processes import Gateway
-from tests.support.sdk_clients import GenaiCaller, openai_client
 
-LINK_TOKEN = "t" * 32
-PASSWORD = "correct horse battery staple"
+if TYPE_CHECKING:
+    # These clients take seconds to import, and most files here need none of them.
+    import openai
+
+    from tests.support.sdk_clients import GenaiCaller
 
 
 @dataclass
@@ -59,6 +60,8 @@ def model(standin: dict[str, str]) -> str:
 @pytest.fixture
 def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
     """OpenAI's client with the gateway's unlimited key."""
+    from tests.support.sdk_clients import openai_client
+
     with openai_client(gateway) as made:
         yield made
 
@@ -79,6 +82,8 @@ def loopback_standin(loopback_gateway: Gateway, standin_url: str) -> dict[str, s
 @pytest.fixture
 def callers(loopback_gateway: Gateway) -> Iterator[Callable[..., GenaiCaller]]:
     """Makes callers of `loopback_gateway`, each with a key of its own; takes what `GenaiCaller` takes."""
+    from tests.support.sdk_clients import GenaiCaller
+
     with ExitStack() as made:
 
         def make(version: str | None = None, **key: Any) -> GenaiCaller:
@@ -99,17 +104,5 @@ def config(tmp_path: Path) -> ControlConfig:
 
 @pytest.fixture
 async def control(config: ControlConfig) -> AsyncIterator[Control]:
-    app = build(config)
-    headers = {
-        "x-fairlead-link": LINK_TOKEN,
-        "x-fairlead-principal": '{"kind": "local", "id": null, "scopes": []}',
-        "x-fairlead-peer": "192.0.2.1",
-        "x-fairlead-request-id": "req-1",
-    }
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://control", headers=headers
-        ) as client,
-    ):
+    async with run_application(config, LOCAL, "192.0.2.1") as (app, client):
         yield Control(app, client, config.data_dir)
