@@ -9,7 +9,8 @@ PROFILE ?= fast
 # Where a benchmark finds the start scripts of other gateways; without the folder they are left out.
 PEERS_DIR ?= ../shared/peers
 BENCH_FLAGS ?=
-# How long each fuzz test looks when that is all that is run.
+# How long each fuzz test looks, in seconds: beside all other tests, and when that is all that is run. `.ci/run` gives it longer.
+QUICK_FUZZ_SECONDS ?= 5
 FUZZ_SECONDS ?= 300
 # The provider behind a load run, a crate of its own.
 UPSTREAM := benches/load/upstream/Cargo.toml
@@ -32,10 +33,12 @@ EXTRAS := --extra browser --extra telemetry --extra vectors
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--exclude-newer "7 days" --custom-compile-command "make lock" --system-certs
 
-# Whole gateways run side by side, and what fails in the crowd is judged once more alone: on a full machine a process that
-# waits for its turn looks like one that hangs.
-SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist loadfile
+# Two processes share the tests, each keeps its gateways from file to file (tests/support/gateway_pool.py), and who is done
+# first takes tests from the other. What fails in the crowd is judged once more alone: on a full machine a process that waits
+# for its turn looks like one that hangs.
+SIDE_BY_SIDE := PYTHONHASHSEED=0 $(BIN)/pytest -n 2 --dist worksteal
 ALONE := $(BIN)/pytest --last-failed --last-failed-no-failures none
+QUICK_FOLDERS := tests/unit tests/contract tests/integration
 # What always runs over the engine's own door too; `make test-native` runs all of it there.
 NATIVE_ALWAYS := $(addprefix tests/integration/test_,$(addsuffix .py,chat framing client_gone socket))
 
@@ -62,9 +65,8 @@ develop: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Build the extensio
 .PHONY: test
 test: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE) ## Run every test but the slow ones, Rust and Python.
 	cargo test --workspace --lib --tests --profile $(PROFILE) --locked
-	$(SIDE_BY_SIDE) tests/unit || $(ALONE) tests/unit
-	$(BIN)/pytest -n 4 --dist load tests/fuzz
-	$(SIDE_BY_SIDE) tests/contract tests/integration || $(ALONE) tests/contract tests/integration
+	FAIRLEAD_FUZZ_SECONDS=$(QUICK_FUZZ_SECONDS) $(BIN)/pytest -n 4 --dist load tests/fuzz
+	$(SIDE_BY_SIDE) $(QUICK_FOLDERS) || $(ALONE) $(QUICK_FOLDERS)
 	$(SIDE_BY_SIDE) --front native $(NATIVE_ALWAYS) || $(ALONE) --front native $(NATIVE_ALWAYS)
 
 .PHONY: test-native
@@ -76,7 +78,7 @@ test-slow: $(VENV)/.stamp-test $(VENV)/.stamp-node $(VENV)/.stamp-core-$(PROFILE
 	$(BIN)/pytest -m slow
 
 .PHONY: test-fuzz
-test-fuzz: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Look for inputs that break the readers, for FUZZ_SECONDS each (60 in `make test`).
+test-fuzz: $(VENV)/.stamp-test $(VENV)/.stamp-core-$(PROFILE) ## Look for inputs that break the readers, for FUZZ_SECONDS each (5 in `make test`).
 	FAIRLEAD_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/pytest -n 4 --dist load tests/fuzz
 
 .PHONY: test-all
@@ -92,6 +94,8 @@ check: $(VENV)/.stamp-dev $(VENV)/.stamp-core-$(PROFILE) ## Hold the code to its
 	cargo fmt --all --check
 	cargo fmt --manifest-path $(UPSTREAM) --check
 	cargo clippy --workspace --all-targets --profile $(PROFILE) --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
+		cargo doc --workspace --no-deps --document-private-items --profile $(PROFILE) --locked --quiet
 	cargo clippy --manifest-path $(UPSTREAM) --all-targets --release --locked --target-dir target/upstream -- -D warnings
 
 .PHONY: format

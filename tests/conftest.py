@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.gateway_pool import GatewayPool
+from tests.support.listener import Listener
 from tests.support.processes import DEFAULTS, FRONTS, Gateway, Lane, start_gateway
+from tests.support.standin import start_standin
 from tests.support.upstream import Upstream
 
 
@@ -39,24 +42,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=f"{only} only: {reason}"))
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """What runs the tests that are coroutines."""
+    return "asyncio"
+
+
 @pytest.fixture(scope="session")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """One gateway for all tests that leave it as they found it: keys required, everything else as shipped."""
-    with start_gateway(tmp_path_factory.mktemp("gateway")) as running:
+def gateway_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayPool]:
+    """Running gateways by configuration, for the fixture `gateway` of a file that wants another than this one."""
+    with GatewayPool(tmp_path_factory.mktemp("gateways")) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    """The gateway of all tests that leave it as they found it: keys required, everything else as shipped."""
+    with gateway_pool.lease() as running:
         yield running
-        running.assert_keeps_secrets()
 
 
-@pytest.fixture(scope="session")
-def hasty_gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+@pytest.fixture(scope="module")
+def hasty_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
     """A gateway that loses patience soon: heartbeats after 200 ms, bodies may pause for 1 s."""
-    with start_gateway(
-        tmp_path_factory.mktemp("hasty"),
-        FAIRLEAD_HEARTBEAT_MS="200",
-        FAIRLEAD_BODY_IDLE_MS="1000",
-    ) as running:
+    patience = {"FAIRLEAD_HEARTBEAT_MS": "200", "FAIRLEAD_BODY_IDLE_MS": "1000"}
+    with gateway_pool.lease(**patience) as running:
         yield running
-        running.assert_keeps_secrets()
 
 
 @pytest.fixture
@@ -66,6 +77,20 @@ def gateways(tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
         yield lambda *flags, **environment: running.enter_context(
             start_gateway(tmp_path, *flags, **environment)
         )
+
+
+@pytest.fixture(scope="session")
+def standin_url() -> Iterator[str]:
+    """The address of a stand-in provider in a process of its own, without `/v1`; it keeps nothing of its callers."""
+    with start_standin() as url:
+        yield url
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[Listener]:
+    """A listener for webhooks in a process of its own."""
+    with Listener(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture

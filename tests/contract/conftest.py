@@ -1,21 +1,30 @@
-"""The control plane's application in this process, driven as the relay drives it."""
+"""The control plane's application in this process, driven as the relay drives it; official clients and the stand-in."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
-from fairlead.control.app import build
 from fairlead.settings import ControlConfig
+from tests.support.databases import place_files
+from tests.support.dialects import add_standin
+from tests.support.gateway_pool import GatewayPool
+from tests.support.management import LINK_TOKEN, LOCAL, PASSWORD, run_application
+from tests.support.processes import Gateway
 
-LINK_TOKEN = "t" * 32
-PASSWORD = "correct horse battery staple"
+if TYPE_CHECKING:
+    # These clients take seconds to import, and most files here need none of them.
+    import openai
+
+    from tests.support.sdk_clients import GenaiCaller
 
 
 @dataclass
@@ -36,15 +45,57 @@ class Control:
         return json.loads((self.data_dir / "snapshot.json").read_bytes())
 
 
+@pytest.fixture(scope="module")
+def standin(gateway: Gateway, standin_url: str) -> dict[str, str]:
+    """The stand-in behind the gateway once in each dialect: the prefix of its models."""
+    return add_standin(gateway, standin_url)
+
+
+@pytest.fixture(scope="module")
+def model(standin: dict[str, str]) -> str:
+    """The stand-in's model behind a node that speaks OpenAI's chat completions."""
+    return f"{standin['openai']}/standin"
+
+
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
+    """OpenAI's client with the gateway's unlimited key."""
+    from tests.support.sdk_clients import openai_client
+
+    with openai_client(gateway) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def loopback_gateway(gateway_pool: GatewayPool) -> Iterator[Gateway]:
+    """A gateway that may call this machine, so that webhooks come to the tests' listeners."""
+    with gateway_pool.lease(FAIRLEAD_ALLOW_PRIVATE_FETCH="127.0.0.0/8") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def loopback_standin(loopback_gateway: Gateway, standin_url: str) -> dict[str, str]:
+    """The stand-in behind `loopback_gateway` once in each dialect: the prefix of its models."""
+    return add_standin(loopback_gateway, standin_url)
+
+
+@pytest.fixture
+def callers(loopback_gateway: Gateway) -> Iterator[Callable[..., GenaiCaller]]:
+    """Makes callers of `loopback_gateway`, each with a key of its own; takes what `GenaiCaller` takes."""
+    from tests.support.sdk_clients import GenaiCaller
+
+    with ExitStack() as made:
+
+        def make(version: str | None = None, **key: Any) -> GenaiCaller:
+            return made.enter_context(closing(GenaiCaller(loopback_gateway, version, **key)))
+
+        yield make
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> ControlConfig:
     return ControlConfig(
-        data_dir=tmp_path / "data",
+        data_dir=place_files(tmp_path / "data"),
         link_token=LINK_TOKEN,
         control_socket=tmp_path / "control.sock",
         initial_password=PASSWORD,
@@ -53,17 +104,5 @@ def config(tmp_path: Path) -> ControlConfig:
 
 @pytest.fixture
 async def control(config: ControlConfig) -> AsyncIterator[Control]:
-    app = build(config)
-    headers = {
-        "x-fairlead-link": LINK_TOKEN,
-        "x-fairlead-principal": '{"kind": "local", "id": null, "scopes": []}',
-        "x-fairlead-peer": "192.0.2.1",
-        "x-fairlead-request-id": "req-1",
-    }
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://control", headers=headers
-        ) as client,
-    ):
+    async with run_application(config, LOCAL, "192.0.2.1") as (app, client):
         yield Control(app, client, config.data_dir)

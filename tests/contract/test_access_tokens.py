@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from .conftest import PASSWORD
+from tests.support.management import PASSWORD
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ from http.cookies import SimpleCookie
 
 import pytest
 
-from .conftest import PASSWORD
+from tests.support.management import PASSWORD
 
 pytestmark = pytest.mark.anyio
 

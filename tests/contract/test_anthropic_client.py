@@ -10,9 +10,10 @@ import anthropic
 import openai
 import pytest
 
-from tests.support.dialects import DIALECTS, standin_in_each_dialect
+from tests.support.dialects import DIALECTS
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, expect
+from tests.support.sdk_clients import anthropic_client
 from tests.support.upstream import (
     CLOSE,
     SSE_HEAD,
@@ -36,13 +37,6 @@ WEATHER: Any = {
 }
 
 
-@pytest.fixture(scope="module")
-def standin(gateway: Gateway) -> Iterator[dict[str, str]]:
-    """The stand-in behind the gateway once in each dialect: the prefix of its models."""
-    with standin_in_each_dialect(gateway) as prefixes:
-        yield prefixes
-
-
 def said(message: Any) -> list[dict[str, Any]]:
     """The blocks, without what the client adds to them."""
     return [block.model_dump(exclude={"parsed_output"}) for block in message.content]
@@ -55,9 +49,7 @@ def event(name: str, data: str) -> bytes:
 
 @pytest.fixture
 def client(gateway: Gateway) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(
-        base_url=gateway.url, api_key=gateway.key, max_retries=0, timeout=15
-    ) as made:
+    with anthropic_client(gateway) as made:
         yield made
 
 

@@ -10,8 +10,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from fairlead.identity.users import ensure_owner, set_password_hash
-
-from .conftest import PASSWORD
+from tests.support.management import PASSWORD
 
 pytestmark = pytest.mark.anyio
 

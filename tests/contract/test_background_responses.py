@@ -4,7 +4,7 @@ cancelled; each is its owner's, and a restart leaves none without an end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -29,14 +29,6 @@ from tests.support.upstream import (
 )
 
 SAID = [delta("one "), delta("two"), finish(), usage_event(), DONE]
-
-
-@pytest.fixture
-def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(
-        base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0, timeout=30
-    ) as made:
-        yield made
 
 
 def ended(client: openai.OpenAI, response_id: str) -> Any:

@@ -9,20 +9,14 @@ import pytest
 from google import genai
 from google.genai import errors, types
 
-from tests.support.dialects import DIALECTS, standin_in_each_dialect
+from tests.support.dialects import DIALECTS
 from tests.support.processes import Gateway
-
-
-@pytest.fixture(scope="module")
-def standin(gateway: Gateway) -> Iterator[dict[str, str]]:
-    with standin_in_each_dialect(gateway) as prefixes:
-        yield prefixes
+from tests.support.sdk_clients import genai_client
 
 
 @pytest.fixture
 def client(gateway: Gateway) -> Iterator[genai.Client]:
-    options = types.HttpOptions(base_url=gateway.url, timeout=15_000)
-    made = genai.Client(api_key=gateway.key, http_options=options, vertexai=False)
+    made = genai_client(gateway)
     yield made
     made.close()
 
@@ -184,8 +178,7 @@ def test_counting_tokens(client: genai.Client, model: str) -> None:
 def test_models(gateway: Gateway, standin: dict[str, str]) -> None:
     """The list, and one of it, by its name with or without its slashes encoded; `v1beta` works as `v1`."""
     gateway.add_connection(standin["openai"], "sk-listed-canary", defaultModel="standin")
-    options = types.HttpOptions(base_url=gateway.url, timeout=15_000, api_version="v1beta")
-    client = genai.Client(api_key=gateway.key, http_options=options, vertexai=False)
+    client = genai_client(gateway, version="v1beta")
     wanted = f"models/{standin['openai']}/standin"
     assert wanted in [model.name for model in client.models.list()]
     assert client.models.get(model=wanted).name == wanted

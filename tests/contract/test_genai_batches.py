@@ -3,97 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import httpx
 import jwt
-import openai
 import pytest
-from google import genai
 from google.genai import errors, types
 
-from tests.support.dialects import standin_in_each_dialect
 from tests.support.listener import Listener
 from tests.support.polling import eventually
-from tests.support.processes import Gateway, start_gateway
-
-OPEN = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
-ENDED = {
-    "JOB_STATE_SUCCEEDED",
-    "JOB_STATE_FAILED",
-    "JOB_STATE_CANCELLED",
-    "JOB_STATE_EXPIRED",
-}
-
-
-@pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway that may call this machine."""
-    with start_gateway(tmp_path_factory.mktemp("gateway"), **OPEN) as running:
-        yield running
-        running.assert_keeps_secrets()
-
-
-@pytest.fixture(scope="module")
-def prefixes(serving: Gateway) -> Iterator[dict[str, str]]:
-    with standin_in_each_dialect(serving) as found:
-        yield found
+from tests.support.processes import Gateway
+from tests.support.sdk_clients import GenaiCaller
 
 
 @pytest.fixture
-def model(prefixes: dict[str, str]) -> str:
-    return f"models/{prefixes['gemini']}/standin"
+def model(loopback_standin: dict[str, str]) -> str:
+    return f"models/{loopback_standin['gemini']}/standin"
 
 
-@pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Listener]:
-    with Listener(tmp_path) as running:
-        yield running
-
-
-class Caller:
-    """One key, with the clients of both makers and a plain one."""
-
-    def __init__(self, gateway: Gateway, version: str | None = None, **key: Any) -> None:
-        self.key = gateway.create_key(name="batches", **key)["key"]
-        options = types.HttpOptions(base_url=gateway.url, timeout=15_000, api_version=version)
-        self.genai: Any = genai.Client(api_key=self.key, http_options=options, vertexai=False)
-        self.openai = openai.OpenAI(
-            base_url=f"{gateway.url}/v1", api_key=self.key, max_retries=0, timeout=20
-        )
-        self.plain: httpx.Client = gateway.client(headers={"x-goog-api-key": self.key})
-
-    def ended(self, name: str) -> Any:
-        def look() -> Any:
-            job = self.genai.batches.get(name=name)
-            return job if job.state.name in ENDED else None
-
-        return eventually(look, "the batch ends", within_s=40, every_s=0.1)
-
-    def file(self, *lines: dict[str, Any], purpose: Any = "batch") -> str:
-        content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-        made = self.openai.files.create(file=("in.jsonl", content), purpose=purpose)
-        return f"files/{made.id}"
-
-    def close(self) -> None:
-        self.genai.close()
-        self.openai.close()
-        self.plain.close()
-
-
-@pytest.fixture
-def callers(serving: Gateway) -> Iterator[Callable[..., Caller]]:
-    made: list[Caller] = []
-
-    def make(version: str | None = None, **key: Any) -> Caller:
-        made.append(Caller(serving, version, **key))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+def upload(caller: GenaiCaller, *lines: dict[str, Any], purpose: Any = "batch") -> str:
+    """The name, in Google's words, of a file with these lines."""
+    content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    made = caller.openai.files.create(file=("in.jsonl", content), purpose=purpose)
+    return f"files/{made.id}"
 
 
 def ask(text: str, **more: Any) -> dict[str, Any]:
@@ -102,10 +34,10 @@ def ask(text: str, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("dialect", ["gemini", "openai"])
 def test_answers_come_in_the_order_of_their_requests(
-    callers: Callable[..., Caller], prefixes: dict[str, str], dialect: str
+    callers: Callable[..., GenaiCaller], loopback_standin: dict[str, str], dialect: str
 ) -> None:
     """With what stood beside each request, whatever its provider speaks; a refused one is an error of its own."""
-    caller, model = callers(), f"models/{prefixes[dialect]}/standin"
+    caller, model = callers(), f"models/{loopback_standin[dialect]}/standin"
     nobody = types.Content(role="nobody", parts=[types.Part(text="second thing")])
     config = types.GenerateContentConfig(system_instruction="Be brief.", max_output_tokens=2)
     requests = [
@@ -119,7 +51,7 @@ def test_answers_come_in_the_order_of_their_requests(
     assert made.name.startswith("batches/batch_")
     assert (made.display_name, made.model) == ("three things", model)
     assert made.state.name in ("JOB_STATE_PENDING", "JOB_STATE_RUNNING")
-    job = caller.ended(made.name)
+    job = caller.ended_batch(made.name)
     assert job.state.name == "JOB_STATE_SUCCEEDED"
     assert made.create_time <= job.end_time == job.update_time
     first, second, third = job.dest.inlined_responses
@@ -142,16 +74,17 @@ def test_answers_come_in_the_order_of_their_requests(
 
 
 def test_a_file_of_requests_comes_to_a_file_of_answers(
-    callers: Callable[..., Caller], model: str
+    callers: Callable[..., GenaiCaller], model: str
 ) -> None:
     caller = callers()
-    source = caller.file(
+    source = upload(
+        caller,
         {"key": "a", "request": ask("one", generation_config={"temperature": 0.3})},
         {"key": "b", "request": {"contents": []}},
         {"key": "c", "request": ask("two", model=model)},
     )
     made = caller.genai.batches.create(model=model, src=source)
-    job = caller.ended(made.name)
+    job = caller.ended_batch(made.name)
     assert job.state.name == "JOB_STATE_SUCCEEDED"
     assert job.dest.inlined_responses is None
     content = caller.genai.files.download(file=job.dest.file_name)
@@ -171,13 +104,17 @@ def test_a_file_of_requests_comes_to_a_file_of_answers(
     assert caller.genai.files.download(file=job.dest.file_name) == content
 
 
-def test_a_file_with_a_fault_fails_its_batch(callers: Callable[..., Caller], model: str) -> None:
+def test_a_file_with_a_fault_fails_its_batch(
+    callers: Callable[..., GenaiCaller], model: str
+) -> None:
     caller = callers()
-    source = caller.file(
-        {"key": "a", "request": ask("one")}, {"key": "b", "request": ask("x", model="models/other")}
+    source = upload(
+        caller,
+        {"key": "a", "request": ask("one")},
+        {"key": "b", "request": ask("x", model="models/other")},
     )
     made = caller.genai.batches.create(model=model, src=source)
-    assert caller.ended(made.name).state.name == "JOB_STATE_FAILED"
+    assert caller.ended_batch(made.name).state.name == "JOB_STATE_FAILED"
     error = caller.plain.get(f"/v1beta/{made.name}").json()["error"]
     assert error == {
         "code": 3,
@@ -187,7 +124,7 @@ def test_a_file_with_a_fault_fails_its_batch(callers: Callable[..., Caller], mod
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
 def test_a_batch_is_cancelled_and_deleted(
-    callers: Callable[..., Caller], model: str, version: str
+    callers: Callable[..., GenaiCaller], model: str, version: str
 ) -> None:
     """What was not run says so in its place; one that is under way cannot be deleted."""
     caller = callers(version)
@@ -196,7 +133,7 @@ def test_a_batch_is_cancelled_and_deleted(
     with pytest.raises(errors.ClientError, match="cancel it, or wait for its end"):
         caller.genai.batches.delete(name=made.name)
     caller.genai.batches.cancel(name=made.name)
-    job = caller.ended(made.name)
+    job = caller.ended_batch(made.name)
     assert job.state.name == "JOB_STATE_CANCELLED"
     answers = job.dest.inlined_responses
     assert len(answers) == 20
@@ -214,7 +151,7 @@ def test_a_batch_is_cancelled_and_deleted(
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
 def test_batches_are_listed_page_by_page(
-    callers: Callable[..., Caller], model: str, version: str
+    callers: Callable[..., GenaiCaller], model: str, version: str
 ) -> None:
     """Each maker's client lists its own kind, where both have one address, too; a stranger none."""
     caller, stranger = callers(version), callers(version)
@@ -224,7 +161,7 @@ def test_batches_are_listed_page_by_page(
     ]
     line = {"custom_id": "a", "method": "POST", "url": "/v1/embeddings", "body": {"input": "x"}}
     theirs = caller.openai.batches.create(
-        input_file_id=caller.file(line).removeprefix("files/"),
+        input_file_id=upload(caller, line).removeprefix("files/"),
         completion_window="24h",
         endpoint="/v1/embeddings",
     )
@@ -247,7 +184,7 @@ def test_batches_are_listed_page_by_page(
 
 
 def test_a_batch_tells_its_own_listeners(
-    callers: Callable[..., Caller], serving: Gateway, listener: Listener, model: str
+    callers: Callable[..., GenaiCaller], loopback_gateway: Gateway, listener: Listener, model: str
 ) -> None:
     """Whether its answers are inline, which has no file to speak of, or a file."""
     caller = callers()
@@ -256,12 +193,12 @@ def test_a_batch_tells_its_own_listeners(
     inline = caller.genai.batches.create(
         model=model, src=[types.InlinedRequest(contents="x")], config=config
     )
-    source = caller.file({"key": "a", "request": ask("one")})
+    source = upload(caller, {"key": "a", "request": ask("one")})
     filed = caller.genai.batches.create(model=model, src=source, config=config)
     eventually(lambda: listener.count() >= 2, "both are told of", within_s=30, every_s=0.1)
     told = {one.event["data"]["id"]: one for one in listener.received("/ok")}
     assert {f"batches/{batch_id}" for batch_id in told} == {inline.name, filed.name}
-    keys = jwt.PyJWKClient(f"{serving.url}/.well-known/jwks.json")
+    keys = jwt.PyJWKClient(f"{loopback_gateway.url}/.well-known/jwks.json")
     for one in told.values():
         assert one.event["type"] == "batch.succeeded"
         assert one.event["user_metadata"] == {"order": 7}
@@ -302,7 +239,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("sent", "said"), REFUSED)
 def test_what_breaks_a_rule_is_refused(
-    callers: Callable[..., Caller], model: str, sent: dict[str, Any], said: str
+    callers: Callable[..., GenaiCaller], model: str, sent: dict[str, Any], said: str
 ) -> None:
     caller = callers()
     answer = caller.plain.post(f"/v1beta/{model}:batchGenerateContent", json=sent)
@@ -313,18 +250,18 @@ def test_what_breaks_a_rule_is_refused(
 
 
 def test_another_purpose_another_key_and_no_key(
-    callers: Callable[..., Caller], serving: Gateway, model: str
+    callers: Callable[..., GenaiCaller], loopback_gateway: Gateway, model: str
 ) -> None:
     caller, stranger = callers(), callers()
-    fine_tune = caller.file({"key": "a", "request": ask("one")}, purpose="fine-tune")
+    fine_tune = upload(caller, {"key": "a", "request": ask("one")}, purpose="fine-tune")
     with pytest.raises(errors.ClientError, match="upload it as `batch`"):
         caller.genai.batches.create(model=model, src=fine_tune)
-    theirs = caller.file({"key": "a", "request": ask("one")})
+    theirs = upload(caller, {"key": "a", "request": ask("one")})
     with pytest.raises(errors.ClientError, match="names no file of yours"):
         stranger.genai.batches.create(model=model, src=theirs)
     with pytest.raises(errors.ClientError, match="No such file"):
         stranger.genai.files.download(file=theirs)
-    with serving.client() as nobody:
+    with loopback_gateway.client() as nobody:
         refused = nobody.post(f"/v1beta/{model}:batchGenerateContent", json=body())
     assert (refused.status_code, refused.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
     narrow = callers(allowedEndpoints=["chat"])
@@ -332,7 +269,9 @@ def test_another_purpose_another_key_and_no_key(
         narrow.genai.batches.create(model=model, src=[types.InlinedRequest(contents="x")])
 
 
-def test_many_megabytes_of_requests_are_taken(callers: Callable[..., Caller], model: str) -> None:
+def test_many_megabytes_of_requests_are_taken(
+    callers: Callable[..., GenaiCaller], model: str
+) -> None:
     """More than a record has, less than a prompt may have."""
     caller = callers()
     pixels = {"inlineData": {"mimeType": "image/png", "data": "A" * 3_000_000}}
@@ -341,4 +280,4 @@ def test_many_megabytes_of_requests_are_taken(callers: Callable[..., Caller], mo
     sent = {"batch": {"inputConfig": {"requests": {"requests": requests}}}}
     answer = caller.plain.post(f"/v1beta/{model}:batchGenerateContent", json=sent)
     assert answer.status_code == 200, answer.text
-    assert caller.ended(answer.json()["name"]).state.name == "JOB_STATE_SUCCEEDED"
+    assert caller.ended_batch(answer.json()["name"]).state.name == "JOB_STATE_SUCCEEDED"

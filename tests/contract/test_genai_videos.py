@@ -6,108 +6,43 @@ Its `generate_videos` refuses to be sent to anything but Vertex, so the call its
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import jwt
 import pytest
 import standardwebhooks
-from google import genai
 from google.genai import types
 
-from tests.support.dialects import standin_in_each_dialect
-from tests.support.listener import Listener, Received
-from tests.support.polling import eventually, holds_for
-from tests.support.processes import Gateway, expect, start_gateway
-
-OPEN = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
-
-
-@pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway that may call this machine."""
-    with start_gateway(tmp_path_factory.mktemp("gateway"), **OPEN) as running:
-        yield running
-        running.assert_keeps_secrets()
-
-
-@pytest.fixture(scope="module")
-def prefixes(serving: Gateway) -> Iterator[dict[str, str]]:
-    with standin_in_each_dialect(serving) as found:
-        yield found
+from tests.support.listener import Listener
+from tests.support.polling import holds_for
+from tests.support.processes import Gateway, expect
+from tests.support.sdk_clients import GenaiCaller
 
 
 @pytest.fixture
-def model(prefixes: dict[str, str]) -> str:
-    return f"{prefixes['gemini']}/standin"
+def model(loopback_standin: dict[str, str]) -> str:
+    return f"{loopback_standin['gemini']}/standin"
 
 
-@pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Listener]:
-    with Listener(tmp_path) as running:
-        yield running
+def ask(caller: GenaiCaller, model: str, prompt: str = "a cat", **more: Any) -> httpx.Response:
+    body = {"instances": [{"prompt": prompt}], **more}
+    return caller.plain.post(f"/v1beta/models/{model}:predictLongRunning", json=body)
 
 
-class Caller:
-    """One key, with the official client and a plain one."""
-
-    def __init__(self, gateway: Gateway, **key: Any) -> None:
-        self.record = gateway.create_key(name="videos", **key)
-        self.key = self.record["key"]
-        options = types.HttpOptions(base_url=gateway.url, timeout=15_000)
-        self.genai: Any = genai.Client(api_key=self.key, http_options=options, vertexai=False)
-        self.plain: httpx.Client = gateway.client(headers={"x-goog-api-key": self.key})
-
-    def ask(self, model: str, prompt: str = "a cat", **more: Any) -> httpx.Response:
-        body = {"instances": [{"prompt": prompt}], **more}
-        return self.plain.post(f"/v1beta/models/{model}:predictLongRunning", json=body)
-
-    def begin(self, model: str, prompt: str = "a cat", **more: Any) -> Any:
-        told = expect(self.ask(model, prompt, **more), 200)
-        return types.GenerateVideosOperation.from_api_response(told)
-
-    def ended(self, operation: Any) -> Any:
-        def look() -> Any:
-            found = self.genai.operations.get(operation)
-            return found if found.done else None
-
-        return eventually(look, "the video ends", within_s=30, every_s=0.1)
-
-    def close(self) -> None:
-        self.genai.close()
-        self.plain.close()
+def begin(caller: GenaiCaller, model: str, prompt: str = "a cat", **more: Any) -> Any:
+    operation = expect(ask(caller, model, prompt, **more), 200)
+    return types.GenerateVideosOperation.from_api_response(operation)
 
 
-@pytest.fixture
-def callers(serving: Gateway) -> Iterator[Callable[..., Caller]]:
-    made: list[Caller] = []
-
-    def make(**key: Any) -> Caller:
-        made.append(Caller(serving, **key))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
-
-
-def received(listener: Listener, path: str) -> Received:
-    found = eventually(
-        lambda: listener.received(path), f"a delivery to {path}", within_s=30, every_s=0.1
-    )
-    assert len(found) == 1
-    return found[0]
-
-
-def test_videos_are_made_and_read(callers: Callable[..., Caller], model: str) -> None:
+def test_videos_are_made_and_read(callers: Callable[..., GenaiCaller], model: str) -> None:
     """The addresses are the gateway's, so the key reads them; a stranger's key reads nothing."""
     caller, stranger = callers(), callers()
-    begun = caller.begin(model, parameters={"sampleCount": 2})
+    begun = begin(caller, model, parameters={"sampleCount": 2})
     assert begun.name.startswith(f"models/{model}/operations/")
     assert not begun.done
-    done = caller.ended(begun)
+    done = caller.ended_video(begun)
     assert (done.name, done.error) == (begun.name, None)
     videos = [each.video.uri for each in done.response.generated_videos]
     assert len(set(videos)) == 2
@@ -124,18 +59,18 @@ def test_videos_are_made_and_read(callers: Callable[..., Caller], model: str) ->
 
 
 def test_a_made_video_is_told_of_with_a_token_to_its_own_listeners(
-    callers: Callable[..., Caller], serving: Gateway, listener: Listener, model: str
+    callers: Callable[..., GenaiCaller], loopback_gateway: Gateway, listener: Listener, model: str
 ) -> None:
     caller = callers()
     caller.genai.webhooks.create(uri=f"{listener.url}/ok", subscribed_events=["video.generated"])
     hooks = {"uris": [f"{listener.url}/status/200"], "user_metadata": {"order": 7}}
-    begun = caller.begin(model, webhook_config=hooks)
-    told = received(listener, "/status/200")
+    begun = begin(caller, model, webhook_config=hooks)
+    (told,) = listener.wait_for("/status/200")
     data = told.event["data"]
     assert told.event["type"] == "video.generated"
     assert told.event["user_metadata"] == {"order": 7}
     assert begun.name.endswith(data["id"])
-    uri = caller.ended(begun).response.generated_videos[0].video.uri
+    uri = caller.ended_video(begun).response.generated_videos[0].video.uri
     assert data == {
         "id": data["id"],
         "output_file_uri": uri,
@@ -143,7 +78,7 @@ def test_a_made_video_is_told_of_with_a_token_to_its_own_listeners(
         "file_name": uri.partition("/v1beta/")[2].partition(":")[0],
     }
     assert b"ftypmp42" in caller.plain.get(data["output_file_uri"]).content
-    keys = jwt.PyJWKClient(f"{serving.url}/.well-known/jwks.json")
+    keys = jwt.PyJWKClient(f"{loopback_gateway.url}/.well-known/jwks.json")
     token = told.headers["webhook-signature"]
     key = keys.get_signing_key_from_jwt(token).key
     claims = jwt.decode(token, key, algorithms=["RS256"], audience=f"{listener.url}/status/200")
@@ -152,22 +87,22 @@ def test_a_made_video_is_told_of_with_a_token_to_its_own_listeners(
 
 
 def test_a_made_video_is_told_of_to_the_keys_webhooks(
-    callers: Callable[..., Caller], serving: Gateway, listener: Listener, model: str
+    callers: Callable[..., GenaiCaller], loopback_gateway: Gateway, listener: Listener, model: str
 ) -> None:
     """A video that failed, or that its provider withheld, is not."""
     caller = callers()
     made = caller.genai.webhooks.create(
         uri=f"{listener.url}/ok", subscribed_events=["video.generated"]
     )
-    serving.canaries.append(made.new_signing_secret)
-    failed = caller.ended(caller.begin(model, "please fail"))
+    loopback_gateway.canaries.append(made.new_signing_secret)
+    failed = caller.ended_video(begin(caller, model, "please fail"))
     assert failed.error == {"code": 3, "message": "The stand-in was asked to fail."}
     assert failed.response is None
-    withheld = caller.ended(caller.begin(model, "a filtered cat"))
+    withheld = caller.ended_video(begin(caller, model, "a filtered cat"))
     assert withheld.response.rai_media_filtered_count == 1
     assert withheld.response.rai_media_filtered_reasons == ["A reason."]
-    begun = caller.begin(model, webhookConfig={"userMetadata": {"a": 1}})
-    told = received(listener, "/ok")
+    begun = begin(caller, model, webhookConfig={"userMetadata": {"a": 1}})
+    (told,) = listener.wait_for()
     assert begun.name.endswith(told.event["data"]["id"])
     assert told.event["user_metadata"] == {"a": 1}
     standardwebhooks.Webhook(made.new_signing_secret).verify(told.body, told.headers)
@@ -175,10 +110,13 @@ def test_a_made_video_is_told_of_to_the_keys_webhooks(
 
 
 def test_a_key_gets_videos_of_its_models_only(
-    callers: Callable[..., Caller], serving: Gateway, prefixes: dict[str, str], model: str
+    callers: Callable[..., GenaiCaller],
+    loopback_gateway: Gateway,
+    loopback_standin: dict[str, str],
+    model: str,
 ) -> None:
     """And by its connections, and where it may have videos at all."""
-    connections = expect(serving.admin.get("/api/providers"), 200)["connections"]
+    connections = expect(loopback_gateway.admin.get("/api/providers"), 200)["connections"]
     other = connections[0]["id"]
     refused = {
         "restricted": callers(modelAccessMode="restricted", allowedModels=["a/*", "*/other"]),
@@ -187,27 +125,29 @@ def test_a_key_gets_videos_of_its_models_only(
         "endpoint": callers(allowedEndpoints=["chat"]),
     }
     for name, caller in refused.items():
-        answer = caller.ask(model)
+        answer = ask(caller, model)
         assert (answer.status_code, answer.json()["error"]["status"]) == (
             403,
             "PERMISSION_DENIED",
         ), name
     allowed = callers(
         modelAccessMode="restricted",
-        allowedModels=[f"{prefixes['gemini']}/*"],
+        allowedModels=[f"{loopback_standin['gemini']}/*"],
         allowedEndpoints=["video"],
     )
-    assert allowed.ended(allowed.begin(model)).response.generated_videos
-    for unknown in ("nobody/model", f"{prefixes['openai']}/standin"):
-        answer = allowed.ask(unknown)
+    assert allowed.ended_video(begin(allowed, model)).response.generated_videos
+    for unknown in ("nobody/model", f"{loopback_standin['openai']}/standin"):
+        answer = ask(allowed, unknown)
         assert (answer.status_code, answer.json()["error"]["status"]) == (404, "NOT_FOUND")
         assert "Gemini's dialect" in answer.json()["error"]["message"]
     # As on every other route a key's model takes the place of the caller's.
-    forced = callers(forcedModel=f"{prefixes['openai']}/standin").ask(model)
+    forced = ask(callers(forcedModel=f"{loopback_standin['openai']}/standin"), model)
     assert (forced.status_code, forced.json()["error"]["status"]) == (404, "NOT_FOUND")
     own = callers(forcedModel=model)
-    assert own.ended(own.begin(f"{prefixes['gemini']}/another")).response.generated_videos
-    with serving.client() as nobody:
+    assert own.ended_video(
+        begin(own, f"{loopback_standin['gemini']}/another")
+    ).response.generated_videos
+    with loopback_gateway.client() as nobody:
         path = f"/v1beta/models/{model}:predictLongRunning"
         assert nobody.post(path, json={"instances": [{"prompt": "x"}]}).status_code == 401
 
@@ -230,7 +170,7 @@ def test_a_key_gets_videos_of_its_models_only(
     ],
 )
 def test_what_breaks_a_rule_is_refused(
-    callers: Callable[..., Caller], model: str, sent: dict[str, Any], said: str
+    callers: Callable[..., GenaiCaller], model: str, sent: dict[str, Any], said: str
 ) -> None:
     """Of the gateway's, or of the provider's, which says so."""
     answer = callers().plain.post(f"/v1beta/models/{model}:predictLongRunning", json=sent)
@@ -241,22 +181,25 @@ def test_what_breaks_a_rule_is_refused(
 
 @pytest.mark.parametrize(("status", "told"), [(429, 429), (503, 502), (401, 502), (404, 404)])
 def test_a_providers_refusal_is_told(
-    callers: Callable[..., Caller], model: str, status: int, told: int
+    callers: Callable[..., GenaiCaller], model: str, status: int, told: int
 ) -> None:
-    answer = callers().ask(f"{model}@status={status}")
+    answer = ask(callers(), f"{model}@status={status}")
     assert answer.status_code == told
     assert "standin-canary" not in answer.text
 
 
 def test_a_connection_that_refuses_leaves_it_to_the_next(
-    callers: Callable[..., Caller], serving: Gateway, prefixes: dict[str, str], model: str
+    callers: Callable[..., GenaiCaller],
+    loopback_gateway: Gateway,
+    loopback_standin: dict[str, str],
+    model: str,
 ) -> None:
     """Nobody listens where the preferred one leads to."""
-    connections = expect(serving.admin.get("/api/providers"), 200)["connections"]
-    nodes = expect(serving.admin.get("/api/provider-nodes"), 200)["nodes"]
-    (node,) = [each for each in nodes if each["prefix"] == prefixes["gemini"]]
+    connections = expect(loopback_gateway.admin.get("/api/providers"), 200)["connections"]
+    nodes = expect(loopback_gateway.admin.get("/api/provider-nodes"), 200)["nodes"]
+    (node,) = [each for each in nodes if each["prefix"] == loopback_standin["gemini"]]
     assert any(each["provider"] == node["id"] for each in connections)
-    dead = serving.add_connection(
+    dead = loopback_gateway.add_connection(
         node["id"],
         "sk-dead-canary",
         name="dead",
@@ -265,22 +208,25 @@ def test_a_connection_that_refuses_leaves_it_to_the_next(
     )
     try:
         caller = callers()
-        assert caller.ended(caller.begin(model)).response.generated_videos
+        assert caller.ended_video(begin(caller, model)).response.generated_videos
     finally:
-        expect(serving.admin.delete(f"/api/providers/{dead['id']}"), 200)
+        expect(loopback_gateway.admin.delete(f"/api/providers/{dead['id']}"), 200)
 
 
 def test_a_video_is_paid_by_the_second_and_in_the_log(
-    callers: Callable[..., Caller], serving: Gateway, prefixes: dict[str, str], model: str
+    callers: Callable[..., GenaiCaller],
+    loopback_gateway: Gateway,
+    loopback_standin: dict[str, str],
+    model: str,
 ) -> None:
-    nodes = expect(serving.admin.get("/api/provider-nodes"), 200)["nodes"]
-    (node,) = [each for each in nodes if each["prefix"] == prefixes["gemini"]]
+    nodes = expect(loopback_gateway.admin.get("/api/provider-nodes"), 200)["nodes"]
+    (node,) = [each for each in nodes if each["prefix"] == loopback_standin["gemini"]]
     prices = {node["id"]: {"standin": {"perSecond": 0.25}}}
-    expect(serving.admin.patch("/api/pricing", json=prices), 200)
-    answer = callers().ask(model, parameters={"durationSeconds": "6", "sampleCount": 2})
+    expect(loopback_gateway.admin.patch("/api/pricing", json=prices), 200)
+    answer = ask(callers(), model, parameters={"durationSeconds": "6", "sampleCount": 2})
     assert answer.status_code == 200
     assert "x-fairlead-bill" not in answer.headers
-    record = serving.record(answer.headers["x-gateway-request-id"])
+    record = loopback_gateway.record(answer.headers["x-gateway-request-id"])
     assert (record["endpoint"], record["outcome"]) == ("video", "completed")
     assert record["costUsdMicros"] == 3_000_000
     assert json.dumps(record).find("a cat") < 0

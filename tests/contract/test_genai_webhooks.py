@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import joserfc.jwt
@@ -15,109 +14,43 @@ import openai
 import pytest
 import standardwebhooks
 import svix
-from google import genai
-from google.genai import types
 from joserfc.jwk import KeySet
 
-from tests.support.listener import Listener, Received
-from tests.support.polling import eventually, holds_for
-from tests.support.processes import Gateway, start_gateway
-from tests.support.standin import start_standin
+from tests.support.listener import Listener
+from tests.support.polling import holds_for
+from tests.support.processes import Gateway
+from tests.support.sdk_clients import GenaiCaller
 
-OPEN = {"FAIRLEAD_ALLOW_PRIVATE_FETCH": "127.0.0.0/8"}
 BATCH_EVENTS = ["batch.succeeded", "batch.cancelled", "batch.expired", "batch.failed"]
 
 
-@pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway that may call this machine."""
-    with start_gateway(tmp_path_factory.mktemp("gateway"), **OPEN) as running:
-        yield running
-        running.assert_keeps_secrets()
-
-
-@pytest.fixture(scope="module")
-def model(serving: Gateway) -> Iterator[str]:
-    with start_standin() as url:
-        node = serving.add_node("jobs", f"{url}/v1")
-        serving.add_connection(node["id"], "sk-standin-canary")
-        yield "jobs/standin"
-
-
 @pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Listener]:
-    with Listener(tmp_path) as running:
-        yield running
+def model(loopback_standin: dict[str, str]) -> str:
+    return f"{loopback_standin['openai']}/standin"
 
 
-class Caller:
-    """One key, with the clients of both makers."""
-
-    def __init__(self, gateway: Gateway, version: str | None = None) -> None:
-        self.key = gateway.create_key(name="jobs")["key"]
-        options = types.HttpOptions(base_url=gateway.url, timeout=15_000, api_version=version)
-        self.genai = genai.Client(api_key=self.key, http_options=options, vertexai=False)
-        self.openai = openai.OpenAI(
-            base_url=f"{gateway.url}/v1", api_key=self.key, max_retries=0, timeout=20
-        )
-        self.gateway = gateway
-
-    @property
-    def webhooks(self) -> Any:
-        return self.genai.webhooks
-
-    def create(self, url: str, *events: str, **more: Any) -> Any:
-        made = self.webhooks.create(uri=url, subscribed_events=list(events) or ["*"], **more)
-        self.gateway.canaries.append(made.new_signing_secret)
-        return made
-
-    def batch(self, *bodies: dict[str, Any], **more: Any) -> Any:
-        lines = [
-            {"custom_id": f"r{at}", "method": "POST", "url": "/v1/chat/completions", "body": body}
-            for at, body in enumerate(bodies)
-        ]
-        content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-        file = self.openai.files.create(file=("in.jsonl", content), purpose="batch")
-        return self.openai.batches.create(
-            input_file_id=file.id, completion_window="24h", endpoint="/v1/chat/completions", **more
-        )
-
-    def close(self) -> None:
-        self.genai.close()
-        self.openai.close()
-
-
-@pytest.fixture
-def callers(serving: Gateway) -> Iterator[Callable[..., Caller]]:
-    made: list[Caller] = []
-
-    def make(version: str | None = None) -> Caller:
-        made.append(Caller(serving, version))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+def create_batch(caller: GenaiCaller, *bodies: dict[str, Any], **more: Any) -> Any:
+    lines = [
+        {"custom_id": f"r{at}", "method": "POST", "url": "/v1/chat/completions", "body": body}
+        for at, body in enumerate(bodies)
+    ]
+    content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    file = caller.openai.files.create(file=("in.jsonl", content), purpose="batch")
+    return caller.openai.batches.create(
+        input_file_id=file.id, completion_window="24h", endpoint="/v1/chat/completions", **more
+    )
 
 
 def chat(model: str) -> dict[str, Any]:
     return {"model": model, "messages": [{"role": "user", "content": "hello"}]}
 
 
-def received(listener: Listener, path: str = "/ok", count: int = 1) -> list[Received]:
-    def look() -> list[Received] | None:
-        found = listener.received(path)
-        return found if len(found) >= count else None
-
-    return eventually(look, f"{count} deliveries", within_s=30, every_s=0.1)
-
-
 @pytest.mark.parametrize("version", [None, "v1beta"])
 def test_a_webhook_is_made_shown_changed_and_deleted(
-    callers: Callable[..., Caller], listener: Listener, version: str | None
+    callers: Callable[..., GenaiCaller], listener: Listener, version: str | None
 ) -> None:
     caller = callers(version)
-    made = caller.create(f"{listener.url}/ok", *BATCH_EVENTS, name="mine")
+    made = caller.add_webhook(f"{listener.url}/ok", *BATCH_EVENTS, name="mine")
     assert (made.name, made.state, made.uri) == ("mine", "enabled", f"{listener.url}/ok")
     assert made.subscribed_events == BATCH_EVENTS
     secret = made.new_signing_secret
@@ -125,84 +58,90 @@ def test_a_webhook_is_made_shown_changed_and_deleted(
     assert [each.truncated_secret for each in made.signing_secrets] == [f"whsec_...{secret[-4:]}"]
     assert made.signing_secrets[0].expire_time is None
     assert made.create_time == made.update_time
-    shown = caller.webhooks.get(id=made.id)
+    shown = caller.genai.webhooks.get(id=made.id)
     assert shown.new_signing_secret is None
     assert shown.model_dump() == {
         name: value for name, value in made.model_dump().items() if name != "new_signing_secret"
     }
-    changed = caller.webhooks.update(id=made.id, update_mask="state", state="disabled", name="no")
+    changed = caller.genai.webhooks.update(
+        id=made.id, update_mask="state", state="disabled", name="no"
+    )
     assert (changed.state, changed.name) == ("disabled", "mine")
     assert changed.update_time > made.update_time
-    changed = caller.webhooks.update(id=made.id, subscribed_events=["video.generated"], name="new")
+    changed = caller.genai.webhooks.update(
+        id=made.id, subscribed_events=["video.generated"], name="new"
+    )
     assert (changed.name, changed.subscribed_events) == ("new", ["video.generated"])
     assert changed.state == "disabled"
-    caller.webhooks.delete(id=made.id)
+    caller.genai.webhooks.delete(id=made.id)
     with pytest.raises(Exception, match="There is no webhook with this id") as gone:
-        caller.webhooks.get(id=made.id)
+        caller.genai.webhooks.get(id=made.id)
     assert gone.value.status_code == 404  # type: ignore[attr-defined]
 
 
 def test_webhooks_are_listed_page_by_page(
-    callers: Callable[..., Caller], listener: Listener
+    callers: Callable[..., GenaiCaller], listener: Listener
 ) -> None:
     caller = callers()
-    assert caller.webhooks.list().webhooks == []
-    made = [caller.create(f"{listener.url}/ok", name=str(n)).id for n in range(5)]
+    assert caller.genai.webhooks.list().webhooks == []
+    made = [caller.add_webhook(f"{listener.url}/ok", name=str(n)).id for n in range(5)]
     seen, token, pages = [], None, 0
     while token != "":
-        page = caller.webhooks.list(page_size=2, **({"page_token": token} if token else {}))
+        page = caller.genai.webhooks.list(page_size=2, **({"page_token": token} if token else {}))
         seen += [each.id for each in page.webhooks]
         token, pages = page.next_page_token, pages + 1
     assert (seen, pages) == (made, 3)
-    assert [each.id for each in caller.webhooks.list().webhooks] == made
+    assert [each.id for each in caller.genai.webhooks.list().webhooks] == made
     with pytest.raises(Exception, match="page_token must be"):
-        caller.webhooks.list(page_token="nonsense")
+        caller.genai.webhooks.list(page_token="nonsense")
 
 
-def test_a_webhook_is_of_its_key_alone(callers: Callable[..., Caller], listener: Listener) -> None:
+def test_a_webhook_is_of_its_key_alone(
+    callers: Callable[..., GenaiCaller], listener: Listener
+) -> None:
     mine, stranger = callers(), callers()
-    made = mine.create(f"{listener.url}/ok")
-    assert stranger.webhooks.list().webhooks == []
+    made = mine.add_webhook(f"{listener.url}/ok")
+    assert stranger.genai.webhooks.list().webhooks == []
     for act in (
-        lambda: stranger.webhooks.get(id=made.id),
-        lambda: stranger.webhooks.update(id=made.id, state="disabled"),
-        lambda: stranger.webhooks.delete(id=made.id),
-        lambda: stranger.webhooks.ping(id=made.id),
-        lambda: stranger.webhooks.rotate_signing_secret(id=made.id),
+        lambda: stranger.genai.webhooks.get(id=made.id),
+        lambda: stranger.genai.webhooks.update(id=made.id, state="disabled"),
+        lambda: stranger.genai.webhooks.delete(id=made.id),
+        lambda: stranger.genai.webhooks.ping(id=made.id),
+        lambda: stranger.genai.webhooks.rotate_signing_secret(id=made.id),
     ):
         with pytest.raises(Exception, match="There is no webhook with this id"):
             act()
-    assert mine.webhooks.get(id=made.id).state == "enabled"
+    assert mine.genai.webhooks.get(id=made.id).state == "enabled"
 
 
-def test_webhooks_of_a_revoked_key_are_gone(serving: Gateway, listener: Listener) -> None:
-    key = serving.create_key(name="short-lived")
-    with serving.client(headers={"x-goog-api-key": key["key"]}) as caller:
+def test_webhooks_of_a_revoked_key_are_gone(loopback_gateway: Gateway, listener: Listener) -> None:
+    key = loopback_gateway.create_key(name="short-lived")
+    with loopback_gateway.client(headers={"x-goog-api-key": key["key"]}) as caller:
         body = {"uri": f"{listener.url}/ok", "subscribed_events": ["*"]}
         webhook = caller.post("/v1/webhooks", json=body).json()
-        serving.canaries.append(webhook["new_signing_secret"])
-        assert serving.admin.delete(f"/api/keys/{key['id']}").status_code == 200
+        loopback_gateway.canaries.append(webhook["new_signing_secret"])
+        assert loopback_gateway.admin.delete(f"/api/keys/{key['id']}").status_code == 200
         refused = caller.get(f"/v1/webhooks/{webhook['id']}")
     assert (refused.status_code, refused.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
 
 
 def test_a_ping_and_a_rotation_with_both_signatures(
-    callers: Callable[..., Caller], listener: Listener
+    callers: Callable[..., GenaiCaller], listener: Listener
 ) -> None:
     caller = callers()
-    made = caller.create(f"{listener.url}/ok")
-    caller.webhooks.ping(id=made.id)
-    (first,) = received(listener)
+    made = caller.add_webhook(f"{listener.url}/ok")
+    caller.genai.webhooks.ping(id=made.id)
+    (first,) = listener.wait_for()
     assert (first.event["type"], first.event["version"]) == ("test.ping", "v1")
     standardwebhooks.Webhook(made.new_signing_secret).verify(first.body, first.headers)
-    new = caller.webhooks.rotate_signing_secret(
+    new = caller.genai.webhooks.rotate_signing_secret(
         id=made.id, revocation_behavior="revoke_previous_secrets_after_h24"
     ).secret
     caller.gateway.canaries.append(new)
-    shown = caller.webhooks.get(id=made.id)
+    shown = caller.genai.webhooks.get(id=made.id)
     assert [each.expire_time is None for each in shown.signing_secrets] == [True, False]
-    caller.webhooks.ping(id=made.id)
-    both = received(listener, count=2)[1]
+    caller.genai.webhooks.ping(id=made.id)
+    both = listener.wait_for(count=2)[1]
     for secret in (new, made.new_signing_secret):
         for verifier in (standardwebhooks.Webhook(secret), svix.Webhook(secret)):
             verifier.verify(both.body, both.headers)
@@ -215,9 +154,9 @@ def test_a_ping_and_a_rotation_with_both_signatures(
     assert answer.status_code == 200
     last_secret = answer.json()["secret"]
     caller.gateway.canaries.append(last_secret)
-    assert len(caller.webhooks.get(id=made.id).signing_secrets) == 1
-    caller.webhooks.ping(id=made.id)
-    last = received(listener, count=3)[2]
+    assert len(caller.genai.webhooks.get(id=made.id).signing_secrets) == 1
+    caller.genai.webhooks.ping(id=made.id)
+    last = listener.wait_for(count=3)[2]
     standardwebhooks.Webhook(last_secret).verify(last.body, last.headers)
     with pytest.raises(standardwebhooks.WebhookVerificationError):
         standardwebhooks.Webhook(new).verify(last.body, last.headers)
@@ -235,7 +174,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("body", "said"), REFUSED)
 def test_what_is_refused_is_told_in_googles_shape(
-    callers: Callable[..., Caller], body: dict[str, Any], said: str
+    callers: Callable[..., GenaiCaller], body: dict[str, Any], said: str
 ) -> None:
     caller = callers()
     with caller.gateway.client(headers={"x-goog-api-key": caller.key}) as plain:
@@ -255,14 +194,14 @@ def test_what_is_refused_is_told_in_googles_shape(
     ],
 )
 def test_a_change_that_is_none_is_refused(
-    callers: Callable[..., Caller],
+    callers: Callable[..., GenaiCaller],
     listener: Listener,
     mask: str | None,
     body: dict[str, Any],
     said: str,
 ) -> None:
     caller = callers()
-    made = caller.create(f"{listener.url}/ok")
+    made = caller.add_webhook(f"{listener.url}/ok")
     query = {} if mask is None else {"update_mask": mask}
     with caller.gateway.client(headers={"x-goog-api-key": caller.key}) as plain:
         answer = plain.patch(f"/v1/webhooks/{made.id}", json=body, params=query)
@@ -270,28 +209,28 @@ def test_a_change_that_is_none_is_refused(
     assert said in answer.json()["error"]["message"]
 
 
-def test_without_a_key_there_are_none(serving: Gateway) -> None:
-    with serving.client() as nobody:
+def test_without_a_key_there_are_none(loopback_gateway: Gateway) -> None:
+    with loopback_gateway.client() as nobody:
         answer = nobody.get("/v1/webhooks")
     assert (answer.status_code, answer.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
     # A manager is no owner either.
-    assert serving.admin.get("/v1/webhooks").status_code == 401
+    assert loopback_gateway.admin.get("/v1/webhooks").status_code == 401
 
 
 def test_a_batch_tells_its_owners_webhooks(
-    callers: Callable[..., Caller], listener: Listener, model: str
+    callers: Callable[..., GenaiCaller], listener: Listener, model: str
 ) -> None:
     caller, stranger = callers(), callers()
-    made = caller.create(f"{listener.url}/ok", *BATCH_EVENTS)
-    caller.create(f"{listener.url}/status/200", "video.generated")
-    stranger.create(f"{listener.url}/status/204")
-    done = caller.batch(chat(model), chat(model))
-    broken = caller.batch({"model": model}, chat(model), metadata={"a": "b"})
+    made = caller.add_webhook(f"{listener.url}/ok", *BATCH_EVENTS)
+    caller.add_webhook(f"{listener.url}/status/200", "video.generated")
+    stranger.add_webhook(f"{listener.url}/status/204")
+    done = create_batch(caller, chat(model), chat(model))
+    broken = create_batch(caller, {"model": model}, chat(model), metadata={"a": "b"})
     bad = caller.openai.files.create(file=("in.jsonl", b"no json\n"), purpose="batch")
     failed = caller.openai.batches.create(
         input_file_id=bad.id, completion_window="24h", endpoint="/v1/chat/completions"
     )
-    told = {one.event["data"]["id"]: one for one in received(listener, count=3)}
+    told = {one.event["data"]["id"]: one for one in listener.wait_for(count=3)}
     assert set(told) == {done.id, broken.id, failed.id}
     for one in told.values():
         assert set(one.event) == {"type", "version", "timestamp", "data"}
@@ -315,28 +254,28 @@ def test_a_batch_tells_its_owners_webhooks(
 
 
 def test_a_cancelled_batch_tells_it_once(
-    callers: Callable[..., Caller], listener: Listener, model: str
+    callers: Callable[..., GenaiCaller], listener: Listener, model: str
 ) -> None:
     caller = callers()
-    caller.create(f"{listener.url}/ok", *BATCH_EVENTS)
+    caller.add_webhook(f"{listener.url}/ok", *BATCH_EVENTS)
     slow = f"{model}@latency_ms=1500"
-    batch = caller.batch(*[chat(slow)] * 20)
+    batch = create_batch(caller, *[chat(slow)] * 20)
     caller.openai.batches.cancel(batch.id)
-    (told,) = received(listener)
+    (told,) = listener.wait_for()
     assert (told.event["type"], told.event["data"]) == ("batch.cancelled", {"id": batch.id})
     assert caller.openai.batches.retrieve(batch.id).status == "cancelled"
 
 
 def test_a_job_tells_its_own_listeners_with_a_token(
-    callers: Callable[..., Caller], listener: Listener, model: str
+    callers: Callable[..., GenaiCaller], listener: Listener, model: str
 ) -> None:
     """Its own listeners stand in the place of the owner's; PyJWT and joserfc verify with the published key."""
     caller = callers()
-    caller.create(f"{listener.url}/ok")
+    caller.add_webhook(f"{listener.url}/ok")
     uris = [f"{listener.url}/status/200", f"{listener.url}/flaky/1"]
     config = {"uris": uris, "user_metadata": {"order": 7, "who": {"name": "é"}}}
-    batch = caller.batch(chat(model), extra_body={"webhook_config": config})
-    (told,) = received(listener, "/status/200")
+    batch = create_batch(caller, chat(model), extra_body={"webhook_config": config})
+    (told,) = listener.wait_for("/status/200")
     assert told.event["type"] == "batch.succeeded"
     assert told.event["data"]["id"] == batch.id
     assert told.event["user_metadata"] == config["user_metadata"]
@@ -355,18 +294,18 @@ def test_a_job_tells_its_own_listeners_with_a_token(
     assert joserfc.jwt.decode(token, keys, algorithms=["RS256"]).claims == claims
     assert all("d" not in each.as_dict() for each in keys.keys)
     assert listener.received("/ok") == []
-    (first,) = received(listener, "/flaky/1")[:1]
+    (first,) = listener.wait_for("/flaky/1")[:1]
     assert first.message_id == told.message_id
     assert first.headers["webhook-signature"] != token
 
 
 def test_metadata_alone_goes_to_the_owners_webhooks(
-    callers: Callable[..., Caller], listener: Listener, model: str
+    callers: Callable[..., GenaiCaller], listener: Listener, model: str
 ) -> None:
     caller = callers()
-    made = caller.create(f"{listener.url}/ok", "batch.succeeded")
-    caller.batch(chat(model), extra_body={"webhook_config": {"user_metadata": {"a": 1}}})
-    (told,) = received(listener)
+    made = caller.add_webhook(f"{listener.url}/ok", "batch.succeeded")
+    create_batch(caller, chat(model), extra_body={"webhook_config": {"user_metadata": {"a": 1}}})
+    (told,) = listener.wait_for()
     assert told.event["user_metadata"] == {"a": 1}
     standardwebhooks.Webhook(made.new_signing_secret).verify(told.body, told.headers)
 
@@ -383,9 +322,9 @@ def test_metadata_alone_goes_to_the_owners_webhooks(
     ],
 )
 def test_a_config_that_breaks_a_rule_is_refused(
-    callers: Callable[..., Caller], model: str, config: dict[str, Any], said: str
+    callers: Callable[..., GenaiCaller], model: str, config: dict[str, Any], said: str
 ) -> None:
     caller = callers()
     with pytest.raises(openai.BadRequestError, match=said.replace("[", r"\[")):
-        caller.batch(chat(model), extra_body={"webhook_config": config})
+        create_batch(caller, chat(model), extra_body={"webhook_config": config})
     assert list(caller.openai.batches.list()) == []

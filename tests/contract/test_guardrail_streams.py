@@ -13,9 +13,10 @@ import openai
 import pytest
 from google import genai
 
-from tests.support.dialects import DIALECTS, standin_in_each_dialect
+from tests.support.dialects import DIALECTS
 from tests.support.polling import eventually
 from tests.support.processes import Gateway, Lane, expect
+from tests.support.sdk_clients import anthropic_client
 from tests.support.upstream import DONE, delta, event, finish, stream, usage_event
 
 MAIL = "ada@example.org"
@@ -76,18 +77,8 @@ def calling(lane: Lane) -> Lane:
 
 
 @pytest.fixture
-def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(
-        base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0, timeout=30
-    ) as made:
-        yield made
-
-
-@pytest.fixture
 def claude(gateway: Gateway) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(
-        base_url=gateway.url, api_key=gateway.key, max_retries=0, timeout=30
-    ) as made:
+    with anthropic_client(gateway) as made:
         yield made
 
 
@@ -223,15 +214,14 @@ def test_an_interaction_is_stored_as_it_was_said(gateway: Gateway, saying: Lane,
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_providers_of_every_dialect(
-    client: openai.OpenAI, gateway: Gateway, action: str, dialect: str
+    client: openai.OpenAI, standin: dict[str, str], action: str, dialect: str
 ) -> None:
     """What the stand-in echoes comes in its dialect's own events."""
-    with standin_in_each_dialect(gateway) as prefixes:
-        model = f"{prefixes[dialect]}/standin"
-        asked = f"Say {MAIL} to me."
-        with client.responses.stream(model=model, input=asked) as heard:
-            events = list(heard)
-            final = heard.get_final_response().output_text
+    model = f"{standin[dialect]}/standin"
+    asked = f"Say {MAIL} to me."
+    with client.responses.stream(model=model, input=asked) as heard:
+        events = list(heard)
+        final = heard.get_final_response().output_text
     deltas = [each.delta for each in events if each.type == "response.output_text.delta"]
     assert "".join(deltas) == final
     assert (MAIL in final) == (action == "warn")

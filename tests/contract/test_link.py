@@ -11,8 +11,7 @@ import pytest
 
 from fairlead.control import link as link_module
 from fairlead.control.app import build
-
-from .conftest import LINK_TOKEN
+from tests.support.management import LINK_TOKEN
 
 pytestmark = pytest.mark.anyio
 

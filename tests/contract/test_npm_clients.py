@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.dialects import DIALECTS, standin_in_each_dialect
+from tests.support.dialects import DIALECTS
 from tests.support.processes import Gateway
 
 SCRIPTS = Path(__file__).parents[1] / "support" / "node"
@@ -33,12 +32,6 @@ PROVIDERS = [
     provider if provider == "responses" else pytest.param(provider, marks=pytest.mark.slow)
     for provider in ("responses", "chat", "compatible", "anthropic")
 ]
-
-
-@pytest.fixture(scope="module")
-def standin(gateway: Gateway) -> Iterator[dict[str, str]]:
-    with standin_in_each_dialect(gateway) as prefixes:
-        yield prefixes
 
 
 def run(script: str, gateway: Gateway, model: str, **more: str) -> dict[str, Any]:

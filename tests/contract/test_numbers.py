@@ -11,6 +11,7 @@ import pytest
 
 from fairlead.store.services import Services
 from fairlead.usage.quota_router import usable_percent
+from tests.support.records import usage_record
 
 pytestmark = pytest.mark.anyio
 
@@ -18,27 +19,11 @@ HOUR = 3_600_000
 
 
 def record(request_id: str, **fields: Any) -> dict[str, Any]:
-    known: dict[str, Any] = {
-        "request_id": request_id,
+    """A record of five seconds ago, of the key `k1`."""
+    numbers = {
         "ts_ms": int(time.time() * 1000) - 5_000,
-        "worker_id": "w",
-        "principal_kind": "key",
         "key_id": "k1",
-        "session_tag": None,
-        "session_id": None,
-        "endpoint": "chat",
-        "method": "POST",
-        "path": "/v1/chat/completions",
-        "model": "lab/m",
-        "provider": "lab",
         "connection_id": "c1",
-        "upstream_model": "m",
-        "combo": None,
-        "strategy": "single",
-        "stream": False,
-        "status": 200,
-        "outcome": "completed",
-        "error_kind": None,
         "tokens_input": 100,
         "tokens_output": 20,
         "tokens_cached": 0,
@@ -46,20 +31,8 @@ def record(request_id: str, **fields: Any) -> dict[str, Any]:
         "tokens_cache_write": 0,
         "cost_usd_micros": 500,
         "latency_ms": 100.0,
-        "ttft_ms": None,
-        "attempts": 1,
-        "bytes_request": 1,
-        "bytes_response": 1,
-        "no_log": False,
-        "cache": None,
-        "cache_kind": None,
-        "cost_saved_usd_micros": None,
-        "trace_id": None,
-        "span_id": None,
-        "parent_span_id": None,
     }
-    assert fields.keys() <= known.keys()
-    return known | fields
+    return usage_record(request_id, **(numbers | fields))
 
 
 async def settle(control: Any, *records: dict[str, Any]) -> None:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import openai
 import pytest
 from pydantic import BaseModel
 
 from tests.support.polling import eventually
-from tests.support.process import Process, free_port
 from tests.support.processes import Gateway, Lane
 from tests.support.upstream import (
     CLOSE,
@@ -48,53 +43,12 @@ WEATHER_TOOL: Any = {
 }
 
 
-@pytest.fixture(scope="module")
-def standin(gateway: Gateway) -> Iterator[str]:
-    """The stand-in provider as a process of its own, behind the gateway: the prefix of its models."""
-    port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fairlead", "standin", "--port", str(port)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        eventually(lambda: answers(port), "the stand-in answers", within_s=20)
-        node = gateway.add_node(f"standin{port}", f"http://127.0.0.1:{port}/v1")
-        gateway.add_connection(node["id"], "sk-standin-canary")
-        yield f"standin{port}"
-    finally:
-        process.terminate()
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            Process.of(process.pid).kill()
-            process.wait(5)
-
-
-def answers(port: int) -> bool:
-    try:
-        return httpx.get(f"http://127.0.0.1:{port}/v1/models", trust_env=False).status_code == 200
-    except httpx.HTTPError:
-        return False
-
-
-@pytest.fixture
-def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(
-        base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0, timeout=15
-    ) as made:
-        yield made
-
-
 # --------------------------------------------------------------------------- against the stand-in
 
 
-def test_a_plain_completion(client: openai.OpenAI, standin: str) -> None:
+def test_a_plain_completion(client: openai.OpenAI, model: str) -> None:
     """Text, usage and the gateway's headers are where the client looks for them."""
-    raw = client.chat.completions.with_raw_response.create(
-        model=f"{standin}/standin", messages=MESSAGES
-    )
+    raw = client.chat.completions.with_raw_response.create(model=model, messages=MESSAGES)
     answer = raw.parse()
     assert answer.choices[0].message.content
     assert answer.choices[0].finish_reason == "stop"
@@ -103,9 +57,8 @@ def test_a_plain_completion(client: openai.OpenAI, standin: str) -> None:
     assert str(answer.usage.completion_tokens) == raw.headers["x-gateway-tokens-out"]
 
 
-def test_a_stream_says_what_the_plain_answer_says(client: openai.OpenAI, standin: str) -> None:
+def test_a_stream_says_what_the_plain_answer_says(client: openai.OpenAI, model: str) -> None:
     """The pieces of the stream, joined, are the plain answer; no piece is without choices."""
-    model = f"{standin}/standin"
     plain = (
         client.chat.completions.create(model=model, messages=MESSAGES).choices[0].message.content
     )
@@ -115,10 +68,9 @@ def test_a_stream_says_what_the_plain_answer_says(client: openai.OpenAI, standin
     assert got[-1].choices[0].finish_reason == "stop"
 
 
-def test_a_stream_with_usage(client: openai.OpenAI, standin: str) -> None:
+def test_a_stream_with_usage(client: openai.OpenAI, model: str) -> None:
     """Asked for, usage comes as the last piece."""
     options: Any = {"include_usage": True}
-    model = f"{standin}/standin"
     with client.chat.completions.create(
         model=model, messages=MESSAGES, stream=True, stream_options=options
     ) as pieces:
@@ -128,7 +80,7 @@ def test_a_stream_with_usage(client: openai.OpenAI, standin: str) -> None:
     assert last.usage.completion_tokens > 0
 
 
-def test_the_async_client(gateway: Gateway, standin: str) -> None:
+def test_the_async_client(gateway: Gateway, model: str) -> None:
     """Twenty plain and twenty streamed calls at once on one asynchronous client."""
 
     async def run() -> list[str | BaseException]:
@@ -138,14 +90,14 @@ def test_the_async_client(gateway: Gateway, standin: str) -> None:
 
             async def plain() -> str:
                 answer = await client.chat.completions.create(
-                    model=f"{standin}/echo", messages=MESSAGES
+                    model=f"{model.removesuffix('standin')}echo", messages=MESSAGES
                 )
                 return answer.choices[0].message.content or ""
 
             async def streamed() -> str:
                 text = ""
                 async with await client.chat.completions.create(
-                    model=f"{standin}/echo", messages=MESSAGES, stream=True
+                    model=f"{model.removesuffix('standin')}echo", messages=MESSAGES, stream=True
                 ) as pieces:
                     async for piece in pieces:
                         text += piece.choices[0].delta.content or ""
@@ -158,9 +110,8 @@ def test_the_async_client(gateway: Gateway, standin: str) -> None:
 
 
 @pytest.mark.parametrize("streamed", (False, True), ids=("plain", "streamed"))
-def test_tools(client: openai.OpenAI, standin: str, streamed: bool) -> None:
+def test_tools(client: openai.OpenAI, model: str, streamed: bool) -> None:
     """A tool is called with arguments that are JSON, and its result is taken."""
-    model = f"{standin}/standin"
     if streamed:
         with client.chat.completions.stream(
             model=model, messages=MESSAGES, tools=[WEATHER_TOOL]
@@ -192,14 +143,12 @@ class Person(BaseModel):
     age: int
 
 
-def test_response_format(client: openai.OpenAI, standin: str) -> None:
+def test_response_format(client: openai.OpenAI, model: str) -> None:
     """A schema goes to the provider and comes back as an object of the class."""
-    answer = client.chat.completions.parse(
-        model=f"{standin}/standin", messages=MESSAGES, response_format=Person
-    )
+    answer = client.chat.completions.parse(model=model, messages=MESSAGES, response_format=Person)
     assert isinstance(answer.choices[0].message.parsed, Person)
     loose = client.chat.completions.create(
-        model=f"{standin}/standin", messages=MESSAGES, response_format={"type": "json_object"}
+        model=model, messages=MESSAGES, response_format={"type": "json_object"}
     )
     assert isinstance(json.loads(loose.choices[0].message.content or ""), dict)
 

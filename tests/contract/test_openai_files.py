@@ -12,34 +12,22 @@ import pytest
 
 from tests.support.polling import eventually
 from tests.support.processes import Gateway
+from tests.support.sdk_clients import openai_client
 from tests.support.standin import start_standin
 
 ENDED = ("completed", "failed", "cancelled", "expired")
 
 
-@pytest.fixture(scope="module")
-def model(gateway: Gateway) -> Iterator[str]:
-    """The stand-in behind the gateway: the name of its model."""
-    with start_standin() as url:
-        node = gateway.add_node("files", f"{url}/v1")
-        gateway.add_connection(node["id"], "sk-standin-canary")
-        yield "files/standin"
-
-
-def client_of(gateway: Gateway, key: str) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{gateway.url}/v1", api_key=key, max_retries=0, timeout=20)
-
-
 @pytest.fixture
 def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
     """With a key of its own, so that lists hold what the test put there."""
-    with client_of(gateway, gateway.create_key(name="files")["key"]) as made:
+    with openai_client(gateway, gateway.create_key(name="files")["key"]) as made:
         yield made
 
 
 @pytest.fixture
 def stranger(gateway: Gateway) -> Iterator[openai.OpenAI]:
-    with client_of(gateway, gateway.create_key(name="stranger")["key"]) as made:
+    with openai_client(gateway, gateway.create_key(name="stranger")["key"]) as made:
         yield made
 
 
@@ -315,7 +303,7 @@ def run_through_kill(gateways: Callable[..., Gateway], count: int, kills: int) -
         gateway = gateways()
         node = gateway.add_node("killed", f"{url}/v1")
         gateway.add_connection(node["id"], "sk-standin-canary")
-        with client_of(gateway, gateway.key) as client:
+        with openai_client(gateway, gateway.key) as client:
             bodies = [chat("killed/standin@latency_ms=100", f"line {n}") for n in range(count)]
             batch_id = started(client, lines(*bodies))
             part = gateway.data_dir / "batches" / f"{batch_id}.output"

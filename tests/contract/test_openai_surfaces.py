@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 import openai
@@ -13,26 +12,6 @@ import pytest
 
 from tests.support.processes import Gateway
 from tests.support.raw import RawClient
-from tests.support.standin import start_standin
-
-PREFIX = "surfaces"
-
-
-@pytest.fixture(scope="module")
-def model(gateway: Gateway) -> Iterator[str]:
-    """The stand-in behind the gateway: the name of its model."""
-    with start_standin() as url:
-        node = gateway.add_node(PREFIX, f"{url}/v1")
-        gateway.add_connection(node["id"], "sk-standin-canary")
-        yield f"{PREFIX}/standin"
-
-
-@pytest.fixture
-def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(
-        base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0, timeout=15
-    ) as made:
-        yield made
 
 
 def record_of(gateway: Gateway, raw: Any) -> dict[str, Any]:
@@ -228,7 +207,7 @@ def test_what_is_wrong_is_named(
 def test_the_gate_holds_on_every_surface(gateway: Gateway, model: str) -> None:
     """Endpoint, model and limits of a key, and the pin, mean here what they mean in chat."""
     narrow = gateway.create_key(allowedEndpoints=["chat"])["key"]
-    blocked = gateway.create_key(blockedModels=[f"{PREFIX}/*"])["key"]
+    blocked = gateway.create_key(blockedModels=[model.replace("standin", "*")])["key"]
     asked = {"model": model, "input": "x"}
 
     def status(key: str | None, **headers: str) -> int:
@@ -256,7 +235,7 @@ def test_twins_are_one_call(gateway: Gateway, model: str) -> None:
 
 def test_a_forms_model_is_held_to_the_key(gateway: Gateway, model: str) -> None:
     """The model of a form is policy: a blocked one is refused, and a form with two is no form."""
-    blocked = gateway.create_key(blockedModels=[f"{PREFIX}/*"])["key"]
+    blocked = gateway.create_key(blockedModels=[model.replace("standin", "*")])["key"]
     file = {"file": ("a.wav", b"RIFF", "audio/wav")}
     with gateway.client(headers={"authorization": f"Bearer {blocked}"}) as caller:
         answer = caller.post("/v1/audio/transcriptions", data={"model": model}, files=file)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from .conftest import PASSWORD
+from tests.support.management import PASSWORD
 
 pytestmark = pytest.mark.anyio
 

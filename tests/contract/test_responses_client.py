@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pytest
 from pydantic import BaseModel
 
-from tests.support.dialects import DIALECTS, standin_in_each_dialect
+from tests.support.dialects import DIALECTS
 from tests.support.processes import Gateway
 
 WEATHER: Any = {
@@ -25,20 +24,6 @@ WEATHER: Any = {
 
 class Place(BaseModel):
     city: str
-
-
-@pytest.fixture(scope="module")
-def standin(gateway: Gateway) -> Iterator[dict[str, str]]:
-    with standin_in_each_dialect(gateway) as prefixes:
-        yield prefixes
-
-
-@pytest.fixture
-def client(gateway: Gateway) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(
-        base_url=f"{gateway.url}/v1", api_key=gateway.key, max_retries=0, timeout=15
-    ) as made:
-        yield made
 
 
 @pytest.fixture(params=DIALECTS)

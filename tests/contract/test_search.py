@@ -8,21 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.processes import Gateway, expect, start_gateway
-from tests.support.standin import start_standin
+from tests.support.processes import Gateway, expect
 from tests.support.upstream import Upstream, reply
-
-
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """One of its own: search providers are for everybody."""
-    with start_gateway(tmp_path_factory.mktemp("search")) as running:
-        yield running
-        running.assert_keeps_secrets()
 
 
 @pytest.fixture(autouse=True)
 def nothing_left(gateway: Gateway) -> Iterator[None]:
+    """Search providers are for everybody: each test begins without, and leaves none."""
+    assert gateway.admin.get("/api/search-providers").json()["providers"] == []
     yield
     for one in gateway.admin.get("/api/search-providers").json()["providers"]:
         assert gateway.admin.delete(f"/api/search-providers/{one['id']}").status_code == 204
@@ -35,11 +28,10 @@ def added(gateway: Gateway, name: str, kind: str, base_url: str, **fields: Any) 
     return made["provider"]
 
 
-def test_an_instance_of_searxng_needs_no_key(gateway: Gateway) -> None:
-    with start_standin() as url:
-        added(gateway, "own", "searxng", url)
-        asked = {"query": "fairlead", "max_results": 3}
-        answer = expect(gateway.caller.post("/v1/search", json=asked), 200)
+def test_an_instance_of_searxng_needs_no_key(gateway: Gateway, standin_url: str) -> None:
+    added(gateway, "own", "searxng", standin_url)
+    asked = {"query": "fairlead", "max_results": 3}
+    answer = expect(gateway.caller.post("/v1/search", json=asked), 200)
     assert (answer["provider"], answer["count"]) == ("own", 3)
     first = answer["results"][0]
     assert first["title"] == "fairlead, page 1"
@@ -49,13 +41,14 @@ def test_an_instance_of_searxng_needs_no_key(gateway: Gateway) -> None:
     ]
 
 
-def test_the_setting_is_a_provider_and_scraping_searches_with_all(gateway: Gateway) -> None:
-    with start_standin() as url:
-        expect(gateway.admin.patch("/api/settings", json={"scrapeSearchUrl": url}), 200)
-        answer = expect(gateway.caller.post("/v1/search", json={"query": "a"}), 200)
-        assert answer["provider"] == "searxng"
-        added(gateway, "first", "searxng", url)
-        found = expect(gateway.caller.post("/api/search", json={"query": "a", "limit": 2}), 200)
+def test_the_setting_is_a_provider_and_scraping_searches_with_all(
+    gateway: Gateway, standin_url: str
+) -> None:
+    expect(gateway.admin.patch("/api/settings", json={"scrapeSearchUrl": standin_url}), 200)
+    answer = expect(gateway.caller.post("/v1/search", json={"query": "a"}), 200)
+    assert answer["provider"] == "searxng"
+    added(gateway, "first", "searxng", standin_url)
+    found = expect(gateway.caller.post("/api/search", json={"query": "a", "limit": 2}), 200)
     assert (found["provider"], found["count"]) == ("first", 2)
 
 
@@ -84,15 +77,16 @@ def test_an_engine_of_each_kind(gateway: Gateway, upstream: Upstream, kind: str)
     assert key in (upstream.requests[-1].header(header) or "")
 
 
-def test_the_next_provider_answers_when_one_fails(gateway: Gateway, upstream: Upstream) -> None:
+def test_the_next_provider_answers_when_one_fails(
+    gateway: Gateway, upstream: Upstream, standin_url: str
+) -> None:
     upstream.script(reply(b"{}", status=500))
     added(gateway, "broken", "searxng", upstream.url, priority=1)
-    with start_standin() as url:
-        added(gateway, "sound", "searxng", url, priority=2)
-        answer = expect(gateway.caller.post("/v1/search", json={"query": "x"}), 200)
-        assert answer["provider"] == "sound"
-        upstream.script(reply(b"{}", status=500))
-        named = gateway.caller.post("/v1/search", json={"query": "x", "provider": "broken"})
+    added(gateway, "sound", "searxng", standin_url, priority=2)
+    answer = expect(gateway.caller.post("/v1/search", json={"query": "x"}), 200)
+    assert answer["provider"] == "sound"
+    upstream.script(reply(b"{}", status=500))
+    named = gateway.caller.post("/v1/search", json={"query": "x", "provider": "broken"})
     assert (named.status_code, named.json()["error"]["code"]) == (502, "upstream_status")
 
 

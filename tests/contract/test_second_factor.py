@@ -11,8 +11,7 @@ import pyotp
 import pytest
 
 from fairlead.identity import account_router, challenges, sign_in
-
-from .conftest import PASSWORD
+from tests.support.management import PASSWORD
 
 pytestmark = pytest.mark.anyio
 

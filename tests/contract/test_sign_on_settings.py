@@ -9,8 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from fairlead.settings import ControlConfig
-from tests.contract.conftest import LINK_TOKEN, PASSWORD
-from tests.support.management import Management, run_management
+from tests.support.management import LINK_TOKEN, PASSWORD, Management, run_management
 
 pytestmark = pytest.mark.anyio
 

@@ -7,15 +7,15 @@
     def test_the_reader_takes_any_bytes(body: bytes) -> None:
         ...
 
-`@budget` stands above `@given`. Each test is given 60 seconds, or as many as `FAIRLEAD_FUZZ_SECONDS` says: a
-short look while one works, a long one in `make test-all`. Tests that look at one reader from several sides share
-its seconds: `@budget_of(1 / 4)` on each of four. The limit of pytest-timeout is raised with it. A
-failure prints the smallest example that was found, and hypothesis keeps it in `.hypothesis` for the next run.
+`@budget` stands above `@given`. Each test is given 60 seconds, or as many as `FAIRLEAD_FUZZ_SECONDS` says: 5 in
+`make test`, while one works, 60 in `.ci/run` and 300 in `make test-fuzz`. Tests that look at one reader from several
+sides share its seconds: `@budget_of(1 / 4)` on each of four. The limit of pytest-timeout is raised with it. A failure
+prints the smallest example that was found, and hypothesis keeps it in `.hypothesis` for the next run.
 A test that needs setting up for each example (a process, a loop) makes it outside and hands it in: examples are
 to take milliseconds. That code is linear is shown with `at_most`, around a large input; an example that never
 ends is ended by pytest-timeout, which names the line that hangs.
 
-`make test` runs this folder in four processes, test by test; `make test-fuzz` takes five minutes for each.
+All of them run this folder in four processes, test by test.
 """
 
 from __future__ import annotations

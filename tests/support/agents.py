@@ -170,5 +170,7 @@ def say(text: str, **fields: Any) -> dict[str, Any]:
     """The parameters of `message/send`."""
     parts = [{"kind": "text", "text": text}]
     message = {"kind": "message", "messageId": f"m{next(_numbers)}", "role": "user", "parts": parts}
-    settings = {name: fields.pop(name) for name in ("configuration", "metadata") if name in fields}
+    settings: dict[str, Any] = {
+        name: fields.pop(name) for name in ("configuration", "metadata") if name in fields
+    }
     return {"message": {**message, **fields}, **settings}

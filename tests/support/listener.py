@@ -93,6 +93,15 @@ class Listener:
             if path is None or one["path"] == path
         ]
 
+    def wait_for(self, path: str = "/ok", count: int = 1) -> list[Received]:
+        """What came to a path, in order, once it is so many requests or more."""
+
+        def find() -> list[Received] | None:
+            found = self.received(path)
+            return found if len(found) >= count else None
+
+        return eventually(find, f"{count} deliveries to {path}", within_s=30, every_s=0.1)
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 
 from fairlead.control.app import build
 from fairlead.gateway.keys.fields import NewKey
@@ -20,8 +21,13 @@ from fairlead.gateway.keys.table import StoredKey, insert_key
 from fairlead.settings import ControlConfig
 from fairlead.store.file import Connection
 from fairlead.store.services import Services
+from tests.support.databases import place_files
 
-LINK_TOKEN = "link-token-of-a-test"
+LINK_TOKEN = "link-token-of-a-test-on-real-files"
+PASSWORD = "correct horse battery staple"
+"""The first owner's, where a test gives one."""
+LOCAL: dict[str, Any] = {"kind": "local", "id": None, "scopes": []}
+ANONYMOUS: dict[str, Any] = {"kind": "anonymous", "id": None, "scopes": []}
 
 
 @dataclass(frozen=True)
@@ -70,23 +76,32 @@ async def run_management(data_dir: Path, **settings: Any) -> AsyncIterator[Manag
     config = ControlConfig.model_validate(
         {
             **settings,
-            "data_dir": data_dir,
+            "data_dir": place_files(data_dir),
             "link_token": LINK_TOKEN,
             "control_socket": data_dir / "run" / "control.sock",
         }
     )
+    async with run_application(config, LOCAL, "127.0.0.1") as (app, client):
+        yield Management(client, app.state.services)
+
+
+@asynccontextmanager
+async def run_application(
+    config: ControlConfig, principal: dict[str, Any], peer: str, **headers: str
+) -> AsyncIterator[tuple[FastAPI, httpx.AsyncClient]]:
+    """Starts the application and a client that speaks as the relay does for this principal at this address."""
     app = build(config)
-    headers = {
-        "x-fairlead-link": LINK_TOKEN,
-        "x-fairlead-principal": json.dumps({"kind": "local", "id": None, "scopes": []}),
-        "x-fairlead-peer": "127.0.0.1",
-        "x-fairlead-request-id": "request-of-a-test",
+    headers |= {
+        "x-fairlead-link": config.link_token.get_secret_value(),
+        "x-fairlead-principal": json.dumps(principal),
+        "x-fairlead-peer": peer,
+        "x-fairlead-request-id": "req-1",
     }
     transport = httpx.ASGITransport(app)
-    async with app.router.lifespan_context(app):
-        services: Services = app.state.services
-
-        async with httpx.AsyncClient(
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(
             transport=transport, base_url="http://control", headers=headers
-        ) as client:
-            yield Management(client, services)
+        ) as client,
+    ):
+        yield app, client

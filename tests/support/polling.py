@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def eventually(
-    probe: Callable[[], T], what: str, *, within_s: float = 5.0, every_s: float = 0.01
+    probe: Callable[[], T | None], what: str, *, within_s: float = 5.0, every_s: float = 0.01
 ) -> T:
     """The first truthy answer of `probe`. Fails the test, saying `what` did not happen, after `within_s`."""
     deadline = time.monotonic() + within_s

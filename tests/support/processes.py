@@ -80,6 +80,8 @@ class Gateway:
         self._known: set[Process] = set()
         self._clients: list[httpx.Client] = []
         self._key: str | None = None
+        self._admin: httpx.Client | None = None
+        self._caller: httpx.Client | None = None
 
     # --- its life
 
@@ -243,7 +245,7 @@ class Gateway:
     @property
     def admin(self) -> httpx.Client:
         """A client that may do everything."""
-        if not hasattr(self, "_admin") or self._admin.is_closed:
+        if self._admin is None or self._admin.is_closed:
             self._admin = self.client(headers={"X-Gateway-Cli-Token": self.cli_token})
         return self._admin
 
@@ -264,7 +266,7 @@ class Gateway:
     @property
     def caller(self) -> httpx.Client:
         """A client that calls models, with `key`."""
-        if not hasattr(self, "_caller") or self._caller.is_closed:
+        if self._caller is None or self._caller.is_closed:
             self._caller = self.client(headers={"Authorization": f"Bearer {self.key}"})
         return self._caller
 
@@ -275,7 +277,8 @@ class Gateway:
 
     def create_key(self, **fields: Any) -> dict[str, Any]:
         """A fresh API key: its record, with the text in `key`."""
-        created = expect(self.admin.post("/api/keys", json={"name": "test", **fields}), 201)
+        body = {"name": "test", **fields}
+        created: dict[str, Any] = expect(self.admin.post("/api/keys", json=body), 201)
         self.canaries.append(created["key"])
         return created
 
@@ -290,13 +293,18 @@ class Gateway:
         body["baseUrl"] = base_url
         if timeouts:
             body |= {"timeouts": timeouts}
-        return expect(self.admin.post("/api/provider-nodes", json=body), 201)["node"]
+        node: dict[str, Any] = expect(self.admin.post("/api/provider-nodes", json=body), 201)[
+            "node"
+        ]
+        return node
 
     def add_connection(self, provider: str, secret: str, **fields: Any) -> dict[str, Any]:
         """A connection with the credential `secret`."""
         body = {"provider": provider, "name": "test", "apiKey": secret, **fields}
         self.canaries.append(secret)
-        return expect(self.admin.post("/api/providers", json=body), 201)["connection"]
+        made: dict[str, Any] = expect(self.admin.post("/api/providers", json=body), 201)
+        connection: dict[str, Any] = made["connection"]
+        return connection
 
     def add_lane(
         self,

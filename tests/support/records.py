@@ -1,4 +1,4 @@
-"""Settled requests as they lie in a data directory."""
+"""Settled requests: as they lie in a data directory, and as the relay writes them."""
 
 from __future__ import annotations
 
@@ -36,3 +36,50 @@ def spooled_records(data_dir: Path, without: Collection[str] = ()) -> list[dict[
                 lines = path.read_bytes().split(b"\n")[:-1]
                 found += [unknown | json.loads(line) for line in lines]
     return found
+
+
+def usage_record(request_id: str, **fields: Any) -> dict[str, Any]:
+    """A record as the relay writes it: a completed chat request of the key `k`, unless fields say otherwise."""
+    known: dict[str, Any] = {
+        "request_id": request_id,
+        "ts_ms": 1_800_000_000_000,
+        "worker_id": "w",
+        "principal_kind": "key",
+        "key_id": "k",
+        "session_tag": None,
+        "endpoint": "chat",
+        "method": "POST",
+        "path": "/v1/chat/completions",
+        "model": "lab/m",
+        "provider": "lab",
+        "connection_id": "c",
+        "upstream_model": "m",
+        "stream": False,
+        "status": 200,
+        "outcome": "completed",
+        "error_kind": None,
+        "tokens_input": 10,
+        "tokens_output": 5,
+        "tokens_cached": 4,
+        "tokens_reasoning": 2,
+        "tokens_cache_write": 1,
+        "cost_usd_micros": 3,
+        "latency_ms": 12.5,
+        "ttft_ms": None,
+        "attempts": 1,
+        "bytes_request": 100,
+        "bytes_response": 200,
+        "no_log": False,
+        "session_id": None,
+        "combo": None,
+        "strategy": "single",
+        "cache": None,
+        "cache_kind": None,
+        "cost_saved_usd_micros": None,
+        "trace_id": None,
+        "span_id": None,
+        "parent_span_id": None,
+        "guardrails": None,
+    }
+    assert fields.keys() <= known.keys()
+    return known | fields

@@ -103,7 +103,7 @@ class ToolClient:
         return await self.http.post(path, content=content + more, headers=self.headers | FORM)
 
     async def exchange(self, code: str, /, more: str = "", **bent: str | None) -> httpx.Response:
-        right = {
+        right: dict[str, str | None] = {
             "grant_type": "authorization_code",
             "code": code,
             "client_id": self.client_id,
@@ -114,7 +114,7 @@ class ToolClient:
         return await self.post("/oauth/token", right | bent, more)
 
     async def refresh(self, token: str, /, more: str = "", **bent: str | None) -> httpx.Response:
-        right = {
+        right: dict[str, str | None] = {
             "grant_type": "refresh_token",
             "refresh_token": token,
             "client_id": self.client_id,

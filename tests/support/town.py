@@ -151,8 +151,8 @@ class TownPages:
             case "deep":
                 self.send("<title>Deep</title>" + "<div>" * 100_000 + "the bottom")
             case "many":
-                links = "".join(f"<a href=/wild/{n}>{n}</a>" for n in range(20_000))
-                self.send(f"<title>Many</title><p>So many.</p>{links}")
+                wild = "".join(f"<a href=/wild/{n}>{n}</a>" for n in range(20_000))
+                self.send(f"<title>Many</title><p>So many.</p>{wild}")
             case "hidden":
                 self.page("Hidden", "from the sitemap")
             case "empty":

@@ -11,17 +11,15 @@ from fastapi import FastAPI
 from starlette.requests import Request
 
 from fairlead.caller import Caller, Principal
-from fairlead.control.app import build
 from fairlead.identity.oauth.room import OAuth, oauth_of
 from fairlead.settings import ControlConfig
 from fairlead.store.services import Services
 from fairlead.store.tool_access import ToolRefusal, ToolUser
+from tests.support.management import ANONYMOUS, PASSWORD, run_application
 from tests.support.tool_client import ToolClient
 
 HOST = "127.0.0.1:20128"
 ORIGIN = f"http://{HOST}"
-LINK_TOKEN = "t" * 32
-PASSWORD = "correct horse battery staple"
 
 
 class Clock:
@@ -91,20 +89,9 @@ def settings() -> dict[str, Any]:
 async def server(
     config: ControlConfig, settings: dict[str, Any], clock: Clock
 ) -> AsyncIterator[Server]:
-    app = build(config.model_copy(update=settings))
-    headers = {
-        "x-fairlead-link": LINK_TOKEN,
-        "x-fairlead-principal": '{"kind": "anonymous", "id": null, "scopes": []}',
-        "x-fairlead-peer": "192.0.2.1",
-        "x-fairlead-host": HOST,
-        "x-fairlead-request-id": "req-1",
-    }
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://control", headers=headers
-        ) as http,
-    ):
+    settled = config.model_copy(update=settings)
+    headers = {"x-fairlead-host": HOST}
+    async with run_application(settled, ANONYMOUS, "192.0.2.1", **headers) as (app, http):
         room = oauth_of(app.state.services)
         room.ledger._clock = clock
         yield Server(app, http, room)

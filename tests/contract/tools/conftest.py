@@ -11,14 +11,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from fairlead.control.app import build
 from fairlead.mcp.revision import STATELESS
 from fairlead.settings import ControlConfig
 from fairlead.store.static_tokens import insert_static_token, make_static_token
+from tests.support.management import ANONYMOUS, PASSWORD, run_application
 from tests.support.tool_client import ToolClient
-
-LINK_TOKEN = "t" * 32
-PASSWORD = "correct horse battery staple"
 
 HOST = "127.0.0.1:20128"
 ORIGIN = f"http://{HOST}"
@@ -78,20 +75,9 @@ def settings() -> dict[str, Any]:
 
 @pytest.fixture
 async def doors(config: ControlConfig, settings: dict[str, Any]) -> AsyncIterator[Doors]:
-    app = build(config.model_copy(update=settings))
-    headers = {
-        "x-fairlead-link": LINK_TOKEN,
-        "x-fairlead-principal": '{"kind": "anonymous", "id": null, "scopes": []}',
-        "x-fairlead-peer": "127.0.0.1",
-        "x-fairlead-host": HOST,
-        "x-fairlead-request-id": "req-1",
-    }
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://control", headers=headers
-        ) as http,
-    ):
+    settled = config.model_copy(update=settings)
+    headers = {"x-fairlead-host": HOST}
+    async with run_application(settled, ANONYMOUS, "127.0.0.1", **headers) as (app, http):
         yield Doors(app, http)
 
 

@@ -22,11 +22,6 @@ pytestmark = pytest.mark.anyio
 CALL = Call(services=None, person=Person("p", "Ada", "ada@example.org", manages=False))  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class Nothing(BaseModel):
     pass
 

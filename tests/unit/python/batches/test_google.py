@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import orjson
 import pytest
 
@@ -14,44 +13,21 @@ from fairlead.gateway.batches.google_output import output_lines, write_output
 from fairlead.gateway.batches.google_view import google_view
 from fairlead.gateway.batches.lines import check_input, read_lines
 from fairlead.gateway.batches.results import Results
-from fairlead.gateway.batches.table import Batch, active_batches, insert_batch
-from fairlead.store.prepare import MIGRATIONS
+from fairlead.gateway.batches.table import active_batches, insert_batch
+from fairlead.store.file import Connection
+from tests.support.batches import make_batch
 
-BATCH = Batch(
-    id="batch_1",
-    owner="key",
+BATCH = make_batch(
     endpoint="/v1beta/models/m:generateContent",
     input_file_id="file-1",
-    metadata=None,
-    output_expires_after_s=None,
-    status="validating",
     model="m",
-    errors=None,
-    output_file_id=None,
-    error_file_id=None,
-    total=0,
-    completed=0,
-    failed=0,
-    tokens_input=0,
-    tokens_output=0,
-    tokens_cached=0,
-    tokens_reasoning=0,
-    created_at_ms=1,
-    expires_at_ms=2,
-    in_progress_at_ms=None,
-    finalizing_at_ms=None,
-    cancelling_at_ms=None,
-    ended_at_ms=None,
     dialect="gemini",
     is_inline=True,
 )
 
 
-def test_a_keys_places_are_its_own_to_order() -> None:
+def test_a_keys_places_are_its_own_to_order(con: Connection) -> None:
     """A priority moves nobody else's batch."""
-    con = duckdb.connect()
-    for file in sorted((MIGRATIONS / "state").glob("*.sql")):
-        con.execute(file.read_text())
     for number, (owner, priority) in enumerate([("a", 0), ("b", 0), ("a", 5), ("b", -1), ("a", 5)]):
         one = replace(BATCH, id=f"{owner}{number}", owner=owner, priority=priority)
         insert_batch(con, replace(one, created_at_ms=number))

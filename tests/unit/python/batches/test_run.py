@@ -13,19 +13,15 @@ import pytest
 from fairlead.gateway.batches import google_router
 from fairlead.gateway.batches.results import Results
 from fairlead.gateway.batches.runner import BatchRunner
-from fairlead.gateway.batches.table import ENDED, Batch, find_batch, insert_batch
+from fairlead.gateway.batches.table import ENDED, find_batch, insert_batch
 from fairlead.gateway.files.contents import Contents
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
 from fairlead.store.file import Connection
+from tests.support.batches import make_batch
 from tests.support.management import Management, hold_keys, run_management
 from tests.support.process import free_port
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture
@@ -46,31 +42,8 @@ async def test_what_was_not_run_in_its_day_is_told(management: Management) -> No
 
     await Contents(services.data_dir).write("file-in", chunks(), len(content))
     file = StoredFile("file-in", "key", "batch", "in", len(content), now_ms, None)
-    batch = Batch(
-        id="batch_1",
-        owner="key",
-        endpoint="/v1/embeddings",
-        input_file_id="file-in",
-        metadata=None,
-        output_expires_after_s=3600,
-        status="validating",
-        model=None,
-        errors=None,
-        output_file_id=None,
-        error_file_id=None,
-        total=0,
-        completed=0,
-        failed=0,
-        tokens_input=0,
-        tokens_output=0,
-        tokens_cached=0,
-        tokens_reasoning=0,
-        created_at_ms=now_ms,
-        expires_at_ms=now_ms + 1500,
-        in_progress_at_ms=None,
-        finalizing_at_ms=None,
-        cancelling_at_ms=None,
-        ended_at_ms=None,
+    batch = make_batch(
+        output_expires_after_s=3600, created_at_ms=now_ms, expires_at_ms=now_ms + 1500
     )
     await services.state.record(lambda con: put_file(con, file))
     await services.state.record(lambda con: insert_batch(con, batch))
@@ -107,31 +80,13 @@ async def test_a_batch_ends_with_its_key_and_keeps_what_was_answered(
     results.add({"custom_id": "a", "response": {"status_code": 200, "body": {"usage": {}}}})
     results.close()
     file = StoredFile("file-in", "key", "batch", "in", len(content), now_ms, None)
-    batch = Batch(
-        id="batch_1",
-        owner="key",
-        endpoint="/v1/embeddings",
-        input_file_id="file-in",
-        metadata=None,
-        output_expires_after_s=None,
+    batch = make_batch(
         status="in_progress",
         model="m",
-        errors=None,
-        output_file_id=None,
-        error_file_id=None,
         total=2,
-        completed=0,
-        failed=0,
-        tokens_input=0,
-        tokens_output=0,
-        tokens_cached=0,
-        tokens_reasoning=0,
         created_at_ms=now_ms,
         expires_at_ms=now_ms + 600_000,
         in_progress_at_ms=now_ms,
-        finalizing_at_ms=None,
-        cancelling_at_ms=None,
-        ended_at_ms=None,
     )
     ban = "UPDATE keys SET is_banned = true WHERE id = 'key'"
     runner = BatchRunner.of(services)
@@ -191,31 +146,19 @@ async def test_a_batch_of_googles_kind_is_finished_from_wherever_it_was(
     results.close()
     if reached == "half of it written":
         (folder / "batches" / "batch_1.google").write_bytes(output[:20])
-    batch = Batch(
-        id="batch_1",
-        owner="key",
+    batch = make_batch(
         endpoint="/v1beta/models/m:generateContent",
-        input_file_id="file-in",
-        metadata=None,
-        output_expires_after_s=None,
         status="finalizing",
         model="m",
-        errors=None,
         output_file_id="file-out",
         error_file_id="file-err",
         total=2,
         completed=1,
         failed=1,
-        tokens_input=0,
-        tokens_output=0,
-        tokens_cached=0,
-        tokens_reasoning=0,
         created_at_ms=now_ms,
         expires_at_ms=now_ms + 60_000,
         in_progress_at_ms=now_ms,
         finalizing_at_ms=now_ms,
-        cancelling_at_ms=None,
-        ended_at_ms=None,
         dialect="gemini",
     )
     file = StoredFile("file-in", "key", "batch", "in", len(content), now_ms, None)
@@ -247,30 +190,15 @@ async def test_answers_that_are_too_long_for_an_operation_are_a_file(
     folder.mkdir(exist_ok=True)
     line = {"metadata": {"a": "1"}, "response": {"candidates": []}}
     (folder / "file-out").write_bytes(orjson.dumps(line) + b"\n")
-    batch = Batch(
-        id="batch_1",
-        owner="key",
+    batch = make_batch(
         endpoint="/v1beta/models/m:generateContent",
-        input_file_id="file-in",
-        metadata=None,
-        output_expires_after_s=None,
         status="completed",
         model="m",
-        errors=None,
         output_file_id="file-out",
-        error_file_id=None,
         total=1,
         completed=1,
-        failed=0,
-        tokens_input=0,
-        tokens_output=0,
-        tokens_cached=0,
-        tokens_reasoning=0,
-        created_at_ms=1,
-        expires_at_ms=2,
         in_progress_at_ms=1,
         finalizing_at_ms=1,
-        cancelling_at_ms=None,
         ended_at_ms=2,
         dialect="gemini",
         is_inline=True,

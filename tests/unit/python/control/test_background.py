@@ -12,11 +12,6 @@ from fairlead.control.background import Background
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_a_task_that_fails_is_told_of_and_started_again(monkeypatch) -> None:
     monkeypatch.setattr(module, "BACKOFF_FIRST_S", 0.01)
     runs = 0

@@ -18,11 +18,6 @@ class Clock:
         return self.s
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_a_worker_that_forwards_lives() -> None:
     """A change waits for the worker through which it came, though it has not polled yet."""
     clock = Clock()

@@ -20,11 +20,6 @@ from fairlead.settings import ServeFields
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def request(
     *headers: tuple[str, str], host: str = "127.0.0.1:20128", peer: str = "127.0.0.1"
 ) -> Request:

@@ -31,11 +31,6 @@ SCOPE = "openid offline agent:read agent:write"
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @dataclass
 class Box:
     """A running issuer; `admin` and `public` speak to its listeners. `now_s` moves its clock."""

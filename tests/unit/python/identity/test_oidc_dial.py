@@ -14,11 +14,6 @@ from tests.support.oidc import OidcProvider
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_a_metadata_address_is_never_dialled() -> None:
     provider = Provider("http://169.254.169.254", "id", None)
     with pytest.raises(UpstreamOverloaded, match="AddressForbidden"):

@@ -15,11 +15,6 @@ pytestmark = pytest.mark.anyio
 HERE = SignOn("https://id.example", "fairlead", SecretStr("s"), local_auth_disabled=False)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_it_is_made_once_and_anew_when_it_is_another() -> None:
     providers = Providers()
     assert await providers.of(SignOn()) is None

@@ -20,11 +20,6 @@ pytestmark = pytest.mark.anyio
 CHEAP = PasswordHasher(time_cost=1, memory_cost=1024)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_a_hash_is_matched_by_its_password_alone() -> None:
     checker = PasswordChecker()
     stored = CHEAP.hash("right")

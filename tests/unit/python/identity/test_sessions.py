@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-import pytest
-
 from fairlead.identity.local_token import local_token_hash, make_local_token
 from fairlead.identity.sessions import (
     LIFETIME_S,
@@ -16,15 +14,7 @@ from fairlead.identity.sessions import (
     sweep_sessions,
 )
 from fairlead.identity.users import ensure_owner
-from fairlead.store.file import Connection, open_file
-from fairlead.store.prepare import MIGRATIONS
-
-
-@pytest.fixture
-def con(tmp_path: Path):
-    connection = open_file(tmp_path / "state.duckdb", MIGRATIONS / "state")
-    yield connection
-    connection.close()
+from fairlead.store.file import Connection
 
 
 def test_sessions_expire_and_are_swept(con: Connection) -> None:

@@ -23,13 +23,6 @@ from fairlead.store.file import Connection, open_file
 from fairlead.store.prepare import MIGRATIONS
 
 
-@pytest.fixture
-def con(tmp_path: Path):
-    connection = open_file(tmp_path / "state.duckdb", MIGRATIONS / "state")
-    yield connection
-    connection.close()
-
-
 def test_there_is_one_owner(con: Connection) -> None:
     owner = ensure_owner(con)
     assert (owner.email, owner.role, owner.password_hash) == (OWNER_EMAIL, "owner", None)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import orjson
 import pytest
 
@@ -13,18 +10,10 @@ from fairlead.gateway.responses import table
 from fairlead.gateway.responses.items import context, input_items
 from fairlead.gateway.responses.table import KEPT_MS, Kept, conversation, find, forget, keep
 from fairlead.store import owner_bytes
-from fairlead.store.file import Connection, open_file
+from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, kept_bytes
-from fairlead.store.prepare import MIGRATIONS
 
 NOW_MS = 1_000_000
-
-
-@pytest.fixture
-def con(tmp_path: Path) -> Iterator[Connection]:
-    connection = open_file(tmp_path / "state.duckdb", MIGRATIONS / "state")
-    yield connection
-    connection.close()
 
 
 def kept(name: str, previous: str | None = None, owner: str = "key:a", said: str = "x") -> Kept:

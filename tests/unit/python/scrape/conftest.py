@@ -17,11 +17,6 @@ from tests.support.site import BRISK, Site
 OWNERS = ("k1", "another", "copier", "forgetter", "somebody", "stranger", "watcher")
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
     with Site() as running:

@@ -7,8 +7,6 @@ import base64
 import json
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,12 +32,6 @@ SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
 TABLES = ("webhook_endpoints", "webhook_secrets", "webhook_deliveries", "webhook_attempts")
 
 
-@pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Listener]:
-    with Listener(tmp_path) as running:
-        yield running
-
-
 async def told(listener: Listener, last: str) -> list[Received]:
     """What the listener got, once it was told this."""
     deadline = time.monotonic() + 20
@@ -62,16 +54,6 @@ async def counted(state: State, table: str) -> int:
     row = await state.read(lambda con: con.execute(f"SELECT count(*) FROM {table}").fetchone())
     assert row is not None
     return int(row[0])
-
-
-@pytest.fixture
-async def state(tmp_path: Path) -> AsyncIterator[State]:
-    """A database that nobody works on."""
-    database = await asyncio.to_thread(
-        Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state"
-    )
-    yield State(database, Sealer(b"k" * 32))
-    await database.close()
 
 
 async def stored_job(state: State) -> Job:

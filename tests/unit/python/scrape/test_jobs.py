@@ -22,8 +22,7 @@ from fairlead.scrape.jobs.table import (
 from fairlead.scrape.page.extract import Source, Want
 from fairlead.scrape.router import new_job
 from fairlead.scrape.scraper import scraper_of
-from fairlead.store.database import Database
-from fairlead.store.prepare import MIGRATIONS
+from tests.support.databases import open_fresh_database
 from tests.support.site import PAGES
 from tests.unit.python.scrape.conftest import Scraping, run_scraping
 
@@ -397,9 +396,7 @@ async def test_a_map_lists_the_addresses_of_a_site(scraping, site) -> None:
 
 async def test_an_address_is_settled_once(tmp_path) -> None:
     """A write that came through after its deadline, and the same address read again."""
-    database = await asyncio.to_thread(
-        Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state"
-    )
+    database = await asyncio.to_thread(open_fresh_database, tmp_path, "state")
     job = new_job("crawl", "k1", "http://a.example/", {}, 5)
     await database.write(lambda con: insert_job(con, job, [Place(0, 0, job.url)]))
     for number, place, settled in ((1, 0, "stored"), (2, 0, "known"), (3, 7, "known")):

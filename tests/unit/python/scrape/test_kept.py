@@ -15,14 +15,14 @@ from fairlead.scrape.css.table import KEPT_MS, find_css_schema, store_css_schema
 from fairlead.scrape.map_cache import KeptMap, find_map, map_stats, store_map
 from fairlead.scrape.saved import template
 from fairlead.store.database import Database
-from fairlead.store.prepare import MIGRATIONS
+from tests.support.databases import open_fresh_database
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await asyncio.to_thread(Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state")
+    opened = await asyncio.to_thread(open_fresh_database, tmp_path, "state")
     yield opened
     await opened.close()
 

@@ -17,9 +17,8 @@ from fairlead.scrape.jobs import runner as runner_module
 from fairlead.scrape.jobs import table
 from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import Page, list_pages
-from fairlead.store.file import Connection, open_file
+from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, MIB, kept_bytes
-from fairlead.store.prepare import MIGRATIONS
 from tests.unit.python.scrape.conftest import Scraping, run_scraping
 from tests.unit.python.scrape.test_jobs import crawled, ended
 
@@ -48,13 +47,6 @@ class Held:
     async def until(self, owner: str, count: int) -> None:
         async with asyncio.timeout(20), self.changed:
             await self.changed.wait_for(lambda: self.owners.count(owner) >= count)
-
-
-@pytest.fixture
-def con(tmp_path: Path) -> Any:
-    connection = open_file(tmp_path / "state.duckdb", MIGRATIONS / "state")
-    yield connection
-    connection.close()
 
 
 def copy(name: str, owner: str, size: int, at_ms: int) -> Cached:

@@ -11,11 +11,6 @@ from fairlead.scrape.page.turns import Crowded, Turns
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class Users:
     """Owners that hold places until they are told to leave, in the order in which they came in."""
 

@@ -6,11 +6,6 @@ import pytest
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def migrations(tmp_path: Path) -> Path:
     """A folder with one migration: a table of numbers."""
     folder = tmp_path / "migrations"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from fairlead.errors import OwnerStorageFull, StorageFull
 from fairlead.store import owner_bytes
-from fairlead.store.file import Connection, open_file
+from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import (
     DATABASE,
     FILES,
@@ -21,14 +19,6 @@ from fairlead.store.owner_bytes import (
     count_bytes,
     kept_bytes,
 )
-from fairlead.store.prepare import MIGRATIONS
-
-
-@pytest.fixture
-def con(tmp_path: Path) -> Iterator[Connection]:
-    connection = open_file(tmp_path / "state.duckdb", MIGRATIONS / "state")
-    yield connection
-    connection.close()
 
 
 def limit(con: Connection, name: str, mib: int) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from fairlead.store.database import Database
-from fairlead.store.prepare import MIGRATIONS
 from fairlead.store.runner import GIVEN_UP, Runner
 from fairlead.store.work_starts import (
     TOTAL_MAX,
@@ -19,16 +17,12 @@ from fairlead.store.work_starts import (
     keep_starts,
     take_back_starts,
 )
+from tests.support.databases import open_fresh_database
 
 pytestmark = pytest.mark.anyio
 
 # Of a test that hangs, not of one that waits.
 PATIENCE_S = 10.0
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @dataclass(frozen=True)
@@ -153,7 +147,7 @@ async def test_what_two_processes_did_not_survive_is_given_up_and_the_others_go_
 async def test_starts_are_counted_by_process_and_taken_back_by_one_that_ends_in_good_order(
     tmp_path: Path,
 ) -> None:
-    database = Database.open(tmp_path / "state.duckdb", MIGRATIONS / "state")
+    database = open_fresh_database(tmp_path, "state")
 
     async def begin(process: str, *ids: str) -> dict[str, int]:
         return await database.write(
@@ -179,7 +173,7 @@ async def test_starts_are_counted_by_process_and_taken_back_by_one_that_ends_in_
 async def test_work_that_came_further_between_two_ends_begins_its_count_again_up_to_a_bound(
     tmp_path: Path,
 ) -> None:
-    database = Database.open(tmp_path / "state.duckdb", MIGRATIONS / "state")
+    database = open_fresh_database(tmp_path, "state")
 
     async def begin(process: int, steps: int) -> int:
         counts = await database.write(

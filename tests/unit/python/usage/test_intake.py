@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from fairlead.store.database import Database
-from fairlead.store.file import Connection, open_file
-from fairlead.store.prepare import MIGRATIONS
+from fairlead.store.file import Connection
 from fairlead.usage import intake as module
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.intake import Intake
 from fairlead.usage.record import parse_lines
 from fairlead.usage.rollup import merge_rollups
+from tests.support.databases import open_fresh_file
 from tests.support.rollups import assert_levels_agree
 
 START = 1_800_000_000_000
@@ -24,7 +24,7 @@ MINUTE = 60_000
 
 @pytest.fixture
 def con(tmp_path: Path) -> Any:
-    connection = open_file(tmp_path / "usage.duckdb", MIGRATIONS / "usage")
+    connection = open_fresh_file(tmp_path, "usage")
     yield connection
     connection.close()
 

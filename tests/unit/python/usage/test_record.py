@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead.moment import LATEST_MS
-from fairlead.store.file import open_file
-from fairlead.store.prepare import MIGRATIONS
 from fairlead.usage.record import COLUMNS, NULLABLE, parse_lines
+from tests.support.databases import open_fresh_file
 
 
 def line(record: dict[str, Any]) -> bytes:
@@ -31,7 +30,7 @@ def test_whole_lines_are_rows(record: Any) -> None:
 
 
 def test_the_fields_are_those_of_the_table(record: Any, tmp_path: Path) -> None:
-    connection = open_file(tmp_path / "usage.duckdb", MIGRATIONS / "usage")
+    connection = open_fresh_file(tmp_path, "usage")
     try:
         columns = connection.execute("DESCRIBE requests").fetchall()
     finally:

@@ -35,6 +35,7 @@ from fairlead.usage.rollup import (
     merge_rollups,
 )
 from fairlead.usage.span import Span, cut
+from tests.support.databases import open_fresh_database, open_fresh_file
 from tests.support.rollups import assert_levels_agree
 
 HOUR = 3_600_000
@@ -88,7 +89,7 @@ def assert_span_agrees(con: Connection, span: Span) -> None:
 
 
 async def arrive(folder: Path, make: Any, plan: Any, asked: Any) -> None:
-    usage = Database.open(folder / "usage.duckdb", MIGRATIONS / "usage")
+    usage = open_fresh_database(folder, "usage")
     spool = folder / "spool"
     spool.mkdir()
     number = 0
@@ -188,7 +189,7 @@ def test_a_span_is_cut_into_whole_buckets_without_gap_or_overlap() -> None:
 
 
 def test_columns_are_those_of_the_tables(tmp_path: Path) -> None:
-    connection = open_file(tmp_path / "usage.duckdb", MIGRATIONS / "usage")
+    connection = open_fresh_file(tmp_path, "usage")
     try:
         for level in ROLLUPS:
             columns = [row[0] for row in connection.execute(f"DESCRIBE rollup_{level}").fetchall()]

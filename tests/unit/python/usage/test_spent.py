@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairlead.store.database import Database
-from fairlead.store.prepare import MIGRATIONS
-from fairlead.store.sealer import Sealer
 from fairlead.store.state import State
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.segment import has_unread
@@ -22,20 +18,16 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def state(tmp_path: Path) -> AsyncIterator[State]:
+async def state(state: State) -> State:
     """With one node, whose prefix is `lab`."""
-    database = await asyncio.to_thread(
-        Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state"
-    )
-    await database.write(
+    await state.database.write(
         lambda con: con.execute(
             "INSERT INTO provider_nodes BY NAME SELECT 'node-1' AS id, 'openai-compatible' AS type, "
             "'lab' AS name, 'lab' AS prefix, 'chat' AS api_type, 'http://h' AS base_url, "
             "'[]' AS header_names, '{}' AS timeouts, 0 AS created_at_ms, 0 AS updated_at_ms"
         )
     )
-    yield State(database, Sealer(b"k" * 32))
-    await database.close()
+    return state
 
 
 async def test_a_model_counts_under_every_name_that_led_to_it(

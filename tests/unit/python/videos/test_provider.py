@@ -42,11 +42,6 @@ KEY = "video-credential-canary"
 OPEN = "127.0.0.0/8"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @contextmanager
 def serve(*scripts: Script) -> Iterator[Upstream]:
     with Upstream() as up:

@@ -1,19 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
 
 from fairlead import _core
 from fairlead.egress import Egress
 from fairlead.moment import now_ms
-from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
-from fairlead.store.prepare import MIGRATIONS
-from fairlead.store.sealer import Sealer
 from fairlead.store.state import State
 from fairlead.store.webhook_endpoints import (
     Endpoint,
@@ -23,31 +19,10 @@ from fairlead.store.webhook_endpoints import (
 )
 from fairlead.webhooks.history import Attempt, Delivery, attempts_of, list_deliveries
 from fairlead.webhooks.worker import Worker
-from tests.support.listener import Listener
 
 LOOPBACK = "127.0.0.0/8"
 # In the middle of what it is drawn from.
 NO_JITTER = 1.0
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Listener]:
-    with Listener(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-async def state(tmp_path: Path) -> AsyncIterator[State]:
-    database = await asyncio.to_thread(
-        Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state"
-    )
-    yield State(database, Sealer(b"k" * 32))
-    await database.close()
 
 
 class Engine:
