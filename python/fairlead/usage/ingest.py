@@ -27,9 +27,9 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.usage.intake import Intake
 from fairlead.usage.record import parse_lines
-from fairlead.usage.segment import SEALED, Segment, read_segments
+from fairlead.usage.segment import REASON, SEALED, Segment, read_segments
+from fairlead.usage.spool_watch import SpoolWatch
 
-POLL_S = 0.25
 WRITE_DEADLINE_S = 60.0
 
 # Names of segments that are deleted are kept a little longer than anybody could still look for
@@ -39,8 +39,6 @@ FORGET_EVERY_S = 60.0
 
 REJECTED_BYTES_MAX = 64 * 1024 * 1024
 REASON_MAX_CHARS = 500
-# Beside a segment that was set aside, why.
-REASON = ".reason"
 
 log = structlog.get_logger("fairlead.usage")
 
@@ -66,6 +64,7 @@ class Ingest:
         self._usage = usage
         self._spool_dir = spool_dir
         self._announce = announce
+        self._watch = SpoolWatch(spool_dir)
         self._forgot_at = time.monotonic()
         self._intake = Intake()
         self._is_planned = False
@@ -75,9 +74,10 @@ class Ingest:
         that.
         """
         while True:
+            self._watch.begin_look()
             if await self.ingest() == 0:
                 await self._forget_names()
-                await asyncio.sleep(POLL_S)
+                await self._watch.wait()
 
     async def ingest(self) -> int:
         """One round; the number of segments that were dealt with."""
