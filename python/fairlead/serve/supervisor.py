@@ -27,7 +27,7 @@ from fairlead.serve.planes import CONTROL_STOPS_S, Planes
 from fairlead.serve.port import ClaimedPort
 from fairlead.serve.readiness import is_ready
 from fairlead.serve.tls import check_certificate
-from fairlead.settings import ServeSettings
+from fairlead.settings.serve import ServeSettings
 from fairlead.standin.installed import check_standin
 from fairlead.store.prepared import Prepared
 from fairlead.store.sealer import load_key
