@@ -112,6 +112,7 @@ bench: $(VENV)/.stamp-test $(LEARNT) ## Measure: the Rust core alone, then whole
 	$(BIN)/python benches/extract.py
 	$(BIN)/python benches/load/crawl.py
 	$(BIN)/python benches/translate.py
+	$(BIN)/python benches/idle.py
 
 .PHONY: reference
 reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes, settings and tools.

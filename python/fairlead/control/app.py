@@ -43,10 +43,11 @@ from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
+from fairlead.store.key_check import check_key
 from fairlead.store.prepare import MIGRATIONS, make_data_dir, state_path, usage_path
 from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.services import Services
-from fairlead.store.state import State, check_key
+from fairlead.store.state import State
 from fairlead.usage.metrics import counters_of
 from fairlead.usage.spent import Spending
 

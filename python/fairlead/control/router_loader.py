@@ -37,9 +37,9 @@ class RouterLoader:
 
     async def load_for(self, path: str) -> None:
         """Imports what may answer this path, beside the event loop."""
-        wanted = [number for number, entry in self._missing.items() if _answers(entry, path)]
+        wanted = [number for number, entry in self._missing.items() if answers(entry, path)]
         for number in wanted:
-            routers = await asyncio.to_thread(_import, ROUTERS[number])
+            routers = await asyncio.to_thread(import_routers, ROUTERS[number])
             self._include(number, routers)
         if wanted and self._on_load is not None:
             self._on_load()
@@ -47,7 +47,7 @@ class RouterLoader:
     def load_all(self) -> None:
         """Imports every router, for a description of the whole API."""
         for number in list(self._missing):
-            self._include(number, _import(ROUTERS[number]))
+            self._include(number, import_routers(ROUTERS[number]))
 
     def _include(self, number: int, routers: tuple[APIRouter, ...]) -> None:
         if self._missing.pop(number, None) is None:
@@ -74,11 +74,13 @@ class LoadOnDemand:
         await self._app(scope, receive, send)
 
 
-def _answers(entry: RouterEntry, path: str) -> bool:
+def answers(entry: RouterEntry, path: str) -> bool:
+    """Whether the module is to be imported for this path."""
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in entry.paths)
 
 
-def _import(entry: RouterEntry) -> tuple[APIRouter, ...]:
+def import_routers(entry: RouterEntry) -> tuple[APIRouter, ...]:
+    """The routers of a module."""
     with _importing:
         module = import_module(entry.module)
     several: tuple[APIRouter, ...] | None = getattr(module, "ROUTERS", None)
