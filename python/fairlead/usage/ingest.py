@@ -64,7 +64,6 @@ class Ingest:
         self._usage = usage
         self._spool_dir = spool_dir
         self._announce = announce
-        self._watch = SpoolWatch(spool_dir)
         self._forgot_at = time.monotonic()
         self._intake = Intake()
         self._is_planned = False
@@ -73,11 +72,12 @@ class Ingest:
         """Works until it is cancelled. Raises when the database does not answer; nothing is lost by
         that.
         """
-        while True:
-            self._watch.begin_look()
-            if await self.ingest() == 0:
-                await self._forget_names()
-                await self._watch.wait()
+        with SpoolWatch(self._spool_dir) as watch:
+            while True:
+                watch.begin_look()
+                if await self.ingest() == 0:
+                    await self._forget_names()
+                    await watch.wait()
 
     async def ingest(self) -> int:
         """One round; the number of segments that were dealt with."""

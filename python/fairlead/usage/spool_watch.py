@@ -1,38 +1,51 @@
-"""Waiting for segments in the spool, cheaply: other processes write them, and tell nobody."""
+"""Waiting for segments in the spool, which other processes write."""
 
 from __future__ import annotations
 
 import asyncio
-import time
+import contextlib
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+from fairlead.usage.folder_watch import FolderWatch
 from fairlead.usage.segment import read_segments
 
+# Where the kernel does not tell of changes.
 POLL_S: Final = 0.25
-# A worker that died leaves its segment without a change of the folder.
-LOOK_EVERY_S: Final = 1.0
+# Where it does: for what it might not have told.
+LOOK_EVERY_S: Final = 5.0
 
 
 class SpoolWatch:
-    """Asks for the time of the folder's last change, and lets its reader look when there was one."""
+    """Tells its reader when to look. In a `with` block, on an event loop."""
 
     def __init__(self, spool_dir: Path) -> None:
         self._spool_dir = spool_dir
-        self._changed_ns: int | None = None
-        self._looked_s = 0.0
+        self._folder: FolderWatch | None = None
+
+    def __enter__(self) -> Self:
+        # Without a folder yet (the first worker makes it), it is looked at again and again.
+        with contextlib.suppress(OSError):
+            self._folder = FolderWatch(self._spool_dir)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder is not None:
+            self._folder.close()
 
     def begin_look(self) -> None:
         """Called before the folder is read: what changes from here on ends the next wait."""
-        self._changed_ns = self._last_change_ns()
-        self._looked_s = time.monotonic()
+        if self._folder is not None:
+            self._folder.changed.clear()
 
     async def wait(self) -> None:
-        """Until the folder has changed since the last look, or that is `LOOK_EVERY_S` ago."""
-        while time.monotonic() - self._looked_s < LOOK_EVERY_S:
+        """Until the folder may hold something new."""
+        if self._folder is None:
             await asyncio.sleep(POLL_S)
-            if self._last_change_ns() != self._changed_ns:
-                return
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await self._folder.changed.wait()
 
     async def wait_for_segment(self) -> None:
         """Until there is a segment to take in."""
@@ -41,10 +54,3 @@ class SpoolWatch:
             if await asyncio.to_thread(read_segments, self._spool_dir):
                 return
             await self.wait()
-
-    def _last_change_ns(self) -> int | None:
-        try:
-            return self._spool_dir.stat().st_mtime_ns
-        except FileNotFoundError:
-            # The first worker makes the folder.
-            return None

@@ -28,7 +28,8 @@ def _intake() -> tuple[Callable[[State, Sequence[pl.DataFrame]], Awaitable[None]
 
 async def _ingest(services: Services) -> None:
     spool_dir = services.data_dir / "spool"
-    await SpoolWatch(spool_dir).wait_for_segment()
+    with SpoolWatch(spool_dir) as watch:
+        await watch.wait_for_segment()
     announce, ingest = await asyncio.to_thread(_intake)
     traces = traces_of(services)
 
