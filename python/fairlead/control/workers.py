@@ -55,7 +55,7 @@ class Workers:
         worker.stats = stats
         worker.heard_at = self._now()
         worker.open_polls += 1
-        self._tell()
+        self._notify()
 
     def poll_ends(self, worker_id: str, *, answered: bool) -> None:
         """A poll was answered, or its worker went away."""
@@ -64,7 +64,7 @@ class Workers:
             return
         worker.open_polls -= 1
         worker.answered_at = self._now() if answered else -LIVE_AFTER_ANSWER_S
-        self._tell()
+        self._notify()
 
     def forwarded(self, worker_id: str) -> None:
         """A request came through this worker, so it lives, even if this control has just started
@@ -123,6 +123,6 @@ class Workers:
         for worker_id in gone:
             self._workers.pop(worker_id, None)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._heard.set()
         self._heard = asyncio.Event()

@@ -179,15 +179,15 @@ class _Supervisor:
             process_group=0,
         )
         try:
-            out, told = await process.communicate()
+            out, errors = await process.communicate()
         except asyncio.CancelledError:
             process.kill()
             await process.wait()
             raise
         if process.returncode == 2:
-            raise Refusal(told.decode(errors="replace").strip())
+            raise Refusal(errors.decode(errors="replace").strip())
         if process.returncode != 0:
-            for line in told.splitlines():
+            for line in errors.splitlines():
                 self._log.line(line)
             raise StartFailed("the data files could not be checked.")
         return Prepared(**json.loads(out))
