@@ -116,10 +116,11 @@ bench: $(VENV)/.stamp-test $(LEARNT) ## Measure: the Rust core alone, then whole
 	$(BIN)/python benches/extract.py
 	$(BIN)/python benches/load/crawl.py
 	$(BIN)/python benches/translate.py
+	$(BIN)/python benches/idle.py
 
 .PHONY: reference
 reference: $(VENV)/.stamp-run $(VENV)/.stamp-core-$(PROFILE) ## Write the reference pages that come from the code: routes, settings and tools.
-	$(BIN)/python -m fairlead.control.openapi docs/reference/openapi.json
+	$(BIN)/python -m fairlead.control.api_reference docs/reference/api.md
 	$(BIN)/python -m fairlead.control.settings_reference docs/reference/settings.md
 	$(BIN)/python -m fairlead.gateway.providers.reference docs/reference/providers.md
 	$(BIN)/python -m fairlead.control.tools_reference docs/reference/tools.md

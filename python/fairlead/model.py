@@ -26,8 +26,8 @@ COUNT_MAX: Final = 2**53
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the model said, and what it took over all rounds."""
+class ModelAnswer:
+    """A model's text, and the tokens that it took over all rounds."""
 
     text: str
     tokens_input: int
@@ -35,7 +35,7 @@ class Asked:
 
     @property
     def tokens(self) -> dict[str, int]:
-        """As they are told."""
+        """For an answer: `{"input": ..., "output": ...}`."""
         return {"input": self.tokens_input, "output": self.tokens_output}
 
 
@@ -61,7 +61,7 @@ class Model:
         if max_tokens is not None:
             self._body["max_tokens"] = max_tokens
 
-    async def ask(self, messages: list[dict[str, str]], **fields: Any) -> Asked:
+    async def ask(self, messages: list[dict[str, str]], **fields: Any) -> ModelAnswer:
         """One answer. What the gateway refuses the caller, it refuses here: `FairleadError` of the same
         kind.
         """
@@ -86,7 +86,7 @@ class Model:
             usage = document.get("usage") or {}
         except (ValueError, KeyError, IndexError, TypeError):
             raise UpstreamInvalid("The model's answer has no text.") from None
-        return Asked(
+        return ModelAnswer(
             str(text or ""),
             _count(usage, "prompt_tokens"),
             _count(usage, "completion_tokens"),

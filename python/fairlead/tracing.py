@@ -68,15 +68,15 @@ def read_sampling(environment: Mapping[str, str]) -> Sampling | None:
     """None when no traces are asked for; `Refusal` names the variable that is wrong, or the command
     that installs what is missing.
     """
-    exporter = _told(environment, "OTEL_TRACES_EXPORTER")
-    is_off = (_told(environment, "OTEL_SDK_DISABLED") or "").lower() == "true"
-    has_address = any(_told(environment, name) for name in _ENDPOINTS)
+    exporter = _value_of(environment, "OTEL_TRACES_EXPORTER")
+    is_off = (_value_of(environment, "OTEL_SDK_DISABLED") or "").lower() == "true"
+    has_address = any(_value_of(environment, name) for name in _ENDPOINTS)
     if is_off or exporter == "none" or (exporter is None and not has_address):
         return None
     if exporter not in (None, "otlp"):
         raise Refusal("OTEL_TRACES_EXPORTER must be `otlp` or `none`.")
     for name in _PROTOCOLS:
-        if _told(environment, name) not in (None, "http/protobuf"):
+        if _value_of(environment, name) not in (None, "http/protobuf"):
             raise Refusal(
                 f"{name} must be `http/protobuf`: name the collector's OTLP/HTTP port, usually 4318."
             )
@@ -89,13 +89,13 @@ def read_sampling(environment: Mapping[str, str]) -> Sampling | None:
 
 
 def _sampling(environment: Mapping[str, str]) -> Sampling:
-    sampler = _told(environment, "OTEL_TRACES_SAMPLER") or "parentbased_always_on"
+    sampler = _value_of(environment, "OTEL_TRACES_SAMPLER") or "parentbased_always_on"
     if sampler not in _SAMPLERS:
         raise Refusal(f"OTEL_TRACES_SAMPLER must be one of {', '.join(_SAMPLERS)}.")
     ratio = 0.0 if sampler.endswith("always_off") else 1.0
     if sampler.endswith("traceidratio"):
         try:
-            ratio = float(_told(environment, "OTEL_TRACES_SAMPLER_ARG") or 1.0)
+            ratio = float(_value_of(environment, "OTEL_TRACES_SAMPLER_ARG") or 1.0)
         except ValueError:
             ratio = -1.0
         if not 0 <= ratio <= 1:
@@ -104,11 +104,11 @@ def _sampling(environment: Mapping[str, str]) -> Sampling:
 
 
 def _number(environment: Mapping[str, str], name: str, default: int) -> int:
-    text = _told(environment, name) or ""
+    text = _value_of(environment, name) or ""
     return int(text) if text.isascii() and text.isdecimal() and int(text) > 0 else default
 
 
-def _told(environment: Mapping[str, str], name: str) -> str | None:
+def _value_of(environment: Mapping[str, str], name: str) -> str | None:
     # An empty value is none, as the specification says.
     return environment.get(name, "").strip() or None
 

@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from fastapi.openapi.models import OpenAPI
+from jsonschema import Draft202012Validator
 
 from fairlead import _core, errors
+from fairlead.control.api_reference import api_reference
 from fairlead.control.app import routed_app
-from fairlead.control.openapi import TIERS, openapi_document, openapi_text, shape
+from fairlead.control.openapi import TIERS, openapi_document, shape
 from fairlead.control.settings_reference import settings_reference
 from fairlead.errors import KINDS
 from fairlead.gateway.providers.reference import provider_reference
@@ -63,8 +66,8 @@ def test_every_reference_in_the_document_leads_somewhere() -> None:
 
 def test_the_committed_copies_are_fresh() -> None:
     """`make reference` writes them."""
-    openapi = (REFERENCE / "openapi.json").read_text(encoding="utf-8")
-    assert openapi == openapi_text(routed_app())
+    api = (REFERENCE / "api.md").read_text(encoding="utf-8")
+    assert api == api_reference()
     providers = (REFERENCE / "providers.md").read_text(encoding="utf-8")
     assert providers == provider_reference()
     settings = (REFERENCE / "settings.md").read_text(encoding="utf-8")
@@ -72,9 +75,29 @@ def test_the_committed_copies_are_fresh() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_served_document_is_the_committed_one(control) -> None:
+async def test_the_served_document_is_the_one_that_the_code_makes(control) -> None:
     served = (await control.client.get("/api/openapi.json")).json()
-    assert served == json.loads((REFERENCE / "openapi.json").read_text(encoding="utf-8"))
+    assert served == json.loads(json.dumps(openapi_document(routed_app())))
+
+
+def test_the_document_is_a_valid_description() -> None:
+    """As FastAPI's own models of OpenAPI and the schemas of JSON Schema 2020-12 have it."""
+    document = openapi_document(routed_app())
+    OpenAPI.model_validate(document)
+    assert document["openapi"].startswith("3.1.")
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+
+
+def test_the_reference_page_names_every_route() -> None:
+    headings = {
+        tuple(line.removeprefix("### ").split(" "))
+        for line in api_reference().splitlines()
+        if line.startswith("### ") and "/" in line
+    }
+    assert {(method, shape(path)) for method, path in headings} == {
+        (route["method"], shape(route["path"])) for route in _core.routes()
+    }
 
 
 def test_both_planes_know_the_same_kinds_of_error() -> None:

@@ -34,7 +34,7 @@ def issuer(
     ISSUER__ADMIN_TOKEN, ISSUER__TOKEN_TTL_S. A gateway runs the same issuer inside with ISSUER__ENABLED=true.
     """
     from fairlead.serve.issuer import serve_issuer
-    from fairlead.settings import ServeSettings
+    from fairlead.settings.serve import ServeSettings
 
     os.umask(0o077)
     settings = ServeSettings.load(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -97,6 +96,8 @@ def _password(*, generate: bool, from_stdin: bool) -> str:
 
 def _reset_at_rest(folder: Path, password: str, *, remove_second_factor: bool) -> None:
     """In the files themselves, under the lock that an instance would take."""
+    import asyncio
+
     from fairlead.identity.account_router import reset_owner
     from fairlead.identity.password import PasswordChecker
     from fairlead.serve.directory import DataDirectory

@@ -59,7 +59,7 @@ def serve(
     """
     from fairlead.serve.failure import StartFailed
     from fairlead.serve.supervisor import serve
-    from fairlead.settings import ServeSettings
+    from fairlead.settings.serve import ServeSettings
 
     os.umask(0o077)
     settings = ServeSettings.load(

@@ -41,7 +41,7 @@ def error_response(
         else _oauth_body(error)
         if path is not None and path.startswith("/oauth/")
         else _gemini_body(error)
-        if path is not None and _doors("gemini", None).fullmatch(path) is not None
+        if path is not None and _routes_of("gemini", None).fullmatch(path) is not None
         else {
             "error": {
                 "message": error.message,
@@ -91,22 +91,22 @@ def is_scraping(path: str, method: str | None = None) -> bool:
     """Whether the path is one of the scraping API, which has an error shape of its own. A method
     tells apart what shares a path with another surface.
     """
-    if method is not None and _doors("management", method).fullmatch(path) is not None:
+    if method is not None and _routes_of("management", method).fullmatch(path) is not None:
         return False
-    return _doors("scraping", None).fullmatch(path) is not None
+    return _routes_of("scraping", None).fullmatch(path) is not None
 
 
 @cache
-def _doors(surface: str, method: str | None) -> re.Pattern[str]:
+def _routes_of(surface: str, method: str | None) -> re.Pattern[str]:
     paths = {
         str(route["path"])
         for route in _core.routes()
         if route["surface"] == surface and method in (None, route["method"])
     }
-    return re.compile("|".join(door_pattern(path) for path in paths))
+    return re.compile("|".join(path_pattern(path) for path in paths))
 
 
-def door_pattern(path: str) -> str:
+def path_pattern(path: str) -> str:
     """The regular expression of a path of the route table."""
     several = re.sub(r"\\{\\\*[^}]*\\}", ".+", re.escape(path))
     return re.sub(r"\\{[^}]*\\}", "[^/]+", several)

@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import Any
 
 import structlog
 from fastapi import FastAPI, Response
@@ -23,10 +24,10 @@ from fairlead.control.commands import Commands
 from fairlead.control.gate import Gate
 from fairlead.control.link import LINK_PATH, Link
 from fairlead.control.logs import configure_logs
-from fairlead.control.openapi import openapi_document
 from fairlead.control.publisher import Publisher
-from fairlead.control.routers import ROUTERS, TASKS
+from fairlead.control.router_loader import LoadOnDemand, RouterLoader
 from fairlead.control.snapshot import compile_snapshot
+from fairlead.control.tasks import TASKS, TaskStarter
 from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
@@ -42,10 +43,11 @@ from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
 from fairlead.settings import ControlConfig
 from fairlead.store.database import Database
+from fairlead.store.key_check import check_key
 from fairlead.store.prepare import MIGRATIONS, make_data_dir, state_path, usage_path
 from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.services import Services
-from fairlead.store.state import State, check_key
+from fairlead.store.state import State
 from fairlead.usage.metrics import counters_of
 from fairlead.usage.spent import Spending
 
@@ -67,15 +69,22 @@ def create() -> FastAPI:
 
 def build(config: ControlConfig) -> FastAPI:
     """The application behind its gate, opening its files when it is started."""
-    app = routed_app()
+    app, loader = _app()
     workers = Workers()
-    app.router.lifespan_context = partial(_lifespan, config, workers)
+    app.router.lifespan_context = partial(_lifespan, config, workers, loader)
+    app.add_middleware(LoadOnDemand, loader=loader)
     app.add_middleware(Gate, link_token=config.link_token.get_secret_value(), workers=workers)
     return app
 
 
 def routed_app() -> FastAPI:
-    """Routes and error answers alone: enough to describe the API."""
+    """Every route and the error answers, without files: enough to describe the API."""
+    app, loader = _app()
+    loader.load_all()
+    return app
+
+
+def _app() -> tuple[FastAPI, RouterLoader]:
     app = FastAPI(
         title="fairlead",
         version=__version__,
@@ -85,20 +94,27 @@ def routed_app() -> FastAPI:
         redirect_slashes=False,
     )
     install_handlers(app)
-    for router in ROUTERS:
-        app.include_router(router)
 
     @app.get("/api/openapi.json", summary="This API as an OpenAPI document", tags=["openapi"])
     async def openapi() -> Response:
         if app.openapi_schema is None:
-            app.openapi_schema = openapi_document(app)
+            app.openapi_schema = await asyncio.to_thread(_description)
         return JSONResponse(app.openapi_schema)
 
-    return app
+    return app, RouterLoader(app)
+
+
+def _description() -> dict[str, Any]:
+    """The description, made from an application of its own: the one that serves goes on meanwhile."""
+    from fairlead.control.openapi import openapi_document  # noqa: PLC0415 - only when it is asked for
+
+    return openapi_document(routed_app())
 
 
 @asynccontextmanager
-async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(
+    config: ControlConfig, workers: Workers, loader: RouterLoader, app: FastAPI
+) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         try:
             services = await _open(config, stack)
@@ -119,6 +135,7 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         services.bearers = bearers = bearer_middleware(config, issuer)
         stack.push_async_callback(bearers.close)
         services.workers = workers.reports
+        services.connections_changed = workers.connections_changed
         commands = Commands(workers)
         services.command = commands.ask
         services.tasks = background.reports
@@ -138,8 +155,10 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         app.add_route(CONTEXT_PATH, kept.context, methods=["POST"], include_in_schema=False)
         app.add_route(BEGIN_PATH, begin, methods=["POST"], include_in_schema=False)
         background.start("publisher", publisher.run)
-        for task in TASKS:
-            background.start(task.name, partial(task.run, services))
+        starter = TaskStarter(services)
+        loader.on_load(starter.notice_imports)
+        for entry in TASKS:
+            background.start(entry.name, partial(starter.run, entry))
         log.info("control started", data_dir=str(config.data_dir), version=__version__)
         try:
             yield

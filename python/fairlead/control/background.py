@@ -1,6 +1,4 @@
-"""Background tasks, each owned: one that ends is told of, makes health red, and is started again
-with backoff.
-"""
+"""Background tasks: one that ends is logged, makes health red, and is started again with backoff."""
 
 from __future__ import annotations
 

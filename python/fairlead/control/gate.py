@@ -1,4 +1,4 @@
-"""The door of the control plane: only the relay comes in, and it says for whom.
+"""The entry of the control plane: only the relay is let in, and it says for whom it asks.
 
 Plain ASGI. Without the link token a request is answered 403 and not looked at. With it, the caller
 that the relay resolved goes into the scope (`fairlead.caller`), the body is read under a limit and
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlead import _core
 from fairlead.caller import PRINCIPAL_KINDS, SCOPE_KEY, Caller, Principal
-from fairlead.control.answers import door_pattern, error_response
+from fairlead.control.answers import error_response, path_pattern
 from fairlead.control.body import BODY_MAX_BYTES, LONG_BODY_BYTES, check_json, read_body, replay
 from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
@@ -38,7 +38,7 @@ WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 FORMS = frozenset(
     (route["method"], route["path"]) for route in _core.routes() if route["takes_form"]
 )
-# Doors that take more than a record, most of them a file of bytes in place of JSON, with the most that it may have.
+# Routes that take more than a record, most of them a file of bytes in place of JSON, with the most that it may have.
 FILES = {
     (route["method"], route["path"]): int(route["body_limit_bytes"])
     for route in _core.routes()
@@ -47,12 +47,12 @@ FILES = {
 # Whose rooms read their bodies themselves, and say in their own words what is wrong with them.
 DELEGATED = re.compile(
     "|".join(
-        door_pattern(str(route["path"])) for route in _core.routes() if route["tier"] == "delegated"
+        path_pattern(str(route["path"])) for route in _core.routes() if route["tier"] == "delegated"
     )
 )
-# The same of those whose paths have names in them.
+# The limits of those routes whose paths have names in them, which cannot be looked up.
 _NAMED = tuple(
-    (re.compile(door_pattern(path)), method, limit)
+    (re.compile(path_pattern(path)), method, limit)
     for (method, path), limit in FILES.items()
     if "{" in path
 )

@@ -1,15 +1,11 @@
-"""The API as an OpenAPI document: generated from the routers and the route table, served and
-committed.
+"""The API as an OpenAPI document: generated from the routers and the route table.
 
-`make reference` writes `docs/reference/openapi.json`; a test holds the copy to what the code says.
+It is served at `/api/openapi.json`; `api_reference.py` makes the reference page of it.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import sys
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -127,11 +123,6 @@ def shape(path: str) -> str:
     return re.sub(r"\{[^}]*\}", "{}", path)
 
 
-def openapi_text(app: FastAPI) -> str:
-    """The document as it is committed: sorted, indented, the same for the same code."""
-    return json.dumps(openapi_document(app), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-
-
 def _relay_operation(path: str, method: str, route: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": f"{method}_{re.sub('[^a-z0-9]+', '_', path).strip('_')}",
@@ -152,15 +143,3 @@ def _relay_operation(path: str, method: str, route: dict[str, Any]) -> dict[str,
             },
         }
     return operation
-
-
-def main() -> None:
-    """Writes the committed copy."""
-    from fairlead.control.app import routed_app  # noqa: PLC0415 - the app serves this document
-
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/reference/openapi.json")
-    target.write_text(openapi_text(routed_app()), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

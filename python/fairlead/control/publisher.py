@@ -126,7 +126,7 @@ class Publisher:
     def close(self) -> None:
         """Lets every open poll go."""
         self.closing = True
-        self._tell()
+        self._notify()
 
     async def _round(self) -> int:
         floor = self._floor
@@ -136,10 +136,10 @@ class Publisher:
         finally:
             # A full disk must not keep a revoked key alive: the offer does not depend on the file.
             self.current = Published(version, document)
-            self._tell()
+            self._notify()
         return version
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 

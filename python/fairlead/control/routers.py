@@ -1,130 +1,94 @@
-"""Every router and every background task of the control plane, by name."""
+"""The table of control's routers: which module answers which paths.
+
+A module is imported when one of its paths is asked for first (`router_loader.py`), so the names of
+modules are text here. The order is the order in which routes are tried.
+"""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from dataclasses import dataclass
+from typing import Final
 
-from fairlead.agents.routers import ROUTERS as AGENTS
-from fairlead.agents.tasks import TASKS as AGENT_TASKS
-from fairlead.board.pages import router as board_pages
-from fairlead.board.router import router as board
-from fairlead.control.tools import ROUTERS as TOOL_ENDPOINTS
-from fairlead.gateway.backups.router import router as backups
-from fairlead.gateway.batches.google_router import router as google_batches
-from fairlead.gateway.batches.router import router as batches
-from fairlead.gateway.batches.tasks import TASKS as BATCH_TASKS
-from fairlead.gateway.cache.reasoning_router import router as reasoning
-from fairlead.gateway.cache.router import router as cache
-from fairlead.gateway.combos.alias_router import router as aliases
-from fairlead.gateway.combos.router import router as combos
-from fairlead.gateway.files.google_router import router as google_files
-from fairlead.gateway.files.router import router as files
-from fairlead.gateway.guardrails.router import router as guardrails
-from fairlead.gateway.health.router import router as health
-from fairlead.gateway.health.turns import TASKS as HEALTH_TASKS
-from fairlead.gateway.interactions.router import router as interactions
-from fairlead.gateway.keys.router import router as keys
-from fairlead.gateway.models.catalogue_router import router as model_catalogue
-from fairlead.gateway.models.router import router as provider_models
-from fairlead.gateway.nodes.router import router as nodes
-from fairlead.gateway.pricing.router import router as pricing
-from fairlead.gateway.providers.many import router as many_providers
-from fairlead.gateway.providers.router import router as providers
-from fairlead.gateway.resilience.router import router as resilience
-from fairlead.gateway.resilience.watch import TASKS as RESILIENCE_TASKS
-from fairlead.gateway.responses.background import TASKS as RESPONSE_TASKS
-from fairlead.gateway.responses.router import router as responses
-from fairlead.gateway.settings.document_router import router as settings_document
-from fairlead.gateway.settings.router import router as settings
-from fairlead.gateway.videos.router import router as videos
-from fairlead.gateway.videos.runner import TASKS as VIDEO_TASKS
-from fairlead.identity.routers import ROUTERS as IDENTITY
-from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
-from fairlead.scrape.agent.router import router as scrape_agents
-from fairlead.scrape.browser.calls_router import router as browser_calls
-from fairlead.scrape.browser.router import router as browser_sessions
-from fairlead.scrape.css.router import router as extract_auto
-from fairlead.scrape.document.router import router as scrape_documents
-from fairlead.scrape.jobs.download_router import router as scrape_downloads
-from fairlead.scrape.jobs.extract_router import router as extractions
-from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
-from fairlead.scrape.jobs.router import router as scrape_jobs
-from fairlead.scrape.map_router import router as scrape_maps
-from fairlead.scrape.router import router as scrape
-from fairlead.scrape.saved.endpoint_router import router as saved_endpoints
-from fairlead.scrape.saved.site_router import router as saved_sites
-from fairlead.scrape.search_router import router as scrape_search
-from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
-from fairlead.search.router import router as search
-from fairlead.store.services import BackgroundTask
-from fairlead.tasks.router import ROUTERS as REVERSE_TASKS
-from fairlead.usage.routers import ROUTERS as USAGE
-from fairlead.usage.tasks import TASKS as USAGE_TASKS
-from fairlead.webhooks.router import router as webhooks
-from fairlead.webhooks.service_router import ROUTERS as SERVICE_WEBHOOKS
-from fairlead.webhooks.tasks import TASKS as WEBHOOK_TASKS
 
-ROUTERS: tuple[APIRouter, ...] = (
-    *IDENTITY,
+@dataclass(frozen=True, slots=True)
+class RouterEntry:
+    """A module with routers: `router`, or several under `ROUTERS`.
+
+    It answers each of `paths` and all that is below it. Modules may share a path: all of them are
+    imported for it. `/` is the start page alone.
+    """
+
+    module: str
+    paths: tuple[str, ...]
+
+
+def _entry(module: str, *paths: str) -> RouterEntry:
+    return RouterEntry(f"fairlead.{module}", paths)
+
+
+ROUTERS: Final = (
+    _entry(
+        "identity.routers",
+        *("/oauth", "/api/auth", "/api/me", "/api/users", "/", "/login", "/logout", "/setup"),
+        *("/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"),
+    ),
     # Before combos: `/api/combos/metrics` is no combo.
-    *USAGE,
-    keys,
-    nodes,
-    providers,
-    many_providers,
-    provider_models,
-    model_catalogue,
-    pricing,
-    combos,
-    aliases,
-    settings,
-    settings_document,
-    backups,
-    resilience,
-    cache,
-    reasoning,
-    guardrails,
-    webhooks,
-    *SERVICE_WEBHOOKS,
-    scrape,
-    scrape_jobs,
-    extract_auto,
-    scrape_maps,
-    scrape_search,
-    saved_endpoints,
-    saved_sites,
-    browser_sessions,
-    scrape_downloads,
-    llmstxt,
-    scrape_documents,
-    extractions,
-    browser_calls,
-    scrape_agents,
-    health,
-    board,
-    board_pages,
-    *TOOL_ENDPOINTS,
-    *REVERSE_TASKS,
-    *AGENTS,
-    responses,
+    _entry(
+        "usage.routers",
+        *("/api/usage", "/api/rate-limits", "/api/sessions", "/metrics", "/api/combos/metrics"),
+    ),
+    _entry("gateway.keys.router", "/api/keys"),
+    _entry("gateway.nodes.router", "/api/provider-nodes"),
+    _entry("gateway.providers.router", "/api/providers"),
+    _entry("gateway.providers.many", "/api/providers"),
+    _entry("gateway.models.router", "/api/provider-models"),
+    _entry("gateway.models.catalogue_router", "/api/models/catalog"),
+    _entry("gateway.pricing.router", "/api/pricing"),
+    _entry("gateway.combos.router", "/api/combos"),
+    _entry("gateway.combos.alias_router", "/api/models/alias"),
+    _entry("gateway.settings.router", "/api/settings"),
+    _entry("gateway.settings.document_router", "/api/settings"),
+    _entry("gateway.backups.router", "/api/db-backups"),
+    _entry("gateway.resilience.router", "/api/resilience"),
+    _entry("gateway.cache.router", "/api/cache"),
+    _entry("gateway.cache.reasoning_router", "/api/cache/reasoning"),
+    _entry("gateway.guardrails.router", "/api/guardrails"),
+    _entry("webhooks.router", "/api/webhooks"),
+    _entry("webhooks.service_router", "/v1/webhooks", "/v1beta/webhooks", "/.well-known/jwks.json"),
+    _entry(
+        "scrape.router",
+        *("/api/cache", "/api/extract-schema", "/api/reader", "/api/scrape", "/api/summarize"),
+        "/api/usage",
+    ),
+    _entry("scrape.jobs.router", "/api/batch", "/api/crawl"),
+    _entry("scrape.css.router", "/api/extract-auto"),
+    _entry("scrape.map_router", "/api/map"),
+    _entry("scrape.search_router", "/api/search"),
+    _entry("scrape.saved.endpoint_router", "/api/endpoints"),
+    _entry("scrape.saved.site_router", "/api/sites"),
+    _entry("scrape.browser.router", "/api/browser"),
+    _entry("scrape.jobs.download_router", "/api/batch/scrape", "/api/crawl"),
+    _entry("scrape.jobs.llmstxt_router", "/api/llmstxt"),
+    _entry("scrape.document.router", "/api/parse"),
+    _entry("scrape.jobs.extract_router", "/api/extract"),
+    _entry("scrape.browser.calls_router", "/api/discover-apis"),
+    _entry("scrape.agent.router", "/api/agent"),
+    _entry("gateway.health.router", "/api/monitoring"),
+    _entry("board.router", "/api/board"),
+    _entry("board.pages", "/board"),
+    _entry("control.tools", "/mcp"),
+    _entry("tasks.router", "/api/tasks", "/mcp/tasks"),
+    _entry("agents.routers", "/api/agent-skills", "/api/v1/agents", "/agents"),
+    _entry("gateway.responses.router", "/v1/responses"),
     # Before files: `/v1/files/x:download` is no file's id.
-    google_files,
-    files,
-    batches,
-    google_batches,
-    videos,
-    interactions,
-    search,
-)
-TASKS: tuple[BackgroundTask, ...] = (
-    *IDENTITY_TASKS,
-    *USAGE_TASKS,
-    *HEALTH_TASKS,
-    *RESILIENCE_TASKS,
-    *WEBHOOK_TASKS,
-    *SCRAPE_TASKS,
-    *AGENT_TASKS,
-    *BATCH_TASKS,
-    *RESPONSE_TASKS,
-    *VIDEO_TASKS,
+    _entry("gateway.files.google_router", "/v1/files", "/v1beta/files"),
+    _entry("gateway.files.router", "/v1/files"),
+    _entry("gateway.batches.router", "/v1/batches"),
+    _entry(
+        "gateway.batches.google_router",
+        *("/v1/batches", "/v1beta/batches", "/v1/models", "/v1beta/models"),
+    ),
+    _entry("gateway.videos.router", "/v1/models", "/v1beta/models"),
+    _entry("gateway.interactions.router", "/v1/interactions", "/v1beta/interactions"),
+    _entry("search.router", "/api/search-providers", "/v1/search"),
 )

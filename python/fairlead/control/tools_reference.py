@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from fairlead.control.schema_words import Schema, about, resolved, type_words
 from fairlead.control.tools import RPC, STATIC
 from fairlead.mcp.tool import Tool
 from fairlead.tasks.tools import TOOLS as REVERSE_TASKS
@@ -61,53 +61,20 @@ def _tool(tool: Tool[Any]) -> str:
     return "\n".join(lines)
 
 
-def _rows(schema: dict[str, Any], defs: dict[str, Any], prefix: str) -> list[str]:
+def _rows(schema: Schema, definitions: Schema, prefix: str) -> list[str]:
     required = set(schema.get("required", ()))
     rows = []
     for name, field in schema["properties"].items():
-        inner = _resolved(field, defs)
-        found = [each.get("description") for each in (field, inner, *field.get("anyOf", ()))]
-        about = [text for text in found if text][:1]
-        if name in required:
-            about.insert(0, "Required.")
-        if field.get("default") not in (None, "", []):
-            default = field["default"]
-            shown = default if isinstance(default, str) else json.dumps(default)
-            about.append(f"Default `{shown}`.")
+        inner = resolved(field, definitions)
+        is_required = name in required
         is_object = "properties" in inner
+        words = about(field, definitions, is_required=is_required)
         if is_object:
-            about = ["Required."] if name in required else []
-        said = " ".join(" ".join(about).split())
-        rows.append(f"| `{prefix}{name}` | {_type(field, defs)} | {said} |")
+            words = "Required." if is_required else ""
+        rows.append(f"| `{prefix}{name}` | {type_words(field, definitions)} | {words} |")
         if is_object:
-            rows += _rows(inner, defs, f"{prefix}{name}.")
+            rows += _rows(inner, definitions, f"{prefix}{name}.")
     return rows
-
-
-def _resolved(field: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
-    if "$ref" in field:
-        found: dict[str, Any] = defs[field["$ref"].rpartition("/")[2]]
-        return found
-    return field
-
-
-def _type(field: dict[str, Any], defs: dict[str, Any]) -> str:
-    field = _resolved(field, defs)
-    if "anyOf" in field:
-        return " or ".join(_type(each, defs) for each in field["anyOf"])
-    if "enum" in field:
-        return ", ".join(f"`{each}`" for each in field["enum"])
-    kind = str(field.get("type", "any"))
-    if kind == "array":
-        return f"list of {_type(field.get('items', {}), defs)}"
-    if field.get("format") == "date":
-        return "date"
-    low, high = field.get("minimum"), field.get("maximum")
-    if low is not None and high is not None:
-        return f"{kind}, {low} to {high}"
-    if "maxLength" in field:
-        return f"{kind}, at most {field['maxLength']}"
-    return kind
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ itself.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from fairlead.store.services import WorkerReport
 LIVE_AFTER_ANSWER_S = 2.0
 REMEMBERED_S = 300.0
 WORKERS_MAX = 1024
+# What a worker says of its connections: their states, and the newest clearing of states that it knows.
+_OF_CONNECTIONS = ("connections", "cleared")
 
 
 @dataclass(slots=True)
@@ -36,6 +39,7 @@ class Workers:
         self._now = now
         self._workers: dict[str, _Worker] = {}
         self._heard = asyncio.Event()
+        self._connections_changed = asyncio.Event()
 
     def poll_begins(
         self, worker_id: str, pid: int, applied_version: int, stats: dict[str, Any]
@@ -45,10 +49,13 @@ class Workers:
         worker = self._workers.setdefault(worker_id, _Worker())
         worker.pid = pid
         worker.applied_version = applied_version
+        if any(worker.stats.get(name) != stats.get(name) for name in _OF_CONNECTIONS):
+            self._connections_changed.set()
+            self._connections_changed = asyncio.Event()
         worker.stats = stats
         worker.heard_at = self._now()
         worker.open_polls += 1
-        self._tell()
+        self._notify()
 
     def poll_ends(self, worker_id: str, *, answered: bool) -> None:
         """A poll was answered, or its worker went away."""
@@ -57,7 +64,7 @@ class Workers:
             return
         worker.open_polls -= 1
         worker.answered_at = self._now() if answered else -LIVE_AFTER_ANSWER_S
-        self._tell()
+        self._notify()
 
     def forwarded(self, worker_id: str) -> None:
         """A request came through this worker, so it lives, even if this control has just started
@@ -81,6 +88,13 @@ class Workers:
         except TimeoutError:
             return False
         return True
+
+    async def connections_changed(self, within_s: float) -> None:
+        """Waits until a worker says something else of its connections than before, or for so long."""
+        changed = self._connections_changed
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await changed.wait()
 
     def reports(self) -> list[WorkerReport]:
         """Every worker heard of in the last minutes."""
@@ -109,6 +123,6 @@ class Workers:
         for worker_id in gone:
             self._workers.pop(worker_id, None)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._heard.set()
         self._heard = asyncio.Event()

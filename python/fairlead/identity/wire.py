@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, St
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from fairlead.settings import PASSWORD_MAX_CHARS, is_placeholder
+from fairlead.placeholder import is_placeholder
+from fairlead.settings import PASSWORD_MAX_CHARS
 
 NEW_PASSWORD_MIN_CHARS = 8
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from fairlead.errors import UpstreamInvalid
-from fairlead.model import Asked, Model
+from fairlead.model import Model, ModelAnswer
 from fairlead.scrape.schema import Schema
 
 PAGE_MAX_CHARS: Final = 200_000
@@ -19,7 +19,7 @@ PAGE_MAX_CHARS: Final = 200_000
 
 async def extract_by_schema(
     model: Model, page: str, schema: Schema, instructions: str | None
-) -> tuple[Any, Asked]:
+) -> tuple[Any, ModelAnswer]:
     """Data of the page that fits the schema. One round more is given to an answer that does not;
     `UpstreamInvalid` after that, `InvalidRequest` for a schema that is not taken.
     """
@@ -43,11 +43,11 @@ async def extract_by_schema(
             ),
         },
     ]
-    taken = Asked("", 0, 0)
+    taken = ModelAnswer("", 0, 0)
     wrongs: list[str] = []
     for _ in range(2):
         asked = await model.ask(messages)
-        taken = Asked(
+        taken = ModelAnswer(
             asked.text,
             taken.tokens_input + asked.tokens_input,
             taken.tokens_output + asked.tokens_output,
@@ -70,7 +70,7 @@ async def extract_by_schema(
     )
 
 
-async def summarize(model: Model, page: str, words: int) -> Asked:
+async def summarize(model: Model, page: str, words: int) -> ModelAnswer:
     """A summary of the page in at most so many words, without links that carry data away."""
     mark = secrets.token_hex(8)
     asked = await model.ask(
@@ -85,7 +85,7 @@ async def summarize(model: Model, page: str, words: int) -> Asked:
             {"role": "user", "content": f"<page-{mark}>\n{page[:PAGE_MAX_CHARS]}\n</page-{mark}>"},
         ]
     )
-    return Asked(shortened(plain(asked.text), words), asked.tokens_input, asked.tokens_output)
+    return ModelAnswer(shortened(plain(asked.text), words), asked.tokens_input, asked.tokens_output)
 
 
 def between_marks(mark: str) -> str:

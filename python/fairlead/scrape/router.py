@@ -14,7 +14,7 @@ from fastapi import APIRouter, Body, Response
 from starlette.requests import Request
 
 from fairlead.errors import InvalidRequest, UpstreamTimeout
-from fairlead.model import Asked, Model
+from fairlead.model import Model, ModelAnswer
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.address import checked
 from fairlead.scrape.cache import forget_cached
@@ -257,7 +257,7 @@ async def model_name(services: Services, said: str | None, param: str = "options
     return name
 
 
-def _with_model(scraped: Scraped, name: str, asked: Asked) -> dict[str, Any]:
+def _with_model(scraped: Scraped, name: str, asked: ModelAnswer) -> dict[str, Any]:
     return {**scraped.document["metadata"], "model": name, "tokens": asked.tokens}
 
 

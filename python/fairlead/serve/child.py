@@ -108,7 +108,9 @@ class Child:
             self.left.set()
             if time.monotonic() - started_s >= _STEADY_AFTER_S:
                 delay_s = _FIRST_DELAY_S
-            self._log.say(f"{self.name} ended with {_told(code)}, started again in {delay_s:g} s")
+            self._log.say(
+                f"{self.name} ended with {_exit_name(code)}, started again in {delay_s:g} s"
+            )
             try:
                 await asyncio.wait_for(self._stopping.wait(), delay_s)
                 return
@@ -128,7 +130,7 @@ def _kill_group(process: asyncio.subprocess.Process) -> None:
     os.killpg(process.pid, signal.SIGKILL)
 
 
-def _told(code: int) -> str:
+def _exit_name(code: int) -> str:
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -14,7 +14,7 @@ from fairlead.serve.environment import child_environment
 from fairlead.serve.failure import StartFailed
 from fairlead.serve.log import LogSink
 from fairlead.serve.port import free_port
-from fairlead.settings import ServeSettings
+from fairlead.settings.serve import ServeSettings
 
 PREFIX: Final = "demo"
 _KEY_NAME: Final = "demo"

@@ -14,7 +14,7 @@ from fairlead.control.logs import configure_logs
 from fairlead.identity.issuer.issuer import open_issuer
 from fairlead.identity.issuer.listen import ADMIN_HOST, listen
 from fairlead.serve.tls import check_certificate
-from fairlead.settings import ServeSettings
+from fairlead.settings.serve import ServeSettings
 from fairlead.store.prepare import make_data_dir
 from fairlead.store.sealer import load_key
 

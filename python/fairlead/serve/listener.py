@@ -28,11 +28,11 @@ def serve_listener() -> None:
         )
     except ValueError as error:
         sys.exit(f"the relay cannot be opened: {error}")
-    while (told := signal.sigwait(_SIGNALS)) == signal.SIGHUP:
+    while (number := signal.sigwait(_SIGNALS)) == signal.SIGHUP:
         listener.reload()
     listener.drain()
     while not listener.is_drained():
         again = signal.sigtimedwait(_SIGNALS - {signal.SIGHUP}, _LOOK_EVERY_S)
         if again is not None:
-            os._exit(128 + told)
+            os._exit(128 + number)
     listener.stop()

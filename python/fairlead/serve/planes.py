@@ -15,7 +15,8 @@ from fairlead.serve.environment import child_environment
 from fairlead.serve.log import LogSink
 from fairlead.serve.port import Address
 from fairlead.serve.watchdog import Watchdog
-from fairlead.settings import CONTROL_THREADS, ServeSettings
+from fairlead.settings.serve import ServeSettings
+from fairlead.threads import CONTROL_THREADS
 from fairlead.vectors import vector_files
 
 CONTROL_STOPS_S: Final = 10

@@ -27,7 +27,7 @@ from fairlead.serve.planes import CONTROL_STOPS_S, Planes
 from fairlead.serve.port import ClaimedPort
 from fairlead.serve.readiness import is_ready
 from fairlead.serve.tls import check_certificate
-from fairlead.settings import ServeSettings
+from fairlead.settings.serve import ServeSettings
 from fairlead.standin.installed import check_standin
 from fairlead.store.prepared import Prepared
 from fairlead.store.sealer import load_key
@@ -179,15 +179,15 @@ class _Supervisor:
             process_group=0,
         )
         try:
-            out, told = await process.communicate()
+            out, errors = await process.communicate()
         except asyncio.CancelledError:
             process.kill()
             await process.wait()
             raise
         if process.returncode == 2:
-            raise Refusal(told.decode(errors="replace").strip())
+            raise Refusal(errors.decode(errors="replace").strip())
         if process.returncode != 0:
-            for line in told.splitlines():
+            for line in errors.splitlines():
                 self._log.line(line)
             raise StartFailed("the data files could not be checked.")
         return Prepared(**json.loads(out))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 
 from fairlead.errors import Refusal
-from fairlead.settings import ServeSettings
+from fairlead.settings.serve import ServeSettings
 
 
 def check_certificate(settings: ServeSettings) -> None:

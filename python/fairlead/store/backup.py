@@ -20,10 +20,10 @@ import duckdb
 
 from fairlead.errors import Conflict, Internal, Refusal
 from fairlead.store.file import Connection, open_file
+from fairlead.store.key_check import KEY_CHECK
 from fairlead.store.meta import read_meta
 from fairlead.store.prepare import MIGRATIONS, read_to_the_end
 from fairlead.store.sealer import Sealer
-from fairlead.store.state import KEY_CHECK
 
 COUNTED = {
     "connectionCount": "provider_connections",

@@ -19,7 +19,7 @@ from typing import TypeVar
 import duckdb
 
 from fairlead.errors import Refusal
-from fairlead.settings import CONTROL_THREADS
+from fairlead.threads import CONTROL_THREADS
 
 Connection = duckdb.DuckDBPyConnection
 T = TypeVar("T")

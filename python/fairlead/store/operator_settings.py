@@ -24,9 +24,9 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from fairlead.settings import web_address
 from fairlead.store.file import Connection
 from fairlead.store.origins import ORIGINS_MAX, spell_origin
+from fairlead.web_address import web_address
 
 GuardrailAction = Literal["warn", "redact", "block"]
 # Answers pass as they come until one of these is asked for.

@@ -138,9 +138,11 @@ class Runner(ABC, Generic[ItemT]):
                     swept_s = loop.time()
                     await self.sweep()
                     await self._sweep_starts(swept_s)
-                await self._take_up()
+                has_items = await self._take_up()
+                # Without an item there is no key to look at: the next one wakes this loop.
+                within_s = LOOK_EVERY_S if has_items else self.sweep_every_s
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_EVERY_S):
+                    async with asyncio.timeout(within_s):
                         await self._wanted.wait()
         finally:
             for task in self._tasks.values():
@@ -163,7 +165,8 @@ class Runner(ABC, Generic[ItemT]):
             task.cancel()
             await asyncio.wait({task})
 
-    async def _take_up(self) -> None:
+    async def _take_up(self) -> bool:
+        """Begins what has room; whether there is any item at all."""
         items = await self._in_force(list(await self.active()))
         waiting = {item.id: item for item in items if item.id not in self._tasks}
         chosen: list[ItemT] = []
@@ -172,7 +175,7 @@ class Runner(ABC, Generic[ItemT]):
             self._take_place(item)
             chosen.append(item)
         if not chosen:
-            return
+            return bool(items)
         not_begun = list(chosen)
         try:
             starts = await self.count_starts(await self.steps_of(chosen))
@@ -188,6 +191,7 @@ class Runner(ABC, Generic[ItemT]):
         finally:
             for item in not_begun:
                 self._give_place_back(item)
+        return True
 
     def _next(self, waiting: Iterable[ItemT]) -> ItemT | None:
         fits = (item for item in waiting if self.has_room(item))

@@ -6,6 +6,7 @@ into the app's state.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -84,6 +85,8 @@ class Services:
     usage: Database
     egress: Egress = field(default_factory=Egress)
     workers: Callable[[], list[WorkerReport]] = field(default=list)
+    connections_changed: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep)
+    """Waits until a relay worker says something new of its connections, at most so many seconds."""
     command: Callable[[str, dict[str, Any]], Awaitable[list[Any]]] = field(default=_nobody)
     """Asks every live relay worker; one answer each (docs/explanation/contracts.md)."""
     tasks: Callable[[], list[TaskReport]] = field(default=list)

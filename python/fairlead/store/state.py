@@ -22,15 +22,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from fairlead.errors import Internal, Refusal
 from fairlead.store.database import WRITE_DEADLINE_S, Database, Work
-from fairlead.store.file import Connection
-from fairlead.store.meta import read_meta, write_meta
 from fairlead.store.sealer import Sealer
 
 T = TypeVar("T")
-
-KEY_CHECK = "key_check"
 
 
 class State:
@@ -82,18 +77,3 @@ class State:
     async def read(self, work: Work[T]) -> T:
         """Runs `work` on a reader: one consistent moment, nothing it does is kept."""
         return await self.database.read(work)
-
-
-def check_key(con: Connection, sealer: Sealer) -> None:
-    """`Refusal` when the stored secrets were sealed with another key; in the writer, at start."""
-    kept = read_meta(con, KEY_CHECK)
-    if kept is None:
-        write_meta(con, KEY_CHECK, sealer.seal(KEY_CHECK, b"fairlead").hex())
-        return
-    try:
-        sealer.unseal(KEY_CHECK, bytes.fromhex(kept))
-    except Internal:
-        raise Refusal(
-            "The secrets in state.duckdb were sealed with another key: put the old secret.key "
-            "back, or set FAIRLEAD_SECRET_KEY to the old key."
-        ) from None

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from fairlead.store.file import Connection
 from fairlead.usage.rollup import (
@@ -24,6 +22,10 @@ from fairlead.usage.rollup import (
     read_kept,
 )
 from fairlead.usage.span import Part, Span, cut
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
 
 _NAMES = ", ".join(DIMENSIONS)
 _MEASURES = (*SUMS, *MAXES)
@@ -78,7 +80,7 @@ def sums_of(
     found = con.sql(
         f"SELECT {columns}{measures()} FROM ({source}) GROUP BY ALL {having}", params=bound
     )
-    return pl.DataFrame(found.to_arrow_table())
+    return _frame(found)
 
 
 def bins_of(
@@ -117,7 +119,7 @@ def bins_of(
     source, bound = _source(con, span, coarsest, select, narrow.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
     sql = f"SELECT {columns}{HISTOGRAM_MEASURES} FROM ({source}) GROUP BY ALL"
-    return pl.DataFrame(con.sql(sql, params=bound).to_arrow_table())
+    return _frame(con.sql(sql, params=bound))
 
 
 def bins_of_page(
@@ -175,9 +177,15 @@ def bins_of_page(
     )
     con.register("wanted_groups", page.select(list(groups)).with_row_index("row").to_arrow())
     try:
-        return pl.DataFrame(con.sql(sql, params=bound).to_arrow_table())
+        return _frame(con.sql(sql, params=bound))
     finally:
         con.unregister("wanted_groups")
+
+
+def _frame(found: duckdb.DuckDBPyRelation) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415 - an idle control does without it
+
+    return pl.DataFrame(found.to_arrow_table())
 
 
 def _same(table: str, columns: Iterable[str]) -> str:
@@ -186,6 +194,8 @@ def _same(table: str, columns: Iterable[str]) -> str:
 
 def add_up(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Rows of `sums_of` in coarser groups."""
+    import polars as pl  # noqa: PLC0415 - an idle control does without it
+
     # In 64 bits a sum of many rows would wrap around without a word.
     sums = (
         pl.col(name).cast(pl.Int128).sum().clip(-SUM_MAX, SUM_MAX).cast(pl.Int64) for name in SUMS

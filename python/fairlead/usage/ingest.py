@@ -27,9 +27,9 @@ from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.usage.intake import Intake
 from fairlead.usage.record import parse_lines
-from fairlead.usage.segment import SEALED, Segment, read_segments
+from fairlead.usage.segment import REASON, SEALED, Segment, read_segments
+from fairlead.usage.spool_watch import SpoolWatch
 
-POLL_S = 0.25
 WRITE_DEADLINE_S = 60.0
 
 # Names of segments that are deleted are kept a little longer than anybody could still look for
@@ -39,8 +39,6 @@ FORGET_EVERY_S = 60.0
 
 REJECTED_BYTES_MAX = 64 * 1024 * 1024
 REASON_MAX_CHARS = 500
-# Beside a segment that was set aside, why.
-REASON = ".reason"
 
 log = structlog.get_logger("fairlead.usage")
 
@@ -74,10 +72,12 @@ class Ingest:
         """Works until it is cancelled. Raises when the database does not answer; nothing is lost by
         that.
         """
-        while True:
-            if await self.ingest() == 0:
-                await self._forget_names()
-                await asyncio.sleep(POLL_S)
+        with SpoolWatch(self._spool_dir) as watch:
+            while True:
+                watch.begin_look()
+                if await self.ingest() == 0:
+                    await self._forget_names()
+                    await watch.wait()
 
     async def ingest(self) -> int:
         """One round; the number of segments that were dealt with."""

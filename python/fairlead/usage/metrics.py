@@ -17,9 +17,9 @@ from typing import Any, Final, cast
 
 from fairlead import __version__
 from fairlead.store.services import Services, WorkerReport
-from fairlead.usage.ingest import REASON
 from fairlead.usage.metric_families import FAMILIES, Family
 from fairlead.usage.reports import merge_said
+from fairlead.usage.segment import REASON
 from fairlead.usage.traces import traces_of
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

@@ -17,6 +17,8 @@ import structlog
 
 SEALED = ".ndjson"
 OPEN = ".open"
+# The suffix of the file that says why the segment beside it was set aside.
+REASON = ".reason"
 
 # One round's work: the transaction stays short and memory bounded however long control was away.
 ROUND_SEGMENTS = 512

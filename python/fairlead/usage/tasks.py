@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import polars as pl
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from fairlead.store.services import BackgroundTask, Services
-from fairlead.usage.announce import announce
-from fairlead.usage.ingest import Ingest
 from fairlead.usage.retention import run_merging, run_retention
+from fairlead.usage.spool_watch import SpoolWatch
 from fairlead.usage.traces import traces_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from fairlead.store.state import State
+    from fairlead.usage.ingest import Ingest
+
+
+def _intake() -> tuple[Callable[[State, Sequence[pl.DataFrame]], Awaitable[None]], type[Ingest]]:
+    """What takes in segments, imported with the first one: it needs polars, which is large."""
+    from fairlead.usage.announce import announce  # noqa: PLC0415
+    from fairlead.usage.ingest import Ingest  # noqa: PLC0415
+
+    return announce, Ingest
 
 
 async def _ingest(services: Services) -> None:
+    spool_dir = services.data_dir / "spool"
+    with SpoolWatch(spool_dir) as watch:
+        await watch.wait_for_segment()
+    announce, ingest = await asyncio.to_thread(_intake)
     traces = traces_of(services)
 
     async def tell(batches: Sequence[pl.DataFrame]) -> None:
         await announce(services.state, batches)
         traces.offer(batches)
 
-    await Ingest(services.usage, services.data_dir / "spool", tell).run()
+    await ingest(services.usage, spool_dir, tell).run()
 
 
 async def _retention(services: Services) -> None:

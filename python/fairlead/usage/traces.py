@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
 import structlog
 
 from fairlead.store.services import Services
 from fairlead.tracing import Batching
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from fairlead.usage.spans import Exporter
 
 FLUSH_DEADLINE_S: Final = 3.0
@@ -42,6 +43,8 @@ class Traces:
         bounds = self._batching
         if bounds is None:
             return
+        import polars as pl  # noqa: PLC0415 - slow to load, and here already with the first record
+
         for batch in batches:
             # Keys that ask for no log are not told of.
             rows = batch.filter(pl.col("span_id").is_not_null() & ~pl.col("no_log"))

@@ -28,7 +28,9 @@ from fairlead.webhooks.settle import Ended, settle
 # What ends within this is written down together.
 GATHER_S: Final = 0.02
 # Changes are told; this is for those that nobody told of.
-LOOK_AGAIN_S: Final = 5.0
+LOOK_AGAIN_S: Final = 30.0
+# The clock by which deliveries are due may be set, which no timer notices.
+CLOCK_CHECK_S: Final = 5.0
 FAREWELL_S: Final = 2.0
 
 log = structlog.get_logger("fairlead.webhooks")
@@ -94,7 +96,9 @@ class Worker:
             self._send_out(lane, attempts)
             if lane.is_idle():
                 del self._lanes[endpoint_id]
-        return LOOK_AGAIN_S if self._next_ms is None else (self._next_ms - self._clock()) / 1000
+        if self._next_ms is None:
+            return LOOK_AGAIN_S
+        return min((self._next_ms - self._clock()) / 1000, CLOCK_CHECK_S)
 
     def _must_look(self) -> bool:
         """Whether something may be due that is not taken up. Mostly not, after a few were written

@@ -7,7 +7,6 @@ connection that still fails is told of again.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from fairlead.gateway.health.credentials import StoredConnection, read_connections
@@ -16,7 +15,8 @@ from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import BackgroundTask, Services
 
-LOOK_EVERY_S: Final = 0.5
+# Workers say on the link what has changed; this is for what they cannot say, as that one is gone.
+LOOK_EVERY_S: Final = 10.0
 
 
 class Turns:
@@ -68,7 +68,7 @@ async def _watch(services: Services) -> None:
     turns = Turns(services)
     while True:
         await turns.look()
-        await asyncio.sleep(LOOK_EVERY_S)
+        await services.connections_changed(LOOK_EVERY_S)
 
 
 TASKS = (BackgroundTask("health.turns", _watch),)

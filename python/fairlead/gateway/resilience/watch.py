@@ -7,7 +7,6 @@ forgotten since. A kept state goes into the snapshot, so every worker knows it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -23,7 +22,8 @@ from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import BackgroundTask, Services, WorkerReport
 
-LOOK_EVERY_S: Final = 0.5
+# Workers say on the link what has changed; this is for what they cannot say, as that one is gone.
+LOOK_EVERY_S: Final = 10.0
 KEPT: Final = frozenset({"terminal", "quota-exhausted"})
 QUOTA: Final = frozenset({"quota-exhausted", "policy-blocked"})
 # The same reset told by two answers differs by so much.
@@ -149,7 +149,7 @@ async def _watch(services: Services) -> None:
     watch = Watch(services)
     while True:
         await watch.look()
-        await asyncio.sleep(LOOK_EVERY_S)
+        await services.connections_changed(LOOK_EVERY_S)
 
 
 TASKS = (BackgroundTask("resilience.states", _watch),)

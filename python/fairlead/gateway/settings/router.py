@@ -23,7 +23,8 @@ from fairlead.caller import Caller, CallerDep
 from fairlead.errors import Conflict, Forbidden, Internal, InvalidRequest
 from fairlead.gateway.cache.vectors import check_vectors
 from fairlead.gateway.settings.sign_on import check_sign_on, without_ruled
-from fairlead.settings import PASSWORD_MAX_CHARS, is_placeholder
+from fairlead.placeholder import is_placeholder
+from fairlead.settings import PASSWORD_MAX_CHARS
 from fairlead.store.database import Work
 from fairlead.store.file import Connection
 from fairlead.store.meta import count_up, read_meta

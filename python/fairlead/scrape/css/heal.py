@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from fairlead.errors import InvalidRequest, UpstreamInvalid
 from fairlead.invalid import invalid_request
-from fairlead.model import Asked, Model
+from fairlead.model import Model, ModelAnswer
 from fairlead.scrape.css.schema import CssSchema, FieldAsk, misfits
 from fairlead.scrape.model import between_marks, json_of
 from fairlead.scrape.page.css import is_filled
@@ -49,7 +49,7 @@ async def find_selectors(
     fields: list[FieldAsk],
     attempt: Callable[[CssSchema], Awaitable[Tried]],
     least: float,
-) -> tuple[Tried, Asked]:
+) -> tuple[Tried, ModelAnswer]:
     """The best of the model's answers. One round more is given to an answer that is no set of selectors, or finds too
     little: `least` is the share of fields that is enough. `UpstreamInvalid` where no answer was usable.
     """
@@ -83,7 +83,7 @@ async def find_selectors(
         raise UpstreamInvalid(
             f"The model found no usable selectors, also not when asked again: {wrongs[0]}"
         )
-    return best, Asked("", tokens_in, tokens_out)
+    return best, ModelAnswer("", tokens_in, tokens_out)
 
 
 def _question(outline: str, fields: list[FieldAsk]) -> list[dict[str, str]]:

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import orjson
 
 from fairlead.errors import FairleadError, InvalidRequest, UpstreamTimeout
-from fairlead.model import Asked, Model
+from fairlead.model import Model, ModelAnswer
 from fairlead.moment import now_ms
 from fairlead.scrape.css.heal import Tried, find_selectors
 from fairlead.scrape.css.schema import AutoOptions, CssAsk, CssSchema
@@ -45,7 +45,7 @@ class Extracted:
     is_blank: bool = False
     note: str | None = None
     model: str | None = None
-    asked: Asked | None = None
+    asked: ModelAnswer | None = None
 
     @property
     def health(self) -> Health:

@@ -16,7 +16,7 @@ from fairlead.scrape.fetch import Fetcher, FetchFailed
 from fairlead.scrape.options import ScrapeOptions
 from fairlead.scrape.proxy import GuardedProxy
 from fairlead.scrape.transport import GuardedTransport
-from fairlead.settings import ServeSettings
+from fairlead.settings.serve import ServeSettings
 from tests.support.site_browser import PASSWORD
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from fairlead.errors import Refusal
-from fairlead.settings import PLACEHOLDERS, ControlConfig, ServeFields, ServeSettings, variable_of
+from fairlead.placeholder import PLACEHOLDERS
+from fairlead.settings import ControlConfig, ServeFields
+from fairlead.settings.serve import ServeSettings
 from fairlead.tracing import Batching
+from fairlead.variable import variable_of
 
 KEY = base64.b64encode(b"k" * 32).decode()
 

@@ -1,0 +1,109 @@
+"""The table of control's background tasks, and how those begin that need a room's code.
+
+Most rooms have work only after somebody has asked them for some. Such a task waits, without
+importing anything, until its module is imported (by the router that stores the work), or begins at
+once where its table holds rows from before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final
+
+from fairlead.store.file import Connection
+from fairlead.store.services import BackgroundTask, Services
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """A task of the module's `TASKS`, by its name there.
+
+    It begins at the start, unless `begins_with` names a module: then once that is imported, or at
+    the start if one of `tables` (of the state database) holds rows.
+    """
+
+    name: str
+    module: str
+    begins_with: str | None = None
+    tables: tuple[str, ...] = ()
+
+
+_SCRAPING: Final = (
+    *("scrape_jobs", "scrape_cache", "scrape_maps", "scrape_seen", "scrape_calls"),
+    "scrape_css_schemas",
+)
+
+TASKS: Final = (
+    TaskEntry("session-sweep", "fairlead.identity.tasks"),
+    TaskEntry("oauth-sweep", "fairlead.identity.tasks"),
+    TaskEntry("usage.ingest", "fairlead.usage.tasks"),
+    TaskEntry("usage.retention", "fairlead.usage.tasks"),
+    TaskEntry("usage.merging", "fairlead.usage.tasks"),
+    TaskEntry("usage.traces", "fairlead.usage.tasks"),
+    TaskEntry("health.turns", "fairlead.gateway.health.turns"),
+    TaskEntry("resilience.states", "fairlead.gateway.resilience.watch"),
+    TaskEntry("webhooks.deliver", "fairlead.webhooks.tasks"),
+    TaskEntry("webhooks.retention", "fairlead.webhooks.tasks"),
+    TaskEntry("scrape.jobs", "fairlead.scrape.tasks", "fairlead.scrape.jobs.runner", _SCRAPING),
+    TaskEntry("scrape.sessions", "fairlead.scrape.tasks", "fairlead.scrape.browser.sessions"),
+    TaskEntry("scrape.calls", "fairlead.scrape.tasks", "fairlead.scrape.quota"),
+    TaskEntry("agents.tasks", "fairlead.agents.tasks", "fairlead.agents.runner", ("agent_tasks",)),
+    TaskEntry(
+        "gateway.batches",
+        "fairlead.gateway.batches.tasks",
+        "fairlead.gateway.batches.runner",
+        ("batches",),
+    ),
+    TaskEntry(
+        "gateway.responses",
+        "fairlead.gateway.responses.background",
+        "fairlead.gateway.responses.background",
+        ("responses",),
+    ),
+    TaskEntry(
+        "gateway.videos",
+        "fairlead.gateway.videos.runner",
+        "fairlead.gateway.videos.runner",
+        ("video_operations",),
+    ),
+)
+
+
+class TaskStarter:
+    """Runs the tasks of the table."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._imported = {
+            entry.begins_with: asyncio.Event() for entry in TASKS if entry.begins_with is not None
+        }
+        self.notice_imports()
+
+    def notice_imports(self) -> None:
+        """Lets the tasks begin whose modules are there by now; called after each import of routers."""
+        for module, event in self._imported.items():
+            if module in sys.modules:
+                event.set()
+
+    async def run(self, entry: TaskEntry) -> None:
+        """One task, from when there may be work for it until it ends."""
+        if entry.begins_with is not None and not await self._has_rows(entry.tables):
+            await self._imported[entry.begins_with].wait()
+        module = await asyncio.to_thread(import_module, entry.module)
+        tasks: tuple[BackgroundTask, ...] = module.TASKS
+        await next(task for task in tasks if task.name == entry.name).run(self._services)
+
+    async def _has_rows(self, tables: tuple[str, ...]) -> bool:
+        if not tables:
+            return False
+        return await self._services.state.read(lambda con: _any_row(con, tables))
+
+
+def _any_row(con: Connection, tables: tuple[str, ...]) -> bool:
+    return any(
+        con.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None  # noqa: S608 - a name of the table above
+        for table in tables
+    )

@@ -1,0 +1,55 @@
+"""Secrets, and who may call."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from pydantic import AliasChoices, Field, SecretStr, field_validator
+
+from fairlead.settings.group import OptionalSecret, SettingsGroup
+
+# The longest password that can be set or typed.
+PASSWORD_MAX_CHARS = 200
+
+
+class AccessFields(SettingsGroup):
+    """The key of stored secrets, and what callers and the first owner need."""
+
+    secret_key: OptionalSecret = Field(
+        None,
+        description="Base64 of 32 bytes that seal stored secrets, instead of `secret.key`.",
+    )
+    require_api_key: bool = Field(
+        False,
+        validation_alias=AliasChoices("REQUIRE_API_KEY"),
+        description="Whether `/v1` asks for a key.",
+    )
+    initial_password: OptionalSecret = Field(
+        None,
+        validation_alias=AliasChoices("INITIAL_PASSWORD"),
+        description="Signs in as long as no password is stored.",
+    )
+
+    @field_validator("initial_password")
+    @classmethod
+    def _can_be_typed(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None:
+            text = secret.get_secret_value()
+            if len(text) > PASSWORD_MAX_CHARS or any("\ud800" <= each <= "\udfff" for each in text):
+                raise ValueError(f"must be UTF-8 of at most {PASSWORD_MAX_CHARS} characters")
+        return secret
+
+    @field_validator("secret_key")
+    @classmethod
+    def _is_key(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None:
+            try:
+                size = len(base64.b64decode(secret.get_secret_value().strip(), validate=True))
+            except binascii.Error:
+                raise ValueError(
+                    "must be base64 of 32 bytes; make one with `openssl rand -base64 32`"
+                ) from None
+            if size != 32:
+                raise ValueError(f"must be base64 of 32 bytes, and is of {size}")
+        return secret

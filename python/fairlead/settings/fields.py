@@ -1,0 +1,40 @@
+"""Every setting of a start, whoever fills it in: the groups together."""
+
+from __future__ import annotations
+
+from fairlead.settings.access import AccessFields
+from fairlead.settings.agents import AgentAuthFields
+from fairlead.settings.egress import EgressFields
+from fairlead.settings.instance import InstanceFields
+from fairlead.settings.issuer import IssuerFields
+from fairlead.settings.limits import LimitFields
+from fairlead.settings.listener import ListenerFields
+from fairlead.settings.oauth import OauthFields
+from fairlead.settings.public_address import PublicAddressFields
+from fairlead.settings.sign_on import SignOnFields
+from fairlead.settings.tls import TlsFields
+
+
+class ServeFields(
+    # From last to first: pydantic lists the fields of the last base first, and the reference does too.
+    IssuerFields,
+    AgentAuthFields,
+    PublicAddressFields,
+    SignOnFields,
+    OauthFields,
+    EgressFields,
+    LimitFields,
+    AccessFields,
+    TlsFields,
+    InstanceFields,
+    ListenerFields,
+):
+    """All fields, by flat names: those of the environment."""
+
+    @property
+    def issuer_own_url(self) -> str:
+        """Where callers reach the issuer that this process runs."""
+        if self.issuer_public_url is not None:
+            return self.issuer_public_url
+        host = f"[{self.issuer_host}]" if ":" in self.issuer_host else self.issuer_host
+        return f"{'https' if self.tls_certificate else 'http'}://{host}:{self.issuer_port}"

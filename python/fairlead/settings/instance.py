@@ -1,0 +1,21 @@
+"""The instance: its data, and what it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from fairlead.settings.group import AbsolutePath, SettingsGroup
+
+
+class InstanceFields(SettingsGroup):
+    """Where data is kept, and how freely the gateway may be started."""
+
+    data_dir: AbsolutePath = Field(
+        Path("~/.fairlead"), description="Where everything is kept that outlives a start."
+    )
+    demo: bool = Field(False, description="Start the stand-in provider too.")
+    allow_unauthenticated_bind: bool = Field(
+        False, description="Listen on a public address although anybody may call."
+    )

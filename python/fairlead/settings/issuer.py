@@ -1,0 +1,61 @@
+"""The token issuer: this gateway's own, or another one."""
+
+from __future__ import annotations
+
+from pydantic import AliasChoices, Field
+
+from fairlead.settings.group import OptionalSecret, OptionalServiceAddress, SettingsGroup
+
+
+class IssuerFields(SettingsGroup):
+    """Where it listens, and where it is reached."""
+
+    issuer_enabled: bool = Field(
+        False,
+        validation_alias=AliasChoices("ISSUER__ENABLED"),
+        description="Whether the gateway runs the token issuer itself.",
+    )
+    issuer_host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        validation_alias=AliasChoices("ISSUER__HOST"),
+        description="Address that the issuer's token endpoint listens on; its admin listener is on loopback always.",
+    )
+    issuer_port: int = Field(
+        20131,
+        ge=1,
+        le=65535,
+        validation_alias=AliasChoices("ISSUER__PORT"),
+        description="Port of the issuer's token endpoint.",
+    )
+    issuer_admin_port: int = Field(
+        20130,
+        ge=1,
+        le=65535,
+        validation_alias=AliasChoices("ISSUER__ADMIN_PORT"),
+        description="Port of the issuer's admin listener.",
+    )
+    issuer_admin_url: OptionalServiceAddress = Field(
+        None,
+        max_length=2048,
+        validation_alias=AliasChoices("ISSUER__ADMIN_URL"),
+        description="Where agents' access tokens are introspected: the admin address of an issuer.",
+    )
+    issuer_public_url: OptionalServiceAddress = Field(
+        None,
+        max_length=2048,
+        validation_alias=AliasChoices("ISSUER__PUBLIC_URL"),
+        description="Where agents' callers get their tokens: the public address of the issuer.",
+    )
+    issuer_admin_token: OptionalSecret = Field(
+        None,
+        validation_alias=AliasChoices("ISSUER__ADMIN_TOKEN"),
+        description="Bearer that the issuer's admin listener asks for, and that is shown to it.",
+    )
+    issuer_token_ttl_s: int = Field(
+        3600,
+        ge=60,
+        le=86_400,
+        validation_alias=AliasChoices("ISSUER__TOKEN_TTL_S"),
+        description="How long an access token of the issuer lasts.",
+    )

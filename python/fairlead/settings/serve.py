@@ -1,0 +1,165 @@
+"""The settings of `fairlead serve`: read once, checked together, handed on to the planes."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from fairlead.errors import Refusal
+from fairlead.settings.fields import ServeFields
+from fairlead.settings.public_address import HOST_NAME, host_names_in
+from fairlead.start_check import (
+    check_issuer,
+    check_issuer_way,
+    check_public,
+    check_sign_on,
+    check_tls,
+)
+from fairlead.tracing import read_batching, read_sampling
+from fairlead.variable import flag_and_variable
+
+
+class ServeSettings(ServeFields, BaseSettings):
+    """`ServeFields` from flags and environment (`FAIRLEAD_<FIELD>`, `REQUIRE_API_KEY`,
+    `INITIAL_PASSWORD`).
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="FAIRLEAD_",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    @classmethod
+    def load(cls, **flags: object) -> Self:
+        """The settings; a flag that is None was not given. `Refusal` names the first wrong field,
+        its rule and fix.
+        """
+        try:
+            return cls(**{name: value for name, value in flags.items() if value is not None})  # type: ignore[arg-type]
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            name = str(first["loc"][0])
+            rule = first["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)
+            rule = rule.removesuffix(", unable to parse string as an integer")
+            raise Refusal(f"{flag_and_variable(name)}: {rule[:1].lower()}{rule[1:]}.") from None
+
+    def check(self, *, password_stored: bool = False) -> None:
+        """Raises `Refusal` for a combination that must not start."""
+        if self.workers > 1:
+            raise Refusal(
+                f"{flag_and_variable('workers')} is {self.workers}, and more than one worker needs "
+                "shared state (FAIRLEAD_SHARED_URL), which this version does not have yet: "
+                "leave it at 1."
+            )
+        if self.threads > 1 and self.front != "native":
+            raise Refusal(
+                f"{flag_and_variable('threads')} is {self.threads}, and granian relays on one "
+                f"thread: set {flag_and_variable('front')} to native, or leave it at 1."
+            )
+        check_tls(self.tls_certificate, self.tls_key)
+        check_sign_on(
+            self.service_oidc_issuer,
+            self.service_oidc_client_id,
+            local_auth_disabled=self.service_oidc_local_auth_disabled,
+        )
+        if self.auth_enabled and not self.issuer_enabled:
+            check_issuer(self.issuer_admin_url, self.issuer_public_url)
+        if self.auth_enabled and self.issuer_admin_url is not None:
+            check_issuer_way(self.issuer_admin_url)
+        read_sampling(os.environ)
+        if not self.is_loopback and not self.allow_unauthenticated_bind:
+            initial = self.initial_password.get_secret_value() if self.initial_password else None
+            check_public(self.host, initial, password_stored, keys_required=self.require_api_key)
+
+    def _own_names(self) -> list[str]:
+        """What the gateway is called beside addresses; where it listens may be said by a name."""
+        own = [urlsplit(self.service_public_base_url or "").hostname, self.host]
+        named = [name for name in own if name and HOST_NAME.fullmatch(name)]
+        return [*host_names_in(self.host_names), *(each for each in named if not _is_address(each))]
+
+    def relay_config(
+        self,
+        *,
+        link_token: str,
+        control_socket: Path,
+        secret_key: bytes,
+        version: str,
+        vectors: dict[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """The document of `FAIRLEAD_RELAY_CONFIG`; `secret_key` is what `store.sealer.load_key`
+        gave, `vectors` what `vector_files` found.
+        """
+        sampling = read_sampling(os.environ)
+        return {
+            "data_dir": str(self.data_dir),
+            "control_socket": str(control_socket),
+            "link_token": link_token,
+            "secret_key": base64.b64encode(secret_key).decode(),
+            "require_api_key": self.require_api_key,
+            "loopback_only": self.is_loopback,
+            "max_open_streams": self.max_open_streams,
+            "max_in_flight": self.max_in_flight,
+            "heartbeat_ms": self.heartbeat_ms,
+            "drain_ms": self.drain_ms,
+            "body_idle_ms": self.body_idle_ms,
+            "host_names": self._own_names(),
+            "version": version,
+            "tracing": sampling.document() if sampling else None,
+            **({"vectors": vectors} if vectors else {}),
+        }
+
+    def listener_config(self, host: str) -> dict[str, Any]:
+        """The document that `_core.Listener` takes beside the relay's; `host` is a numeric address."""
+        tls = (self.tls_certificate, self.tls_key)
+        return {
+            "host": host,
+            "port": self.port,
+            "threads": self.threads,
+            "max_connections": self.max_connections,
+            "max_connections_per_address": self.max_connections_per_address,
+            "tls_certificate": str(tls[0]) if tls[0] else None,
+            "tls_key": str(tls[1]) if tls[1] else None,
+        }
+
+    def control_config(
+        self, *, link_token: str, control_socket: Path, setup_token: str | None = None
+    ) -> dict[str, Any]:
+        """The document of `FAIRLEAD_CONTROL_CONFIG`, secrets in clear: it is for a child's
+        environment only.
+        """
+        document = self.model_dump(mode="json")
+        for name in (
+            "secret_key",
+            "initial_password",
+            "service_oidc_client_secret",
+            "issuer_admin_token",
+        ):
+            secret: SecretStr | None = getattr(self, name)
+            document[name] = secret.get_secret_value() if secret else None
+        batching = read_batching(os.environ)
+        document["tracing"] = asdict(batching) if batching else None
+        return {
+            **document,
+            "link_token": link_token,
+            "control_socket": str(control_socket),
+            "setup_token": setup_token,
+        }
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,25 @@
+"""Whether the key of the sealed secrets is the one that sealed those in the state database."""
+
+from __future__ import annotations
+
+from fairlead.errors import Internal, Refusal
+from fairlead.store.file import Connection
+from fairlead.store.meta import read_meta, write_meta
+from fairlead.store.sealer import Sealer
+
+KEY_CHECK = "key_check"
+
+
+def check_key(con: Connection, sealer: Sealer) -> None:
+    """`Refusal` when the stored secrets were sealed with another key; in the writer, at start."""
+    kept = read_meta(con, KEY_CHECK)
+    if kept is None:
+        write_meta(con, KEY_CHECK, sealer.seal(KEY_CHECK, b"fairlead").hex())
+        return
+    try:
+        sealer.unseal(KEY_CHECK, bytes.fromhex(kept))
+    except Internal:
+        raise Refusal(
+            "The secrets in state.duckdb were sealed with another key: put the old secret.key "
+            "back, or set FAIRLEAD_SECRET_KEY to the old key."
+        ) from None
