@@ -6,11 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
 from fairlead import _core
 from fairlead.errors import InvalidRequest
+from fairlead.wire import NamedWire
 
 TYPES: Final = "type.googleapis.com/google.ai.generativelanguage.v1beta."
 
@@ -36,10 +34,8 @@ _OF_STATUS: Final = {
 }
 
 
-class GoogleWire(BaseModel):
+class GoogleWire(NamedWire):
     """A body of Google's: each member in camelCase or snake_case, as its clients send it."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
 
 def rpc_code(status: int) -> int:

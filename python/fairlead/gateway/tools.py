@@ -10,9 +10,9 @@ from fairlead.gateway.combos.table import all_combos
 from fairlead.gateway.health.router import health
 from fairlead.gateway.health.views import HealthView
 from fairlead.gateway.providers.snapshot import compile_connections
-from fairlead.gateway.wire import Wire
 from fairlead.mcp.tool import Call, Tool
 from fairlead.store.file import Connection
+from fairlead.wire import Wire
 
 
 class Nothing(Wire):

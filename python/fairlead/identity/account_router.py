@@ -11,6 +11,7 @@ from pydantic import SecretStr, StrictBool
 from fairlead import _core
 from fairlead.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.fields import Code, NewPassword, Password
 from fairlead.identity.second_factor import (
     begin_enrolment,
     confirm_enrolment,
@@ -27,9 +28,9 @@ from fairlead.identity.sessions import (
 )
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import User, ensure_owner, found_user, set_password_hash
-from fairlead.identity.wire import Code, NewPassword, Password, Success, Wire
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/auth", tags=["auth"])
 

@@ -21,12 +21,13 @@ from pydantic import Field, SecretStr, ValidationError
 from fairlead.errors import Conflict, FairleadError, InvalidRequest
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.challenges import Verdict
+from fairlead.identity.fields import Email, NewPassword
 from fairlead.identity.oidc.errand import own_path
 from fairlead.identity.router import leave
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import find_user, has_any_identity
-from fairlead.identity.wire import Email, NewPassword, Wire
 from fairlead.settings import PASSWORD_MAX_CHARS
+from fairlead.wire import Wire
 
 router = APIRouter(tags=["pages"])
 

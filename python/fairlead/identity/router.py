@@ -8,10 +8,11 @@ from fastapi import APIRouter, Response
 from pydantic import Field, StrictBool
 
 from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.fields import Code, Password
 from fairlead.identity.sessions import end_session
 from fairlead.identity.sign_in import Attempt, Pending
 from fairlead.identity.users import User
-from fairlead.identity.wire import Code, Password, Success, Wire
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/auth", tags=["auth"])
 

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Response
 
 from fairlead.errors import NotFound
 from fairlead.identity.attempt import AttemptDep
-from fairlead.identity.wire import Limit, Name, Offset, Wire
 from fairlead.moment import Time, moment_of
 from fairlead.store.file import Connection
 from fairlead.store.static_tokens import (
@@ -16,6 +15,7 @@ from fairlead.store.static_tokens import (
     make_static_token,
     revoke_static_token,
 )
+from fairlead.wire import Limit, Name, Offset, Wire
 
 router = APIRouter(prefix="/api/me/tokens", tags=["auth"])
 

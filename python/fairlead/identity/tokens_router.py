@@ -17,9 +17,9 @@ from fairlead.identity.tokens import (
     list_tokens,
     mint_token,
 )
-from fairlead.identity.wire import Limit, Name, Offset, Success, Wire
 from fairlead.moment import Moment, Time, moment_of, ms_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.wire import Limit, Name, Offset, Success, Wire
 
 router = APIRouter(prefix="/api/auth/tokens", tags=["auth"])
 

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from fairlead.errors import Conflict, Forbidden, Unauthenticated
 from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.fields import Email, NewPassword, Password
 from fairlead.identity.sessions import end_sessions
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import (
@@ -23,9 +24,9 @@ from fairlead.identity.users import (
     new_user,
     update_profile,
 )
-from fairlead.identity.wire import Email, Limit, Name, NewPassword, Offset, Password, Success, Wire
 from fairlead.moment import Time, moment_of
 from fairlead.store.file import Connection
+from fairlead.wire import Limit, Name, Offset, Success, Wire
 
 router = APIRouter(prefix="/api/users", tags=["users"])
 

@@ -21,6 +21,7 @@ from fairlead.usage.views import (
     show_log_row,
     show_request_log_row,
 )
+from fairlead.wire import Limit, Offset
 
 router = APIRouter(prefix="/api/usage", tags=["usage"])
 
@@ -29,8 +30,6 @@ DEFAULT_DAYS = 7
 DEFAULT_GROUPS = "day,provider,model"
 
 Outcome = Literal["completed", "upstream_failed", "client_gone", "refused", "shed", "drained"]
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[int, Query(ge=0, le=2**31)]
 From = Annotated[
     str | None,
     Query(alias="from", max_length=40, description="ISO 8601, or UTC milliseconds; inclusive."),

@@ -20,12 +20,6 @@ class View(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 
 
-class Body(BaseModel):
-    """What is sent here: camelCase names only, nothing unknown."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
-
-
 class HistoryRow(View):
     """One group. What it is not grouped by is null. Latencies are milliseconds, percentiles right
     to one per cent.

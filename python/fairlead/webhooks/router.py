@@ -26,15 +26,7 @@ from fairlead.store.webhook_endpoints import (
     secret_previews,
     update_endpoint,
 )
-from fairlead.webhooks.fields import (
-    Limit,
-    NewWebhook,
-    Offset,
-    Redelivery,
-    Rotation,
-    WebhookChange,
-    Wire,
-)
+from fairlead.webhooks.fields import NewWebhook, Redelivery, Rotation, WebhookChange
 from fairlead.webhooks.history import attempts_of, list_deliveries
 from fairlead.webhooks.ping import ping
 from fairlead.webhooks.redelivery import redeliver as again
@@ -51,15 +43,12 @@ from fairlead.webhooks.views import (
     show_events,
     show_webhook,
 )
+from fairlead.wire import Limit, Offset, Success
 
 router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])
 
 ENDPOINTS_MAX: Final = 500
 HOUR_MS: Final = 3_600_000
-
-
-class Success(Wire):
-    success: bool = True
 
 
 @router.get("", summary="List webhook subscriptions")

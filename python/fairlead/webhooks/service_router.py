@@ -33,7 +33,7 @@ from fairlead.store.webhook_endpoints import (
     secret_previews,
     update_endpoint,
 )
-from fairlead.webhooks.fields import Limit, Offset, Redelivery
+from fairlead.webhooks.fields import Redelivery
 from fairlead.webhooks.history import attempts_of, list_deliveries
 from fairlead.webhooks.ping import ping
 from fairlead.webhooks.redelivery import redeliver
@@ -49,6 +49,7 @@ from fairlead.webhooks.service_wire import (
     show_service_delivery,
     show_service_webhook,
 )
+from fairlead.wire import Limit, Offset
 
 WEBHOOKS_MAX: Final = 100
 VERSION: Final = {"version": "v1"}

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from fairlead.gateway.cache.views import CacheRemoved
-from fairlead.gateway.wire import Limit, Offset, Wire
 from fairlead.moment import Time, moment_of
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Limit, Offset, Wire
 
 router = APIRouter(prefix="/api/cache/reasoning", tags=["cache"])
 

@@ -23,9 +23,9 @@ from fairlead.gateway.cache.views import (
     overview_view,
     stats_view,
 )
-from fairlead.gateway.wire import Limit
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services, ServicesDep
+from fairlead.wire import Limit
 
 router = APIRouter(prefix="/api/cache", tags=["cache"])
 

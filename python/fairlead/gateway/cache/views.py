@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fairlead.gateway.wire import Wire
 from fairlead.moment import Time, moment_of
 from fairlead.store.operator_settings import OperatorSettings
+from fairlead.wire import Wire
 
 PICOS_PER_USD = 1_000_000_000_000
 

@@ -11,10 +11,11 @@ from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.gateway.combos.alias_table import all_aliases, delete_alias, find_alias, set_alias
 from fairlead.gateway.combos.fields import PREFIX
 from fairlead.gateway.combos.table import find_combo_by_name
-from fairlead.gateway.wire import Spelled, Text, Wire
+from fairlead.gateway.fields import Spelled, Text
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/models/alias", tags=["models"])
 

@@ -8,8 +8,9 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt, model_valida
 from pydantic_core import PydanticCustomError
 
 from fairlead.errors import InvalidRequest
+from fairlead.gateway.fields import ModelId, Spelled, Text
 from fairlead.gateway.keys.fields import ConnectionId
-from fairlead.gateway.wire import ModelId, Spelled, Text, Wire
+from fairlead.wire import Wire
 
 Strategy = Literal[
     "priority",

@@ -30,10 +30,10 @@ from fairlead.gateway.combos.table import (
     update_combo,
 )
 from fairlead.gateway.providers.table import find_connection
-from fairlead.gateway.wire import Limit, Offset, Wire
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Limit, Offset, Wire
 
 router = APIRouter(prefix="/api/combos", tags=["combos"])
 

@@ -9,11 +9,12 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from fairlead import _core
+from fairlead.gateway.fields import Text
 from fairlead.gateway.guardrails.actions import guardrail_actions
 from fairlead.gateway.keys.fields import GuardrailName
-from fairlead.gateway.wire import Text, Wire
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/guardrails", tags=["guardrails"])
 

@@ -19,8 +19,9 @@ from pydantic_core import PydanticCustomError
 
 from fairlead.caller import MANAGING_SCOPES
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.wire import ModelId, Name, Spelled, Text, Wire
+from fairlead.gateway.fields import ModelId, Name, Spelled, Text
 from fairlead.moment import Moment
+from fairlead.wire import Wire
 
 EndpointCategory = Literal[
     "chat",

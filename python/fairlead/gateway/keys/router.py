@@ -6,7 +6,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from fastapi import APIRouter
-from pydantic import Field, StrictBool
+from pydantic import Field
 
 from fairlead import _core
 from fairlead.caller import CallerDep, refuse_over_managing_keys
@@ -27,12 +27,12 @@ from fairlead.gateway.keys.table import (
     list_keys,
     update_key,
 )
-from fairlead.gateway.wire import Limit, Offset, Wire, changed_names
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import ServicesDep
 from fairlead.store.webhook_endpoints import delete_owned_endpoints
+from fairlead.wire import Limit, Offset, Success, Wire, changed_names
 
 router = APIRouter(prefix="/api/keys", tags=["keys"])
 
@@ -66,10 +66,6 @@ class KeyList(Wire):
     total: int
     limit: int
     offset: int
-
-
-class Success(Wire):
-    success: StrictBool = True
 
 
 @router.get("", summary="List API keys")

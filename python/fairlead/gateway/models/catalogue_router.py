@@ -11,10 +11,10 @@ from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.providers.catalogue import CatalogueModel, catalogue
 from fairlead.gateway.providers.models import known_models, said_of
 from fairlead.gateway.providers.table import active_connections
-from fairlead.gateway.wire import Wire
 from fairlead.money import usd_of
 from fairlead.store.file import Connection as Database
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/models/catalog", tags=["models"])
 

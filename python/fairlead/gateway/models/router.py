@@ -23,10 +23,10 @@ from fairlead.gateway.providers.endpoint import Endpoint, endpoint_of, resolve_p
 from fairlead.gateway.providers.probe import Finding, probe
 from fairlead.gateway.providers.table import Connection, connections_of, find_connection
 from fairlead.gateway.unread import not_in_force, refuse_unread
-from fairlead.gateway.wire import Message, Wire
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Message, Wire
 
 router = APIRouter(prefix="/api/provider-models", tags=["models"])
 

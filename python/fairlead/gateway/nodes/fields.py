@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictStr, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from fairlead.gateway.fields import Name, Text
 from fairlead.gateway.nodes.address import normalise_base_url, normalise_path
 from fairlead.gateway.nodes.headers import check_headers
 from fairlead.gateway.nodes.timeouts import Timeouts
-from fairlead.gateway.wire import Name, Text, Wire
 from fairlead.host import AddressRefused
+from fairlead.wire import Wire
 
 NodeType = Literal["openai-compatible", "anthropic-compatible", "gemini-compatible"]
 ApiType = Literal[

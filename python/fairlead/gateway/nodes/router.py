@@ -28,13 +28,13 @@ from fairlead.gateway.providers.endpoint import addresses_of
 from fairlead.gateway.providers.table import Connection as ProviderConnection
 from fairlead.gateway.providers.table import connections_of, forget_tests
 from fairlead.gateway.unread import not_in_force, refuse_unread
-from fairlead.gateway.wire import Limit, Message, Offset, Wire, changed_names
 from fairlead.kept_secret import check_kept, moved_to
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Limit, Message, Offset, Wire, changed_names
 
 router = APIRouter(prefix="/api/provider-nodes", tags=["provider nodes"])
 

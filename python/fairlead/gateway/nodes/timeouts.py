@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StrictInt
 
-from fairlead.gateway.wire import Wire
+from fairlead.wire import Wire
 
 LONGEST_MS = 3_600_000
 

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field, RootModel
 
 from fairlead.errors import InvalidRequest, NotFound
+from fairlead.gateway.fields import ModelId, Text
 from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.pricing.table import (
     Price,
@@ -24,11 +25,11 @@ from fairlead.gateway.providers.endpoint import Provider
 from fairlead.gateway.providers.fields import ModelPrice
 from fairlead.gateway.providers.snapshot import known_prices
 from fairlead.gateway.providers.table import active_connections
-from fairlead.gateway.wire import ModelId, Text, Wire
 from fairlead.moment import now_ms
 from fairlead.money import micros_of, usd_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/pricing", tags=["pricing"])
 

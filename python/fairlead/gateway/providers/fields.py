@@ -9,10 +9,11 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt, field_validat
 from pydantic_core import PydanticCustomError
 
 from fairlead import _core
+from fairlead.gateway.fields import ModelId, Name, Text
 from fairlead.gateway.nodes.address import normalise_base_url
 from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.nodes.timeouts import Timeouts
-from fairlead.gateway.wire import ModelId, Name, Text, Wire
+from fairlead.wire import Wire
 
 MASK = "***"
 MAX_KEY_CHARS = 100_000

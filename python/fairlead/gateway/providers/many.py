@@ -13,16 +13,17 @@ from fastapi import APIRouter
 from pydantic import Field, StrictBool, ValidationError
 
 from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.gateway.fields import Text
 from fairlead.gateway.providers.credentials import open_credentials
 from fairlead.gateway.providers.endpoint import endpoint_of
 from fairlead.gateway.providers.fields import NewConnection
 from fairlead.gateway.providers.making import add_connection, drafted, provider_of
 from fairlead.gateway.providers.probe import probe
 from fairlead.gateway.providers.table import Connection
-from fairlead.gateway.wire import Text, Wire
 from fairlead.invalid import invalid_request
 from fairlead.store.file import Connection as Database
 from fairlead.store.services import Services, ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/providers", tags=["providers"])
 

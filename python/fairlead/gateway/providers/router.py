@@ -66,13 +66,13 @@ from fairlead.gateway.providers.views import (
 from fairlead.gateway.resilience.states import States
 from fairlead.gateway.resilience.table import Clear, Held, add_clear, drop_held, read_held
 from fairlead.gateway.unread import refuse_unread
-from fairlead.gateway.wire import Limit, Message, Offset, changed_names
 from fairlead.kept_secret import moved_to
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import Services, ServicesDep
+from fairlead.wire import Limit, Message, Offset, changed_names
 
 router = APIRouter(prefix="/api/providers", tags=["providers"])
 

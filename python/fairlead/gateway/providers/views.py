@@ -13,8 +13,8 @@ from fairlead.gateway.providers.specific import show_specific
 from fairlead.gateway.providers.table import Connection
 from fairlead.gateway.resilience.states import Condition
 from fairlead.gateway.unread import not_in_force
-from fairlead.gateway.wire import Wire
 from fairlead.moment import Time, moment_of
+from fairlead.wire import Wire
 
 
 class ModelView(Wire):

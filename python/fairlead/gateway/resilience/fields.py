@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, StrictBool, StrictInt
 
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.wire import Wire
+from fairlead.wire import Wire
 
 DAY_MS = 86_400_000
 

@@ -26,13 +26,12 @@ from fairlead.gateway.resilience.views import (
     ModelCooldowns,
     ModelCooldownView,
     ResilienceView,
-    Success,
     WindowView,
 )
-from fairlead.gateway.wire import Wire
 from fairlead.moment import moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/resilience", tags=["resilience"])
 
@@ -88,7 +87,7 @@ async def reset(services: ServicesDep, body: Reset | None = None) -> Success:
     """
     clear = Clear(provider=body.provider, connection=body.connection) if body else Clear()
     await _clear(services, clear)
-    return Success(success=True)
+    return Success()
 
 
 @router.get("/model-cooldowns", summary="Models that rest, and until when")
@@ -120,12 +119,12 @@ async def clear_model_cooldowns(body: Cleared, services: ServicesDep) -> Success
         if body.model_fields_set != {"all"}:
             raise InvalidRequest("Send all alone, or provider and model.", param="all")
         await _clear(services, Clear(model="*"))
-        return Success(success=True)
+        return Success()
     if body.provider is None or body.model is None:
         param = "provider" if body.provider is None else "model"
         raise InvalidRequest(f"{param} is required unless all is true.", param=param)
     await _clear(services, Clear(body.provider, body.connection, body.model))
-    return Success(success=True)
+    return Success()
 
 
 async def _clear(services: Services, clear: Clear) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StrictBool, StrictInt, model_validator
+from pydantic import Field, SecretStr, StrictBool, StrictInt, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -36,6 +36,7 @@ from fairlead.store.operator_settings import (
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import Operator, Services, ServicesDep
 from fairlead.store.sign_on import in_force, seal_secret
+from fairlead.wire import Wire
 
 _SECURITY_NAME = re.compile(
     "requireLogin|newPassword|currentPassword|oidc.*|corsOrigins|bruteForceProtection"
@@ -129,9 +130,7 @@ async def replace(
     return await _change(body, request, services, caller, keep=False)
 
 
-class RequireLogin(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
-
+class RequireLogin(Wire):
     require_login: StrictBool
 
 

@@ -7,8 +7,8 @@ from fastapi import APIRouter
 from fairlead.errors import NotFound
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.oauth.room import OAuthDep
-from fairlead.identity.wire import Success, Wire
 from fairlead.moment import Time, moment_of
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/auth/grants", tags=["auth"])
 

@@ -25,7 +25,7 @@ from fairlead.usage.token_limits.table import (
     list_limits,
     put_limit,
 )
-from fairlead.usage.views import Body
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/usage/token-limits", tags=["usage"])
 
@@ -35,7 +35,7 @@ Id = Annotated[str, Field(min_length=1, max_length=64)]
 ClockTime = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 
 
-class NewTokenLimit(Body):
+class NewTokenLimit(Wire):
     """A limit to set. With the id of one that is there it takes that one's place."""
 
     id: Id | None = None
@@ -50,7 +50,7 @@ class NewTokenLimit(Body):
     enabled: StrictBool = True
 
 
-class TokenLimitView(Body):
+class TokenLimitView(Wire):
     """A limit and how much of it is used."""
 
     id: str
@@ -70,13 +70,9 @@ class TokenLimitView(Body):
     next_reset_at: Time
 
 
-class TokenLimits(Body):
+class TokenLimits(Wire):
     api_key_id: str
     limits: list[TokenLimitView]
-
-
-class Success(Body):
-    success: StrictBool = True
 
 
 @router.get("", summary="Token limits of a key, with what is used of them")

@@ -1,4 +1,4 @@
-"""What the bodies of management requests and answers are made of."""
+"""Texts in the bodies of management requests, each held to its spelling."""
 
 from __future__ import annotations
 
@@ -6,34 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Query
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
 )
-from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
-
-
-class Wire(BaseModel):
-    """A body: camelCase names only, nothing unknown."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
-
-
-def changed_names(change: Wire) -> list[str]:
-    """The fields that a body was sent with, as they are spelled in JSON, in order."""
-    return sorted(to_camel(name) for name in change.model_fields_set)
-
-
-class Message(Wire):
-    """An answer that has nothing to show."""
-
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +55,3 @@ ModelId = Annotated[
     Field(min_length=1, max_length=300),
     Spelled(r"[^\x00-\x20\x7f]+", "must be without blanks and control characters"),
 ]
-
-# Which part of a list is asked for.
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[int, Query(ge=0, le=2**31)]
