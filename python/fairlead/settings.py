@@ -31,6 +31,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from fairlead import _core
 from fairlead.errors import Refusal
+from fairlead.host import is_loopback
 from fairlead.placeholder import PLACEHOLDERS, is_placeholder
 from fairlead.start_check import (
     check_issuer,
@@ -378,12 +379,7 @@ class ServeFields(BaseModel):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can call."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     @property
     def issuer_own_url(self) -> str:

@@ -61,7 +61,7 @@ def admin_app(issuer: Issuer, token: str | None = None) -> ASGIApp:
 def _admit(asked: Asked, token: str | None) -> None:
     site = asked.headers.get(b"sec-fetch-site", b"none")
     host = asked.headers.get(b"host", b"").decode("latin-1")
-    if b"origin" in asked.headers or site != b"none" or not _is_own_name(host):
+    if b"origin" in asked.headers or site != b"none" or not _is_rebinding_safe(host):
         raise IssuerFault(
             403,
             "access_denied",
@@ -77,7 +77,10 @@ def _admit(asked: Asked, token: str | None) -> None:
         )
 
 
-def _is_own_name(host: str) -> bool:
+def _is_rebinding_safe(host: str) -> bool:
+    """Whether a `Host` is `localhost` or any address, loopback or not: a stranger's page can point a name of its own
+    here (DNS rebinding), but none of these.
+    """
     name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
     if name.lower() == "localhost":
         return True

@@ -13,6 +13,7 @@ import structlog
 from starlette.types import ASGIApp
 
 from fairlead.errors import Refusal
+from fairlead.host import is_loopback
 from fairlead.identity.issuer.admin import admin_app
 from fairlead.identity.issuer.issuer import Issuer
 from fairlead.identity.issuer.public import public_app
@@ -99,7 +100,7 @@ async def _connect(host: str, port: int) -> None:
 def check_addresses(settings: ServeFields) -> None:
     """`Refusal` when a port is taken, or when secrets would cross a network in clear."""
     host = settings.issuer_host
-    if not _is_loopback(host) and settings.tls_certificate is None:
+    if not is_loopback(host) and settings.tls_certificate is None:
         url = settings.issuer_public_url
         if url is None or not url.startswith("https://"):
             raise Refusal(
@@ -123,10 +124,6 @@ def check_addresses(settings: ServeFields) -> None:
                 f"{name}: {address} port {port} cannot be listened on ({error.strerror}): "
                 "name another."
             ) from None
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _server(app: ASGIApp, host: str, port: int, tls: ServeFields | None) -> Any:

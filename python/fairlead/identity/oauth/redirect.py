@@ -8,6 +8,8 @@ import ipaddress
 import re
 from urllib.parse import SplitResult, quote, urlsplit
 
+from fairlead.host import is_loopback
+
 MAX_BYTES = 2048
 
 # A browser and we must read the address alike.
@@ -32,16 +34,6 @@ def fault_of(uri: str) -> str | None:
     if parts.scheme == "http" and not is_loopback(parts.hostname):
         return "an http redirect URI must be of this machine: localhost, 127.0.0.0/8 or [::1]"
     return None
-
-
-def is_loopback(host: str) -> bool:
-    """`localhost`, 127.0.0.0/8 or `::1`."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def is_same(registered: str, asked: str) -> bool:
