@@ -43,7 +43,7 @@ class Models(Wire):
 async def _list_models(call: Call, given: ListModels) -> Models:
     wanted = (given.text or "").lower()
 
-    def look(con: Connection) -> Models:
+    def read_models(con: Connection) -> Models:
         found = [
             each for each in compile_connections(con)["models"] if wanted in each["id"].lower()
         ]
@@ -61,7 +61,7 @@ async def _list_models(call: Call, given: ListModels) -> Models:
             total=len(found),
         )
 
-    return await call.services.state.read(look)
+    return await call.services.state.read(read_models)
 
 
 async def _health(call: Call, _: Nothing) -> HealthView:

@@ -183,11 +183,11 @@ async def end_one(session_id: str, attempt: AttemptDep) -> Success:
     """It counts nowhere when this returns."""
     user_id = _session_scope(attempt)
 
-    def work(con: Connection) -> None:
+    def end(con: Connection) -> None:
         if not end_session_by_id(con, session_id, user_id):
             raise NotFound("There is no session with this id.", param="id")
 
-    await attempt.services.state.commit(work)
+    await attempt.services.state.commit(end)
     return Success()
 
 
@@ -219,14 +219,14 @@ async def confirm(body: CodeBody, attempt: AttemptDep, response: Response) -> Re
     cookie = attempt.cookie
     state = attempt.services.state
 
-    def work(con: Connection) -> list[str] | None:
+    def enable(con: Connection) -> list[str] | None:
         now = found_user(con, user.id)
         codes = confirm_enrolment(con, state.sealer, now, body.code, now_ms())
         if codes is not None:
             end_sessions(con, user.id, but_token=cookie)
         return codes
 
-    codes = await state.commit(work)
+    codes = await state.commit(enable)
     if codes is None:
         raise InvalidRequest(
             "code is not the one of this moment: begin with /api/auth/2fa/enrol and check the "

@@ -198,13 +198,13 @@ class Attempt:
         session = mint_session(way, self.address, agent)
         cookie = self.cookie
 
-        def work(con: Connection) -> None:
+        def open_checked(con: Connection) -> None:
             now = find_user(con, user.id)
             if now is None or not now.is_active:
                 raise Forbidden("This account is switched off: ask the gateway's owner.")
             open_session(con, session, user.id, replaced=cookie)
 
-        await self.services.state.commit(work)
+        await self.services.state.commit(open_checked)
         self.set_cookie(response, session.token, LIFETIME_S)
 
     def set_cookie(self, response: Response, value: str, max_age_s: int) -> None:
@@ -308,14 +308,14 @@ class Attempt:
         digest = await self.sign_in.checker.hash(password.get_secret_value())
         cookie = None if is_local else self.cookie
 
-        def work(con: Connection) -> None:
+        def set_password(con: Connection) -> None:
             # The local command line acts for the owner, also before there is one.
             user = acting or ensure_owner(con)
             set_password_hash(con, user.id, digest)
             end_sessions(con, user.id, but_token=cookie)
             con.execute("DELETE FROM login_challenges WHERE user_id = ?", [user.id])
 
-        return work
+        return set_password
 
     async def set_up(
         self,
@@ -335,7 +335,7 @@ class Attempt:
             raise Forbidden(NO_SETUP)
         digest = await self.sign_in.checker.hash(password.get_secret_value())
 
-        def work(con: Connection) -> User:
+        def insert_owner(con: Connection) -> User:
             if find_owner(con) is not None:
                 raise _is_set_up()
             owner = ensure_owner(con)
@@ -347,7 +347,7 @@ class Attempt:
                 )
             return find_user(con, owner.id) or owner
 
-        owner = await self.services.state.commit(work)
+        owner = await self.services.state.commit(insert_owner)
         await self.enter(owner, "setup", response)
         return owner
 
@@ -361,10 +361,10 @@ class Attempt:
             raise Forbidden(WRONG_PROOF, param="token")
 
     async def _user_of(self, email: str | None) -> User | None:
-        def look(con: Connection) -> User | None:
+        def find(con: Connection) -> User | None:
             return find_owner(con) if email is None else find_by_email(con, email)
 
-        return await self.services.state.read(look)
+        return await self.services.state.read(find)
 
     async def _begin(self, *names: str) -> list[tuple[str, float]]:
         settings = await self.services.state.read(read_operator_settings)

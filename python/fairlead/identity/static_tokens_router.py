@@ -74,11 +74,11 @@ async def revoke(attempt: AttemptDep, token_id: str) -> None:
     """It is refused when this returns."""
     user = await attempt.acting_user()
 
-    def work(con: Connection) -> None:
+    def revoke_row(con: Connection) -> None:
         if not revoke_static_token(con, user.id, token_id):
             raise NotFound("You have no static token in force with this id.", param="id")
 
-    await attempt.services.state.record(work)
+    await attempt.services.state.record(revoke_row)
 
 
 def _view(token: StaticToken) -> StaticTokenView:

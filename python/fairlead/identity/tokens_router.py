@@ -59,10 +59,10 @@ class TokenList(Wire):
 async def list_all(attempt: AttemptDep, limit: Limit = 50, offset: Offset = 0) -> TokenList:
     """A page of them."""
 
-    def look(con: Connection) -> tuple[list[StoredToken], int]:
+    def read_page(con: Connection) -> tuple[list[StoredToken], int]:
         return list_tokens(con, limit, offset), count_tokens(con)
 
-    tokens, total = await attempt.services.state.read(look)
+    tokens, total = await attempt.services.state.read(read_page)
     return TokenList.model_construct(
         tokens=[_view(token) for token in tokens], total=total, limit=limit, offset=offset
     )
@@ -89,11 +89,11 @@ async def create(body: NewToken, attempt: AttemptDep, response: Response) -> Cre
 async def revoke(token_id: str, attempt: AttemptDep) -> Success:
     """It is refused everywhere when this returns."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         if not delete_token(con, token_id):
             raise NotFound("There is no access token with this id.", param="id")
 
-    await attempt.services.state.commit(work)
+    await attempt.services.state.commit(delete_row)
     return Success()
 
 

@@ -88,10 +88,10 @@ class UserList(Wire):
 async def list_all(attempt: AttemptDep, limit: Limit = 50, offset: Offset = 0) -> UserList:
     """A page of them."""
 
-    def look(con: Connection) -> tuple[list[User], int]:
+    def read_page(con: Connection) -> tuple[list[User], int]:
         return list_users(con, limit, offset), count_users(con)
 
-    users, total = await attempt.services.state.read(look)
+    users, total = await attempt.services.state.read(read_page)
     return UserList.model_construct(
         users=[_view(user) for user in users], total=total, limit=limit, offset=offset
     )
@@ -115,7 +115,7 @@ async def change(user_id: str, body: UserChange, attempt: AttemptDep) -> UserVie
     await _confirm(attempt, body.current_password)
     sent = body.model_fields_set
 
-    def work(con: Connection) -> User:
+    def update(con: Connection) -> User:
         user = found_user(con, user_id)
         _refuse_for_owner(attempt, user, sent)
         email = body.email if "email" in sent else user.email
@@ -134,7 +134,7 @@ async def change(user_id: str, body: UserChange, attempt: AttemptDep) -> UserVie
             end_sessions(con, user.id)
         return found_user(con, user.id)
 
-    return _view(await attempt.services.state.commit(work))
+    return _view(await attempt.services.state.commit(update))
 
 
 @router.delete("/{user_id}", summary="Remove a user with all that is theirs")
@@ -143,13 +143,13 @@ async def delete(user_id: str, attempt: AttemptDep) -> Success:
     if attempt.caller.principal.kind not in ("session", "local"):
         raise Unauthenticated("Sign in first: users are removed by a person.")
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         user = found_user(con, user_id)
         if user.role == "owner":
             raise Conflict("The owner cannot be removed.")
         delete_user(con, user.id)
 
-    await attempt.services.state.commit(work)
+    await attempt.services.state.commit(delete_row)
     return Success()
 
 

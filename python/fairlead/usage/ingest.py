@@ -90,7 +90,7 @@ class Ingest:
             await self._usage.write(self._intake.plan, deadline_s=WRITE_DEADLINE_S)
             self._is_planned = True
         taken = await self._take_in(batches)
-        await self._tell(taken)
+        await self._announce_rows(taken)
         # What was set aside is in its place already, and has no file here any more.
         await asyncio.to_thread(_delete, segments)
         return len(segments)
@@ -112,7 +112,7 @@ class Ingest:
             return await self._take_in(batches[:half]) + await self._take_in(batches[half:])
         return batches
 
-    async def _tell(self, batches: list[_Batch]) -> None:
+    async def _announce_rows(self, batches: list[_Batch]) -> None:
         """Announces rows. Those that cannot be told of are told of no more, and hold nothing up."""
         if self._announce is None or not batches:
             return
@@ -124,8 +124,8 @@ class Ingest:
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one record is not wrong with the others
             if len(batches) > 1:
                 half = len(batches) // 2
-                await self._tell(batches[:half])
-                await self._tell(batches[half:])
+                await self._announce_rows(batches[:half])
+                await self._announce_rows(batches[half:])
                 return
             name, reason = batches[0].name, type(error).__name__
             log.error("usage cannot be announced", segment=name, error=reason)

@@ -154,7 +154,7 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
     at_ms = now_ms()
     said = merge_said(services.workers())
 
-    def look(con: Connection) -> tuple[list[Any], list[Any]]:
+    def read_rows(con: Connection) -> tuple[list[Any], list[Any]]:
         connections = con.execute(
             "SELECT id, name, provider, is_active FROM provider_connections "
             "ORDER BY provider, priority, id"
@@ -164,7 +164,7 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
         ).fetchall()
         return connections, keys
 
-    connections, keys = await services.state.read(look)
+    connections, keys = await services.state.read(read_rows)
     rules = [(key_id, name, json.loads(told)) for key_id, name, told in keys]
 
     def read(con: Connection) -> tuple[Any, Any, Any, list[KeyLimits]]:

@@ -49,7 +49,7 @@ async def om_usage(
     """For a key with `allowUsageCommand`; another is answered 403."""
     key_id = caller.principal.id or ""
 
-    def look(con: Connection) -> tuple[Any, list[Any]]:
+    def read_rows(con: Connection) -> tuple[Any, list[Any]]:
         key = con.execute(f"SELECT {_KEY} FROM keys WHERE id = ?", [key_id]).fetchone()
         connections = con.execute(
             "SELECT id, name, provider FROM provider_connections WHERE is_active "
@@ -57,7 +57,7 @@ async def om_usage(
         ).fetchall()
         return key, connections
 
-    key, connections = await services.state.read(look)
+    key, connections = await services.state.read(read_rows)
     if key is None or not key[0]:
         message = "This key may not ask for its usage: set allowUsageCommand on it."
         return _json({"allowed": False, "error": {"message": message}}, 403)

@@ -72,10 +72,10 @@ async def delete_before(usage: Database, kept_from_ms: int) -> int:
     while (start_ms := await usage.read(oldest)) is not None and start_ms < kept_from_ms:
         until_ms = min(kept_from_ms, start_ms + SLICE_MS)
 
-        def work(con: Connection, until_ms: int = until_ms) -> int:
+        def delete_step(con: Connection, until_ms: int = until_ms) -> int:
             row = con.execute("DELETE FROM requests WHERE ts_ms < ?", [until_ms]).fetchone()
             keep_from(con, "requests", until_ms)
             return int(row[0]) if row else 0
 
-        deleted += await usage.write(work, deadline_s=WRITE_DEADLINE_S)
+        deleted += await usage.write(delete_step, deadline_s=WRITE_DEADLINE_S)
     return deleted

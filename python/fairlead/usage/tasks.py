@@ -16,11 +16,11 @@ from fairlead.usage.traces import traces_of
 async def _ingest(services: Services) -> None:
     traces = traces_of(services)
 
-    async def tell(batches: Sequence[pl.DataFrame]) -> None:
+    async def notify_subscribers(batches: Sequence[pl.DataFrame]) -> None:
         await announce(services.state, batches)
         traces.offer(batches)
 
-    await Ingest(services.usage, services.data_dir / "spool", tell).run()
+    await Ingest(services.usage, services.data_dir / "spool", notify_subscribers).run()
 
 
 async def _retention(services: Services) -> None:

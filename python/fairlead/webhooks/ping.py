@@ -54,11 +54,11 @@ async def _ping(
     state = services.state
     at_ms = now_ms()
 
-    def look(con: Connection) -> tuple[Endpoint, list[str]]:
+    def find_target(con: Connection) -> tuple[Endpoint, list[str]]:
         endpoint = find(con)
         return endpoint, live_secrets(con, state.sealer, [endpoint.id], at_ms).get(endpoint.id, [])
 
-    endpoint, secrets = await state.read(look)
+    endpoint, secrets = await state.read(find_target)
     message_id = f"msg_{ordered_id(at_ms)}"
     data = {"message": "This is a test of fairlead's webhooks."}
     told = {"type": PING, "timestamp": iso(moment_of(at_ms)), **members, "data": data}
@@ -67,8 +67,8 @@ async def _ping(
     answer = await attempt(parcel, services.egress, at_ms)
     message = (message_id, PING, body.decode())
 
-    def keep(con: Connection) -> str:
+    def store_result(con: Connection) -> str:
         # Deleted meanwhile: there is no history to keep it in.
         return insert_tested(con, find(con).id, message, answer, now_ms())
 
-    return Tested(answer, await state.record(keep), message_id)
+    return Tested(answer, await state.record(store_result), message_id)

@@ -89,7 +89,7 @@ class Worker:
 
     async def _take_up(self, attempts: asyncio.TaskGroup) -> float:
         if self._must_look():
-            await self._look()
+            await self._read_due()
         for endpoint_id, lane in list(self._lanes.items()):
             self._send_out(lane, attempts)
             if lane.is_idle():
@@ -105,7 +105,7 @@ class Worker:
         is_changed = self._state.changes != self._read_at
         return is_changed or not self._is_all_taken or is_due or is_long_ago
 
-    async def _look(self) -> None:
+    async def _read_due(self) -> None:
         if self._state.changes != self._read_at:
             # What was taken up may be of an endpoint that was changed or deleted meanwhile.
             for lane in self._lanes.values():

@@ -101,7 +101,7 @@ async def generate(
     if uris:
         await ensure_signing_key(services.state)
 
-    def work(con: Connection) -> None:
+    def insert(con: Connection) -> None:
         if batch.is_inline:
             # Of no use behind its day; while the batch is under way, it stays in any case.
             file = StoredFile(
@@ -123,7 +123,7 @@ async def generate(
     if batch.is_inline:
         await Contents(services.data_dir).write(file_id, _one_chunk(content), len(content))
     try:
-        await services.state.record(work)
+        await services.state.record(insert)
     except BaseException:
         if batch.is_inline:
             await Contents(services.data_dir).remove(file_id)
@@ -165,11 +165,11 @@ async def cancel(
 ) -> dict[str, Any]:
     """No further request is run; those that are under way have half a minute."""
 
-    def work(con: Connection) -> None:
+    def mark(con: Connection) -> None:
         find_google_batch(con, batch_id, owner)
         begin_cancel(con, batch_id, owner, now_ms())
 
-    await services.state.record(work)
+    await services.state.record(mark)
     BatchRunner.of(services).cancel(batch_id)
     return {}
 
@@ -177,7 +177,7 @@ async def cancel(
 async def delete(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """With answers that stand in its operation. One that has not ended is refused."""
 
-    def work(con: Connection) -> list[str]:
+    def delete_rows(con: Connection) -> list[str]:
         batch = delete_batch(con, batch_id, owner)
         own = [batch.input_file_id, batch.output_file_id] if batch.is_inline else []
         ids = [file_id for file_id in own if file_id is not None]
@@ -185,7 +185,7 @@ async def delete(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[
             forget_file(con, file_id, owner)
         return ids
 
-    gone = await services.state.record(work)
+    gone = await services.state.record(delete_rows)
     await Contents(services.data_dir).remove(*gone)
     return {}
 

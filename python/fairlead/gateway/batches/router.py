@@ -124,7 +124,7 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
         ended_at_ms=None,
     )
 
-    def work(con: Connection) -> None:
+    def insert(con: Connection) -> None:
         try:
             file = find_file(con, ask.input_file_id, owner, created_at_ms)
         except NotFound as missing:
@@ -138,7 +138,7 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
         if ask.webhook_config is not None:
             insert_job(con, owner, batch.id, uris, hooks.user_metadata, created_at_ms)
 
-    await services.state.record(work)
+    await services.state.record(insert)
     BatchRunner.of(services).wake()
     return batch_view(batch)
 

@@ -83,7 +83,7 @@ class BatchRun:
         results = await asyncio.to_thread(Results, self._services.data_dir, batch.id)
         try:
             if batch.status != "finalizing":
-                await self._work(results)
+                await self._run_lines(results)
             await self._finish(results)
         finally:
             results.close()
@@ -132,7 +132,7 @@ class BatchRun:
 
     # --- the lines
 
-    async def _work(self, results: Results) -> None:
+    async def _run_lines(self, results: Results) -> None:
         under_way: set[asyncio.Task[None]] = set()
         stop = asyncio.create_task(self._stopped())
         counter = asyncio.create_task(self._keep_count(results))

@@ -64,11 +64,11 @@ async def list_all(services: ServicesDep) -> AliasList:
 async def create(new: Alias, services: ServicesDep) -> Alias:
     """The alias can be asked for when this returns."""
 
-    def work(con: Connection) -> None:
+    def store(con: Connection) -> None:
         _check(con, new)
         set_alias(con, new.alias, new.model, now_ms())
 
-    await services.state.commit(work)
+    await services.state.commit(store)
     return new
 
 
@@ -78,11 +78,11 @@ async def delete(
 ) -> AliasDeleted:
     """The alias is refused when this returns."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         if not delete_alias(con, alias):
             raise NotFound("There is no alias with this name.", param="alias")
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return AliasDeleted()
 
 

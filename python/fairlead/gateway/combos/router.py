@@ -65,10 +65,10 @@ class ComboDeleted(Wire):
 async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> ComboList:
     """A page of combos, oldest first."""
 
-    def look(con: Connection) -> tuple[list[StoredCombo], int]:
+    def read_page(con: Connection) -> tuple[list[StoredCombo], int]:
         return list_combos(con, limit, offset), count_combos(con)
 
-    combos, total = await services.state.read(look)
+    combos, total = await services.state.read(read_page)
     return ComboList.model_construct(
         combos=[_view(combo) for combo in combos], total=total, limit=limit, offset=offset
     )
@@ -81,14 +81,14 @@ async def create(new: NewCombo, services: ServicesDep) -> ComboView:
     made_at_ms = now_ms()
     combo = StoredCombo(str(uuid4()), new, made_at_ms, made_at_ms)
 
-    def work(con: Connection) -> StoredCombo:
+    def insert(con: Connection) -> StoredCombo:
         if count_combos(con) >= MAX_COMBOS:
             raise Conflict(f"There are {MAX_COMBOS} combos, which is the limit: delete one first.")
         _check_place(con, combo, before=None)
         insert_combo(con, combo)
         return _found(con, combo.id)
 
-    return _view(await services.state.commit(work))
+    return _view(await services.state.commit(insert))
 
 
 @router.get("/{combo_id}", summary="One combo")
@@ -101,7 +101,7 @@ async def read(combo_id: str, services: ServicesDep) -> ComboView:
 async def change(combo_id: str, change: ComboChange, services: ServicesDep) -> ComboView:
     """Changes what was sent, if the record as a whole keeps its rules."""
 
-    def work(con: Connection) -> StoredCombo:
+    def update(con: Connection) -> StoredCombo:
         before = _found(con, combo_id)
         fields = before.fields.changed(change)
         check_rules(fields)
@@ -111,18 +111,18 @@ async def change(combo_id: str, change: ComboChange, services: ServicesDep) -> C
         update_combo(con, after)
         return _found(con, combo_id)
 
-    return _view(await services.state.commit(work))
+    return _view(await services.state.commit(update))
 
 
 @router.delete("/{combo_id}", summary="Delete a combo that no other combo and no alias names")
 async def delete(combo_id: str, services: ServicesDep) -> ComboDeleted:
     """Deletes the combo; its name is refused when this returns."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         _refuse_in_use(con, _found(con, combo_id).fields.name, "deleted")
         delete_combo(con, combo_id)
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return ComboDeleted()
 
 

@@ -19,11 +19,11 @@ async def download(file_id: str, services: ServicesDep, owner: OwnerDep) -> Resp
     """A video, read at its provider as it is asked for, or the answers of a batch."""
     sealer = services.state.sealer
 
-    def look(con: Connection) -> tuple[VideoFile | None, Lane | None]:
+    def find_source(con: Connection) -> tuple[VideoFile | None, Lane | None]:
         file = find_video_file(con, file_id, owner)
         return file, None if file is None else lane_of(con, sealer, file.connection_id)
 
-    file, lane = await services.state.read(look)
+    file, lane = await services.state.read(find_source)
     if file is None:
         return await content_of(services, file_id, owner)
     if lane is None:

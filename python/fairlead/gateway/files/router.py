@@ -83,7 +83,7 @@ async def file(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str
 async def delete(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """With its content. A file that a batch is reading stays."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         reading = con.execute(
             "SELECT id FROM batches WHERE input_file_id = ? AND owner = ? AND ended_at_ms IS NULL LIMIT 1",
             [file_id, owner],
@@ -94,7 +94,7 @@ async def delete(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[s
             )
         delete_file(con, file_id, owner, now_ms())
 
-    await services.state.database.write(work)
+    await services.state.database.write(delete_row)
     await Contents(services.data_dir).remove(file_id)
     return {"id": file_id, "object": "file", "deleted": True}
 

@@ -76,10 +76,10 @@ async def list_all(
 ) -> KeyList:
     """A page of keys, oldest first."""
 
-    def look(con: Connection) -> tuple[list[StoredKey], int]:
+    def read_page(con: Connection) -> tuple[list[StoredKey], int]:
         return list_keys(con, limit, offset), count_keys(con)
 
-    keys, total = await services.state.read(look)
+    keys, total = await services.state.read(read_page)
     return KeyList.model_construct(
         keys=[_view(key) for key in keys], total=total, limit=limit, offset=offset
     )
@@ -101,12 +101,12 @@ async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> Creat
         fields=new,
     )
 
-    def work(con: Connection) -> StoredKey:
+    def insert(con: Connection) -> StoredKey:
         insert_key(con, key)
         emit(con, Event("key.created", {"id": key.id, "name": new.name}))
         return _found(con, key.id)
 
-    stored = await services.state.commit(work)
+    stored = await services.state.commit(insert)
     return CreatedKey.model_construct(**dict(_view(stored)), key=text)
 
 
@@ -122,7 +122,7 @@ async def change(
 ) -> KeyView:
     """Changes what was sent, if the record as a whole keeps its rules."""
 
-    def work(con: Connection) -> StoredKey:
+    def update(con: Connection) -> StoredKey:
         key = _found(con, key_id)
         fields = key.fields.changed(change)
         check_rules(fields, key.fields)
@@ -136,21 +136,21 @@ async def change(
         )
         return _found(con, key_id)
 
-    return _view(await services.state.commit(work))
+    return _view(await services.state.commit(update))
 
 
 @router.delete("/{key_id}", summary="Revoke an API key for good")
 async def delete(key_id: str, services: ServicesDep, caller: CallerDep) -> Success:
     """Deletes the key; it is refused everywhere when this returns."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         key = _found(con, key_id)
         refuse_over_managing_keys(caller.principal, key.fields.scopes)
         delete_key(con, key_id)
         delete_owned_endpoints(con, "service", key_id)
         emit(con, Event("key.deleted", {"id": key_id, "name": key.fields.name}))
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return Success()
 
 

@@ -77,10 +77,10 @@ class Changed(Wire):
 async def list_all(
     services: ServicesDep, provider: Annotated[str | None, Query(max_length=200)] = None
 ) -> ModelRows:
-    def look(con: Database) -> list[ProviderModel]:
+    def read_models(con: Database) -> list[ProviderModel]:
         return models_of(con, None if provider is None else resolve_provider(con, provider).id)
 
-    rows = await services.state.read(look)
+    rows = await services.state.read(read_models)
     caps = {row.model_id: row.settings.get("max_output_token_override") for row in rows}
     return ModelRows.model_construct(
         models=[_shown(row) for row in rows if row.is_custom],
@@ -102,7 +102,7 @@ async def override(fields: ModelFields, services: ServicesDep) -> OneModel:
     if not sent:
         raise InvalidRequest("No valid fields to update")
 
-    def work(con: Database) -> ProviderModel:
+    def store(con: Database) -> ProviderModel:
         provider = resolve_provider(con, fields.provider).id
         before = find_model(con, provider, fields.model_id)
         if before is None:
@@ -113,12 +113,12 @@ async def override(fields: ModelFields, services: ServicesDep) -> OneModel:
         put_model(con, after)
         return after
 
-    return OneModel.model_construct(model=_shown(await services.state.commit(work)))
+    return OneModel.model_construct(model=_shown(await services.state.commit(store)))
 
 
 @router.patch("", summary="Hide models from lists, or show them")
 async def show_or_hide(change: Visibility, services: ServicesDep) -> Changed:
-    def work(con: Database) -> int:
+    def store(con: Database) -> int:
         provider = resolve_provider(con, change.provider).id
         names = dict.fromkeys(change.model_ids)
         for name in names:
@@ -127,7 +127,7 @@ async def show_or_hide(change: Visibility, services: ServicesDep) -> Changed:
         _check_room(con, room_for=0)
         return len(names)
 
-    return Changed.model_construct(changed=await services.state.commit(work))
+    return Changed.model_construct(changed=await services.state.commit(store))
 
 
 @router.delete("", summary="Delete a custom model, or all that is overridden of another")
@@ -136,11 +136,11 @@ async def delete(
     provider: Annotated[str, Query(min_length=1, max_length=200)],
     model: Annotated[str, Query(min_length=1, max_length=240)],
 ) -> Message:
-    def work(con: Database) -> None:
+    def delete_row(con: Database) -> None:
         if not delete_model(con, resolve_provider(con, provider).id, model):
             raise NotFound("Nothing is said of this provider's model.", param="model")
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return Message(message="What was said of the model is deleted.")
 
 
@@ -151,13 +151,13 @@ async def validate_and_add(new: NewModel, services: ServicesDep) -> Registered:
     """Nothing is stored unless the connection works and, with `strict`, lists the model."""
     sealer = services.state.sealer
 
-    def look(con: Database) -> tuple[Endpoint, Credentials]:
+    def find_endpoint(con: Database) -> tuple[Endpoint, Credentials]:
         provider = resolve_provider(con, new.provider)
         connection = _asked(con, provider.id, new.connection_id)
         endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
         return endpoint, open_credentials(sealer, connection)
 
-    finding = await probe(*await services.state.read(look))
+    finding = await probe(*await services.state.read(find_endpoint))
     listed = _is_listed(finding, new.model_id)
     if new.strict and listed is False:
         raise InvalidRequest(

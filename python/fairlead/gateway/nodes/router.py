@@ -82,10 +82,10 @@ async def list_all(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> NodeList:
-    def look(con: Connection) -> tuple[list[Node], int]:
+    def read_page(con: Connection) -> tuple[list[Node], int]:
         return list_nodes(con, limit, offset), count_nodes(con)
 
-    nodes, total = await services.state.read(look)
+    nodes, total = await services.state.read(read_page)
     return NodeList.model_construct(
         nodes=[_view(node) for node in nodes], total=total, limit=limit, offset=offset
     )
@@ -98,7 +98,7 @@ async def create(new: NewNode, services: ServicesDep) -> OneNode:
 
     _check_unread(new, None)
 
-    def work(con: Connection) -> Node:
+    def insert(con: Connection) -> Node:
         _check_prefix(con, new.prefix, node_id)
         node = Node(
             id=node_id,
@@ -109,10 +109,10 @@ async def create(new: NewNode, services: ServicesDep) -> OneNode:
             updated_at_ms=made_at_ms,
         )
         insert_node(con, node)
-        emit(con, Event("node.created", _told(node)))
+        emit(con, Event("node.created", _event_data(node)))
         return node
 
-    return _shown(await services.state.commit(work))
+    return _shown(await services.state.commit(insert))
 
 
 @router.get("/{node_id}", summary="One provider node")
@@ -124,7 +124,7 @@ async def read(node_id: str, services: ServicesDep) -> OneNode:
 async def change(node_id: str, change: NodeChange, services: ServicesDep) -> OneNode:
     sealer = services.state.sealer
 
-    def work(con: Connection) -> Node:
+    def update(con: Connection) -> Node:
         before = _found(con, node_id)
         _check_unread(change, before)
         sent = change.model_fields_set
@@ -151,27 +151,27 @@ async def change(node_id: str, change: NodeChange, services: ServicesDep) -> One
             before.models_path,
         ):
             forget_tests(con, node_id)
-        emit(con, Event("node.updated", {**_told(after), "changed": changed_names(change)}))
+        emit(con, Event("node.updated", {**_event_data(after), "changed": changed_names(change)}))
         return after
 
-    return _shown(await services.state.commit(work))
+    return _shown(await services.state.commit(update))
 
 
 @router.delete("/{node_id}", summary="Delete a node that has no connections")
 async def delete(node_id: str, services: ServicesDep) -> Message:
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         node = _found(con, node_id)
         users = connections_of(con, node_id)
         if users:
             raise Conflict(f"The node has connections; delete them first: {_named(users)}.")
         delete_node(con, node_id)
-        emit(con, Event("node.deleted", _told(node)))
+        emit(con, Event("node.deleted", _event_data(node)))
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return Message(message="The node is deleted.")
 
 
-def _told(node: Node) -> dict[str, Any]:
+def _event_data(node: Node) -> dict[str, Any]:
     return {"id": node.id, "name": node.name, "prefix": node.prefix}
 
 

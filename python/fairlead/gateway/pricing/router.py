@@ -100,17 +100,17 @@ async def take_back(
     if model is not None and provider is None:
         raise InvalidRequest("model needs provider beside it.", param="provider")
 
-    def work(con: Connection) -> int:
+    def delete_rows(con: Connection) -> int:
         deleted = delete_overrides(con, provider, model)
         if not deleted and provider is not None:
             raise NotFound("No price is set for this.", param="model" if model else "provider")
         return deleted
 
-    return Deleted(deleted=await services.state.commit(work))
+    return Deleted(deleted=await services.state.commit(delete_rows))
 
 
 async def _set(new: Prices, services: ServicesDep) -> Pricing:
-    def work(con: Connection) -> dict[str, dict[str, PriceView]]:
+    def store(con: Connection) -> dict[str, dict[str, PriceView]]:
         nodes = all_nodes(con)
         at_ms = now_ms()
         for provider, models in new.root.items():
@@ -125,7 +125,7 @@ async def _set(new: Prices, services: ServicesDep) -> Pricing:
             raise InvalidRequest(f"At most {MAX_OVERRIDES} prices may be set; take some back.")
         return _in_force(con)
 
-    prices = await services.state.commit(work)
+    prices = await services.state.commit(store)
     return Pricing.model_construct({name: prices[name] for name in new.root})
 
 

@@ -131,7 +131,7 @@ async def _make(services: Services, rows: list[Any], *, asks: bool) -> Outcome:
     if asks:
         errors |= await _ask(services, parsed)
 
-    def work(con: Database) -> dict[int, Connection]:
+    def insert_rows(con: Database) -> dict[int, Connection]:
         made = {}
         for index, new in parsed.items():
             if index in errors:
@@ -142,7 +142,7 @@ async def _make(services: Services, rows: list[Any], *, asks: bool) -> Outcome:
                 errors[index] = error
         return made
 
-    made = await services.state.commit(work)
+    made = await services.state.commit(insert_rows)
     return Outcome.model_construct(
         success=len(made),
         failed=len(errors),
@@ -167,7 +167,7 @@ async def _ask(services: Services, parsed: dict[int, NewConnection]) -> dict[int
     errors: dict[int, FairleadError] = {}
 
     async def one(index: int, new: NewConnection) -> None:
-        def look(con: Database) -> tuple[Any, Any]:
+        def find_endpoint(con: Database) -> tuple[Any, Any]:
             draft = drafted(con, sealer, new)
             endpoint = endpoint_of(
                 provider_of(con, draft), draft.auth_type, draft.provider_specific
@@ -176,7 +176,7 @@ async def _ask(services: Services, parsed: dict[int, NewConnection]) -> dict[int
 
         async with turns:
             try:
-                finding = await probe(*await services.state.read(look))
+                finding = await probe(*await services.state.read(find_endpoint))
             except FairleadError as error:
                 errors[index] = error
                 return

@@ -83,10 +83,10 @@ async def list_all(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> ConnectionList:
-    def look(con: Database) -> tuple[list[Connection], int, dict[str, Held]]:
+    def read_page(con: Database) -> tuple[list[Connection], int, dict[str, Held]]:
         return list_connections(con, limit, offset), count_connections(con), read_held(con)
 
-    found, total, held = await services.state.read(look)
+    found, total, held = await services.state.read(read_page)
     states = States(services, held)
     return ConnectionList.model_construct(
         connections=[_show(each, states) for each in found],
@@ -109,14 +109,14 @@ async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
 async def validate(candidate: Candidate, services: ServicesDep) -> ValidationView:
     auth_type = auth_type_of(candidate)
 
-    def look(con: Database) -> tuple[Endpoint, Credentials]:
+    def find_endpoint(con: Database) -> tuple[Endpoint, Credentials]:
         provider = resolve_provider(con, candidate.provider)
         specific = merge_specific({}, candidate.provider_specific_data)
         sealer = services.state.sealer
         credentials = first_credentials(sealer, provider, candidate, auth_type, specific)
         return endpoint_of(provider, auth_type, specific), credentials
 
-    finding = await probe(*await services.state.read(look))
+    finding = await probe(*await services.state.read(find_endpoint))
     return ValidationView.model_construct(
         valid=finding.valid, error=finding.error, warning=finding.warning, method="models"
     )
@@ -132,7 +132,7 @@ async def read(connection_id: str, services: ServicesDep) -> OneConnection:
 async def change(
     connection_id: str, change: ConnectionChange, services: ServicesDep
 ) -> OneConnection:
-    def work(con: Database) -> Connection:
+    def update(con: Database) -> Connection:
         before = _found(con, connection_id)
         provider = provider_of(con, before)
         after = _changed(services.state.sealer, provider, before, change)
@@ -144,18 +144,18 @@ async def change(
         emit(con, Event("provider.updated", {**told(after), "changed": changed}))
         return after
 
-    return await _shown(services, await services.state.commit(work))
+    return await _shown(services, await services.state.commit(update))
 
 
 @router.delete("/{connection_id}", summary="Delete a connection and its credential")
 async def delete(connection_id: str, services: ServicesDep) -> Message:
-    def work(con: Database) -> None:
+    def delete_row(con: Database) -> None:
         connection = _found(con, connection_id)
         delete_connection(con, connection_id)
         drop_held(con, connection_id)
         emit(con, Event("provider.deleted", told(connection)))
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return Message(message="The connection is deleted.")
 
 
@@ -165,18 +165,18 @@ async def delete(connection_id: str, services: ServicesDep) -> Message:
 async def test(connection_id: str, services: ServicesDep) -> TestView:
     sealer = services.state.sealer
 
-    def look(con: Database) -> tuple[Connection, Endpoint]:
+    def find_endpoint(con: Database) -> tuple[Connection, Endpoint]:
         connection = _found(con, connection_id)
         provider = provider_of(con, connection)
         specific = connection.provider_specific
         return connection, endpoint_of(provider, connection.auth_type, specific)
 
-    connection, endpoint = await services.state.read(look)
+    connection, endpoint = await services.state.read(find_endpoint)
     finding = await probe(endpoint, open_credentials(sealer, connection))
     tested_at_ms = now_ms()
 
-    def keep(con: Database) -> None:
-        now, endpoint_now = look(con)
+    def store_result(con: Database) -> None:
+        now, endpoint_now = find_endpoint(con)
         # Changed meanwhile: what was found is not about what is stored.
         if (now.credentials_sealed, endpoint_now) == (connection.credentials_sealed, endpoint):
             update_connection(con, _tested(now, finding, tested_at_ms))
@@ -185,17 +185,17 @@ async def test(connection_id: str, services: ServicesDep) -> TestView:
                 add_clear(con, Clear(connection=connection_id))
             emit(con, Event("provider.tested", told(now) | _found_out(finding)))
 
-    await services.state.commit(keep)
+    await services.state.commit(store_result)
     return show_test(finding, tested_at_ms)
 
 
 @router.get("/{connection_id}/models", summary="The models of a connection")
 async def models(connection_id: str, services: ServicesDep) -> ModelsView:
-    def look(con: Database) -> tuple[Connection, Provider]:
+    def find_provider_of(con: Database) -> tuple[Connection, Provider]:
         connection = _found(con, connection_id)
         return connection, provider_of(con, connection)
 
-    connection, provider = await services.state.read(look)
+    connection, provider = await services.state.read(find_provider_of)
     listed = connection.models
     known = catalogue_models(provider) if listed is None else listed
     return ModelsView.model_construct(

@@ -56,12 +56,12 @@ class Cleared(Wire):
 
 @router.get("", summary="Thresholds of resilience, and what is held against whom")
 async def show(services: ServicesDep) -> ResilienceView:
-    def look(
+    def read_state(
         con: Connection,
     ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, Held]]:
         return read_settings(con), read_connections(con), read_held(con)
 
-    settings, connections, held = await services.state.read(look)
+    settings, connections, held = await services.state.read(read_state)
     return _view(services, settings, connections, held)
 
 
@@ -69,14 +69,14 @@ async def show(services: ServicesDep) -> ResilienceView:
 async def change(body: ResilienceSettings, services: ServicesDep) -> ResilienceView:
     """In force in every relay worker when it is answered."""
 
-    def work(
+    def update(
         con: Connection,
     ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, Held]]:
         after = read_settings(con).changed(body)
         write_settings(con, after)
         return after, read_connections(con), read_held(con)
 
-    settings, connections, held = await services.state.commit(work)
+    settings, connections, held = await services.state.commit(update)
     return _view(services, settings, connections, held)
 
 
@@ -128,7 +128,7 @@ async def clear_model_cooldowns(body: Cleared, services: ServicesDep) -> Success
 
 
 async def _clear(services: Services, clear: Clear) -> None:
-    def work(con: Connection) -> None:
+    def insert(con: Connection) -> None:
         stored = read_connections(con)
         if clear.connection is not None and clear.connection not in {each.id for each in stored}:
             raise NotFound("There is no provider connection with this id.", param="connection")
@@ -136,7 +136,7 @@ async def _clear(services: Services, clear: Clear) -> None:
             raise NotFound("There is no connection of this provider.", param="provider")
         add_clear(con, clear)
 
-    await services.state.commit(work)
+    await services.state.commit(insert)
 
 
 def _view(

@@ -51,11 +51,11 @@ async def read(
             return told_as_events(work.frames(after))
         return Response(orjson.dumps(work.response), media_type="application/json")
 
-    def look(con: Connection) -> tuple[Kept, str | None]:
+    def find_response(con: Connection) -> tuple[Kept, str | None]:
         kept = find(con, response_id, owner, now_ms())
         return kept, events_of(con, response_id) if stream else None
 
-    kept, events = await services.state.read(look)
+    kept, events = await services.state.read(find_response)
     if not stream:
         return Response(kept.response, media_type="application/json")
     # As long as they may be, the event loop would stand still for them.

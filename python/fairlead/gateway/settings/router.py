@@ -163,12 +163,12 @@ async def _change(
     check_vectors(body)
     set_password = await _confirmed(body, request, services, caller)
 
-    def work(con: Connection) -> SettingsView:
+    def store(con: Connection) -> SettingsView:
         if set_password is not None:
             set_password(con)
         return _store(con, services, body, keep=keep)
 
-    return await services.state.commit(work)
+    return await services.state.commit(store)
 
 
 async def _confirmed(

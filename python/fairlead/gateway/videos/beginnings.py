@@ -65,7 +65,7 @@ class Beginnings:
         looked at in the writer, so that many at once do not pass together.
         """
 
-        def work(con: Connection) -> None:
+        def insert(con: Connection) -> None:
             check_room(con, operation.owner)
             insert_operation(con, operation)
             if notice is not None:
@@ -80,7 +80,7 @@ class Beginnings:
 
         self.under_way.add(operation.id)
         try:
-            await self.services.state.record(work)
+            await self.services.state.record(insert)
         except BaseException:
             self.under_way.discard(operation.id)
             raise
@@ -88,12 +88,12 @@ class Beginnings:
     async def refuse(self, operation: Operation) -> None:
         """No provider took it. Where that cannot be written, the runner ends the row."""
 
-        def work(con: Connection) -> None:
+        def delete_row(con: Connection) -> None:
             forget_operation(con, operation.id)
             end_job(con, operation.id, operation.created_at_ms)
 
         try:
-            await self.services.state.record(work)
+            await self.services.state.record(delete_row)
         except FairleadError as error:
             log.error("video not let go", operation=operation.id, error=type(error).__name__)
         finally:

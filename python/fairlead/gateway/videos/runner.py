@@ -179,7 +179,7 @@ class VideoRunner(Runner[Operation]):
     ) -> None:
         at_ms = now_ms()
 
-        def work(con: Connection) -> None:
+        def store_end(con: Connection) -> None:
             if not end_operation(con, operation, response, error, at_ms):
                 return
             for file in files:
@@ -191,7 +191,7 @@ class VideoRunner(Runner[Operation]):
                 # There is no event for a video that is not there.
                 end_job(con, operation.id, at_ms)
 
-        await self.services.state.record(work)
+        await self.services.state.record(store_end)
 
 
 TASKS = (BackgroundTask("gateway.videos", VideoRunner.run_one),)

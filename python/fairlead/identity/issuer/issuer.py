@@ -77,10 +77,10 @@ class Issuer:
 
         await self.database.write(prepare)
 
-        def look(con: Connection) -> tuple[list[Client], list[Token]]:
+        def read_rows(con: Connection) -> tuple[list[Client], list[Token]]:
             return table.all_clients(con), table.live_tokens(con, now_s, TOKENS_MAX)
 
-        clients, tokens = await self.database.read(look)
+        clients, tokens = await self.database.read(read_rows)
         for client in clients:
             self._clients[client.client_id] = self._by_key[client.key] = client
         for token in tokens:

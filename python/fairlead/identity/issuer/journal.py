@@ -75,7 +75,7 @@ class TokenJournal:
         tokens = [token for token, _ in issued]
         hashes = [digest for digest, _ in ended]
 
-        def work(con: Connection) -> None:
+        def write(con: Connection) -> None:
             if tokens:
                 table.insert_tokens(con, tokens)
             if hashes:
@@ -83,7 +83,7 @@ class TokenJournal:
 
         waiters = [waiter for _, waiter in issued] + [waiter for _, waiter in ended]
         try:
-            await self._database.write(work)
+            await self._database.write(write)
         except BaseException as error:
             for waiter in waiters:
                 if not waiter.done():

@@ -53,7 +53,7 @@ async def listen(
         _server(admin, ADMIN_HOST, settings.issuer_admin_port, None),
     ]
     serving = [asyncio.create_task(server.serve()) for server in servers]
-    telling = asyncio.create_task(_tell(settings, on_ready))
+    telling = asyncio.create_task(_notify_when_ready(settings, on_ready))
     sweeping = asyncio.create_task(issuer.sweep())
     log.info("issuer started", port=settings.issuer_port, admin_port=settings.issuer_admin_port)
     try:
@@ -72,7 +72,7 @@ async def listen(
             task.cancel()
 
 
-async def _tell(settings: ServeFields, on_ready: Callable[[], None]) -> None:
+async def _notify_when_ready(settings: ServeFields, on_ready: Callable[[], None]) -> None:
     for host, port in (
         (settings.issuer_host, settings.issuer_port),
         (ADMIN_HOST, settings.issuer_admin_port),

@@ -127,26 +127,28 @@ async def judge(sent: Parameters, issuer: Issuer, find: FindClient) -> Authorize
     states = sent.all("state")
     state = states[0] if len(states) == 1 else None
 
-    def tell(error: str, description: str) -> ToldToClient:
+    def refuse_to_client(error: str, description: str) -> ToldToClient:
         return ToldToClient(_failed(redirect_uri, state, issuer, error, description))
 
     if (name := sent.repeated(_ONCE)) is not None:
-        raise tell("invalid_request", f"{name} was sent more than once")
+        raise refuse_to_client("invalid_request", f"{name} was sent more than once")
     response_type = sent.get("response_type")
     if response_type is None:
-        raise tell("invalid_request", "response_type is required")
+        raise refuse_to_client("invalid_request", "response_type is required")
     if response_type != "code":
-        raise tell("unsupported_response_type", "response_type must be code")
+        raise refuse_to_client("unsupported_response_type", "response_type must be code")
     challenge = sent.get("code_challenge")
     if challenge is None:
-        raise tell("invalid_request", "code_challenge is required")
+        raise refuse_to_client("invalid_request", "code_challenge is required")
     if sent.get("code_challenge_method") != "S256":
-        raise tell("invalid_request", "code_challenge_method must be S256")
+        raise refuse_to_client("invalid_request", "code_challenge_method must be S256")
     if CHALLENGE.fullmatch(challenge) is None:
-        raise tell("invalid_request", "code_challenge must be the base64url of a SHA-256")
+        raise refuse_to_client(
+            "invalid_request", "code_challenge must be the base64url of a SHA-256"
+        )
     resources = sent.all("resource")
     if len(resources) != 1 or not issuer.is_resource(resources[0]):
-        raise tell("invalid_target", f"resource must be {issuer.resource}, once")
+        raise refuse_to_client("invalid_target", f"resource must be {issuer.resource}, once")
     return AuthorizeRequest(client, redirect_uri, challenge, issuer.resource, state, issuer)
 
 

@@ -78,9 +78,11 @@ async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
     if issuer is None:
         return _no_issuer()
     if not _is_own_page(request, issuer):
-        return _said(400, "Invalid request origin", "This was not sent by the gateway's own page.")
+        return _message_page(
+            400, "Invalid request origin", "This was not sent by the gateway's own page."
+        )
     if not is_form(request):
-        return _said(400, "Invalid request", "Send the form as the page does.")
+        return _message_page(400, "Invalid request", "Send the form as the page does.")
     body = await request.body()
     try:
         asked = await _judge(body, attempt, room)
@@ -89,16 +91,16 @@ async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
         return answered.answer
     action = sent.all("action")
     if action not in (["approve"], ["deny"]):
-        return _said(400, "Invalid request", "Approve or deny: there is nothing else.")
+        return _message_page(400, "Invalid request", "Approve or deny: there is nothing else.")
     user = await room.gate.person(request)
     if user is None:
-        return _go(path_of(sent), 303)
+        return _redirect(path_of(sent), 303)
     if action == ["deny"]:
-        return _go(asked.denied())
+        return _redirect(asked.denied())
     code = await room.ledger.issue_code(
         asked.client, user.id, asked.redirect_uri, asked.challenge, asked.resource
     )
-    return _go(asked.approved(code))
+    return _redirect(asked.approved(code))
 
 
 async def _judge(text: bytes, attempt: Attempt, room: OAuth) -> AuthorizeRequest:
@@ -109,12 +111,12 @@ async def _judge(text: bytes, attempt: Attempt, room: OAuth) -> AuthorizeRequest
         return await judge(Parameters.read(text), issuer, partial(_find, attempt, room))
     except Unreadable as error:
         raise _Answered(
-            _said(400, "Invalid request", f"The request cannot be read: {error}.")
+            _message_page(400, "Invalid request", f"The request cannot be read: {error}.")
         ) from None
     except NotForUs as fault:
-        raise _Answered(_said(400, fault.title, fault.text)) from None
+        raise _Answered(_message_page(400, fault.title, fault.text)) from None
     except ToldToClient as told:
-        raise _Answered(_go(told.location)) from None
+        raise _Answered(_redirect(told.location)) from None
 
 
 async def _find(
@@ -167,14 +169,14 @@ def _is_own_page(request: Request, issuer: Issuer) -> bool:
 
 
 def _no_issuer() -> Response:
-    return _said(503, "Not reachable under this address", f"The gateway is {NO_ISSUER}.")
+    return _message_page(503, "Not reachable under this address", f"The gateway is {NO_ISSUER}.")
 
 
-def _said(status: int, title: str, text: str) -> Response:
+def _message_page(status: int, title: str, text: str) -> Response:
     return page("said.html", status, heading=title, text=text)
 
 
-def _go(url: str, status: int = 302) -> Response:
+def _redirect(url: str, status: int = 302) -> Response:
     answer = RedirectResponse("/", status, GONE_BACK)
     # As it was put together: the framework would encode it once more.
     answer.headers["location"] = url

@@ -136,7 +136,7 @@ async def _signed_in(
     signed_in_id = who.id if who.kind == "session" else None
     by_address = attempt.config.service_oidc_join_existing
 
-    def work(con: Connection) -> tuple[User, str | None]:
+    def resolve_user(con: Connection) -> tuple[User, str | None]:
         found = user_of(con, identity, signed_in_id=signed_in_id, by_address=by_address)
         if not found.user.has_second_factor or found.user.id == signed_in_id:
             return found.user, None
@@ -144,7 +144,7 @@ async def _signed_in(
         joining = Joining(identity.issuer, identity.subject) if found.joins else None
         return found.user, open_challenge(con, found.user.id, now_ms(), "oidc", joining)
 
-    user, token = await state_db.database.write(work)
+    user, token = await state_db.database.write(resolve_user)
     if token is not None:
         return factor_page(token, errand.return_to)
     answer = _redirect(errand.return_to)

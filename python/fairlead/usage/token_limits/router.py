@@ -81,11 +81,11 @@ async def show(
 ) -> TokenLimits:
     """Every limit of the key, also those that are switched off."""
 
-    def look(con: Connection) -> list[TokenLimit]:
+    def read_limits(con: Connection) -> list[TokenLimit]:
         _check_key(con, api_key_id)
         return list_limits(con, api_key_id)
 
-    limits = await services.state.read(look)
+    limits = await services.state.read(read_limits)
     return TokenLimits.model_construct(api_key_id=api_key_id, limits=await _views(services, limits))
 
 
@@ -105,7 +105,7 @@ async def put(
             param="scopeValue",
         )
 
-    def work(con: Connection) -> tuple[TokenLimit, bool]:
+    def store(con: Connection) -> tuple[TokenLimit, bool]:
         refuse_over_managing_keys(caller.principal, _check_key(con, new.api_key_id))
         before = find_limit(con, new.id) if new.id else None
         if new.id and (before is None or before.key_id != new.api_key_id):
@@ -131,7 +131,7 @@ async def put(
         put_limit(con, limit)
         return limit, before is not None
 
-    limit, is_change = await services.state.commit(work)
+    limit, is_change = await services.state.commit(store)
     if is_change:
         response.status_code = 200
     return (await _views(services, [limit]))[0]
@@ -143,14 +143,14 @@ async def lift(
 ) -> Success:
     """The limit holds no more when this is answered."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         limit = find_limit(con, limit_id)
         if limit is None:
             raise NotFound("There is no token limit with this id.", param="id")
         refuse_over_managing_keys(caller.principal, _check_key(con, limit.key_id))
         delete_limit(con, limit_id)
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return Success()
 
 
