@@ -30,7 +30,7 @@ from fairlead.control.snapshot import compile_snapshot
 from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
-from fairlead.gateway.responses.begin import BEGIN_PATH, begin
+from fairlead.gateway.responses.creation import BEGIN_PATH, begin
 from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH, Responses
 from fairlead.identity.introspection.middleware import bearer_middleware
 from fairlead.identity.issuer.issuer import Issuer, open_issuer
@@ -134,7 +134,7 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
         link = Link(publisher, workers, spending, counters_of(services), commands)
         app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
         kept = Responses(services.state)
-        app.add_route(KEEP_PATH, kept.keep, methods=["POST"], include_in_schema=False)
+        app.add_route(KEEP_PATH, kept.store, methods=["POST"], include_in_schema=False)
         app.add_route(CONTEXT_PATH, kept.context, methods=["POST"], include_in_schema=False)
         app.add_route(BEGIN_PATH, begin, methods=["POST"], include_in_schema=False)
         background.start("publisher", publisher.run)

@@ -17,7 +17,9 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """Holds a whole text to a pattern; programs are shown the pattern, people `rule`."""
+    """Requires that a whole text matches a pattern. The schema shows the pattern, the error message
+    `rule`.
+    """
 
     pattern: str
     rule: str
@@ -40,7 +42,7 @@ class Spelled:
         return {**handler(schema), "pattern": f"^{self.pattern}$"}
 
 
-# Something to see in tables and logs.
+# A name must have a visible character, because it is shown in tables and logs.
 _NAME = r"[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0][^\x00-\x1f\x7f-\x9f]*"
 
 Text = Annotated[str, Field(strict=True)]
@@ -49,7 +51,7 @@ Name = Annotated[
     Field(min_length=1, max_length=200),
     Spelled(_NAME, "must have a character other than blanks, and no control characters"),
 ]
-# A model as a provider names it, or with a prefix, or a pattern of such names.
+# A model's name at its provider, with or without a prefix, or a pattern of such names.
 ModelId = Annotated[
     Text,
     Field(min_length=1, max_length=300),

@@ -1,4 +1,4 @@
-"""What Google's long-running jobs have in common: names in either case, errors as `google.rpc.Status`,
+"""Shared parts of Google's long-running jobs: names in either case, errors as `google.rpc.Status`,
 type names.
 """
 
@@ -12,7 +12,7 @@ from fairlead.wire import NamedWire
 
 TYPES: Final = "type.googleapis.com/google.ai.generativelanguage.v1beta."
 
-# `google.rpc.Code`
+# Codes of `google.rpc.Code`.
 CANCELLED: Final = 1
 UNKNOWN: Final = 2
 INVALID_ARGUMENT: Final = 3
@@ -39,7 +39,7 @@ class GoogleWire(NamedWire):
 
 
 def rpc_code(status: int) -> int:
-    """The code that stands for an HTTP status."""
+    """The `google.rpc.Code` for an HTTP status."""
     if status in _OF_STATUS:
         return _OF_STATUS[status]
     if 400 <= status < 500:
@@ -48,17 +48,19 @@ def rpc_code(status: int) -> int:
 
 
 def rpc_error(code: int, message: str) -> dict[str, Any]:
-    """A `google.rpc.Status`."""
+    """A `google.rpc.Status` object."""
     return {"code": code, "message": message}
 
 
 def bare_model(name: str) -> str:
-    """A model's name without Google's folder before it."""
+    """A model's name without the prefix `models/`."""
     return _core.model_without_folder(name)
 
 
 def named_model(name: str) -> str:
-    """The one name of the model that an address names; `InvalidRequest` says which rule it breaks."""
+    """The model that an address names, without a prefix; `InvalidRequest` says which rule it
+    breaks.
+    """
     try:
         return _core.canonical_model(bare_model(name))
     except ValueError as fault:

@@ -1,4 +1,4 @@
-"""The gateway as tools, for people who manage it: which models there are, and how it is."""
+"""MCP tools of the gateway, for people who manage it: its models and its health."""
 
 from __future__ import annotations
 

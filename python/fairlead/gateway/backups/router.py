@@ -99,7 +99,7 @@ async def restore(body: Restore, services: ServicesDep, after: BackgroundTasks) 
         raise NotFound("There is no backup with this id.", param="backupId")
 
     async def put_back(part: Path) -> Restored:
-        counts = await keeper.judge(part)
+        counts = await keeper.inspect(part)
         before = await keeper.restore(part)
         return Restored.model_construct(
             replaced_backup_id=before.id, restored=True, **_snake(counts)
@@ -127,7 +127,7 @@ async def import_file(
     keeper = keeper_of(services)
 
     async def take_in(part: Path) -> Imported:
-        counts = await keeper.judge(part)
+        counts = await keeper.inspect(part)
         before = None if is_dry else await keeper.restore(part)
         return Imported.model_construct(
             imported=not is_dry,

@@ -1,4 +1,6 @@
-"""Batches in Google's words: `batchGenerateContent` and its operations. They are run as every batch is."""
+"""Batches in Google's dialect: `batchGenerateContent` and its operations. They run as every other
+batch does.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ from fairlead.store.services import Services, ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
 
 INLINE_MAX_BYTES: Final = 16 * 1024 * 1024
-"""Of answers that are shown in the operation; more of them are a file."""
+"""The largest answers, in bytes, that an operation shows itself; larger ones become a file."""
 PAGE: Final = 50
 PAGE_MAX: Final = 100
 
@@ -103,7 +105,7 @@ async def generate(
 
     def insert(con: Connection) -> None:
         if batch.is_inline:
-            # Of no use behind its day; while the batch is under way, it stays in any case.
+            # The file expires with the batch; while the batch runs, it stays in any case.
             file = StoredFile(
                 file_id,
                 owner,
@@ -191,7 +193,7 @@ async def delete(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[
 
 
 async def operation(services: Services, batch: Batch) -> Response:
-    """The operation with the answers that belong into it."""
+    """The operation, with the answers of an inline batch in it."""
     answers, as_file = None, False
     if batch.is_inline and batch.ended_at_ms is not None and batch.output_file_id is not None:
         path = Contents(services.data_dir).path(batch.output_file_id)
@@ -200,7 +202,7 @@ async def operation(services: Services, batch: Batch) -> Response:
             if not as_file:
                 answers = await asyncio.to_thread(lambda: list(output_lines(path)))
         except FileNotFoundError:
-            # Its time is over, or it was deleted as a file.
+            # The file has expired, or its owner deleted it.
             answers = None
     body = await asyncio.to_thread(
         lambda: orjson.dumps(google_view(batch, answers, as_file=as_file))
@@ -241,7 +243,7 @@ def _check_file(con: Connection, batch: Batch, at_ms: int) -> None:
 
 
 def _endpoint(model: str) -> str:
-    # As a path of the route table spells it.
+    # The endpoint is stored as the route table spells its path.
     return f"/v1beta/models/{quote(model, safe='/-._~:@!$&()*+,=')}:generateContent"
 
 

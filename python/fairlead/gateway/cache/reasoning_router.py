@@ -23,7 +23,7 @@ LISTED_MAX = 20_000
 ToolCallId = Annotated[str | None, Query(alias="toolCallId", min_length=1, max_length=500)]
 Provider = Annotated[str | None, Query(min_length=1, max_length=300)]
 
-# What grows with what is kept; the rest is the same for every worker.
+# Figures that are summed over the workers; the others are equal in all of them.
 _SUMMED = ("entries", "bytes", "hits", "misses", "evictions", "max_entries", "max_bytes")
 
 

@@ -112,7 +112,7 @@ async def forget(
 
 
 async def _stats(services: Services) -> dict[str, Any]:
-    """The workers' counts as one. Sums, but for what is not a number."""
+    """The counts of all workers as one: numbers are summed."""
     told = await services.command("cache.stats", {})
     summed: dict[str, Any] = dict(told[0])
     for each in told[1:]:

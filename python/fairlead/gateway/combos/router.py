@@ -127,7 +127,7 @@ async def delete(combo_id: str, services: ServicesDep) -> ComboDeleted:
 
 
 def _check_place(con: Connection, combo: StoredCombo, before: StoredCombo | None) -> None:
-    """The rules between this record and the others, in the writer."""
+    """Checks a record against the other combos and aliases, in the writer."""
     name = combo.fields.name
     taken = find_combo_by_name(con, name)
     if taken is not None and taken.id != combo.id:
@@ -145,7 +145,7 @@ def _check_place(con: Connection, combo: StoredCombo, before: StoredCombo | None
             )
     nested[name] = _nested(combo.fields)
     check_graph(nested, name)
-    # One that was there before may have been deleted since; it is let be.
+    # A connection that the record named before may have been deleted since; it may stay.
     known = _connections(before.fields) if before is not None else set()
     for at, step in enumerate(combo.fields.models):
         wanted_id = step.connection_id if isinstance(step, ModelStep) else None

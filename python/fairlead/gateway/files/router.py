@@ -115,10 +115,10 @@ async def content_of(services: Services, file_id: str, owner: str) -> Response:
         "content-disposition": f"attachment; filename*=UTF-8''{quote(found.file_name, safe='')}",
         "x-content-type-options": "nosniff",
         "cache-control": "private, no-store",
-        # It lasts as long as the caller takes to read it.
+        # The download may take as long as the caller needs to read it.
         "x-fairlead-lasting": "1",
     }
-    # Whatever it was said to be: nothing that was uploaded is shown as a page.
+    # The content is a caller's upload, so browsers must not show it as a page.
     return FileAnswer(path, headers=headers, media_type="application/octet-stream")
 
 

@@ -36,7 +36,7 @@ from fairlead.wire import Limit, Offset, Success, Wire, changed_names
 
 router = APIRouter(prefix="/api/keys", tags=["keys"])
 
-# The prefix says what it is, the last characters (of the checksum) which one.
+# A preview shows the prefix and the last characters, which belong to the checksum.
 PREVIEW_HEAD = 10
 PREVIEW_TAIL = 4
 

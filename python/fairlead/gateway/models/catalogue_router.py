@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from fairlead.gateway.models.table import models_of
 from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.providers.catalogue import CatalogueModel, catalogue
-from fairlead.gateway.providers.models import known_models, said_of
+from fairlead.gateway.providers.models import known_models, override_model
 from fairlead.gateway.providers.table import active_connections
 from fairlead.money import usd_of
 from fairlead.store.file import Connection as Database
@@ -140,7 +140,7 @@ def _by_type(
     for name in sorted(models):
         built_in, row = listed.get(name), said.get((provider, name))
         base = {} if built_in is None else built_in.model_dump(include=_SIZES, exclude_none=True)
-        model = said_of(row, {**base, **models[name]})
+        model = override_model(row, {**base, **models[name]})
         grouped.setdefault("chat" if built_in is None else built_in.mode, []).append(
             ModelEntry.model_construct(
                 id=f"{prefix}/{name}",

@@ -22,7 +22,7 @@ from fairlead.gateway.providers.credentials import Credentials, open_credentials
 from fairlead.gateway.providers.endpoint import Endpoint, endpoint_of, resolve_provider
 from fairlead.gateway.providers.probe import Finding, probe
 from fairlead.gateway.providers.table import Connection, connections_of, find_connection
-from fairlead.gateway.unread import not_in_force, refuse_unread
+from fairlead.gateway.unused_fields import not_in_force, refuse_unused
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.services import ServicesDep
@@ -108,7 +108,7 @@ async def override(fields: ModelFields, services: ServicesDep) -> OneModel:
         if before is None:
             _check_room(con)
             before = _blank(provider, fields.model_id)
-        refuse_unread(_unread(sent), _unread(before.settings))
+        refuse_unused(_unused(sent), _unused(before.settings))
         after = changed(before, sent, now_ms())
         put_model(con, after)
         return after
@@ -201,7 +201,7 @@ def _register(con: Database, new: ModelFields) -> ProviderModel:
         raise Conflict("The provider has a custom model of this id: change it with PUT.")
     _check_room(con)
     before = before or _blank(provider, new.model_id)
-    refuse_unread(_unread(_settings(new)), _unread(before.settings))
+    refuse_unused(_unused(_settings(new)), _unused(before.settings))
     row = changed(before, _settings(new), now_ms())
     row = ProviderModel(
         provider, new.model_id, True, row.settings, row.created_at_ms, row.updated_at_ms
@@ -221,7 +221,7 @@ def _blank(provider: str, model_id: str) -> ProviderModel:
     return ProviderModel(provider, model_id, False, {}, made_at_ms, made_at_ms)
 
 
-def _unread(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _unused(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {to_camel(name): value for name, value in settings.items()}
 
 
@@ -235,7 +235,7 @@ def _shown(row: ProviderModel) -> ModelRow:
         provider=row.provider,
         model_id=row.model_id,
         is_custom=row.is_custom,
-        not_in_force=not_in_force(_unread(row.settings)),
+        not_in_force=not_in_force(_unused(row.settings)),
         created_at=moment_of(row.created_at_ms),
         updated_at=moment_of(row.updated_at_ms),
         **row.settings,

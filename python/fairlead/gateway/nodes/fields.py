@@ -26,7 +26,7 @@ ApiType = Literal[
     "rerank",
 ]
 
-# What of it makes a difference: which of OpenAI's two conversations a node speaks.
+# The only effect of the type: which of OpenAI's two conversation APIs the node speaks.
 SPOKEN: tuple[ApiType, ...] = ("chat", "responses")
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")

@@ -1,5 +1,5 @@
 """The thresholds of resilience that an operator may set: types, bounds, defaults, and the rules
-between them. The relay's own defaults (`rust/core/src/resilience.rs`) are the same.
+between them. The relay has equal defaults in `rust/core/src/resilience.rs`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class ResilienceSettings(Wire):
     )
 
     def changed(self, change: ResilienceSettings) -> ResilienceSettings:
-        """These with what the change was sent with; `InvalidRequest` where that cannot be."""
+        """These thresholds with those that the change contains; `InvalidRequest` where the rules
+        forbid it.
+        """
         sent = change.model_dump(exclude_unset=True)
         if not any(part if isinstance(part, dict) else True for part in sent.values()):
             raise InvalidRequest("No valid fields to update")

@@ -1,4 +1,4 @@
-"""`/api/resilience`: thresholds, and what is held against providers, connections and models."""
+"""`/api/resilience`: thresholds, and the states of providers, connections and models."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fairlead.errors import InvalidRequest, NotFound
 from fairlead.gateway.health.credentials import StoredConnection, read_connections
 from fairlead.gateway.health.reports import lockouts_of, merge_providers, merge_reports
 from fairlead.gateway.resilience.fields import ResilienceSettings
-from fairlead.gateway.resilience.states import States
+from fairlead.gateway.resilience.states import ConnectionStates
 from fairlead.gateway.resilience.table import (
     Clear,
-    Held,
+    PersistedState,
     add_clear,
-    read_held,
+    read_persisted_states,
     read_settings,
     write_settings,
 )
@@ -58,8 +58,8 @@ class Cleared(Wire):
 async def show(services: ServicesDep) -> ResilienceView:
     def read_state(
         con: Connection,
-    ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, Held]]:
-        return read_settings(con), read_connections(con), read_held(con)
+    ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, PersistedState]]:
+        return read_settings(con), read_connections(con), read_persisted_states(con)
 
     settings, connections, held = await services.state.read(read_state)
     return _view(services, settings, connections, held)
@@ -71,10 +71,10 @@ async def change(body: ResilienceSettings, services: ServicesDep) -> ResilienceV
 
     def update(
         con: Connection,
-    ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, Held]]:
+    ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, PersistedState]]:
         after = read_settings(con).changed(body)
         write_settings(con, after)
-        return after, read_connections(con), read_held(con)
+        return after, read_connections(con), read_persisted_states(con)
 
     settings, connections, held = await services.state.commit(update)
     return _view(services, settings, connections, held)
@@ -143,9 +143,9 @@ def _view(
     services: Services,
     settings: ResilienceSettings,
     connections: list[StoredConnection],
-    held: dict[str, Held],
+    held: dict[str, PersistedState],
 ) -> ResilienceView:
-    states = States(services, held)
+    states = ConnectionStates(services, held)
     providers = merge_providers(each for each in services.workers() if each.live)
     return ResilienceView.model_construct(
         **{name: getattr(settings, name) for name in ResilienceSettings.model_fields},
@@ -163,7 +163,7 @@ def _breaker(said: dict[str, Any]) -> BreakerView:
     )
 
 
-def _connection(stored: StoredConnection, states: States) -> ConnectionStateView:
+def _connection(stored: StoredConnection, states: ConnectionStates) -> ConnectionStateView:
     condition = states.of(stored.id, is_active=stored.is_active)
     return ConnectionStateView.model_construct(
         id=stored.id,
@@ -177,7 +177,7 @@ def _connection(stored: StoredConnection, states: States) -> ConnectionStateView
 
 
 def show_window(said: dict[str, Any]) -> WindowView:
-    """A window as workers tell it."""
+    """A rate-limit window from a worker's report."""
     resets_at_ms = said.get("resets_at_ms")
     return WindowView.model_construct(
         name=said["name"],

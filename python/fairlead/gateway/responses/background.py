@@ -21,10 +21,16 @@ import orjson
 import structlog
 
 from fairlead.errors import FairleadError, RateLimited
-from fairlead.gateway.responses.asked import Asked, as_asked
+from fairlead.gateway.responses.background_request import BackgroundRequest, relay_body
 from fairlead.gateway.responses.events import Event, frame_of
-from fairlead.gateway.responses.table import Kept, close, keep, open_envelope, open_ids
-from fairlead.gateway.responses.tell import tell_end
+from fairlead.gateway.responses.notifications import notify_end
+from fairlead.gateway.responses.table import (
+    StoredResponse,
+    insert_response,
+    open_envelope,
+    open_ids,
+    store_answer,
+)
 from fairlead.moment import now_ms
 from fairlead.own_relay import on_behalf_of, relay_client
 from fairlead.store.file import Connection
@@ -48,12 +54,12 @@ ENDS: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
 log = structlog.get_logger("fairlead.gateway")
 
 
-class Work:
+class BackgroundResponse:
     """One response on its way. `response` is what it is now, `events` what was told of it: kinds, and
     texts as they go out.
     """
 
-    def __init__(self, owner: str, asked: Asked, headers: dict[str, str]) -> None:
+    def __init__(self, owner: str, asked: BackgroundRequest, headers: dict[str, str]) -> None:
         self.id = str(asked.response["id"])
         self.owner = owner
         self.model = asked.model
@@ -69,9 +75,9 @@ class Work:
         self._size = 0
         self._grew = asyncio.Event()
         for kind in ("created", "queued"):
-            self.tell({"type": f"response.{kind}", "response": self.response})
+            self.append({"type": f"response.{kind}", "response": self.response})
 
-    def tell(self, event: Event) -> None:
+    def append(self, event: Event) -> None:
         """One event more, under the next number. `OverflowError` when it is too much to be kept."""
         told = self._numbered(event)
         if self._size + len(told[1]) > EVENTS_MAX_BYTES:
@@ -124,54 +130,56 @@ class Work:
         self._grew = asyncio.Event()
 
 
-class Works:
+class BackgroundResponses:
     """`run` is a background task; routes call `begin`, `find` and `cancel`."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._works: dict[str, Work] = {}
-        self._waiting: dict[str, Work] = {}
+        self._responses: dict[str, BackgroundResponse] = {}
+        self._waiting: dict[str, BackgroundResponse] = {}
         self._shares = Shares(AT_ONCE)
         self._look_at_s = 0.0
         self._changed = asyncio.Event()
 
-    def find(self, response_id: str, owner: str) -> Work | None:
+    def find(self, response_id: str, owner: str) -> BackgroundResponse | None:
         """One of this owner that has not ended."""
-        work = self._works.get(response_id)
+        work = self._responses.get(response_id)
         return work if work is not None and work.owner == owner else None
 
     async def begin(
         self,
         owner: str,
-        asked: Asked,
+        asked: BackgroundRequest,
         headers: dict[str, str],
         note: Callable[[Connection, str], None] | None = None,
-    ) -> Work:
+    ) -> BackgroundResponse:
         """Keeps the request, and with it what `note` writes of this id, and queues it. `RateLimited`
         when too many wait, or the owner keeps as much as one may.
         """
         self._check_room(owner, len(asked.body))
-        work = Work(owner, asked, headers)
-        kept = Kept(work.id, owner, asked.previous_id, asked.model, asked.input, asked.envelope)
-        self._works[work.id] = work
+        work = BackgroundResponse(owner, asked, headers)
+        kept = StoredResponse(
+            work.id, owner, asked.previous_id, asked.model, asked.input, asked.envelope
+        )
+        self._responses[work.id] = work
 
         def write(con: Connection) -> None:
-            keep(con, kept, now_ms(), is_open=True)
+            insert_response(con, kept, now_ms(), is_open=True)
             if note is not None:
                 note(con, kept.id)
 
         try:
             await self._services.state.record(write)
         except BaseException:
-            self._works.pop(work.id, None)
+            self._responses.pop(work.id, None)
             raise
         self._waiting[work.id] = work
         self._changed.set()
         return work
 
     def _check_room(self, owner: str, size: int) -> None:
-        mine = [work for work in self._works.values() if work.owner == owner]
-        if len(mine) >= WAITING_OF_OWNER_MAX or len(self._works) >= WAITING_MAX:
+        mine = [work for work in self._responses.values() if work.owner == owner]
+        if len(mine) >= WAITING_OF_OWNER_MAX or len(self._responses) >= WAITING_MAX:
             raise RateLimited(
                 "Too many responses are worked on in the background.", retry_after_s=5
             )
@@ -182,20 +190,20 @@ class Works:
                 f"{WAITING_OF_OWNER_MAX_BYTES} bytes: wait for some to end.",
                 retry_after_s=5,
             )
-        if size + sum(work.size_bytes for work in self._works.values()) > WAITING_MAX_BYTES:
+        if size + sum(work.size_bytes for work in self._responses.values()) > WAITING_MAX_BYTES:
             raise RateLimited(
                 "The responses that are worked on in the background come to more than "
                 f"{WAITING_MAX_BYTES} bytes: try again shortly.",
                 retry_after_s=5,
             )
 
-    async def cancel(self, work: Work) -> Event:
+    async def cancel(self, work: BackgroundResponse) -> Event:
         """Ends it; the response as it is then."""
         if not work.is_ending and not work.is_cancelled:
             work.is_cancelled = True
             self._waiting.pop(work.id, None)
             if work.task is None:
-                await self._end(work, _cut(work))
+                await self._end(work, _cancelled(work))
             else:
                 work.task.cancel()
         if work.task is not None:
@@ -226,11 +234,11 @@ class Works:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-                for work in self._works.values():
+                for work in self._responses.values():
                     # Nothing more will be told; the rows are closed at the next start.
                     work.finish()
 
-    def _next(self) -> Work | None:
+    def _next(self) -> BackgroundResponse | None:
         """Whose turn it is, with a place taken for it."""
         work = self._shares.next_of(self._waiting.values(), lambda waiting: waiting.owner)
         if work is not None:
@@ -250,7 +258,7 @@ class Works:
         self._look_at_s = now_s + KEYS_LOOKED_AT_EVERY_S
         key_ids = {
             work.owner.removeprefix("key:")
-            for work in self._works.values()
+            for work in self._responses.values()
             if work.owner.startswith("key:")
         }
         if not key_ids:
@@ -261,7 +269,7 @@ class Works:
             # The database does not answer: what is under way needs it at its end only.
             log.warning("keys not looked at", error=error.kind)
             return
-        for work in list(self._works.values()):
+        for work in list(self._responses.values()):
             reason = reasons.get(work.owner.removeprefix("key:"))
             if reason is None or work.is_ending or work.is_cancelled:
                 continue
@@ -269,7 +277,7 @@ class Works:
             work.is_cancelled = True
             self._waiting.pop(work.id, None)
             if work.task is None:
-                await self._end(work, _cut(work))
+                await self._end(work, _cancelled(work))
             else:
                 work.task.cancel()
 
@@ -279,7 +287,7 @@ class Works:
         """
         state = self._services.state
         for response_id in await state.read(open_ids):
-            if response_id in self._works:
+            if response_id in self._responses:
                 continue
             told = await state.read(partial(open_envelope, response_id=response_id))
             if told is None:
@@ -293,9 +301,9 @@ class Works:
                 },
             }
             last = {"type": "response.failed", "sequence_number": 0, "response": response}
-            await state.record(_closing(response, [("response.failed", orjson.dumps(last))]))
+            await state.record(_storing(response, [("response.failed", orjson.dumps(last))]))
 
-    async def _do(self, work: Work, client: httpx.AsyncClient) -> None:
+    async def _do(self, work: BackgroundResponse, client: httpx.AsyncClient) -> None:
         try:
             async with asyncio.timeout(DEADLINE_S):
                 ended = await self._ask(work, client)
@@ -303,7 +311,7 @@ class Works:
             if not work.is_cancelled:
                 # Control goes down: the row stays open, and is closed when control is back.
                 raise
-            ended = _cut(work)
+            ended = _cancelled(work)
         except TimeoutError:
             ended = _failed(work, "timeout", f"There was no answer within {DEADLINE_S:g} s.")
         except OverflowError as error:
@@ -315,18 +323,18 @@ class Works:
             ended = _failed(work, "server_error", "This is a defect of fairlead; see its log.")
         await self._end(work, ended)
 
-    async def _end(self, work: Work, response: Event) -> None:
+    async def _end(self, work: BackgroundResponse, response: Event) -> None:
         work.is_ending = True
         work.end(response)
         try:
-            await self._services.state.record(_closing(response, work.events))
+            await self._services.state.record(_storing(response, work.events))
         except FairleadError as error:
             log.error("a response is not kept", id=work.id, error=error.kind)
         work.finish()
-        self._works.pop(work.id, None)
+        self._responses.pop(work.id, None)
 
-    async def _ask(self, work: Work, client: httpx.AsyncClient) -> Event:
-        content = await asyncio.to_thread(as_asked, work.body)
+    async def _ask(self, work: BackgroundResponse, client: httpx.AsyncClient) -> Event:
+        content = await asyncio.to_thread(relay_body, work.body)
         work.response = work.now(status="in_progress")
         async with client.stream(
             "POST", "/v1/responses", content=content, headers=work.headers
@@ -345,29 +353,29 @@ class Works:
                     work.response = event["response"]
                     if work.response.get("status") in ENDS:
                         return work.response
-                work.tell(event)
+                work.append(event)
         return _failed(work, "server_error", "The stream ended before the response was complete.")
 
-    def _own(self, work: Work, told: Event) -> Event:
+    def _own(self, work: BackgroundResponse, told: Event) -> Event:
         """The relay's word on it, under our name."""
         names = ("id", "created_at", "background", "store", "previous_response_id")
         return {**told, **{name: work.response.get(name) for name in names}}
 
 
-def works_of(services: Services) -> Works:
+def background_responses(services: Services) -> BackgroundResponses:
     """The process's works, made when they are first needed."""
-    works = services.rooms.get(Works)
-    if not isinstance(works, Works):
-        works = services.rooms[Works] = Works(services)
+    works = services.rooms.get(BackgroundResponses)
+    if not isinstance(works, BackgroundResponses):
+        works = services.rooms[BackgroundResponses] = BackgroundResponses(services)
     return works
 
 
 async def _run(services: Services) -> None:
     try:
-        await works_of(services).run()
+        await background_responses(services).run()
     finally:
         # Another start makes everything anew.
-        services.rooms.pop(Works, None)
+        services.rooms.pop(BackgroundResponses, None)
 
 
 TASKS = (BackgroundTask("gateway.responses", _run),)
@@ -379,14 +387,14 @@ def headers_for(services: Services, key_id: str | None, sent: dict[str, str]) ->
     return {**sent, **own, "content-type": "application/json"}
 
 
-def _closing(response: Event, events: list[tuple[str, bytes]]) -> Callable[[Connection], None]:
+def _storing(response: Event, events: list[tuple[str, bytes]]) -> Callable[[Connection], None]:
     """What writes the last word, and the telling of it."""
     whole = orjson.dumps(response).decode()
     told = b"[%s]" % b",".join(text for _, text in events)
 
     def write(con: Connection) -> None:
-        close(con, response["id"], whole, told.decode())
-        tell_end(con, response)
+        store_answer(con, response["id"], whole, told.decode())
+        notify_end(con, response)
 
     return write
 
@@ -401,14 +409,14 @@ def _both(
     return call
 
 
-def _cut(work: Work) -> Event:
+def _cancelled(work: BackgroundResponse) -> Event:
     """Cancelled by its owner, or failed because its owner is refused by now."""
     if work.revoked is not None:
         return _failed(work, "invalid_api_key", work.revoked)
     return work.now(status="cancelled")
 
 
-def _failed(work: Work, code: str, message: str) -> Event:
+def _failed(work: BackgroundResponse, code: str, message: str) -> Event:
     return work.now(status="failed", error={"code": code, "message": message})
 
 

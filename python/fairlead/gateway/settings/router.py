@@ -68,7 +68,7 @@ NEW_PASSWORD_MIN_CHARS = 8
 _SETTABLE = {field.alias for field in OperatorSettings.model_fields.values()}
 
 
-# What stands beside settings in a body and is none.
+# Fields of a body that are no settings.
 _BESIDE = frozenset({"settingsRevision", "currentPassword"})
 
 
@@ -174,8 +174,8 @@ async def _change(
 async def _confirmed(
     body: SettingsChange, request: Request, services: Services, caller: Caller
 ) -> Work[None] | None:
-    """Holds security settings to who may change them; what stores a new password, if one is
-    sent.
+    """Checks that the caller may change security settings. Returns the function that stores the new
+    password, if one was sent.
     """
     sent = body.model_fields_set
     if not sent & (SECURITY_SETTINGS | {"new_password"}):

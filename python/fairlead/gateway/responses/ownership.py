@@ -1,4 +1,4 @@
-"""A response of an owner wherever it is: worked on, or kept."""
+"""A response of an owner, whether it is running or stored."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.responses.background import works_of
-from fairlead.gateway.responses.table import find, forget
+from fairlead.gateway.responses.background import background_responses
+from fairlead.gateway.responses.table import delete_response, find_response
 from fairlead.moment import now_ms
 from fairlead.store.services import Services
 
@@ -16,20 +16,20 @@ from fairlead.store.services import Services
 async def read_response(
     services: Services, owner: str, response_id: str
 ) -> tuple[dict[str, Any], str]:
-    """It as it is now, and the model as its caller named it. `NotFound`."""
-    if (work := works_of(services).find(response_id, owner)) is not None:
+    """The response as it is now, and the model's name that its caller used. `NotFound`."""
+    if (work := background_responses(services).find(response_id, owner)) is not None:
         return work.response, work.model
-    kept = await services.state.read(lambda con: find(con, response_id, owner, now_ms()))
+    kept = await services.state.read(lambda con: find_response(con, response_id, owner, now_ms()))
     return orjson.loads(kept.response), kept.model
 
 
 async def cancel_response(
     services: Services, owner: str, response_id: str
 ) -> tuple[dict[str, Any], str]:
-    """As `read_response`, once it has ended. One that has ended stays as it is; `InvalidRequest` for
-    one that was not asked for in the background.
+    """The response after it was cancelled, and its model; one that has ended stays as it is.
+    `NotFound`; `InvalidRequest` for one that was not asked for in the background.
     """
-    works = works_of(services)
+    works = background_responses(services)
     if (work := works.find(response_id, owner)) is not None:
         return await works.cancel(work), work.model
     told, model = await read_response(services, owner, response_id)
@@ -41,9 +41,9 @@ async def cancel_response(
     return told, model
 
 
-async def forget_response(services: Services, owner: str, response_id: str) -> None:
-    """It is gone; one that is worked on is cancelled first. `NotFound`."""
-    works = works_of(services)
+async def delete_owned_response(services: Services, owner: str, response_id: str) -> None:
+    """Deletes a response; one that is running is cancelled first. `NotFound`."""
+    works = background_responses(services)
     if (work := works.find(response_id, owner)) is not None:
         await works.cancel(work)
-    await services.state.record(lambda con: forget(con, response_id, owner, now_ms()))
+    await services.state.record(lambda con: delete_response(con, response_id, owner, now_ms()))
