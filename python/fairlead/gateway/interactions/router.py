@@ -13,13 +13,14 @@ from fairlead.gateway.interactions.fields import InteractionAsk
 from fairlead.gateway.interactions.translation import as_response
 from fairlead.gateway.interactions.view import interaction_view
 from fairlead.gateway.owner import OwnerDep
-from fairlead.gateway.responses.background import background_responses, headers_for
+from fairlead.gateway.responses.background import background_responses
 from fairlead.gateway.responses.background_request import background_request
 from fairlead.gateway.responses.ownership import (
     cancel_response,
     delete_owned_response,
     read_response,
 )
+from fairlead.gateway.responses.relay_call import headers_for
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
@@ -42,8 +43,8 @@ async def create(ask: InteractionAsk, services: ServicesDep, owner: OwnerDep) ->
 
     headers = headers_for(services, owner, {})
     asked = await asyncio.to_thread(background_request, body)
-    work = await background_responses(services).begin(f"key:{owner}", asked, headers, note)
-    return interaction_view(work.response, body["model"])
+    job = await background_responses(services).begin(f"key:{owner}", asked, headers, note)
+    return interaction_view(job.response, body["model"])
 
 
 async def read(

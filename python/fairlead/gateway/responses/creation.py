@@ -12,8 +12,9 @@ from starlette.responses import Response, StreamingResponse
 
 from fairlead.caller import caller_of
 from fairlead.errors import InvalidRequest, TooLarge
-from fairlead.gateway.responses.background import background_responses, headers_for
+from fairlead.gateway.responses.background import background_responses
 from fairlead.gateway.responses.background_request import BackgroundRequest, background_request
+from fairlead.gateway.responses.relay_call import headers_for
 from fairlead.json_values import VALUES_MAX, has_too_many_values
 from fairlead.store.services import Services
 
@@ -35,12 +36,12 @@ async def begin(request: Request) -> Response:
     sent = {name: value for name in _HEADERS if (value := request.headers.get(name))}
     key_id = principal.id if principal.kind == "key" else None
     owner = f"{principal.kind}:{principal.id or ''}"
-    work = await background_responses(services).begin(
+    job = await background_responses(services).begin(
         owner, asked, headers_for(services, key_id, sent)
     )
     if asked.streams:
-        return event_stream(work.frames(-1))
-    return Response(orjson.dumps(work.response), media_type="application/json")
+        return event_stream(job.frames(-1))
+    return Response(orjson.dumps(job.response), media_type="application/json")
 
 
 def event_stream(frames: AsyncIterator[bytes]) -> StreamingResponse:

@@ -46,10 +46,10 @@ async def read(
     if starting_after is not None and not stream:
         raise InvalidRequest("starting_after needs stream=true.", param="starting_after")
     after = -1 if starting_after is None else starting_after
-    if (work := background_responses(services).find(response_id, owner)) is not None:
+    if (job := background_responses(services).find(response_id, owner)) is not None:
         if stream:
-            return event_stream(work.frames(after))
-        return Response(orjson.dumps(work.response), media_type="application/json")
+            return event_stream(job.frames(after))
+        return Response(orjson.dumps(job.response), media_type="application/json")
 
     def read_stored(con: Connection) -> tuple[StoredResponse, str | None]:
         kept = find_response(con, response_id, owner, now_ms())
@@ -77,7 +77,7 @@ async def delete(
     return {"id": response_id, "object": "response", "deleted": True}
 
 
-@router.post("/{response_id}/cancel", summary="Cancel a response that works in the background")
+@router.post("/{response_id}/cancel", summary="Cancel a response that responses in the background")
 async def cancel(response_id: ResponseId, caller: CallerDep, services: ServicesDep) -> Response:
     """The response as it is then. One that has ended stays as it is; one that was not asked for in
     the background is refused.
