@@ -36,7 +36,7 @@ from fairlead.identity.introspection.middleware import bearer_middleware
 from fairlead.identity.issuer.issuer import Issuer, open_issuer
 from fairlead.identity.issuer.listen import listen
 from fairlead.identity.local_token import local_token_hash
-from fairlead.identity.oauth.room import open_oauth
+from fairlead.identity.oauth.service import open_oauth
 from fairlead.identity.operator import SignedInOperator
 from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
@@ -47,7 +47,7 @@ from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.services import Services
 from fairlead.store.state import State, check_key
 from fairlead.usage.metrics import counters_of
-from fairlead.usage.spent import Spending
+from fairlead.usage.spent import SpentSums
 
 # Whoever waits is still told that the database does not answer.
 LEAVE_AFTER_S = 0.5
@@ -130,7 +130,7 @@ async def _lifespan(config: ControlConfig, workers: Workers, app: FastAPI) -> As
             await services.state.database.write(ensure_owner)
         app.state.services = services
         app.state.sign_in = sign_in
-        spending = Spending(services.usage, config.data_dir / "spool", services.state)
+        spending = SpentSums(services.usage, config.data_dir / "spool", services.state)
         link = Link(publisher, workers, spending, counters_of(services), commands)
         app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
         kept = Responses(services.state)

@@ -37,7 +37,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ChallengeResult:
     """`user` is there once the challenge was found."""
 
     verdict: Verdict
@@ -92,7 +92,7 @@ def challenged_user_id(con: Connection, token: str, at_ms: int) -> str | None:
 
 def answer_challenge(
     con: Connection, sealer: Sealer, token: str, code: str, at_ms: int
-) -> Answered:
+) -> ChallengeResult:
     """Counts an attempt and judges its code, in the writer; a right one ends the challenge."""
     digest = _core.hash_secret(token)
     row = con.execute(
@@ -103,16 +103,16 @@ def answer_challenge(
     ).fetchone()
     user = None if row is None else find_user(con, str(row[0]))
     if row is None or user is None or not user.is_active:
-        return Answered(Verdict.EXPIRED)
+        return ChallengeResult(Verdict.EXPIRED)
     if row[1] > ATTEMPTS_MAX:
-        return Answered(Verdict.TOO_MANY, user)
+        return ChallengeResult(Verdict.TOO_MANY, user)
     if not take_code(con, sealer, user, code, at_ms):
         last = row[1] == ATTEMPTS_MAX
-        return Answered(Verdict.TOO_MANY if last else Verdict.WRONG, user)
+        return ChallengeResult(Verdict.TOO_MANY if last else Verdict.WRONG, user)
     con.execute("DELETE FROM login_challenges WHERE hash = ?", [digest])
     _, _, way, issuer, subject = row
     if issuer is not None:
         if has_identity(con, user.id, issuer) or find_by_identity(con, issuer, subject) is not None:
-            return Answered(Verdict.EXPIRED)
+            return ChallengeResult(Verdict.EXPIRED)
         bind_identity(con, user.id, issuer, subject)
-    return Answered(Verdict.RIGHT, user, way)
+    return ChallengeResult(Verdict.RIGHT, user, way)

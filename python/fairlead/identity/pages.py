@@ -22,7 +22,7 @@ from fairlead.errors import Conflict, FairleadError, InvalidRequest
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.challenges import Verdict
 from fairlead.identity.fields import Email, NewPassword
-from fairlead.identity.oidc.errand import own_path
+from fairlead.identity.oidc.login_state import own_path
 from fairlead.identity.router import leave
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import find_user, has_any_identity

@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.fields import Code, Password
 from fairlead.identity.sessions import end_session
-from fairlead.identity.sign_in import Attempt, Pending
+from fairlead.identity.sign_in import Attempt, PendingSignIn
 from fairlead.identity.users import User
 from fairlead.wire import Success, Wire
 
@@ -97,7 +97,7 @@ async def leave(attempt: Attempt, response: Response) -> None:
     attempt.set_cookie(response, "", 0)
 
 
-def wanted(pending: Pending) -> SecondFactorWanted:
+def wanted(pending: PendingSignIn) -> SecondFactorWanted:
     """The answer that asks for the second factor."""
     return SecondFactorWanted.model_construct(
         requires2fa=True, temp_token=pending.token, user=person(pending.user)

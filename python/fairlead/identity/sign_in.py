@@ -21,7 +21,7 @@ from fairlead.errors import (
     Unauthenticated,
 )
 from fairlead.identity.challenges import (
-    Answered,
+    ChallengeResult,
     Verdict,
     answer_challenge,
     challenged_user_id,
@@ -90,7 +90,7 @@ class SignIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingSignIn:
     """The password was right; `token` waits for the second factor."""
 
     token: str
@@ -133,7 +133,7 @@ class Attempt:
 
     async def with_password(
         self, email: str | None, password: SecretStr, response: Response
-    ) -> Pending | None:
+    ) -> PendingSignIn | None:
         """Checks a password (the owner's for no address). None: signed in, the cookie is set."""
         self.spend()
         if (await self.sign_on()).local_auth_disabled:
@@ -161,7 +161,9 @@ class Attempt:
             # Right so far, and not the end: the address neither gains nor loses by it.
             self._withdraw(marks)
             work = self.services.state.database.write
-            return Pending(await work(lambda con: open_challenge(con, user.id, now_ms())), user)
+            return PendingSignIn(
+                await work(lambda con: open_challenge(con, user.id, now_ms())), user
+            )
         self.sign_in.limit.forgive(self.address)
         await self.enter(user, "password", response)
         return None
@@ -184,7 +186,7 @@ class Attempt:
             raise
         return await self._entered(answered, response)
 
-    async def _entered(self, answered: Answered, response: Response) -> User:
+    async def _entered(self, answered: ChallengeResult, response: Response) -> User:
         if answered.verdict is not Verdict.RIGHT or answered.user is None:
             raise Unauthenticated(answered.verdict.value, param="code")
         self.sign_in.limit.forgive(self.address)

@@ -19,8 +19,8 @@ from fairlead.moment import iso, moment_of
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit, has_listener
 from fairlead.store.state import State
-from fairlead.usage.turns import EVENTS as TURNS
-from fairlead.usage.turns import read_combos, read_names, turns
+from fairlead.usage.usage_events import EVENTS as TURNS
+from fairlead.usage.usage_events import read_combos, read_names, usage_events
 
 EVENTS: Final = ("request.completed", "request.failed")
 # What is answered without a provider is no model call.
@@ -38,7 +38,7 @@ async def announce(state: State, batches: Sequence[pl.DataFrame]) -> None:
     events = _events(rows) if listens[0] else iter(())
     if listens[1]:
         combos, names = await state.read(lambda con: (read_combos(con), read_names(con)))
-        events = chain(events, turns(rows, combos, names))
+        events = chain(events, usage_events(rows, combos, names))
     while chunk := list(islice(events, AT_ONCE)):
         await state.record(partial(_emit, chunk))
 

@@ -34,21 +34,21 @@ LATENCIES: Final[tuple[Measure, ...]] = ("latency", "latency_failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow:
+class Filters:
     """Conditions on dimensions: each names columns, or expressions of them, and a value."""
 
     conditions: Sequence[str] = ()
     bound: dict[str, Any] = field(default_factory=dict)
 
 
-EVERYTHING = Narrow()
+EVERYTHING = Filters()
 
 
 def sums_of(
     con: Connection,
     span: Span,
     groups: dict[str, str],
-    narrow: Narrow = EVERYTHING,
+    filters: Filters = EVERYTHING,
     coarsest: Level = "day",
 ) -> pl.DataFrame:
     """One row for each group with every measure (`rollup.SUMS`, `rollup.MAXES`).
@@ -56,7 +56,7 @@ def sums_of(
     `groups`: column to SQL over the dimensions and `bucket_ms`. A span in which nothing is has no
     rows.
     """
-    where = _where(narrow.conditions)
+    where = _where(filters.conditions)
     told = ", ".join(_MEASURES)
 
     def select(part: Part, at: int) -> str:
@@ -71,7 +71,7 @@ def sums_of(
             f"WHERE bucket_ms >= $from_{at} AND bucket_ms < $until_{at}{where}"
         )
 
-    source, bound = _source(con, span, coarsest, select, narrow.bound)
+    source, bound = _source(con, span, coarsest, select, filters.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
     # Without groups an aggregate has a row of nulls over nothing.
     having = "" if groups else "HAVING count(*) > 0"
@@ -85,7 +85,7 @@ def bins_of(
     con: Connection,
     span: Span,
     groups: dict[str, str],
-    narrow: Narrow = EVERYTHING,
+    filters: Filters = EVERYTHING,
     *,
     wanted: Sequence[Measure] = ("latency",),
     coarsest: Level = "day",
@@ -93,7 +93,7 @@ def bins_of(
     """One row for each group, `measure` and `bin`, with `requests` and `total`. `wanted`: which
     measures.
     """
-    where = _where(narrow.conditions)
+    where = _where(filters.conditions)
     chosen = f" AND measure IN ({', '.join(repr(measure) for measure in wanted)})"
     # Histograms have many rows and few dimensions: they are added up before names are put to them.
     bucket = groups.get("bucket_ms", "0")
@@ -114,7 +114,7 @@ def bins_of(
             ") r JOIN dimensions d ON d.id = r.dimension_id"
         )
 
-    source, bound = _source(con, span, coarsest, select, narrow.bound)
+    source, bound = _source(con, span, coarsest, select, filters.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
     sql = f"SELECT {columns}{HISTOGRAM_MEASURES} FROM ({source}) GROUP BY ALL"
     return pl.DataFrame(con.sql(sql, params=bound).to_arrow_table())

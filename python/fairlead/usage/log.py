@@ -35,13 +35,13 @@ class LogFilter:
 
 
 def read_log(
-    con: Connection, narrow: LogFilter, limit: int, offset: int
+    con: Connection, filters: LogFilter, limit: int, offset: int
 ) -> tuple[list[dict[str, Any]], int]:
     """Rows as in the table, and how many the filter leaves."""
     where = ["NOT no_log"]
     bound: list[object] = []
     for name, condition in _CONDITIONS.items():
-        value = getattr(narrow, name)
+        value = getattr(filters, name)
         if value is not None:
             where.append(condition)
             bound += [value] * condition.count("?")

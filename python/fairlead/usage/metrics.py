@@ -19,7 +19,7 @@ from fairlead import __version__
 from fairlead.store.services import Services, WorkerReport
 from fairlead.usage.ingest import REASON
 from fairlead.usage.metric_families import FAMILIES, Family
-from fairlead.usage.reports import merge_said
+from fairlead.usage.reports import merge_reports
 from fairlead.usage.traces import traces_of
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -116,7 +116,7 @@ def _state(services: Services) -> Iterator[tuple[Key, float]]:
         ("threads_stuck", "threads_stuck"),
     ):
         yield (name, ()), _total(live, stat)
-    states = Counter(said.state for said in merge_said(live).values())
+    states = Counter(said.state for said in merge_reports(live).values())
     for state in _STATES:
         yield ("connections", (("state", state),)), states[state]
     yield ("workers_live", ()), len(live)

@@ -178,7 +178,7 @@ def figures(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def nothing() -> dict[str, Any]:
+def empty_figures() -> dict[str, Any]:
     """The fields of `Figures` of no request at all."""
     told = dict.fromkeys(Figures.model_fields, 0)
     return {

@@ -23,8 +23,8 @@ from fairlead.moment import iso, moment_of, ms_of, now_ms
 from fairlead.money import usd_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
-from fairlead.usage.facts import Narrow, sums_of
-from fairlead.usage.reports import Said, Window, merge_said
+from fairlead.usage.facts import Filters, sums_of
+from fairlead.usage.reports import ConnectionReport, Window, merge_reports
 from fairlead.usage.span import Span
 
 router = APIRouter(prefix="/api/usage", tags=["usage"])
@@ -66,10 +66,10 @@ async def om_usage(
     personal = None
     if has_limits and (daily_micros is not None or weekly_micros is not None):
         personal = await _personal(services, key_id, daily_micros, weekly_micros, at_ms)
-    said = merge_said(services.workers())
+    said = merge_reports(services.workers())
     cutoff = await asyncio.to_thread(_cutoff_percent, services.data_dir / "snapshot.json")
     told = [
-        _provider(row, said.get(row[0], Said()), cutoff)
+        _provider(row, said.get(row[0], ConnectionReport()), cutoff)
         for row in connections
         if access_mode != "restricted" or row[0] in allowed
     ]
@@ -91,16 +91,16 @@ async def _personal(
     told: dict[str, Any] = {}
     for name, period, limit in (("daily", "day", daily), ("weekly", "week", weekly)):
         starts_ms, ends_ms = _core.limit_window(period, 0, at_ms)
-        narrow = Narrow(["key_id = $key_id"], {"key_id": key_id})
+        filters = Filters(["key_id = $key_id"], {"key_id": key_id})
         span = Span(starts_ms, ends_ms)
-        sums = await services.usage.read(partial(sums_of, span=span, groups={}, narrow=narrow))
+        sums = await services.usage.read(partial(sums_of, span=span, groups={}, filters=filters))
         told[f"{name}SpentUsd"] = usd_of(int(sums["cost_usd_micros"].sum()))
         told[f"{name}LimitUsd"] = None if limit is None else usd_of(limit)
         told[f"{name}ResetAtIso"] = iso(moment_of(ends_ms))
     return told
 
 
-def _provider(row: Any, said: Said, cutoff_percent: float) -> dict[str, Any]:
+def _provider(row: Any, said: ConnectionReport, cutoff_percent: float) -> dict[str, Any]:
     connection_id, name, provider = row
     return {
         "connectionId": connection_id,

@@ -16,18 +16,18 @@ NULLABLE: Final = frozenset(column["name"] for column in _TOLD if not column["is
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedLines:
     """The rows of some lines, and the lines that are none."""
 
     rows: pl.DataFrame
     rejected: list[bytes]
 
 
-def parse_lines(data: bytes) -> Parsed:
+def parse_lines(data: bytes) -> ParsedLines:
     """Reads NDJSON.
 
     Unknown fields are left out; a line that lacks a field or has another type is rejected.
     """
     records = _core.read_records(data)
     # The columns are taken as they are: nothing is copied.
-    return Parsed(pl.DataFrame(records), records.rejected)
+    return ParsedLines(pl.DataFrame(records), records.rejected)

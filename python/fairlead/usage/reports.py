@@ -24,7 +24,7 @@ class Window:
 
 
 @dataclass(slots=True)
-class Said:
+class ConnectionReport:
     """A connection as the workers know it."""
 
     state: str = "active"
@@ -38,16 +38,16 @@ class Said:
     """Locked models, and until when, UTC milliseconds."""
 
 
-def merge_said(reports: Iterable[WorkerReport]) -> dict[str, Said]:
+def merge_reports(reports: Iterable[WorkerReport]) -> dict[str, ConnectionReport]:
     """By connection id: the longest rest, the least that is left of each window."""
-    merged: dict[str, Said] = {}
+    merged: dict[str, ConnectionReport] = {}
     for report in reports:
         for told in report.stats.get("connections", ()) if report.live else ():
-            _add(merged.setdefault(told["id"], Said()), told)
+            _add(merged.setdefault(told["id"], ConnectionReport()), told)
     return merged
 
 
-def _add(said: Said, told: dict[str, Any]) -> None:
+def _add(said: ConnectionReport, told: dict[str, Any]) -> None:
     if told["state"] != "active" and (
         said.state == "active" or told["cooling_ms"] > said.cooling_ms
     ):

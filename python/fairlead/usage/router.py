@@ -101,9 +101,9 @@ FilterDep = Annotated[LogFilter, Depends(_log_filter)]
 
 @router.get("/logs", summary="Settled requests, newest first")
 async def logs(
-    services: ServicesDep, narrow: FilterDep, limit: Limit = 50, offset: Offset = 0
+    services: ServicesDep, filters: FilterDep, limit: Limit = 50, offset: Offset = 0
 ) -> Logs:
-    rows, total = await services.usage.read(lambda con: read_log(con, narrow, limit, offset))
+    rows, total = await services.usage.read(lambda con: read_log(con, filters, limit, offset))
     return Logs.model_construct(
         logs=[show_log_row(row) for row in rows], total=total, limit=limit, offset=offset
     )
@@ -111,9 +111,9 @@ async def logs(
 
 @router.get("/request-logs", summary="Settled requests in full, newest first")
 async def request_logs(
-    services: ServicesDep, narrow: FilterDep, limit: Limit = 50, offset: Offset = 0
+    services: ServicesDep, filters: FilterDep, limit: Limit = 50, offset: Offset = 0
 ) -> RequestLogs:
-    rows, total = await services.usage.read(lambda con: read_log(con, narrow, limit, offset))
+    rows, total = await services.usage.read(lambda con: read_log(con, filters, limit, offset))
     return RequestLogs.model_construct(
         logs=[show_request_log_row(row) for row in rows], total=total, limit=limit, offset=offset
     )

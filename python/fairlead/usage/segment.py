@@ -105,7 +105,7 @@ def _adopt(path: Path) -> Segment | None:
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not _is_still(handle, path):
+        if not _still_named(handle, path):
             return None
         with os.fdopen(os.dup(handle), "rb") as file:
             data = file.read()
@@ -119,7 +119,7 @@ def _adopt(path: Path) -> Segment | None:
     return Segment(path.stem, path, whole)
 
 
-def _is_still(handle: int, path: Path) -> bool:
+def _still_named(handle: int, path: Path) -> bool:
     """Whether the locked file still has its name: its writer may have sealed it and gone in
     between.
     """

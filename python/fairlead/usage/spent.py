@@ -19,7 +19,7 @@ from fairlead.moment import LATEST_MS
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.state import State
-from fairlead.usage.facts import Narrow, sums_of
+from fairlead.usage.facts import Filters, sums_of
 from fairlead.usage.segment import has_unread
 from fairlead.usage.span import Span
 
@@ -56,14 +56,14 @@ class Question(BaseModel):
     provider: str | None = None
 
 
-class Spent(BaseModel):
+class SpentQuery(BaseModel):
     """What a worker asks. It holds back its segments from `before_segment` on."""
 
     before_segment: int = Field(ge=0)
     questions: list[Question]
 
 
-class Spending:
+class SpentSums:
     """Answers such questions."""
 
     def __init__(self, usage: Database, spool_dir: Path, state: State) -> None:
@@ -71,7 +71,7 @@ class Spending:
         self._state = state
         self._spool_dir = spool_dir
 
-    async def sums(self, worker: str, asked: Spent) -> list[int] | None:
+    async def sums(self, worker: str, asked: SpentQuery) -> list[int] | None:
         """Sums in the order of the questions; None when the records were not all in after 1.5 s."""
         try:
             async with asyncio.timeout(WAIT_S):
@@ -132,7 +132,7 @@ def sum_spent(con: Connection, questions: list[Question], places: Places) -> lis
                 "providers": [prefix, *places.get(prefix, ())],
             }
         rows = sums_of(
-            con, Span(from_ms, _EVER_MS), {"key_id": "key_id"}, Narrow(conditions, bound)
+            con, Span(from_ms, _EVER_MS), {"key_id": "key_id"}, Filters(conditions, bound)
         )
         for row in rows.iter_rows(named=True):
             for unit, columns in _SUMS.items():

@@ -18,7 +18,7 @@ from fairlead import __version__, _core
 from fairlead.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.host import AddressRefused
 from fairlead.store.signing_keys import SigningKey
-from fairlead.webhooks.connection import Broken, Kept
+from fairlead.webhooks.connection import ConnectionLost, ConnectionPool
 from fairlead.webhooks.schedule import parse_retry_after
 
 DEADLINE_S: Final = 15.0
@@ -47,7 +47,7 @@ class Signer:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class OutgoingMessage:
     """What is sent, and where to. `secrets` are those that count, the newest first; a listener with
     which there is none gets a token that `signer` signs.
     """
@@ -73,7 +73,9 @@ class Answer:
     retry_after_s: int | None = None
 
 
-async def attempt(parcel: Parcel, egress: Egress, at_ms: int, kept: Kept | None = None) -> Answer:
+async def attempt(
+    message: OutgoingMessage, egress: Egress, at_ms: int, kept: ConnectionPool | None = None
+) -> Answer:
     """Sends once, within the deadline, over a connection that is kept for this listener if there is
     one. Never raises for what the listener or the network does.
     """
@@ -85,11 +87,11 @@ async def attempt(parcel: Parcel, egress: Egress, at_ms: int, kept: Kept | None 
         latency_ms = round((time.monotonic() - started) * 1000, 3)
         return Answer(at_ms, latency_ms, status, error, retry_after_s)
 
-    if not parcel.secrets and parcel.signer is None:
+    if not message.secrets and message.signer is None:
         return answer(None, "secret_unreadable")
     try:
         async with asyncio.timeout(DEADLINE_S):
-            status, retry_after = await _send(parcel, egress, at_ms // 1000, kept)
+            status, retry_after = await _send(message, egress, at_ms // 1000, kept)
     except TimeoutError:
         return answer(None, "timeout")
     except (AddressRefused, AddressForbidden):
@@ -98,7 +100,7 @@ async def attempt(parcel: Parcel, egress: Egress, at_ms: int, kept: Kept | None 
         return answer(None, "name_unknown")
     except ssl.SSLError:
         return answer(None, "tls_failed")
-    except Broken:
+    except ConnectionLost:
         return answer(None, "connection_broken")
     except OSError:
         return answer(None, "connection_failed")
@@ -106,10 +108,10 @@ async def attempt(parcel: Parcel, egress: Egress, at_ms: int, kept: Kept | None 
 
 
 async def _send(
-    parcel: Parcel, egress: Egress, at_s: int, kept: Kept | None
+    message: OutgoingMessage, egress: Egress, at_s: int, kept: ConnectionPool | None
 ) -> tuple[int, str | None]:
     # Judged again, whatever got into the database.
-    url = egress.normalise_target(parcel.url)
+    url = egress.normalise_target(message.url)
     # In the normal spelling there is always a path.
     host, _, path = url.partition("//")[2].partition("/")
     request = h11.Request(
@@ -118,26 +120,32 @@ async def _send(
         headers=[
             ("host", host),
             ("content-type", "application/json"),
-            ("content-length", str(len(parcel.body))),
+            ("content-length", str(len(message.body))),
             ("user-agent", f"fairlead-webhooks/{__version__}"),
-            ("webhook-id", parcel.message_id),
+            ("webhook-id", message.message_id),
             ("webhook-timestamp", str(at_s)),
-            ("webhook-signature", _signature(parcel, at_s)),
+            ("webhook-signature", _signature(message, at_s)),
             *([] if kept is not None else [("connection", "close")]),
         ],
     )
-    pool = Kept() if kept is None else kept
+    pool = ConnectionPool() if kept is None else kept
     try:
-        return await _exchange(pool, egress, url, request, parcel.body)
-    except Broken as broken:
+        return await _exchange(pool, egress, url, request, message.body)
+    except ConnectionLost as broken:
         if not broken.is_stale:
             raise
     # The listener had ended it while nobody looked: that says nothing of the listener.
-    return await _exchange(pool, egress, url, request, parcel.body, fresh=True)
+    return await _exchange(pool, egress, url, request, message.body, fresh=True)
 
 
 async def _exchange(
-    pool: Kept, egress: Egress, url: str, request: h11.Request, body: bytes, *, fresh: bool = False
+    pool: ConnectionPool,
+    egress: Egress,
+    url: str,
+    request: h11.Request,
+    body: bytes,
+    *,
+    fresh: bool = False,
 ) -> tuple[int, str | None]:
     connection = await pool.take(egress, url, fresh=fresh)
     try:
@@ -149,19 +157,19 @@ async def _exchange(
     return answer
 
 
-def _signature(parcel: Parcel, at_s: int) -> str:
-    signer = parcel.signer
+def _signature(message: OutgoingMessage, at_s: int) -> str:
+    signer = message.signer
     if signer is None:
-        return _core.sign_webhook(list(parcel.secrets), parcel.message_id, at_s, parcel.body)
+        return _core.sign_webhook(list(message.secrets), message.message_id, at_s, message.body)
     # The audience is the address as the caller gave it: a listener need not know who asked for it.
     return _core.sign_webhook_token(
         signer.key.pem,
         signer.key.id,
         signer.issuer,
-        parcel.url,
-        parcel.message_id,
+        message.url,
+        message.message_id,
         at_s,
-        parcel.body,
+        message.body,
     )
 
 

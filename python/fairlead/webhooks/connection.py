@@ -25,7 +25,7 @@ READ_BYTES: Final = 16 * 1024
 IDLE_S: Final = 10.0
 
 
-class Broken(Exception):
+class ConnectionLost(Exception):
     """The connection ended before there was an answer. `is_stale`: it was kept from before, and
     nothing of an answer came, as when the listener had ended it.
     """
@@ -47,20 +47,20 @@ class Connection:
     idle_since_s: float = 0.0
 
     async def exchange(self, request: h11.Request, body: bytes) -> tuple[int, str | None]:
-        """Sends a request; status and `Retry-After` of the answer. `Broken`, or what TLS says."""
+        """Sends a request; status and `Retry-After` of the answer. `ConnectionLost`, or what TLS says."""
         try:
             return await self._exchange(request, body)
         except ssl.SSLError:
             # The handshake was well: this is a stream that was cut.
-            raise Broken(is_stale=self.is_kept) from None
+            raise ConnectionLost(is_stale=self.is_kept) from None
         except h11.RemoteProtocolError:
             # Nothing but an end where an answer should begin is what a stale one looks like.
-            raise Broken(is_stale=self.is_kept and self.reader.at_eof()) from None
+            raise ConnectionLost(is_stale=self.is_kept and self.reader.at_eof()) from None
         except OSError as error:
             # `TimeoutError` is one too, and it is the deadline's.
             if isinstance(error, TimeoutError):
                 raise
-            raise Broken(is_stale=self.is_kept) from None
+            raise ConnectionLost(is_stale=self.is_kept) from None
 
     async def _exchange(self, request: h11.Request, body: bytes) -> tuple[int, str | None]:
         http = self.http
@@ -73,7 +73,7 @@ class Connection:
             if isinstance(event, h11.Response):
                 break
             if not isinstance(event, h11.InformationalResponse):
-                raise Broken(is_stale=self.is_kept)
+                raise ConnectionLost(is_stale=self.is_kept)
             # It had begun to answer: what comes now is no stale connection's end.
             self.is_kept = False
         self.is_kept = False
@@ -100,7 +100,7 @@ class Connection:
         while (event := self.http.next_event()) is h11.NEED_DATA:
             self.http.receive_data(await self.reader.read(READ_BYTES))
         if not isinstance(event, h11.Event):
-            raise Broken(is_stale=self.is_kept)
+            raise ConnectionLost(is_stale=self.is_kept)
         return event
 
     async def _let_finish(self) -> None:
@@ -111,13 +111,13 @@ class Connection:
                     taken += len(event.data)
                     if taken > ANSWER_MAX_BYTES:
                         return
-        except (Broken, h11.RemoteProtocolError, OSError):
+        except (ConnectionLost, h11.RemoteProtocolError, OSError):
             # The status is known, and that is all that counts. `TimeoutError` is an `OSError`.
             return
 
 
 @dataclass(slots=True)
-class Kept:
+class ConnectionPool:
     """Connections that are kept for one listener, the one used last taken first."""
 
     connections: list[Connection] = field(default_factory=list)

@@ -15,7 +15,7 @@ from fairlead.store.file import Connection
 from fairlead.store.outbox import ordered_id
 from fairlead.store.services import Services
 from fairlead.store.webhook_endpoints import Endpoint, live_secrets
-from fairlead.webhooks.attempt import Answer, Parcel, attempt
+from fairlead.webhooks.attempt import Answer, OutgoingMessage, attempt
 from fairlead.webhooks.history import insert_tested
 
 TESTS_AT_ONCE: Final = 8
@@ -25,7 +25,7 @@ _tests = asyncio.Semaphore(TESTS_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class FinishedTest:
     """A test that is over, as it stands in the history."""
 
     answer: Answer
@@ -37,7 +37,7 @@ async def ping(
     services: Services,
     find: Callable[[Connection], Endpoint],
     members: Mapping[str, Any] | None = None,
-) -> Tested:
+) -> FinishedTest:
     """Sends `test.ping`, also to a listener that is switched off. It is in the history, and is not
     repeated. `find` raises `NotFound`; `members` go into the body beside `data`. `Overloaded` when
     too many are under way.
@@ -50,7 +50,7 @@ async def ping(
 
 async def _ping(
     services: Services, find: Callable[[Connection], Endpoint], members: Mapping[str, Any]
-) -> Tested:
+) -> FinishedTest:
     state = services.state
     at_ms = now_ms()
 
@@ -63,12 +63,12 @@ async def _ping(
     data = {"message": "This is a test of fairlead's webhooks."}
     told = {"type": PING, "timestamp": iso(moment_of(at_ms)), **members, "data": data}
     body = orjson.dumps(told)
-    parcel = Parcel(message_id, body, endpoint.url, tuple(secrets))
-    answer = await attempt(parcel, services.egress, at_ms)
+    outgoing = OutgoingMessage(message_id, body, endpoint.url, tuple(secrets))
+    answer = await attempt(outgoing, services.egress, at_ms)
     message = (message_id, PING, body.decode())
 
     def store_result(con: Connection) -> str:
         # Deleted meanwhile: there is no history to keep it in.
         return insert_tested(con, find(con).id, message, answer, now_ms())
 
-    return Tested(answer, await state.record(store_result), message_id)
+    return FinishedTest(answer, await state.record(store_result), message_id)

@@ -12,7 +12,7 @@ from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.webhook_endpoints import Endpoint, endpoints_by_id, update_endpoint
 from fairlead.webhooks.attempt import Answer
-from fairlead.webhooks.due import Due
+from fairlead.webhooks.due_deliveries import DueDelivery
 from fairlead.webhooks.schedule import next_attempt_at_ms
 
 DISABLE_AFTER_MS: Final = 5 * 24 * 3_600_000
@@ -46,16 +46,16 @@ FROM webhook_deliveries d JOIN (
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FinishedAttempt:
     """An attempt that is over, at `at_ms`."""
 
-    due: Due
+    due: DueDelivery
     answer: Answer
     at_ms: int
 
 
 def settle(
-    con: Connection, ended: Sequence[Ended], spread: Callable[[float, float], float]
+    con: Connection, ended: Sequence[FinishedAttempt], spread: Callable[[float, float], float]
 ) -> list[Endpoint]:
     """Writes down what became of each delivery and endpoint, in the writer. Returns the endpoints
     that were disabled by it.
@@ -79,7 +79,7 @@ def settle(
     return disabled
 
 
-def _row(ended: Ended, spread: Callable[[float, float], float]) -> tuple[Any, ...]:
+def _row(ended: FinishedAttempt, spread: Callable[[float, float], float]) -> tuple[Any, ...]:
     answer, due = ended.answer, ended.due
     next_at_ms: int | None = None
     if answer.error is not None:
@@ -99,7 +99,7 @@ def _row(ended: Ended, spread: Callable[[float, float], float]) -> tuple[Any, ..
     )
 
 
-def _judged(endpoint: Endpoint, ended: Ended) -> Endpoint:
+def _judged(endpoint: Endpoint, ended: FinishedAttempt) -> Endpoint:
     answer = ended.answer
     if answer.error is None:
         return replace(endpoint, failing_since_ms=None, not_before_ms=0)

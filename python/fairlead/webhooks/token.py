@@ -16,7 +16,7 @@ from joserfc.jwk import KeySet
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedDelivery:
     """A delivery as it came: its headers and the body's exact bytes."""
 
     message_id: str
@@ -26,7 +26,7 @@ class Received:
 
 
 def verify_token(
-    keys: bytes, received: Received, audience: str, now_s: int, tolerance_s: int
+    keys: bytes, received: ReceivedDelivery, audience: str, now_s: int, tolerance_s: int
 ) -> None:
     """Returns when a delivery is genuine, for this listener and of this time; `ValueError` says why
     it is not. `keys` is the document at `/.well-known/jwks.json`.

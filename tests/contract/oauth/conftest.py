@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from fairlead.caller import Caller, Principal
 from fairlead.control.app import build
-from fairlead.identity.oauth.room import OAuth, oauth_of
+from fairlead.identity.oauth.service import OAuthService, oauth_service
 from fairlead.settings import ControlConfig
 from fairlead.store.services import Services
 from fairlead.store.tool_access import ToolRefusal, ToolUser
@@ -45,7 +45,7 @@ def clock() -> Clock:
 class Server:
     """Control with its authorization server; `http` speaks as the relay does for a stranger."""
 
-    def __init__(self, app: FastAPI, http: httpx.AsyncClient, room: OAuth) -> None:
+    def __init__(self, app: FastAPI, http: httpx.AsyncClient, room: OAuthService) -> None:
         self.app = app
         self.http = http
         self.room = room
@@ -105,7 +105,7 @@ async def server(
             transport=httpx.ASGITransport(app), base_url="http://control", headers=headers
         ) as http,
     ):
-        room = oauth_of(app.state.services)
+        room = oauth_service(app.state.services)
         room.ledger._clock = clock
         yield Server(app, http, room)
 

@@ -18,7 +18,7 @@ import orjson
 import structlog
 
 from fairlead.bearer import Bearer, BearerRefused
-from fairlead.identity.introspection.answer import NoAnswer, read_answer
+from fairlead.identity.introspection.answer import InvalidAnswer, read_answer
 from fairlead.identity.issuer.http import ISSUER_HEADER
 from fairlead.identity.issuer.token import hash_of
 from fairlead.operator_egress import JudgedTransport
@@ -80,14 +80,14 @@ class RemoteIntrospection:
             async with asyncio.timeout(self._timeout_s), self._asking:
                 begun_s = time.monotonic()
                 document, is_ours = await self._ask(text)
-        except (TimeoutError, httpx.HTTPError, NoAnswer) as error:
+        except (TimeoutError, httpx.HTTPError, InvalidAnswer) as error:
             log.warning("introspection failed", url=self._url, error=type(error).__name__)
             raise unavailable() from None
         finally:
             self._waiting -= 1
         try:
             bearer = read_answer(document, self._now_s())
-        except NoAnswer:
+        except InvalidAnswer:
             log.warning("introspection failed", url=self._url, error="no such answer")
             raise unavailable() from None
         if not is_ours and not bearer.scopes & SENSITIVE:
@@ -97,19 +97,19 @@ class RemoteIntrospection:
     async def _ask(self, text: str) -> tuple[Any, bool]:
         async with self._http.stream("POST", self._url, data={"token": text}) as answer:
             if answer.status_code != 200:
-                raise NoAnswer
+                raise InvalidAnswer
             if answer.headers.get("content-encoding", "identity") != "identity":
                 # It was not asked for, and what it unfolds to is anybody's guess.
-                raise NoAnswer
+                raise InvalidAnswer
             body = b""
             async for chunk in answer.aiter_raw():
                 body += chunk
                 if len(body) > ANSWER_MAX_BYTES:
-                    raise NoAnswer
+                    raise InvalidAnswer
         try:
             return orjson.loads(body), ISSUER_HEADER in answer.headers
         except ValueError:
-            raise NoAnswer from None
+            raise InvalidAnswer from None
 
     def _cached(self, digest: bytes) -> Bearer | None:
         kept = self._kept.get(digest)

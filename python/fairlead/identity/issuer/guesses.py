@@ -36,8 +36,8 @@ class SecretGuesses:
 
     def count(self, client_id: str, address: str) -> None:
         """Notes a wrong secret; the next `check` sees it."""
-        self._of_address.note(address)
-        self._of_client.note(_pair(client_id, address))
+        self._of_address.count_attempt(address)
+        self._of_client.count_attempt(_pair(client_id, address))
 
 
 def _pair(client_id: str, address: str) -> str:

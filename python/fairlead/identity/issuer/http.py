@@ -41,7 +41,7 @@ log = structlog.get_logger("fairlead.identity")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class IssuerRequest:
     """A request: `path` is decoded, `headers` are the last of each name, `query` and `body` raw.
     `peer` is the socket's other end, `forwarded` every line of `X-Forwarded-For`.
     """
@@ -102,7 +102,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class IssuerAnswer:
     """An answer. `document` is JSON; without it there is no body."""
 
     status: int = 200
@@ -110,7 +110,7 @@ class Told:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-Handler = Callable[[Asked], Awaitable[Told]]
+Handler = Callable[[IssuerRequest], Awaitable[IssuerAnswer]]
 
 
 def application(answer: Handler) -> ASGIApp:
@@ -128,7 +128,7 @@ def application(answer: Handler) -> ASGIApp:
             told = refusal(unavailable("The request took too long."))
         except FairleadError as error:
             told = refusal(unavailable(error.message))
-        except _Gone:
+        except _ClientDisconnected:
             return
         except Exception as error:  # noqa: BLE001 - the last place that can answer
             log.error("issuer request failed", path=scope["path"][:200], error=type(error).__name__)
@@ -145,7 +145,7 @@ def application(answer: Handler) -> ASGIApp:
     return app
 
 
-def refusal(fault: IssuerFault) -> Told:
+def refusal(fault: IssuerFault) -> IssuerAnswer:
     """A fault as it is told."""
     headers: list[tuple[bytes, bytes]] = []
     if fault.challenge is not None:
@@ -159,7 +159,7 @@ def refusal(fault: IssuerFault) -> Told:
         "error_description": fault.description,
         "status_code": fault.status,
     }
-    return Told(fault.status, document, tuple(headers))
+    return IssuerAnswer(fault.status, document, tuple(headers))
 
 
 def not_found() -> IssuerFault:
@@ -173,11 +173,11 @@ def other_method(*methods: str) -> IssuerFault:
     return IssuerFault(405, "invalid_request", f"This path takes {allow}.", allow=allow)
 
 
-class _Gone(Exception):
+class _ClientDisconnected(Exception):
     """The caller left."""
 
 
-async def _read(scope: Scope, receive: Receive) -> Asked:
+async def _read(scope: Scope, receive: Receive) -> IssuerRequest:
     headers = dict(scope["headers"])
     body = b""
     if scope["method"] not in ("GET", "HEAD"):
@@ -187,7 +187,7 @@ async def _read(scope: Scope, receive: Receive) -> Asked:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise _Gone
+                    raise _ClientDisconnected
                 chunk = message.get("body", b"")
                 size += len(chunk)
                 if size > BODY_MAX_BYTES:
@@ -204,7 +204,7 @@ async def _read(scope: Scope, receive: Receive) -> Asked:
     )
     peer = (scope.get("client") or ("unknown",))[0]
     query = scope.get("query_string", b"")
-    return Asked(method, scope["path"], query, headers, body, peer, forwarded)
+    return IssuerRequest(method, scope["path"], query, headers, body, peer, forwarded)
 
 
 def _is_head(scope: Scope) -> bool:

@@ -34,7 +34,7 @@ KNOWN = (
 _ONCE = frozenset(KNOWN) - {"resource", "client_id", "redirect_uri"}
 
 
-class NotForUs(Exception):
+class ClientMismatch(Exception):
     """What the person reads: client and redirect URI do not belong together."""
 
     def __init__(self, title: str, text: str) -> None:
@@ -43,7 +43,7 @@ class NotForUs(Exception):
         self.text = text
 
 
-class ToldToClient(Exception):
+class ClientError(Exception):
     """`location` is where the client is told of it."""
 
     def __init__(self, location: str) -> None:
@@ -101,24 +101,24 @@ class AuthorizeRequest:
 FindClient = Callable[[str, str | None], Awaitable[Client | None]]
 
 
-async def judge(sent: Parameters, issuer: Issuer, find: FindClient) -> AuthorizeRequest:
-    """The request, or `NotForUs`, or `ToldToClient`."""
+async def check_request(sent: Parameters, issuer: Issuer, find: FindClient) -> AuthorizeRequest:
+    """The request, or `ClientMismatch`, or `ClientError`."""
     client_ids, redirect_uris = sent.all("client_id"), sent.all("redirect_uri")
     client = None
     try:
         if len(client_ids) == 1:
             client = await find(client_ids[0], redirect_uris[0] if redirect_uris else None)
     except NoClient as why:
-        raise NotForUs(
+        raise ClientMismatch(
             "Unknown client", f"This application cannot be connected, because {why}."
         ) from None
     if client is None:
-        raise NotForUs(
+        raise ClientMismatch(
             "Unknown client",
             "This application is not registered here, or no longer. Go back to it and connect anew.",
         )
     if len(redirect_uris) != 1 or not is_same(client.redirect_uri, redirect_uris[0]):
-        raise NotForUs(
+        raise ClientMismatch(
             "Redirect URI mismatch",
             "The application asks to be answered at an address that it did not register. "
             "Do not go on unless you know why.",
@@ -127,8 +127,8 @@ async def judge(sent: Parameters, issuer: Issuer, find: FindClient) -> Authorize
     states = sent.all("state")
     state = states[0] if len(states) == 1 else None
 
-    def refuse_to_client(error: str, description: str) -> ToldToClient:
-        return ToldToClient(_failed(redirect_uri, state, issuer, error, description))
+    def refuse_to_client(error: str, description: str) -> ClientError:
+        return ClientError(_failed(redirect_uri, state, issuer, error, description))
 
     if (name := sent.repeated(_ONCE)) is not None:
         raise refuse_to_client("invalid_request", f"{name} was sent more than once")

@@ -22,9 +22,9 @@ import orjson
 from fairlead.egress import Egress
 from fairlead.errors import RateLimited
 from fairlead.host import AddressRefused
-from fairlead.identity.oauth.document_fetch import Fetched, NotFetched, fetch
+from fairlead.identity.oauth.document_fetch import FetchedDocument, FetchFailed, fetch
 from fairlead.identity.oauth.records import Client
-from fairlead.identity.oauth.redirect import fault_of, is_same
+from fairlead.identity.oauth.redirect import is_same, redirect_fault
 from fairlead.identity.rate_window import RateWindow
 from fairlead.moment import now_ms
 
@@ -106,8 +106,8 @@ class Documents:
     async def _read(self, client_id: str) -> Document:
         try:
             fetched = await fetch(self._egress, client_id)
-            document = judge_document(client_id, fetched.body)
-        except (NotFetched, AddressRefused) as error:
+            document = check_document(client_id, fetched.body)
+        except (FetchFailed, AddressRefused) as error:
             raise NoClient(f"its document cannot be read: {error}") from None
         self._known[client_id] = (self._clock() + fresh_s(fetched), document)
         self._known.move_to_end(client_id)
@@ -148,7 +148,7 @@ def fault_of_id(client_id: str) -> str | None:
     return "its id has dots for a folder" if _DOTS.search(parts.path) else None
 
 
-def judge_document(client_id: str, body: bytes) -> Document:
+def check_document(client_id: str, body: bytes) -> Document:
     """What the body says; `NoClient` when it must not count."""
     try:
         said = orjson.loads(body)
@@ -177,13 +177,15 @@ def _redirect_uris(said: Any) -> tuple[str, ...]:
     if not isinstance(said, list) or not 1 <= len(said) <= REDIRECTS_MAX:
         raise NoClient(f"its document must list 1 to {REDIRECTS_MAX} redirect_uris")
     # Schemes of desktop programs may stand among them; they are no address that we send anybody to.
-    usable = tuple(uri for uri in said if isinstance(uri, str) and uri and fault_of(uri) is None)
+    usable = tuple(
+        uri for uri in said if isinstance(uri, str) and uri and redirect_fault(uri) is None
+    )
     if not usable:
         raise NoClient("its document lists no redirect URI that may be used here")
     return usable
 
 
-def fresh_s(fetched: Fetched) -> float:
+def fresh_s(fetched: FetchedDocument) -> float:
     """For how long a document counts without being read again (RFC 9111, within bounds)."""
     control = fetched.cache_control.lower()
     if "no-store" in control or "no-cache" in control:

@@ -40,7 +40,7 @@ from fairlead.identity.oauth.records import (
     Grant,
     RefreshToken,
 )
-from fairlead.identity.oauth.table import Change, Kept, read_all, sweep
+from fairlead.identity.oauth.table import Change, StoredRecords, read_all, sweep
 from fairlead.moment import now_ms
 from fairlead.store.state import State
 
@@ -48,7 +48,7 @@ GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class IssuedTokens:
     """The texts of fresh tokens, kept nowhere. Within the grace period there is no refresh token."""
 
     access_token: str
@@ -68,7 +68,7 @@ class Ledger:
         self.people = People(state)
         self._loading = asyncio.Lock()
         self._is_loaded = False
-        self._take(Kept([], [], [], [], []))
+        self._take(StoredRecords([], [], [], [], []))
 
     # --- memory
 
@@ -86,7 +86,7 @@ class Ledger:
             self._take(await self._state.database.write(lambda con: read_all(con, at_ms)))
             self._is_loaded = True
 
-    def _take(self, kept: Kept) -> None:
+    def _take(self, kept: StoredRecords) -> None:
         self._clients = {client.id: client for client in kept.clients}
         self._grants = {grant.id: grant for grant in kept.grants}
         self._codes = {code.hash: code for code in kept.codes}
@@ -197,7 +197,7 @@ class Ledger:
 
     async def exchange(
         self, text: str, client_id: str, redirect_uri: str, verifier: str, resource: str
-    ) -> Issued | None:
+    ) -> IssuedTokens | None:
         """Fresh tokens for a code, or None when anything about it is wrong."""
         await self.load()
         self._batches.make_room()
@@ -222,7 +222,7 @@ class Ledger:
         self._grants[grant.id] = grant
         change = Change(grants=[grant], spent=[code.hash])
         self._keep_few_grants(grant, change)
-        issued = Issued(
+        issued = IssuedTokens(
             self._mint_access(grant, at_ms, change), self._mint_refresh(grant, at_ms, change)
         )
         await self._batches.store(change)
@@ -230,7 +230,7 @@ class Ledger:
 
     # --- tokens
 
-    async def refresh(self, text: str, client_id: str, resource: str) -> Issued | None:
+    async def refresh(self, text: str, client_id: str, resource: str) -> IssuedTokens | None:
         """Fresh tokens for a refresh token, or None when anything about it is wrong."""
         await self.load()
         self._batches.make_room()
@@ -254,14 +254,14 @@ class Ledger:
         change = Change()
         if token.rotated_at_ms is None:
             token.rotated_at_ms = at_ms
-            issued = Issued(
+            issued = IssuedTokens(
                 self._mint_access(grant, at_ms, change), self._mint_refresh(grant, at_ms, change)
             )
         elif (
             token.generation == grant.generation - 1
             and at_ms - token.rotated_at_ms < self._grace_ms
         ):
-            issued = Issued(self._mint_access(grant, at_ms, change), None)
+            issued = IssuedTokens(self._mint_access(grant, at_ms, change), None)
         else:
             await self._end_by_replay(grant.id)
             return None

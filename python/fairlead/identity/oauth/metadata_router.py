@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fairlead.caller import CallerDep
 from fairlead.identity.oauth.fault import OAuthFault, json_answer
 from fairlead.identity.oauth.issuer import NO_ISSUER, RESOURCE_METADATA, RESOURCE_PATH, Issuer
-from fairlead.identity.oauth.room import OAuthDep
+from fairlead.identity.oauth.service import OAuthDep
 
 router = APIRouter(tags=["oauth"])
 

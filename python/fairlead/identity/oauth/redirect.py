@@ -18,7 +18,7 @@ _HOST = re.compile(r"[\w.~-]+")
 _KEPT = "!#$%&'()*+,/:;=?@[]~"
 
 
-def fault_of(uri: str) -> str | None:
+def redirect_fault(uri: str) -> str | None:
     """Why this cannot be registered, or None: an absolute https address, or http of this machine,
     without user and fragment.
     """
@@ -42,7 +42,7 @@ def is_same(registered: str, asked: str) -> bool:
     """
     if registered == asked:
         return True
-    if fault_of(asked) is not None:
+    if redirect_fault(asked) is not None:
         return False
     ours, theirs = _split(registered), _split(asked)
     return (

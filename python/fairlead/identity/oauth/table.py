@@ -57,7 +57,7 @@ class Change:
 
 
 @dataclass(slots=True)
-class Kept:
+class StoredRecords:
     """All that is stored."""
 
     clients: list[Client]
@@ -67,7 +67,7 @@ class Kept:
     refresh: list[RefreshToken]
 
 
-def read_all(con: Connection, at_ms: int) -> Kept:
+def read_all(con: Connection, at_ms: int) -> StoredRecords:
     """Everything that has not expired by then; tokens oldest first."""
 
     def rows(columns: Sequence[str], table: str, rest: str, *values: Any) -> list[Any]:
@@ -76,7 +76,7 @@ def read_all(con: Connection, at_ms: int) -> Kept:
     tokens = rows(
         _TOKEN, "oauth_tokens", "WHERE expires_at_ms > ? ORDER BY generation, created_at_ms", at_ms
     )
-    return Kept(
+    return StoredRecords(
         clients=[Client(*row) for row in rows(_CLIENT, "oauth_clients", "ORDER BY created_at_ms")],
         grants=[Grant(*row) for row in rows(_GRANT, "oauth_grants", "ORDER BY created_at_ms")],
         codes=[Code(*row) for row in rows(_CODE, "oauth_codes", "")],

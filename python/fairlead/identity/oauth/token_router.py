@@ -9,12 +9,12 @@ from fastapi import APIRouter, Request, Response
 from fairlead.caller import caller_of
 from fairlead.identity.oauth.fault import OAuthFault, json_answer
 from fairlead.identity.oauth.issuer import Issuer
-from fairlead.identity.oauth.ledger import Issued
+from fairlead.identity.oauth.ledger import IssuedTokens
 from fairlead.identity.oauth.metadata_router import no_issuer
 from fairlead.identity.oauth.parameters import Parameters, is_form, read_form
 from fairlead.identity.oauth.records import ACCESS_LIFETIME_MS
 from fairlead.identity.oauth.registration_router import spend
-from fairlead.identity.oauth.room import OAuth, OAuthDep, oauth_of
+from fairlead.identity.oauth.service import OAuthDep, OAuthService, oauth_service
 from fairlead.store.services import services_of
 
 router = APIRouter(tags=["oauth"])
@@ -42,7 +42,7 @@ _NOT_A_FORM = "Content-Type must be application/x-www-form-urlencoded"
 async def token(request: Request) -> Response:
     """`access_token`, `token_type`, `expires_in`, and `refresh_token` where there is a new one."""
     # Without the framework's injection, which costs as much as the rest.
-    room = oauth_of(services_of(request))
+    room = oauth_service(services_of(request))
     try:
         issued = await _token(request, room.issuer(request, caller_of(request)), room)
     except OAuthFault as fault:
@@ -57,7 +57,7 @@ async def token(request: Request) -> Response:
     return json_answer(body)
 
 
-async def _token(request: Request, issuer: Issuer | None, room: OAuth) -> Issued:
+async def _token(request: Request, issuer: Issuer | None, room: OAuthService) -> IssuedTokens:
     if not is_form(request):
         raise OAuthFault("invalid_request", _NOT_A_FORM)
     spend(room, request, "token_requests")

@@ -30,7 +30,7 @@ EMAIL_MAX_CHARS = 254
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AccountMatch:
     """The user of an identity. `joins` says that the identity is not bound to them yet, because they have
     not shown their second factor.
     """
@@ -41,13 +41,15 @@ class Found:
 
 def user_of(
     con: Connection, identity: Identity, *, signed_in_id: str | None, by_address: bool
-) -> Found:
+) -> AccountMatch:
     """The user, made or bound if need be, in the writer. `signed_in_id` is who is signed in in the
     browser that came, `by_address` whether a verified address joins an account. `OidcFailed` when it can
     be nobody.
     """
     user = find_by_identity(con, identity.issuer, identity.subject)
-    found = Found(user) if user is not None else _first(con, identity, signed_in_id, by_address)
+    found = (
+        AccountMatch(user) if user is not None else _first(con, identity, signed_in_id, by_address)
+    )
     if not found.user.is_active:
         raise OidcFailed("token", "the account is switched off")
     return found
@@ -55,7 +57,7 @@ def user_of(
 
 def _first(
     con: Connection, identity: Identity, signed_in_id: str | None, by_address: bool
-) -> Found:
+) -> AccountMatch:
     email = canonical_email(identity.email or "")
     if "@" not in email or len(email) > EMAIL_MAX_CHARS or not email.isprintable():
         raise OidcFailed("email", "the address is missing or not verified")
@@ -72,6 +74,6 @@ def _first(
         if user.role == "owner" or not by_address:
             raise OidcFailed("account", "the address is an account's that is not joined by itself")
         if user.has_second_factor:
-            return Found(user, joins=True)
+            return AccountMatch(user, joins=True)
     bind_identity(con, user.id, identity.issuer, identity.subject)
-    return Found(user)
+    return AccountMatch(user)

@@ -14,7 +14,7 @@ from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.challenges import Joining, open_challenge
 from fairlead.identity.oauth.pages import page
 from fairlead.identity.oidc.account import user_of
-from fairlead.identity.oidc.errand import COOKIE, LIFETIME_S, Errand, own_path
+from fairlead.identity.oidc.login_state import COOKIE, LIFETIME_S, LoginState, own_path
 from fairlead.identity.oidc.provider import OidcFailed, Provider
 from fairlead.identity.pages import factor_page
 from fairlead.identity.sign_in import Attempt
@@ -65,7 +65,7 @@ async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
         return page(
             "said.html", error.status, heading="Single sign-on does not work now", text=text
         )
-    errand = Errand.begin(own_path(return_to), origin + CALLBACK, provider.issuer, now_ms())
+    errand = LoginState.begin(own_path(return_to), origin + CALLBACK, provider.issuer, now_ms())
     question = {
         "response_type": "code",
         "client_id": provider.client_id,
@@ -120,7 +120,7 @@ async def _signed_in(
     iss: str | None,
 ) -> Response:
     state_db = attempt.services.state
-    errand = Errand.from_cookie(attempt.request.cookies.get(COOKIE, ""), state_db.sealer)
+    errand = LoginState.from_cookie(attempt.request.cookies.get(COOKIE, ""), state_db.sealer)
     if errand is None or state is None or not errand.is_of(state, now_ms()):
         raise OidcFailed("state_invalid", "the answer is not for this browser, or comes too late")
     sends_iss = (await provider.endpoints()).sends_iss

@@ -25,7 +25,7 @@ TOKEN_REQUESTS_A_MINUTE = 60
 
 
 @dataclass(frozen=True, slots=True)
-class OAuth:
+class OAuthService:
     """One per process. The windows count by address alone, apart from those of signing in."""
 
     services: Services
@@ -52,20 +52,20 @@ async def open_oauth(services: Services) -> ToolAccess:
     await ledger.load()
     gate = ToolGate(config, services.state, ledger)
     documents = Documents(services.egress, is_on=config.oauth_client_documents)
-    services.rooms[OAuth] = OAuth(services, ledger, gate, documents)
+    services.rooms[OAuthService] = OAuthService(services, ledger, gate, documents)
     return gate
 
 
-def oauth_of(services: Services) -> OAuth:
+def oauth_service(services: Services) -> OAuthService:
     """The room of this process."""
-    room = services.rooms.get(OAuth)
-    if not isinstance(room, OAuth):
+    room = services.rooms.get(OAuthService)
+    if not isinstance(room, OAuthService):
         raise Internal("The authorization server was not opened.")
     return room
 
 
-async def _oauth(request: Request) -> OAuth:
-    return oauth_of(services_of(request))
+async def _oauth(request: Request) -> OAuthService:
+    return oauth_service(services_of(request))
 
 
-OAuthDep = Annotated[OAuth, Depends(_oauth)]
+OAuthDep = Annotated[OAuthService, Depends(_oauth)]

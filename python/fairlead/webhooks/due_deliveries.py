@@ -14,7 +14,7 @@ from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
 from fairlead.store.signing_keys import find_signing_key
 from fairlead.store.webhook_endpoints import live_secrets
-from fairlead.webhooks.attempt import Parcel, Signer
+from fairlead.webhooks.attempt import OutgoingMessage, Signer
 
 log = structlog.get_logger("fairlead.webhooks")
 
@@ -60,7 +60,7 @@ WHERE d.state = 'pending' AND e.state = 'enabled'
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueDelivery:
     """A delivery to be tried now, after `tries` failed ones since it was put into the queue."""
 
     id: str
@@ -68,23 +68,23 @@ class Due:
     tries: int
     expires_at_ms: int
     failing: bool
-    parcel: Parcel
+    message: OutgoingMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DueDeliveries:
     """`next_ms` is when the next one after now is due. `is_all`: nothing else is due now but at
     endpoints that fail and have one in flight.
     """
 
-    due: list[Due]
+    due: list[DueDelivery]
     next_ms: int | None
     is_all: bool
 
 
 def find_due(
-    con: Connection, sealer: Sealer, now_ms: int, taken: Mapping[str, Due], issuer: str = ""
-) -> Found:
+    con: Connection, sealer: Sealer, now_ms: int, taken: Mapping[str, DueDelivery], issuer: str = ""
+) -> DueDeliveries:
     """Deliveries for which there is room beside those that are taken up already. `issuer` is who we
     are to listeners that have no secret.
     """
@@ -103,7 +103,7 @@ def find_due(
     secrets = live_secrets(con, sealer, list({row[1] for row in rows}), now_ms)
     signer = _signer(con, sealer, issuer) if any(row[6] == "job" for row in rows) else None
     failing_busy = sum(each.failing for each in taken.values())
-    chosen: list[Due] = []
+    chosen: list[DueDelivery] = []
     for row in rows:
         delivery_id, endpoint_id, message_id, tries, expires_at_ms, url, surface, failing, body = (
             row
@@ -114,17 +114,17 @@ def find_due(
             continue
         busy[endpoint_id] += 1
         failing_busy += failing
-        parcel = Parcel(
+        message = OutgoingMessage(
             message_id,
             body.encode(),
             url,
             tuple(secrets.get(endpoint_id, ())),
             signer if surface == "job" else None,
         )
-        chosen.append(Due(delivery_id, endpoint_id, tries, expires_at_ms, failing, parcel))
+        chosen.append(DueDelivery(delivery_id, endpoint_id, tries, expires_at_ms, failing, message))
     following = con.execute(_NEXT, [now_ms]).fetchone()
     is_all = len(chosen) == len(rows) < room and max(busy.values(), default=0) < QUEUE_MAX
-    return Found(chosen, following[0] if following else None, is_all)
+    return DueDeliveries(chosen, following[0] if following else None, is_all)
 
 
 def _signer(con: Connection, sealer: Sealer, issuer: str) -> Signer | None:

@@ -27,14 +27,16 @@ _STAGED: Final = frozenset({"fusion", "pipeline", HEDGED})
 def read_combos(con: Connection) -> dict[str, tuple[str, str]]:
     """Name and strategy of the combo that each name stands for; `auto` channels are no records."""
     rows = con.execute("SELECT name, strategy, config FROM combos").fetchall()
-    combos = {name: (name, _asked(strategy, config)) for name, strategy, config in rows}
+    combos = {
+        name: (name, _effective_strategy(strategy, config)) for name, strategy, config in rows
+    }
     spelled = {f"combo/{name}": one for name, one in combos.items()}
     known = combos | spelled
     aliases = con.execute("SELECT alias, target FROM model_aliases").fetchall()
     return known | {alias: known[target] for alias, target in aliases if target in known}
 
 
-def _asked(strategy: str, config: str) -> str:
+def _effective_strategy(strategy: str, config: str) -> str:
     # Of a combo that hedges, two calls are no sign that the first target failed.
     return HEDGED if json.loads(config).get("hedging") else strategy
 
@@ -44,7 +46,7 @@ def read_names(con: Connection) -> dict[str, str]:
     return dict(con.execute("SELECT id, name FROM keys").fetchall())
 
 
-def turns(
+def usage_events(
     rows: pl.DataFrame, combos: Mapping[str, tuple[str, str]], names: Mapping[str, str]
 ) -> Iterator[Event]:
     """The events of these records. A call whose key asked for no log is not told of."""

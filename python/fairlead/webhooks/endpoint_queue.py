@@ -6,25 +6,25 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from fairlead.webhooks.connection import IDLE_S, Kept
-from fairlead.webhooks.due import PER_ENDPOINT_MAX, Due
+from fairlead.webhooks.connection import IDLE_S, ConnectionPool
+from fairlead.webhooks.due_deliveries import PER_ENDPOINT_MAX, DueDelivery
 
 
 @dataclass(slots=True)
-class Lane:
+class EndpointQueue:
     """`is_failing`: the last that is known of the listener is a failure."""
 
-    queue: deque[Due] = field(default_factory=deque)
+    waiting: deque[DueDelivery] = field(default_factory=deque)
     in_flight: int = 0
     is_failing: bool = False
-    kept: Kept = field(default_factory=Kept)
+    pool: ConnectionPool = field(default_factory=ConnectionPool)
 
     def takes_more(self, *, is_crowded: bool) -> bool:
         """Whether another delivery may go out now."""
         most = 1 if self.is_failing or is_crowded else PER_ENDPOINT_MAX
-        return bool(self.queue) and self.in_flight < most
+        return bool(self.waiting) and self.in_flight < most
 
     def is_idle(self) -> bool:
         """Whether nothing is left to do; ends connections that nobody used for a while."""
-        self.kept.close_idle(time.monotonic() - IDLE_S)
-        return not self.queue and not self.in_flight and not self.kept.connections
+        self.pool.close_idle(time.monotonic() - IDLE_S)
+        return not self.waiting and not self.in_flight and not self.pool.connections

@@ -30,7 +30,7 @@ _SEALED_AS = "oidc-errand"
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class LoginState:
     """One sign-in at one issuer. `return_to` is a path of ours."""
 
     state: str
