@@ -143,8 +143,8 @@ async def reset_owner_password(body: OwnerPassword, attempt: AttemptDep) -> Succ
 
 
 def reset_owner(con: Connection, password_hash: str, *, without_second_factor: bool) -> str:
-    """Gives the owner (made if need be) this password and ends their sessions, in the writer; their
-    address.
+    """Sets the owner's password (making the owner where there is none) and ends their sessions, in
+    the writer; returns the owner's address.
     """
     owner = ensure_owner(con)
     set_password_hash(con, owner.id, password_hash)
@@ -264,7 +264,7 @@ async def _confirmed(attempt: Attempt, current_password: SecretStr | None) -> Us
 
 
 def _session_scope(attempt: Attempt) -> str | None:
-    """Whose sessions the caller sees: None means everybody's."""
+    """The user whose sessions the caller sees; None means everybody's."""
     who = attempt.caller.principal
     return None if who.kind == "local" else who.id or ""
 

@@ -53,7 +53,7 @@ _pages = Environment(
     loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 
-# What went wrong, as people read it.
+# Messages for errors of a sign-in.
 OIDC_ERRORS = {
     "provider": "Single sign-on was cancelled or refused. Please try again.",
     "state_invalid": "That sign-in was begun in another browser or too long ago. Start again.",

@@ -32,7 +32,7 @@ class RateWindow:
         self._refuse_beyond(began, count)
 
     def count_attempt(self, peer: str) -> tuple[float, int]:
-        """Counts one attempt; when the window began, and how many were in it before."""
+        """Counts one attempt; returns when the window began, and the attempts in it before."""
         now = self._now()
         address = network_of(peer)
         began, count = self._windows.pop(address, (now, 0))

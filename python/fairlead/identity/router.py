@@ -90,7 +90,7 @@ async def status(attempt: AttemptDep) -> Status:
 
 
 async def leave(attempt: Attempt, response: Response) -> None:
-    """Ends the session that was brought and clears its cookie."""
+    """Ends the session of the request and clears its cookie."""
     cookie = attempt.cookie
     if cookie:
         await attempt.services.state.commit(lambda con: end_session(con, cookie))

@@ -75,7 +75,7 @@ async def create(body: NewToken, attempt: AttemptDep, response: Response) -> Cre
     """Only its hash is kept."""
     who = attempt.caller.principal
     if who.kind not in ("session", "local"):
-        # While no login is asked for, nobody is somebody; a token would outlast that.
+        # While no login is required anybody could make a token, and it would outlast that setting.
         raise Unauthenticated("Sign in first: an access token is made by a person.")
     expires_at_ms = _future_ms(body.expires_at)
     created_by = who.id if who.kind == "session" else None

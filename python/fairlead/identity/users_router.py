@@ -30,7 +30,7 @@ from fairlead.wire import Limit, Name, Offset, Success, Wire
 
 router = APIRouter(prefix="/api/users", tags=["users"])
 
-# There is one owner, whom nobody appoints.
+# There is one owner, and the role cannot be given.
 Appointable = Literal["admin", "member"]
 
 
@@ -154,7 +154,9 @@ async def delete(user_id: str, attempt: AttemptDep) -> Success:
 
 
 async def _confirm(attempt: Attempt, current_password: Password | None) -> None:
-    """Who makes somebody an operator, or an address somebody's way in, shows who they are."""
+    """Requires the caller's password for a change that makes an operator, or lets an address sign
+    in.
+    """
     await attempt.confirm(current_password)
 
 

@@ -23,14 +23,14 @@ from fairlead.usage.usage_events import EVENTS as TURNS
 from fairlead.usage.usage_events import read_combos, read_names, usage_events
 
 EVENTS: Final = ("request.completed", "request.failed")
-# What is answered without a provider is no model call.
+# Endpoints that are answered without a provider, so their requests are no model calls.
 _NOT_CALLS: Final = ("models", "management", "public")
-# In one transaction, so that other writes need not wait long.
+# Events of one transaction; more would make other writes wait.
 AT_ONCE: Final = 2000
 
 
 async def announce(state: State, batches: Sequence[pl.DataFrame]) -> None:
-    """Raises an event for each model call. A call whose key asked for no log is not told of."""
+    """Emits an event for each model call, except calls whose key asked for no log."""
     listens = await state.read(lambda con: (has_listener(con, *EVENTS), has_listener(con, *TURNS)))
     if not any(listens):
         return

@@ -1,5 +1,7 @@
-"""What one thing did in a span, whole and by its parts: a connection by model, a combo by target. The
-finest groups are read once; coarser ones are added up from them.
+"""Figures of one connection or combo over a span, in total and by parts: a connection by model, a
+combo by target.
+
+The finest groups are read once; coarser ones are added up from them.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ class Breakdown:
     bins: pl.DataFrame
 
     def by(self, keys: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """A row for each group of these keys, the one with the most requests first: every measure,
-        and `p50`, `p95`, `p99` in microseconds (null where none was completed). Without keys one
-        row, or none of nothing.
+        """A row for each group of these keys, most requests first: every measure, and `p50`, `p95`,
+        `p99` in microseconds (null where none was completed). Without keys there is one row, or
+        none when nothing was requested.
         """
         if self.sums.is_empty():
             return []

@@ -1,4 +1,4 @@
-"""How fast and how reliably each provider's models answer, over the last hours."""
+"""Latency and reliability of each provider's models over the last hours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _SHARES = (50, 95, 99)
 
 @dataclass(frozen=True, slots=True)
 class LatencyFilter:
-    """What is None does not narrow. Models with fewer requests than `min_samples` are left out."""
+    """The filter of a report; None does not filter. Models with fewer requests than `min_samples`
+    are left out.
+    """
 
     provider: str | None
     model: str | None

@@ -1,4 +1,4 @@
-"""What is going on now: sessions, and what limits each connection and key."""
+"""Current activity: sessions, and the limits of connections and keys."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`/api/usage/om-usage`: what the calling key and its providers have left, for people as text and for
-programs as JSON.
+"""`/api/usage/om-usage`: the remaining quota of the calling key and its providers, as text for
+people and as JSON for programs.
 
-The text tells what is *usable*: routing keeps a share of each window back, so `0% left` is where it
-stops. JSON tells what the providers themselves say, with the shares that are kept back.
+The text shows the *usable* part: routing reserves a share of each window, so it stops at `0% left`.
+The JSON shows the providers' own figures, with the reserved shares beside them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fairlead.usage.span import Span
 
 router = APIRouter(prefix="/api/usage", tags=["usage"])
 
-# What is kept back of each window where the snapshot says nothing else.
+# The reserved share of each window, where the snapshot sets no other.
 CUTOFF_PERCENT: Final = 2.0
 
 _KEY = (
@@ -77,7 +77,7 @@ async def om_usage(
         body: dict[str, Any] = {"allowed": True}
         if personal is not None:
             body["personal"] = personal
-        # The one that is told of first is the one with something to tell.
+        # Connections with known windows come first.
         known = [one for one in told if one["quotas"]]
         body["provider"] = known[0] if known else None
         body["providers"] = told
@@ -114,7 +114,7 @@ def _provider(row: Any, said: ConnectionReport, cutoff_percent: float) -> dict[s
 def _quota(window: Window) -> dict[str, Any]:
     remaining = round(min(max(window.remaining, 0.0), 1.0) * 100, 2)
     resets_at = None if window.resets_at_ms is None else iso(moment_of(window.resets_at_ms))
-    # Headers tell shares of windows whose size most providers keep to themselves; no total is made up.
+    # Headers give shares of windows; most providers do not give the size, so no total is shown.
     return {
         "remainingPercentage": remaining,
         "resetAt": resets_at,
@@ -144,8 +144,8 @@ def _text(personal: dict[str, Any] | None, told: list[dict[str, Any]], at_ms: in
 
 
 def usable_percent(remaining: float, cutoff: float) -> int:
-    """What is left above the share that routing keeps back, as a part of what there is above it:
-    0 exactly where routing stops, and only there.
+    """The remaining part above the reserved share, in percent of the whole above it: 0 exactly
+    where routing stops, and only there.
     """
     if remaining <= cutoff:
         return 0
@@ -153,7 +153,7 @@ def usable_percent(remaining: float, cutoff: float) -> int:
 
 
 def _until(resets_at: str | None, at_ms: int) -> str:
-    """`in 2h 5m`, `in 3d 4h`, `in 12m`, `now` or `unknown`."""
+    """The time until then: `in 2h 5m`, `in 3d 4h`, `in 12m`, `now` or `unknown`."""
     if resets_at is None:
         return "unknown"
     minutes = -((at_ms - ms_of(datetime.fromisoformat(resets_at))) // 60_000)
@@ -166,12 +166,12 @@ def _until(resets_at: str | None, at_ms: int) -> str:
 
 
 def _cutoff_percent(snapshot: Path) -> float:
-    """What the relay goes by, from the snapshot that is in force."""
+    """The reserved share in force, from the relay's snapshot."""
     try:
         told = orjson.loads(snapshot.read_bytes()).get("resilience", {}).get("quota", {})
         return float(told.get("threshold_percent", CUTOFF_PERCENT))
     except (OSError, ValueError, AttributeError, TypeError):
-        # Not there yet: the default is in force.
+        # There is no snapshot yet: the default is in force.
         return CUTOFF_PERCENT
 
 

@@ -1,4 +1,6 @@
-"""Lines of a segment to rows of the table `requests`, and which lines are none."""
+"""Parsing of a segment's lines into rows of the table `requests`; lines that are no records are
+returned apart.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import polars as pl
 
 from fairlead import _core
 
-# The columns of the table `requests`, and those that may be without a value.
+# The columns of the table `requests`, and those that may be null.
 _TOLD: Final = _core.record_columns()
 COLUMNS: Final = tuple(column["name"] for column in _TOLD)
 NULLABLE: Final = frozenset(column["name"] for column in _TOLD if not column["is_required"])
@@ -17,7 +19,7 @@ NULLABLE: Final = frozenset(column["name"] for column in _TOLD if not column["is
 
 @dataclass(frozen=True, slots=True)
 class ParsedLines:
-    """The rows of some lines, and the lines that are none."""
+    """The rows of some lines, and the lines that are no records."""
 
     rows: pl.DataFrame
     rejected: list[bytes]
@@ -29,5 +31,5 @@ def parse_lines(data: bytes) -> ParsedLines:
     Unknown fields are left out; a line that lacks a field or has another type is rejected.
     """
     records = _core.read_records(data)
-    # The columns are taken as they are: nothing is copied.
+    # The columns are used without a copy.
     return ParsedLines(pl.DataFrame(records), records.rejected)

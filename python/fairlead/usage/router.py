@@ -1,4 +1,4 @@
-"""`/api/usage`: what was used over time, and the requests one by one."""
+"""`/api/usage`: usage over time, and single requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What control keeps running for usage."""
+"""The background tasks of usage."""
 
 from __future__ import annotations
 

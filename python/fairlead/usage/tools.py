@@ -1,4 +1,4 @@
-"""Usage as a tool, for people who manage the gateway."""
+"""The MCP tool for usage, for people who manage the gateway."""
 
 from __future__ import annotations
 

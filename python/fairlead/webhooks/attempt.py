@@ -1,7 +1,7 @@
-"""One attempt: the exact bytes of a message, signed now, sent once to a judged address.
+"""One attempt: the exact bytes of a message, signed now, sent once to a checked address.
 
-Only 2xx within the deadline is success. A redirect is a failure and is not followed. Nothing that
-the listener says is kept but its status and `Retry-After`.
+Only 2xx within the deadline is success. A redirect is a failure and is not followed. Of the
+listener's answer only the status and `Retry-After` are kept.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ERROR_KINDS: Final[tuple[str, ...]] = get_args(ErrorKind)
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A key whose public half is published, and who we are to its verifiers."""
+    """A signing key whose public half is published, and the name of the issuer for verifiers."""
 
     key: SigningKey
     issuer: str
@@ -48,8 +48,8 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """What is sent, and where to. `secrets` are those that count, the newest first; a listener with
-    which there is none gets a token that `signer` signs.
+    """A message and its address. `secrets` are those in force, newest first; a listener without one
+    gets a token that `signer` signs.
     """
 
     message_id: str
@@ -64,7 +64,9 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of an attempt: `error` is None for success, `status` None when there was none."""
+    """The result of an attempt: `error` is None for success, `status` None when there was no
+    answer.
+    """
 
     at_ms: int
     latency_ms: float
@@ -76,8 +78,8 @@ class Answer:
 async def attempt(
     message: OutgoingMessage, egress: Egress, at_ms: int, kept: ConnectionPool | None = None
 ) -> Answer:
-    """Sends once, within the deadline, over a connection that is kept for this listener if there is
-    one. Never raises for what the listener or the network does.
+    """Sends once, within the deadline, over a kept connection to this listener if there is one.
+    Never raises for errors of the listener or the network.
     """
     started = time.monotonic()
 
@@ -110,9 +112,9 @@ async def attempt(
 async def _send(
     message: OutgoingMessage, egress: Egress, at_s: int, kept: ConnectionPool | None
 ) -> tuple[int, str | None]:
-    # Judged again, whatever got into the database.
+    # Checked again, in case a bad address got into the database.
     url = egress.normalise_target(message.url)
-    # In the normal spelling there is always a path.
+    # The normal spelling always has a path.
     host, _, path = url.partition("//")[2].partition("/")
     request = h11.Request(
         method="POST",
@@ -134,7 +136,7 @@ async def _send(
     except ConnectionLost as broken:
         if not broken.is_stale:
             raise
-    # The listener had ended it while nobody looked: that says nothing of the listener.
+    # The listener had closed the idle connection, which is no failure of the listener.
     return await _exchange(pool, egress, url, request, message.body, fresh=True)
 
 
@@ -161,7 +163,7 @@ def _signature(message: OutgoingMessage, at_s: int) -> str:
     signer = message.signer
     if signer is None:
         return _core.sign_webhook(list(message.secrets), message.message_id, at_s, message.body)
-    # The audience is the address as the caller gave it: a listener need not know who asked for it.
+    # The audience is the address as the caller gave it, because the listener may not know the caller.
     return _core.sign_webhook_token(
         signer.key.pem,
         signer.key.id,

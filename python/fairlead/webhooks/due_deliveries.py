@@ -1,4 +1,6 @@
-"""What is to be delivered now: a few of each endpoint, so that no queue stands before another."""
+"""Deliveries that are due now: a few of each endpoint, so that no endpoint's queue delays
+another's.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,12 @@ from fairlead.webhooks.attempt import OutgoingMessage, Signer
 log = structlog.get_logger("fairlead.webhooks")
 
 IN_FLIGHT_MAX: Final = 256
-# What is taken up of one endpoint at a time beyond what is in flight, so that the next goes out as
-# soon as one is answered; and of all together, with the bodies that are then in memory.
+# Deliveries of one endpoint that are read beyond those in flight, so that the next goes out as
+# soon as one is answered; and of all endpoints together, whose bodies are then in memory.
 QUEUE_MAX: Final = 64
 TAKEN_UP_MAX: Final = 512
 PER_ENDPOINT_MAX: Final = 8
-# Above this, an endpoint that has something in flight gets no more: many that begin to stall at once
+# Above this, an endpoint with a delivery in flight gets no more: many that begin to stall at once
 # must not fill the room before they are known to fail.
 CROWDED: Final = 128
 # An endpoint whose last attempt failed gets one at a time, and all such endpoints together leave
@@ -61,7 +63,7 @@ WHERE d.state = 'pending' AND e.state = 'enabled'
 
 @dataclass(frozen=True, slots=True)
 class DueDelivery:
-    """A delivery to be tried now, after `tries` failed ones since it was put into the queue."""
+    """A delivery to be tried now, after `tries` failures since it was queued."""
 
     id: str
     endpoint_id: str
@@ -73,8 +75,8 @@ class DueDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DueDeliveries:
-    """`next_ms` is when the next one after now is due. `is_all`: nothing else is due now but at
-    endpoints that fail and have one in flight.
+    """Deliveries that were read. `next_ms` is when the next one after now is due. `is_all`: nothing
+    else is due now, except at failing endpoints with one in flight.
     """
 
     due: list[DueDelivery]
@@ -85,8 +87,8 @@ class DueDeliveries:
 def find_due(
     con: Connection, sealer: Sealer, now_ms: int, taken: Mapping[str, DueDelivery], issuer: str = ""
 ) -> DueDeliveries:
-    """Deliveries for which there is room beside those that are taken up already. `issuer` is who we
-    are to listeners that have no secret.
+    """Due deliveries for which there is room beside those taken up already. `issuer` is our name
+    for listeners without a secret.
     """
     busy = Counter(each.endpoint_id for each in taken.values())
     room = TAKEN_UP_MAX - len(taken)
@@ -131,7 +133,7 @@ def _signer(con: Connection, sealer: Sealer, issuer: str) -> Signer | None:
     try:
         key = find_signing_key(con, sealer)
     except Internal:
-        # Their deliveries fail, and say why; those of others go out.
+        # Deliveries without a usable secret fail with a reason; those of other endpoints go out.
         log.error("the key that signs tokens of webhooks does not open")
         return None
     return None if key is None else Signer(key, issuer)

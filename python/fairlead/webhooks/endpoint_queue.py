@@ -1,4 +1,4 @@
-"""The way to one endpoint: what is taken up for it, what is in flight, and its connections."""
+"""The queue of one endpoint: deliveries that wait, deliveries in flight, and kept connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlead.webhooks.due_deliveries import PER_ENDPOINT_MAX, DueDelivery
 
 @dataclass(slots=True)
 class EndpointQueue:
-    """`is_failing`: the last that is known of the listener is a failure."""
+    """The queue of one endpoint. `is_failing`: its last known attempt failed."""
 
     waiting: deque[DueDelivery] = field(default_factory=deque)
     in_flight: int = 0
@@ -25,6 +25,6 @@ class EndpointQueue:
         return bool(self.waiting) and self.in_flight < most
 
     def is_idle(self) -> bool:
-        """Whether nothing is left to do; ends connections that nobody used for a while."""
+        """Whether the queue has nothing left to do; closes connections that were idle for a while."""
         self.pool.close_idle(time.monotonic() - IDLE_S)
         return not self.waiting and not self.in_flight and not self.pool.connections

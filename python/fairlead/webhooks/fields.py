@@ -1,4 +1,4 @@
-"""Bodies of `/api/webhooks`: what a caller may send, and how it is held to its rules."""
+"""Bodies of `/api/webhooks`, and their rules."""
 
 from __future__ import annotations
 

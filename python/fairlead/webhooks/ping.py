@@ -1,4 +1,4 @@
-"""A test of a listener: one message now, once, and how it went."""
+"""A test of a listener: one message, sent now and once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _tests = asyncio.Semaphore(TESTS_AT_ONCE)
 
 @dataclass(frozen=True, slots=True)
 class FinishedTest:
-    """A test that is over, as it stands in the history."""
+    """A finished test, as it stands in the history."""
 
     answer: Answer
     delivery_id: str
@@ -38,9 +38,9 @@ async def ping(
     find: Callable[[Connection], Endpoint],
     members: Mapping[str, Any] | None = None,
 ) -> FinishedTest:
-    """Sends `test.ping`, also to a listener that is switched off. It is in the history, and is not
-    repeated. `find` raises `NotFound`; `members` go into the body beside `data`. `Overloaded` when
-    too many are under way.
+    """Sends `test.ping`, also to a listener that is disabled. It is stored in the history, and not
+    repeated. `find` raises `NotFound`; `members` go into the body beside `data`. `Overloaded`
+    when too many are under way.
     """
     if _tests.locked():
         raise Overloaded("Too many tests are running; try again.", retry_after_s=5)
@@ -68,7 +68,7 @@ async def _ping(
     message = (message_id, PING, body.decode())
 
     def store_result(con: Connection) -> str:
-        # Deleted meanwhile: there is no history to keep it in.
+        # `find` raises when the webhook was deleted meanwhile: then nothing is stored.
         return insert_tested(con, find(con).id, message, answer, now_ms())
 
     return FinishedTest(answer, await state.record(store_result), message_id)

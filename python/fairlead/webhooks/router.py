@@ -113,7 +113,7 @@ async def change(webhook_id: str, change: WebhookChange, services: ServicesDep) 
         if "active" in sent:
             after = _switched(after, enabled=change.active)
         elif "url" in sent:
-            # What was found out of the old listener is not about the new one.
+            # Failures of the old listener say nothing of the new one.
             after = replace(after, failing_since_ms=None, not_before_ms=0)
         update_endpoint(con, after)
         if "secret" in sent:

@@ -53,7 +53,7 @@ from fairlead.wire import Limit, Offset
 
 WEBHOOKS_MAX: Final = 100
 VERSION: Final = {"version": "v1"}
-# As verifiers are used to keeping it.
+# The lifetime that verifiers usually cache keys for.
 KEYS_MAX_AGE_S: Final = 3600
 
 keys_router = APIRouter(tags=["webhooks"])
@@ -135,7 +135,7 @@ async def change(
     if "state" in named:
         columns |= {"state": change.state, "reason": None}
     if "uri" in named or columns.get("state") == "enabled":
-        # What was found out of the listener before is not about this one.
+        # Failures of the old listener say nothing of the new one.
         columns |= {"failing_since_ms": None, "not_before_ms": 0}
 
     def update(con: Connection) -> dict[str, Any]:

@@ -1,5 +1,6 @@
-"""Checking the token of a delivery to a job's own listener, as a receiver does: for what
-`fairlead webhooks verify` says. Loaded there only: the cryptography behind it takes long to import.
+"""Verification of the token of a delivery to a job's own listener, as a receiver does it: for
+`fairlead webhooks verify`. Imported only there, because the cryptography behind it takes long to
+import.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from joserfc.jwk import KeySet
 
 @dataclass(frozen=True, slots=True)
 class ReceivedDelivery:
-    """A delivery as it came: its headers and the body's exact bytes."""
+    """A delivery as it was received: its headers and the body's exact bytes."""
 
     message_id: str
     timestamp: str

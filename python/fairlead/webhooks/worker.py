@@ -1,10 +1,9 @@
-"""Delivering: takes up what is due, as much as there is room for, and writes down what became of
-it.
+"""The delivery loop: takes up due deliveries for which there is room, and stores the results.
 
-Control is the only process with the database, so what is in flight needs no lease in it: a delivery
-stays `pending` until its outcome is committed. If control dies before that, it is due again when
-control is back, under the same id. If storing an outcome fails, the worker ends with that error,
-and its owner starts it again.
+Control is the only process with the database, so deliveries in flight need no lease: a delivery
+stays `pending` until its result is committed. If control dies before that, it is due again when
+control is back, under its id. If storing a result fails, the worker ends with that error, and its
+owner starts it again.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from fairlead.webhooks.due_deliveries import CROWDED, IN_FLIGHT_MAX, DueDelivery
 from fairlead.webhooks.endpoint_queue import EndpointQueue
 from fairlead.webhooks.settle import FinishedAttempt, settle
 
-# What ends within this is written down together.
+# Attempts that end within this time are stored together.
 BATCH_S: Final = 0.02
-# Changes are told; this is for those that nobody told of.
+# Changes wake the worker; this interval finds due deliveries without one.
 READ_EVERY_S: Final = 5.0
 SHUTDOWN_S: Final = 2.0
 
@@ -35,8 +34,8 @@ log = structlog.get_logger("fairlead.webhooks")
 
 
 class Worker:
-    """The one deliverer. `clock` gives UTC milliseconds, `spread` is what jitter is drawn with,
-    `issuer` who we are to listeners that verify with our published key.
+    """The worker that sends all deliveries. `clock` gives UTC milliseconds, `spread` draws the
+    jitter, `issuer` is our name for listeners that verify with our published key.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Worker:
                     wait_s = await self._take_up(attempts)
                     await self._rest(wait_s)
         except ExceptionGroup as group:
-            # Its owner is told what it was, not that it was one of several.
+            # The owner needs the error itself, not its group.
             raise group.exceptions[0] from group
         finally:
             self._state.unwatch(self._woken)
@@ -97,8 +96,8 @@ class Worker:
         return READ_EVERY_S if self._next_ms is None else (self._next_ms - self._clock()) / 1000
 
     def _must_read(self) -> bool:
-        """Whether something may be due that is not taken up. Mostly not, after a few were written
-        down that were all there was.
+        """Whether something may be due that is not taken up. After a few results that were all
+        there was, usually not.
         """
         is_due = self._next_ms is not None and self._clock() >= self._next_ms
         is_long_ago = time.monotonic() - self._read_s >= READ_EVERY_S
@@ -107,7 +106,7 @@ class Worker:
 
     async def _read_due(self) -> None:
         if self._state.changes != self._read_at:
-            # What was taken up may be of an endpoint that was changed or deleted meanwhile.
+            # Deliveries in the queues may be of endpoints that were changed or deleted meanwhile.
             for queue in self._queues.values():
                 self._release(queue)
         now, issuer, sealer = self._clock(), self._issuer, self._state.sealer
@@ -115,7 +114,7 @@ class Worker:
         found = await self._state.read(lambda con: find_due(con, sealer, now, taken, issuer))
         self._read_at, self._read_s = read_at, time.monotonic()
         self._is_all_taken, self._next_ms = found.is_all, found.next_ms
-        # What failed while the rows were read is not in them yet.
+        # Failures during the read are not in its rows yet.
         failed = {each.due.endpoint_id for each in self._ended if each.answer.error is not None}
         for each in found.due:
             self._taken[each.id] = each
@@ -124,8 +123,8 @@ class Worker:
             queue.waiting.append(each)
 
     def _send_out(self, queue: EndpointQueue, attempts: asyncio.TaskGroup) -> None:
-        """As much of a queue as may go out now. Nothing that was read before the last change: then
-        the loop was woken, and reads again.
+        """Sends as much of a queue as may go out now. Nothing that was read before the last change
+        is sent: the loop was woken by it, and reads again.
         """
         while (
             self._state.changes == self._read_at
@@ -146,14 +145,14 @@ class Worker:
             self._in_flight -= 1
         self._ended.append(FinishedAttempt(due, answer, self._clock()))
         if answer.error is not None:
-            # Until it is known what that means for the endpoint, nothing more goes there.
+            # Nothing more is sent to the endpoint until the result is stored.
             queue.is_failing = True
             self._release(queue)
         self._woken.set()
         self._send_out(queue, attempts)
 
     def _release(self, queue: EndpointQueue) -> None:
-        """Lets go of what did not go out yet; it is as pending as before."""
+        """Drops deliveries that were not sent yet; they stay pending."""
         for each in queue.waiting:
             self._taken.pop(each.id, None)
         queue.waiting.clear()
@@ -167,11 +166,11 @@ class Worker:
         for each in ended:
             self._taken.pop(each.due.id, None)
             if each.answer.error is not None or each.due.failing:
-                # It is tried again, or others of its endpoint have their turn now.
+                # The delivery is tried again, or others of its endpoint may go now.
                 self._is_all_taken = False
             queue = self._queues.get(each.due.endpoint_id)
             if queue is not None and each.answer.error is not None:
-                # The endpoint may have asked for a pause, or be disabled.
+                # The endpoint may have asked for a pause, or may be disabled now.
                 self._release(queue)
         for endpoint in disabled:
             log.warning("a webhook was disabled", id=endpoint.id, reason=endpoint.reason)
@@ -185,7 +184,7 @@ class Worker:
         await asyncio.sleep(BATCH_S)
 
     async def _settle_last(self) -> None:
-        # Those that were done are not sent again for a stop in good order.
+        # Finished deliveries must not be sent again after an orderly stop.
         try:
             async with asyncio.timeout(SHUTDOWN_S):
                 await self._settle()

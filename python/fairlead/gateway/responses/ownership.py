@@ -36,7 +36,7 @@ async def cancel_response(
     if not told.get("background"):
         status = told.get("status", "completed")
         raise InvalidRequest(
-            f"The response is {status}: only one that responses in the background can be cancelled."
+            f"The response is {status}: only one that works in the background can be cancelled."
         )
     return told, model
 

@@ -77,7 +77,7 @@ async def delete(
     return {"id": response_id, "object": "response", "deleted": True}
 
 
-@router.post("/{response_id}/cancel", summary="Cancel a response that responses in the background")
+@router.post("/{response_id}/cancel", summary="Cancel a response that works in the background")
 async def cancel(response_id: ResponseId, caller: CallerDep, services: ServicesDep) -> Response:
     """The response as it is then. One that has ended stays as it is; one that was not asked for in
     the background is refused.

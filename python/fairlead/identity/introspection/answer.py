@@ -1,5 +1,5 @@
-"""What an issuer's answer comes to. Strict: `active` is the JSON value `true`, and a token without a
-subject or an end is none.
+"""Reading an issuer's answer to an introspection. Strict: `active` must be the JSON value `true`,
+and a token without a subject or an expiry is refused.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ SKEW_S: Final = 60
 
 
 class InvalidAnswer(Exception):
-    """The issuer's answer is none: not JSON of the right shape."""
+    """The issuer's answer is not JSON of the right shape."""
 
 
 def read_answer(document: Any, now_s: float) -> Bearer:
     """The active token that `document` describes. `BearerRefused` for a token that is not active,
-    `InvalidAnswer` for what does not say.
+    `InvalidAnswer` for a document of another shape.
     """
     if not isinstance(document, dict) or not isinstance(document.get("active"), bool):
         raise InvalidAnswer

@@ -172,9 +172,7 @@ async def _client(issuer: Issuer, asked: IssuerRequest, rest: str) -> IssuerAnsw
 
 
 def _known(issuer: Issuer, client_id: str) -> str:
-    """The id as it is registered: the path's decoding may have gone one step less than the caller's
-    encoding.
-    """
+    """The id as it is registered: the path may be decoded once less than the caller encoded it."""
     try:
         issuer.client(client_id)
     except IssuerFault:

@@ -1,7 +1,7 @@
-"""HTTP of the issuer's listeners: a request read under bounds, an answer with the headers that tokens
+"""HTTP of the issuer's listeners: requests read within bounds, answers with the headers that tokens
 need (RFC 6749 section 5.1), faults in OAuth's shape.
 
-Plain ASGI: introspection is asked for each call of an agent, and a framework would be most of its cost.
+Plain ASGI, because agents introspect at every call and a framework would be most of its cost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ REQUEST_DEADLINE_S: Final = 20.0
 FIELDS_MAX: Final = 100
 
 FORM: Final = b"application/x-www-form-urlencoded"
-# Ours: a resource server that sees it knows that asking is cheap, and keeps no answer.
+# A header of ours: a resource server that sees it knows that introspection is cheap, and caches no
+# answer.
 ISSUER_HEADER: Final = "x-fairlead-issuer"
 
 _JSON_HEADERS: Final = [
@@ -42,8 +43,8 @@ log = structlog.get_logger("fairlead.identity")
 
 @dataclass(frozen=True, slots=True)
 class IssuerRequest:
-    """A request: `path` is decoded, `headers` are the last of each name, `query` and `body` raw.
-    `peer` is the socket's other end, `forwarded` every line of `X-Forwarded-For`.
+    """A request: `path` is decoded, `headers` holds the last value of each name, `query` and `body`
+    are raw. `peer` is the socket's other end, `forwarded` every line of `X-Forwarded-For`.
     """
 
     method: str
@@ -69,11 +70,11 @@ class IssuerRequest:
             raise invalid_request("The body must be JSON.") from None
 
     def parameters(self) -> dict[str, str]:
-        """The query, as `form`."""
+        """The parameters of the query, under the rules of `form`."""
         return _pairs(self.query, "query")
 
     def bearer(self) -> str | None:
-        """What `Authorization: Bearer` shows."""
+        """The token of `Authorization: Bearer`."""
         scheme, _, value = self.headers.get(b"authorization", b"").partition(b" ")
         return value.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
 
@@ -103,7 +104,7 @@ class IssuerRequest:
 
 @dataclass(frozen=True, slots=True)
 class IssuerAnswer:
-    """An answer. `document` is JSON; without it there is no body."""
+    """An answer. `document` is sent as JSON; without it there is no body."""
 
     status: int = 200
     document: Any = None
@@ -146,7 +147,7 @@ def application(answer: Handler) -> ASGIApp:
 
 
 def refusal(fault: IssuerFault) -> IssuerAnswer:
-    """A fault as it is told."""
+    """The answer for a fault."""
     headers: list[tuple[bytes, bytes]] = []
     if fault.challenge is not None:
         headers.append((b"www-authenticate", f'{fault.challenge} realm="issuer"'.encode()))
@@ -163,18 +164,18 @@ def refusal(fault: IssuerFault) -> IssuerAnswer:
 
 
 def not_found() -> IssuerFault:
-    """Nothing is served there."""
+    """The fault for a path that is not served."""
     return IssuerFault(404, "not_found", "Nothing is served under this path.")
 
 
 def other_method(*methods: str) -> IssuerFault:
-    """The path takes other methods."""
+    """The fault for a method that the path does not take."""
     allow = ", ".join(methods)
     return IssuerFault(405, "invalid_request", f"This path takes {allow}.", allow=allow)
 
 
 class _ClientDisconnected(Exception):
-    """The caller left."""
+    """The caller disconnected before its request was complete."""
 
 
 async def _read(scope: Scope, receive: Receive) -> IssuerRequest:

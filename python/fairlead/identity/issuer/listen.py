@@ -57,7 +57,7 @@ async def listen(
     sweeping = asyncio.create_task(issuer.sweep())
     log.info("issuer started", port=settings.issuer_port, admin_port=settings.issuer_admin_port)
     try:
-        # None of them ends by itself but by failing.
+        # Each task ends only by failing.
         done, _ = await asyncio.wait([*serving, sweeping], return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
@@ -132,7 +132,7 @@ def _server(app: ASGIApp, host: str, port: int, tls: ServeFields | None) -> Any:
     from granian.log import LogLevels  # noqa: PLC0415
     from granian.server.embed import Server  # noqa: PLC0415
 
-    # It says of itself that it is experimental, at each start.
+    # Granian's embedded server warns at each start that it is experimental.
     logging.getLogger("_granian").setLevel(logging.ERROR)
     certificate: Path | None = tls.tls_certificate if tls else None
     return Server(

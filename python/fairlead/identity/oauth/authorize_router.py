@@ -38,7 +38,7 @@ GONE_BACK = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
 
 
 class _EarlyAnswer(Exception):
-    """The answer is known already."""
+    """Ends a request with an answer that is ready."""
 
     def __init__(self, answer: Response) -> None:
         super().__init__("answered")
@@ -178,6 +178,6 @@ def _message_page(status: int, title: str, text: str) -> Response:
 
 def _redirect(url: str, status: int = 302) -> Response:
     answer = RedirectResponse("/", status, GONE_BACK)
-    # As it was put together: the framework would encode it once more.
+    # Set directly, because the framework would encode the address once more.
     answer.headers["location"] = url
     return answer

@@ -18,7 +18,7 @@ READ_BYTES = 16 * 1024
 
 
 class FetchFailed(Exception):
-    """Why there is nothing; the sentence says nothing that only we could see."""
+    """The reason why there is no document; the sentence reveals nothing about our network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ async def fetch(egress: Egress, address: str) -> FetchedDocument:
     except TimeoutError:
         raise FetchFailed("it did not come in time") from None
     except (AddressForbidden, NameUnknown):
-        # Which of the two it is would tell strangers about this network.
+        # The difference would tell strangers about this network.
         raise FetchFailed("the host cannot be reached") from None
     except ssl.SSLError:
         raise FetchFailed("the host's certificate does not count") from None

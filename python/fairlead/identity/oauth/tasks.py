@@ -1,4 +1,4 @@
-"""What the authorization server has done in the background: what has expired is forgotten."""
+"""The background task of the authorization server: deleting expired records."""
 
 from __future__ import annotations
 

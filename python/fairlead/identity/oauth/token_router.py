@@ -1,4 +1,4 @@
-"""`/oauth/token` and `/oauth/revoke`: what programs of clients call (RFC 6749, RFC 7009)."""
+"""`/oauth/token` and `/oauth/revoke`, for programs of clients (RFC 6749, RFC 7009)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NOT_A_FORM = "Content-Type must be application/x-www-form-urlencoded"
 @router.post("/oauth/token", summary="Exchange a code, or refresh")
 async def token(request: Request) -> Response:
     """`access_token`, `token_type`, `expires_in`, and `refresh_token` where there is a new one."""
-    # Without the framework's injection, which costs as much as the rest.
+    # Fetched by hand: the framework's injection would cost as much as the rest of the request.
     room = oauth_service(services_of(request))
     try:
         issued = await _token(request, room.issuer(request, caller_of(request)), room)
@@ -108,7 +108,7 @@ async def revoke(request: Request, room: OAuthDep) -> Response:
 
 
 def the_resource(form: Parameters, issuer: Issuer) -> str:
-    """The canonical resource, if it is what the request names, once; else `invalid_target`."""
+    """The canonical resource, if the request names it, once; else `invalid_target`."""
     named = form.all("resource")
     if len(named) != 1 or not issuer.is_resource(named[0]):
         raise OAuthFault("invalid_target", f"resource must be {issuer.resource}, once")

@@ -1,10 +1,10 @@
-"""Which user an identity is.
+"""The user of an identity.
 
-An identity is issuer and subject, nothing else. The first time one comes, a new `member` is made, who may
-sign in and manages nothing. An account that there is already under its verified address is joined only by
-who is signed in to it in the same browser, or where the operator has said that an address is enough
-(`SERVICE_OIDC_JOIN_EXISTING`); the owner's is never joined by the address alone. A second subject of the
-same issuer never takes over a user that has one.
+An identity is issuer and subject, nothing else. The first time one comes, a new `member` is made,
+who may sign in and manages nothing. An existing account under its verified address is joined only
+by somebody who is signed in to it in the same browser, or where the operator allows joining by
+address (`SERVICE_OIDC_JOIN_EXISTING`); the owner's is never joined by the address alone. A second
+subject of one issuer never takes over a user that has one.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ EMAIL_MAX_CHARS = 254
 
 @dataclass(frozen=True, slots=True)
 class AccountMatch:
-    """The user of an identity. `joins` says that the identity is not bound to them yet, because they have
-    not shown their second factor.
+    """The user of an identity. `joins` says that the identity is not bound to the user yet, because
+    their second factor has not been checked.
     """
 
     user: User
@@ -42,9 +42,9 @@ class AccountMatch:
 def user_of(
     con: Connection, identity: Identity, *, signed_in_id: str | None, by_address: bool
 ) -> AccountMatch:
-    """The user, made or bound if need be, in the writer. `signed_in_id` is who is signed in in the
-    browser that came, `by_address` whether a verified address joins an account. `OidcFailed` when it can
-    be nobody.
+    """The user of an identity, made or bound if need be, in the writer. `signed_in_id` is the user
+    signed in in the same browser, `by_address` whether a verified address joins an account.
+    `OidcFailed` when there can be none.
     """
     user = find_by_identity(con, identity.issuer, identity.subject)
     found = (

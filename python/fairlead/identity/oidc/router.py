@@ -28,7 +28,7 @@ log = structlog.get_logger("fairlead.identity")
 
 PATH = "/api/auth/oidc"
 CALLBACK = f"{PATH}/callback"
-# Longer than any that a provider sends.
+# Longer than any parameter that a provider sends.
 PathText = Annotated[str | None, Query(max_length=8192)]
 ParamText = Annotated[str | None, Query(max_length=4096)]
 
@@ -140,7 +140,7 @@ async def _signed_in(
         found = user_of(con, identity, signed_in_id=signed_in_id, by_address=by_address)
         if not found.user.has_second_factor or found.user.id == signed_in_id:
             return found.user, None
-        # What they set up here is asked for here, whoever vouches for them.
+        # A second factor that was set up here is asked for here, whatever the provider checked.
         joining = Joining(identity.issuer, identity.subject) if found.joins else None
         return found.user, open_challenge(con, found.user.id, now_ms(), "oidc", joining)
 

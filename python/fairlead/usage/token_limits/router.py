@@ -155,7 +155,7 @@ async def lift(
 
 
 def _check_key(con: Connection, key_id: str) -> list[str]:
-    """The scopes of a key that there is."""
+    """The scopes of a key; `NotFound` when it does not exist."""
     row = con.execute("SELECT scopes FROM keys WHERE id = ?", [key_id]).fetchone()
     if row is None:
         raise NotFound("There is no API key with this id.", param="apiKeyId")
