@@ -180,7 +180,7 @@ async def end_others(attempt: AttemptDep) -> Ended:
 
 @router.delete("/sessions/{session_id}", summary="End a session")
 async def end_one(session_id: str, attempt: AttemptDep) -> Success:
-    """It counts nowhere when this returns."""
+    """The session is refused everywhere when this returns."""
     user_id = _session_scope(attempt)
 
     def end(con: Connection) -> None:
@@ -193,7 +193,7 @@ async def end_one(session_id: str, attempt: AttemptDep) -> Success:
 
 @router.get("/2fa", summary="Whether a second factor is asked for")
 async def second_factor(attempt: AttemptDep) -> SecondFactor:
-    """And how many recovery codes are left."""
+    """Whether the second factor is on, and how many recovery codes are left."""
     user = await attempt.acting_user()
     left = await attempt.services.state.read(lambda con: count_recovery_codes(con, user.id))
     return SecondFactor.model_construct(enabled=user.has_second_factor, recovery_codes_left=left)

@@ -80,7 +80,7 @@ async def logout(attempt: AttemptDep, response: Response) -> Success:
 
 @router.get("/status", summary="Which ways to sign in there are")
 async def status(attempt: AttemptDep) -> Status:
-    """For pages that offer them."""
+    """The ways of signing in that pages may offer."""
     sign_on = await attempt.sign_on()
     return Status.model_construct(
         oidc_enabled=sign_on.issuer is not None,

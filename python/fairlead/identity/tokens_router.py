@@ -57,7 +57,7 @@ class TokenList(Wire):
 
 @router.get("", summary="List management access tokens, newest first")
 async def list_all(attempt: AttemptDep, limit: Limit = 50, offset: Offset = 0) -> TokenList:
-    """A page of them."""
+    """A page of management access tokens."""
 
     def read_page(con: Connection) -> tuple[list[StoredToken], int]:
         return list_tokens(con, limit, offset), count_tokens(con)

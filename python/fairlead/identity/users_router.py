@@ -86,7 +86,7 @@ class UserList(Wire):
 
 @router.get("", summary="List users, oldest first")
 async def list_all(attempt: AttemptDep, limit: Limit = 50, offset: Offset = 0) -> UserList:
-    """A page of them."""
+    """A page of users, oldest first."""
 
     def read_page(con: Connection) -> tuple[list[User], int]:
         return list_users(con, limit, offset), count_users(con)

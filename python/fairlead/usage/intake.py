@@ -132,7 +132,7 @@ def _prepare(con: Connection, name: str, sql: str) -> None:
 
 
 def _changed(con: Connection, sql: str) -> int:
-    """Runs a statement that inserts; how many rows."""
+    """Runs an inserting statement; returns the number of rows."""
     row = con.execute(sql).fetchone()
     return int(row[0]) if row else 0
 

@@ -96,7 +96,7 @@ class BatchRunner(Runner[Batch]):
     def ended(self, item: Batch) -> None:
         self._runs.pop(item.id, None)
 
-    async def work(self, batch: Batch) -> None:
+    async def process(self, batch: Batch) -> None:
         try:
             await self._runs[batch.id].run()
         except (FairleadError, OSError) as error:

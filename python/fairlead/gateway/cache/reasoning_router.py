@@ -99,7 +99,9 @@ async def reasoning(
 async def forget(
     services: ServicesDep, tool_call_id: ToolCallId = None, provider: Provider = None
 ) -> CacheRemoved:
-    """That before one call, that of one provider, or, without a parameter, all of it."""
+    """Forgets the reasoning before one tool call, that of one provider, or, without a parameter,
+    all of it.
+    """
     told = await services.command("reasoning.delete", {"filter": _filter(tool_call_id, provider)})
     return CacheRemoved.model_construct(removed=sum(each["removed"] for each in told))
 

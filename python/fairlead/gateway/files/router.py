@@ -73,7 +73,7 @@ async def files(
 
 @router.get("/{file_id}", summary="One file")
 async def file(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """What is known of it, without its content."""
+    """The file's metadata, without its content."""
     return file_view(
         await services.state.read(lambda con: find_file(con, file_id, owner, now_ms()))
     )
@@ -81,7 +81,7 @@ async def file(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str
 
 @router.delete("/{file_id}", summary="Delete a file")
 async def delete(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """With its content. A file that a batch is reading stays."""
+    """Deletes the file and its content. A file that a batch is reading stays."""
 
     def delete_row(con: Connection) -> None:
         reading = con.execute(

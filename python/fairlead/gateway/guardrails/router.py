@@ -81,7 +81,7 @@ async def list_all(services: ServicesDep) -> GuardrailList:
 
 @router.post("/test", summary="What the guardrails make of an input, without sending it")
 async def test(run: DryRun, services: ServicesDep) -> DryRunResult:
-    """The same code that judges requests, with the same settings."""
+    """Runs the guardrails that judge requests, with the settings in force, over the input."""
     actions = guardrail_actions(await services.state.read(read_operator_settings))["request"]
     body = orjson.dumps({"input": run.input})
     found, judged = _core.judge_guardrails(body, orjson.dumps(actions), [*run.disabled_guardrails])

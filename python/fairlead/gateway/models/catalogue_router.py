@@ -34,7 +34,7 @@ class ModelPriceView(Wire):
 
 
 class ModelEntry(Wire):
-    """`id` is what a request asks for; sizes in tokens; `price` null where it is not known."""
+    """`id` is the name that a request uses; sizes in tokens; `price` null where it is not known."""
 
     id: str
     name: str | None

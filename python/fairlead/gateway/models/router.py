@@ -138,7 +138,9 @@ async def delete(
 ) -> Message:
     def delete_row(con: Database) -> None:
         if not delete_model(con, resolve_provider(con, provider).id, model):
-            raise NotFound("Nothing is said of this provider's model.", param="model")
+            raise NotFound(
+                "This provider's model has no settings of the operator's.", param="model"
+            )
 
     await services.state.commit(delete_row)
     return Message(message="What was said of the model is deleted.")

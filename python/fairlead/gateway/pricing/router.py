@@ -86,7 +86,7 @@ async def put(new: Prices, services: ServicesDep) -> Pricing:
 
 @router.patch("", summary="Set prices of models, leaving the others")
 async def patch(new: Prices, services: ServicesDep) -> Pricing:
-    """The same as PUT: neither touches what is not sent."""
+    """Does what PUT does: prices that are not sent stay."""
     return await _set(new, services)
 
 
@@ -96,7 +96,9 @@ async def take_back(
     provider: Annotated[str | None, Query(max_length=200)] = None,
     model: Annotated[str | None, Query(max_length=300)] = None,
 ) -> Deleted:
-    """Of one model, of a provider, or all; what is known holds again when this is answered."""
+    """Takes back the prices of one model, of a provider, or all; the known prices are in force
+    again when this is answered.
+    """
     if model is not None and provider is None:
         raise InvalidRequest("model needs provider beside it.", param="provider")
 

@@ -68,7 +68,7 @@ def check_credential(provider: Provider, auth_type: str, credentials: Credential
         field = _HOLDERS[taken[0]][0] if taken[0] in _HOLDERS else "authType"
         if auth_type == "none":
             raise InvalidRequest(
-                f"{field} is required: {provider.name} serves nobody without.", param=field
+                f"{field} is required: {provider.name} refuses calls without it.", param=field
             )
         known = " or ".join(f"`{each}`" for each in taken)
         raise InvalidRequest(f"authType must be {known} at {provider.name}.", param="authType")

@@ -53,11 +53,11 @@ class StatePersistence:
             self._out = out
             return
 
-        def work(con: Connection) -> bool:
+        def store(con: Connection) -> bool:
             _emit_quota_events(con, {each: said[each][0] for each in began})
             return _store_states(con, said)
 
-        if await self._services.state.record(work):
+        if await self._services.state.record(store):
             # Publishes a snapshot, so that every worker learns of it.
             await self._services.state.commit(_publish_only)
         self._out = out

@@ -77,7 +77,7 @@ async def begin(targets: list[VideoTarget], body: dict[str, Any]) -> tuple[Video
         raise UpstreamTimeout(
             f"The provider did not begin the video within {BEGIN_DEADLINE_S:g} s."
         ) from None
-    raise refusal or UpstreamRefused("There is nobody to ask.")
+    raise refusal or UpstreamRefused("No connection is left to ask for the video.")
 
 
 async def read_status(target: VideoTarget, name: str) -> OperationStatus:

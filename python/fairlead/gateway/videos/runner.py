@@ -81,7 +81,7 @@ class VideoRunner(Runner[Operation]):
     async def sweep(self) -> None:
         await self.services.state.record(lambda con: take_old(con, now_ms()))
 
-    async def work(self, operation: Operation) -> None:
+    async def process(self, operation: Operation) -> None:
         try:
             await self._take_up_one(operation)
         except FairleadError as error:

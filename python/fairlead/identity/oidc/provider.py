@@ -217,7 +217,7 @@ class Provider:
         headers = {"authorization": f"Bearer {tokens.get('access_token', '')}"}
         claims = await self._json("GET", url, headers=headers)
         if claims.get("sub") != subject:
-            raise OidcFailed("token", "its userinfo is about somebody else")
+            raise OidcFailed("token", "its userinfo is about another subject")
         return claims
 
     async def _json(

@@ -55,6 +55,6 @@ def check_claims(claims: dict[str, Any], *, issuer: str, client_id: str, nonce: 
         raise ValueError(str(error)) from error
     subject, audience = claims["sub"], claims["aud"]
     if not isinstance(subject, str) or not 0 < len(subject) <= 255:
-        raise ValueError("it names nobody")
+        raise ValueError("it has no usable subject")
     if isinstance(audience, list) and len(audience) > 1 and claims.get("azp") != client_id:
-        raise ValueError("it is for somebody else")
+        raise ValueError("it is for another client")
