@@ -21,13 +21,13 @@ from fairlead.gateway.batches.google_view import google_view
 from fairlead.gateway.batches.lines import LINE_MAX_BYTES, wrong_request
 from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import (
-    WINDOW_MS,
     Batch,
     begin_cancel,
     delete_batch,
     find_google_batch,
     insert_batch,
     list_batches,
+    new_batch,
 )
 from fairlead.gateway.files.contents import Contents, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, forget_file, insert_file
@@ -70,31 +70,13 @@ async def generate(
     if inline is not None:
         content = await asyncio.to_thread(_written, inline.requests, model)
     file_id = new_id("file-") if inline else (asked.input_config.file_name or "")
-    batch = Batch(
+    batch = new_batch(
+        created_at_ms,
         id=batch_id,
         owner=owner,
         endpoint=_endpoint(model),
         input_file_id=file_id.removeprefix("files/"),
-        metadata=None,
-        output_expires_after_s=None,
-        status="validating",
         model=model,
-        errors=None,
-        output_file_id=None,
-        error_file_id=None,
-        total=0,
-        completed=0,
-        failed=0,
-        tokens_input=0,
-        tokens_output=0,
-        tokens_cached=0,
-        tokens_reasoning=0,
-        created_at_ms=created_at_ms,
-        expires_at_ms=created_at_ms + WINDOW_MS,
-        in_progress_at_ms=None,
-        finalizing_at_ms=None,
-        cancelling_at_ms=None,
-        ended_at_ms=None,
         dialect="gemini",
         display_name=asked.display_name,
         priority=asked.priority,

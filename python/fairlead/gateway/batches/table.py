@@ -79,6 +79,31 @@ _BATCH: Final = ", ".join(_NAMES)
 _PLACES: Final = ", ".join("?" * len(_NAMES))
 
 
+def new_batch(created_at_ms: int, **requested: Any) -> Batch:
+    """A batch that waits to be validated; `requested` are the fields that its request decides."""
+    later: dict[str, Any] = dict.fromkeys(
+        (
+            "metadata",
+            "output_expires_after_s",
+            "model",
+            "errors",
+            "output_file_id",
+            "error_file_id",
+            "in_progress_at_ms",
+            "finalizing_at_ms",
+            "cancelling_at_ms",
+            "ended_at_ms",
+        )
+    )
+    counts = {field.name: 0 for field in fields(Counts)}
+    return Batch(
+        **{**later, **counts, **requested},
+        status="validating",
+        created_at_ms=created_at_ms,
+        expires_at_ms=created_at_ms + WINDOW_MS,
+    )
+
+
 def insert_batch(con: Connection, batch: Batch) -> None:
     """Adds a batch. `RateLimited` when the owner, or the gateway, has as many under way as allowed."""
     own, all_ = con.execute(

@@ -173,7 +173,7 @@ def _no_issuer() -> Response:
 
 
 def _message_page(status: int, title: str, text: str) -> Response:
-    return page("said.html", status, heading=title, text=text)
+    return page("message.html", status, heading=title, text=text)
 
 
 def _redirect(url: str, status: int = 302) -> Response:

@@ -63,7 +63,7 @@ async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
             "The identity provider does not answer as it should. Go back and try again in a while."
         )
         return page(
-            "said.html", error.status, heading="Single sign-on does not work now", text=text
+            "message.html", error.status, heading="Single sign-on does not work now", text=text
         )
     errand = LoginState.begin(own_path(return_to), origin + CALLBACK, provider.issuer, now_ms())
     question = {
