@@ -5,9 +5,9 @@ from typing import Any, Final, final
 __all__ = [
     "MIN_BODY_BYTES_PER_S",
     "SEND_PATIENCE_S",
-    "Listener",
     "Engine",
     "Exchange",
+    "Listener",
     "Records",
     "Socket",
     "address_allowed",

@@ -75,6 +75,17 @@ def normalise_host(host: str, allowed: Callable[[str], str]) -> str:
     return name
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host (without a port; IPv6 with or without brackets) is this machine, whoever resolves it:
+    `localhost` or a loopback address.
+    """
+    name = host.removeprefix("[").removesuffix("]")
+    try:
+        return name.lower() == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
 def _ipv4(text: str) -> str:
     try:
         return socket.inet_ntoa(socket.inet_aton(text))

@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from fairlead.caller import Caller, caller_of
+from fairlead.host import is_loopback
 from fairlead.own_relay import relay_url
 from fairlead.settings import ServeFields
 
@@ -225,10 +226,5 @@ def _is_address(host: str) -> bool:
 
 
 def _is_loopback(host: str | None) -> bool:
-    if not _is_host(host):
-        return False
-    name = urlsplit(f"//{host}").hostname or ""
-    try:
-        return name == "localhost" or ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
+    """Whether a `Host`, with or without a port, is a loopback name."""
+    return _is_host(host) and is_loopback(urlsplit(f"//{host}").hostname or "")

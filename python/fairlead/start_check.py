@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from fairlead.errors import Refusal
+from fairlead.host import is_loopback
 from fairlead.placeholder import is_placeholder
 from fairlead.variable import flag_and_variable, variable_of
 
@@ -60,19 +60,11 @@ def check_issuer(admin_url: str | None, public_url: str | None) -> None:
 def check_issuer_way(admin_url: str) -> None:
     """Callers' access tokens, and our own bearer, go to the issuer's admin address."""
     parts = urlsplit(admin_url)
-    if parts.scheme != "https" and not is_loopback_name(parts.hostname or ""):
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise Refusal(
             f"ISSUER__ADMIN_URL is {admin_url}, another machine by plain http, and access tokens would "
             "cross the network in clear: name its https address, or a loopback address of a tunnel."
         )
-
-
-def is_loopback_name(host: str) -> bool:
-    """Whether a host, without port and brackets, is this machine whoever resolves it."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_public(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from fairlead.host import is_loopback
+
 
 def web_address(text: str) -> str:
     """The text, if it is an address that people's browsers may be sent to and secrets with them."""
     try:
         parts = urlsplit(text)
-        is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        is_local = is_loopback(parts.hostname or "")
         is_right = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         is_right = is_local = False

@@ -16,7 +16,7 @@ from joserfc.jwk import KeySet, RSAKey
 
 from fairlead import _core
 from fairlead.webhooks.schedule import RETRY_AFTER_MAX_S, parse_retry_after
-from fairlead.webhooks.token import Received, verify_token
+from fairlead.webhooks.token import ReceivedDelivery, verify_token
 from tests.fuzz.budget import at_most, budget_of
 
 AUDIENCE = "https://listener.example/hook"
@@ -140,7 +140,7 @@ def test_a_token_with_any_claims_is_refused_in_words(
         token = joserfc.jwt.encode({"alg": "RS256", "kid": "one"}, claims, key)
     except (ValueError, TypeError):
         return  # what JSON cannot hold
-    received = Received("m", timestamp, token, body)
+    received = ReceivedDelivery("m", timestamp, token, body)
     try:
         verify_token(keys, received, AUDIENCE, NOW_S, 300)
     except ValueError:
@@ -154,7 +154,7 @@ def test_a_token_with_any_claims_is_refused_in_words(
 def test_no_text_passes_for_a_token(token: str) -> None:
     _, keys = issuer()
     try:
-        verify_token(keys, Received("m", str(NOW_S), token, b""), AUDIENCE, NOW_S, 300)
+        verify_token(keys, ReceivedDelivery("m", str(NOW_S), token, b""), AUDIENCE, NOW_S, 300)
     except ValueError:
         return
     raise AssertionError(f"{token!r} was taken for a token")

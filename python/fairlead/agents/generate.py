@@ -8,9 +8,10 @@ from typing import Final
 import orjson
 from pydantic import Field, ValidationError
 
-from fairlead.agents.skill import Description, KeyId, ModelName, NewSkill, SkillView, Wire
+from fairlead.agents.skill import Description, KeyId, ModelName, NewSkill, SkillView
 from fairlead.errors import UpstreamInvalid
 from fairlead.model import Model
+from fairlead.wire import Wire
 
 ROUNDS: Final = 2
 ANSWER_MAX_CHARS: Final = 150_000

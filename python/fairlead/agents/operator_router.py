@@ -15,7 +15,7 @@ from pydantic import AliasChoices, Field
 
 from fairlead.agents.door import Visit, give_task
 from fairlead.agents.runner import TaskRunner, text_of
-from fairlead.agents.skill import Limit, Offset, Skill, Wire
+from fairlead.agents.skill import Skill
 from fairlead.agents.skill_table import find_skill, find_skill_by_slug
 from fairlead.agents.task import OPERATOR, Message, State, Task, text_part
 from fairlead.agents.task_table import (
@@ -29,6 +29,7 @@ from fairlead.errors import Conflict, InvalidRequest
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
+from fairlead.wire import Limit, Offset, Wire
 
 Status = Literal["queued", "running", "awaiting_approval", "completed", "failed", "cancelled"]
 

@@ -101,7 +101,7 @@ class TaskRunner(Runner[Task]):
         if event := self._ends.get(task_id):
             event.set()
 
-    async def work(self, task: Task) -> None:
+    async def process(self, task: Task) -> None:
         try:
             try:
                 async with asyncio.timeout(TASK_DEADLINE_S):

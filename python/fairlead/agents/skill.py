@@ -7,31 +7,17 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from fastapi import Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from fairlead.moment import Time, moment_of
+from fairlead.wire import Name, Wire
 
-NAME_MAX_CHARS: Final = 200
 SLUG_MAX_CHARS: Final = 64
 DEFAULT_MODEL: Final = "auto/reliable"
 """What a skill without a model asks: whichever listed model the gateway finds most dependable."""
 
 _RAW_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-class Wire(BaseModel):
-    """A body: camelCase names only, nothing unknown."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
-
-
-def _visible(text: str) -> str:
-    if not text.strip() or not text.isprintable():
-        raise PydanticCustomError("name", "must have a character, and no control characters")
-    return text.strip()
 
 
 def _filled(text: str) -> str:
@@ -52,9 +38,6 @@ def _key_id(text: str) -> str:
     return text
 
 
-Name = Annotated[
-    str, Field(strict=True, min_length=1, max_length=NAME_MAX_CHARS), AfterValidator(_visible)
-]
 Description = Annotated[
     str, Field(strict=True, min_length=1, max_length=2000), AfterValidator(_filled)
 ]
@@ -64,9 +47,6 @@ Prompt = Annotated[
 ModelName = Annotated[str, Field(strict=True, min_length=1, max_length=300), AfterValidator(_model)]
 Temperature = Annotated[float, Field(strict=True, ge=0, le=2, allow_inf_nan=False)]
 KeyId = Annotated[str, Field(strict=True), AfterValidator(_key_id)]
-
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[int, Query(ge=0, le=2**31)]
 
 
 class NewSkill(Wire):

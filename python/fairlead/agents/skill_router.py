@@ -10,17 +10,7 @@ from fastapi import APIRouter
 
 from fairlead.agents.generate import Generated, GenerateSkill, generate_skill
 from fairlead.agents.runner import TaskRunner
-from fairlead.agents.skill import (
-    DEFAULT_MODEL,
-    Limit,
-    NewSkill,
-    Offset,
-    Skill,
-    SkillChange,
-    SkillView,
-    Wire,
-    slug_of,
-)
+from fairlead.agents.skill import DEFAULT_MODEL, NewSkill, Skill, SkillChange, SkillView, slug_of
 from fairlead.agents.skill_table import (
     check_key_id,
     count_skills,
@@ -36,6 +26,7 @@ from fairlead.model import Model
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Limit, Offset, Wire
 
 router = APIRouter(prefix="/api/agent-skills", tags=["agents"])
 

@@ -25,7 +25,7 @@ from fairlead.board.fields import (
     TagChange,
     TodoChange,
 )
-from fairlead.board.wire import Name, Wire
+from fairlead.board.wire import Name
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.mcp.server import bad_input
 from fairlead.store.file import Connection
@@ -36,6 +36,7 @@ from fairlead.store.static_tokens import (
     make_static_token,
     revoke_static_token,
 )
+from fairlead.wire import Wire
 
 FIELDS_MAX = 30
 Body = TypeVar("Body", bound=BaseModel)

@@ -21,9 +21,9 @@ from fairlead.board.wire import (
     TagNames,
     Title,
     Version,
-    Wire,
 )
 from fairlead.errors import InvalidRequest
+from fairlead.wire import Wire
 
 BEFORE = Field(default=None, description="The id of the todo that is to follow it.")
 AFTER = Field(default=None, description="The id of the todo that is to come before it.")

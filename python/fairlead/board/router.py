@@ -41,8 +41,9 @@ from fairlead.board.views import (
     TagList,
     TodoList,
 )
-from fairlead.board.wire import Day, Limit, Offset, Status
+from fairlead.board.wire import Day, Status
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Limit, Offset
 
 router = APIRouter(prefix="/api/board", tags=["board"])
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, Field
 
 from fairlead.board.views import Page
-from fairlead.board.wire import Wire
 from fairlead.errors import InvalidRequest
+from fairlead.wire import Wire
 
 CURSOR_MAX_CHARS = 128
 

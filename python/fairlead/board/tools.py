@@ -37,10 +37,11 @@ from fairlead.board.views import (
     TagView,
     TodoView,
 )
-from fairlead.board.wire import Day, Id, Status, TagName, Wire
+from fairlead.board.wire import Day, Id, Status, TagName
 from fairlead.mcp.tool import Call, Tool
 from fairlead.store.file import Connection
 from fairlead.store.people import Person
+from fairlead.wire import Wire
 
 Given = TypeVar("Given", bound=BaseModel)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from fairlead.board.wire import Day, MemberRole, SprintStatus, Status, Wire
+from fairlead.board.wire import Day, MemberRole, SprintStatus, Status
 from fairlead.moment import Time
+from fairlead.wire import Wire
 
 
 class PersonView(Wire):

@@ -6,24 +6,14 @@ import re
 from datetime import date
 from typing import Annotated, Literal
 
-from fastapi import Query
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     WithJsonSchema,
 )
-from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
-
-
-class Wire(BaseModel):
-    """A body: camelCase names only, nothing unknown."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
 def _line(text: str) -> str:
@@ -90,7 +80,3 @@ Version = Annotated[
 Status = Literal["backlog", "todo", "in_progress", "review", "done"]
 SprintStatus = Literal["planned", "active", "closed"]
 MemberRole = Literal["viewer", "contributor", "maintainer"]
-
-# Which part of a list is asked for.
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[int, Query(ge=0, le=2**31)]

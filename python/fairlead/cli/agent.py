@@ -166,10 +166,10 @@ def _sent(
     """The answer, which is a success. `CommandFailed` with the issuer's own sentence otherwise."""
     import httpx
 
-    from fairlead.start_check import is_loopback_name
+    from fairlead.host import is_loopback
 
     parts = urlsplit(admin_url)
-    if parts.scheme == "http" and not is_loopback_name(parts.hostname or ""):
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise CommandFailed(
             f"--admin-url is {admin_url}, another machine by plain http, and secrets would cross the "
             "network in clear: name its https address, or a loopback address of a tunnel."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import httpx
 
 from fairlead.cli.failure import CommandFailed
 from fairlead.errors import Refusal
+from fairlead.host import is_loopback
 
 _DEFAULT_URL: Final = "http://127.0.0.1:20128"
 _TIMEOUT_S: Final = 30.0
@@ -104,12 +104,7 @@ def _recorded_url(data_dir: Path) -> str | None:
 
 
 def _check_local(url: str) -> None:
-    host = urlsplit(url).hostname or ""
-    try:
-        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if not local:
+    if not is_loopback(urlsplit(url).hostname or ""):
         raise Refusal(
             f"--url (FAIRLEAD_URL): {url} is not on this machine, and the local token counts "
             "nowhere else: run the command there, or use the API with a key of scope `manage`."

@@ -79,7 +79,7 @@ def _password(*, generate: bool, from_stdin: bool) -> str:
 
     from pydantic import TypeAdapter, ValidationError
 
-    from fairlead.identity.wire import NewPassword
+    from fairlead.identity.fields import NewPassword
 
     if generate:
         return secrets.token_urlsafe(18)

@@ -183,9 +183,9 @@ def verify(
     now_s = now_ms() // 1000
     try:
         if jwks is not None and audience is not None:
-            from fairlead.webhooks.token import Received, verify_token
+            from fairlead.webhooks.token import ReceivedDelivery, verify_token
 
-            received = Received(message_id, timestamp, signature, content)
+            received = ReceivedDelivery(message_id, timestamp, signature, content)
             verify_token(_keys(jwks), received, _spelled(audience), now_s, tolerance_s)
         else:
             _core.verify_webhook(

@@ -31,13 +31,13 @@ from fairlead.control.tasks import TASKS, TaskStarter
 from fairlead.control.workers import Workers
 from fairlead.egress import Egress
 from fairlead.errors import Refusal
-from fairlead.gateway.responses.begin import BEGIN_PATH, begin
+from fairlead.gateway.responses.creation import BEGIN_PATH, begin
 from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH, Responses
 from fairlead.identity.introspection.middleware import bearer_middleware
 from fairlead.identity.issuer.issuer import Issuer, open_issuer
 from fairlead.identity.issuer.listen import listen
 from fairlead.identity.local_token import local_token_hash
-from fairlead.identity.oauth.room import open_oauth
+from fairlead.identity.oauth.service import open_oauth
 from fairlead.identity.operator import SignedInOperator
 from fairlead.identity.sign_in import SignIn
 from fairlead.identity.users import ensure_owner
@@ -49,7 +49,7 @@ from fairlead.store.sealer import Sealer, load_key
 from fairlead.store.services import Services
 from fairlead.store.state import State
 from fairlead.usage.metrics import counters_of
-from fairlead.usage.spent import Spending
+from fairlead.usage.spent import SpentSums
 
 # Whoever waits is still told that the database does not answer.
 LEAVE_AFTER_S = 0.5
@@ -147,11 +147,11 @@ async def _lifespan(
             await services.state.database.write(ensure_owner)
         app.state.services = services
         app.state.sign_in = sign_in
-        spending = Spending(services.usage, config.data_dir / "spool", services.state)
+        spending = SpentSums(services.usage, config.data_dir / "spool", services.state)
         link = Link(publisher, workers, spending, counters_of(services), commands)
         app.add_route(LINK_PATH, link.answer, methods=["POST"], include_in_schema=False)
         kept = Responses(services.state)
-        app.add_route(KEEP_PATH, kept.keep, methods=["POST"], include_in_schema=False)
+        app.add_route(KEEP_PATH, kept.store, methods=["POST"], include_in_schema=False)
         app.add_route(CONTEXT_PATH, kept.context, methods=["POST"], include_in_schema=False)
         app.add_route(BEGIN_PATH, begin, methods=["POST"], include_in_schema=False)
         background.start("publisher", publisher.run)

@@ -24,8 +24,8 @@ from fairlead.control.link import LINK_PATH
 from fairlead.control.logs import where
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, Forbidden, Internal, StorageUnavailable
-from fairlead.gateway.responses.begin import BEGIN_PATH
-from fairlead.gateway.responses.begin import BODY_MAX_BYTES as PROMPT_MAX_BYTES
+from fairlead.gateway.responses.creation import BEGIN_PATH
+from fairlead.gateway.responses.creation import BODY_MAX_BYTES as PROMPT_MAX_BYTES
 from fairlead.gateway.responses.internal import CONTEXT_PATH, KEEP_PATH
 
 REQUEST_DEADLINE_S = 60.0

@@ -21,7 +21,7 @@ from fairlead.control.publisher import Published, Publisher
 from fairlead.control.workers import Workers
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.usage.metrics import RelayCounters
-from fairlead.usage.spent import Spending, Spent
+from fairlead.usage.spent import SpentQuery, SpentSums
 
 LINK_PATH = "/internal/link"
 HOLD_S = 2.0
@@ -43,7 +43,7 @@ class Poll(BaseModel):
     applied_version: Count
     done: list[Report] = []
     stats: dict[str, Any] = {}
-    spent: Spent | None = None
+    spent: SpentQuery | None = None
 
 
 class Link:
@@ -53,7 +53,7 @@ class Link:
         self,
         publisher: Publisher,
         workers: Workers,
-        spending: Spending,
+        spending: SpentSums,
         counters: RelayCounters,
         commands: Commands,
     ) -> None:

@@ -40,7 +40,7 @@ ROUTERS: Final = (
     _entry("gateway.keys.router", "/api/keys"),
     _entry("gateway.nodes.router", "/api/provider-nodes"),
     _entry("gateway.providers.router", "/api/providers"),
-    _entry("gateway.providers.many", "/api/providers"),
+    _entry("gateway.providers.bulk_router", "/api/providers"),
     _entry("gateway.models.router", "/api/provider-models"),
     _entry("gateway.models.catalogue_router", "/api/models/catalog"),
     _entry("gateway.pricing.router", "/api/pricing"),

@@ -13,7 +13,7 @@ from fairlead.gateway.combos.snapshot import compile_combos
 from fairlead.gateway.guardrails.actions import guardrail_actions
 from fairlead.gateway.keys.snapshot import compile_keys
 from fairlead.gateway.providers.snapshot import compile_connections
-from fairlead.gateway.resilience.table import add_held, compile_resilience
+from fairlead.gateway.resilience.table import add_persisted_states, compile_resilience
 from fairlead.identity.sessions import compile_sessions
 from fairlead.identity.tokens import compile_tokens
 from fairlead.moment import now_ms
@@ -49,7 +49,7 @@ def compile_snapshot(local_token_hash: str, con: Connection, floor: int) -> tupl
         **compile_combos(con),
         "search_usd_micros": dearest_search(con),
     }
-    add_held(con, document["connections"])
+    add_persisted_states(con, document["connections"])
     return version, orjson.dumps(document)
 
 

@@ -1,4 +1,4 @@
-"""What Google's long-running jobs have in common: names in either case, errors as `google.rpc.Status`,
+"""Shared parts of Google's long-running jobs: names in either case, errors as `google.rpc.Status`,
 type names.
 """
 
@@ -6,15 +6,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
 from fairlead import _core
 from fairlead.errors import InvalidRequest
+from fairlead.wire import NamedWire
 
 TYPES: Final = "type.googleapis.com/google.ai.generativelanguage.v1beta."
 
-# `google.rpc.Code`
+# Codes of `google.rpc.Code`.
 CANCELLED: Final = 1
 UNKNOWN: Final = 2
 INVALID_ARGUMENT: Final = 3
@@ -36,14 +34,12 @@ _OF_STATUS: Final = {
 }
 
 
-class GoogleWire(BaseModel):
+class GoogleWire(NamedWire):
     """A body of Google's: each member in camelCase or snake_case, as its clients send it."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
 
 def rpc_code(status: int) -> int:
-    """The code that stands for an HTTP status."""
+    """The `google.rpc.Code` for an HTTP status."""
     if status in _OF_STATUS:
         return _OF_STATUS[status]
     if 400 <= status < 500:
@@ -52,17 +48,19 @@ def rpc_code(status: int) -> int:
 
 
 def rpc_error(code: int, message: str) -> dict[str, Any]:
-    """A `google.rpc.Status`."""
+    """A `google.rpc.Status` object."""
     return {"code": code, "message": message}
 
 
 def bare_model(name: str) -> str:
-    """A model's name without Google's folder before it."""
+    """A model's name without the prefix `models/`."""
     return _core.model_without_folder(name)
 
 
 def named_model(name: str) -> str:
-    """The one name of the model that an address names; `InvalidRequest` says which rule it breaks."""
+    """The model that an address names, without a prefix; `InvalidRequest` says which rule it
+    breaks.
+    """
     try:
         return _core.canonical_model(bare_model(name))
     except ValueError as fault:

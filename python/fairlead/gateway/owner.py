@@ -1,4 +1,4 @@
-"""Whose files and batches: a key's, and nobody else's."""
+"""The owner of files and batches: the calling key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gateway as tools, for people who manage it: which models there are, and how it is."""
+"""MCP tools of the gateway, for people who manage it: its models and its health."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from fairlead.gateway.combos.table import all_combos
 from fairlead.gateway.health.router import health
 from fairlead.gateway.health.views import HealthView
 from fairlead.gateway.providers.snapshot import compile_connections
-from fairlead.gateway.wire import Wire
 from fairlead.mcp.tool import Call, Tool
 from fairlead.store.file import Connection
+from fairlead.wire import Wire
 
 
 class Nothing(Wire):
@@ -43,7 +43,7 @@ class Models(Wire):
 async def _list_models(call: Call, given: ListModels) -> Models:
     wanted = (given.text or "").lower()
 
-    def look(con: Connection) -> Models:
+    def read_models(con: Connection) -> Models:
         found = [
             each for each in compile_connections(con)["models"] if wanted in each["id"].lower()
         ]
@@ -61,7 +61,7 @@ async def _list_models(call: Call, given: ListModels) -> Models:
             total=len(found),
         )
 
-    return await call.services.state.read(look)
+    return await call.services.state.read(read_models)
 
 
 async def _health(call: Call, _: Nothing) -> HealthView:

@@ -1,3 +1,3 @@
-"""Who may sign in: the password, sessions, the local command-line token, and the limit on
-guessing.
+"""Identity: people who sign in (password, second factor, provider), sessions, tokens, and the
+limits on guessing.
 """

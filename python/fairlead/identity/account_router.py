@@ -11,6 +11,7 @@ from pydantic import SecretStr, StrictBool
 from fairlead import _core
 from fairlead.errors import Conflict, Forbidden, InvalidRequest, NotFound
 from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.fields import Code, NewPassword, Password
 from fairlead.identity.second_factor import (
     begin_enrolment,
     confirm_enrolment,
@@ -27,9 +28,9 @@ from fairlead.identity.sessions import (
 )
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import User, ensure_owner, found_user, set_password_hash
-from fairlead.identity.wire import Code, NewPassword, Password, Success, Wire
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/auth", tags=["auth"])
 
@@ -142,8 +143,8 @@ async def reset_owner_password(body: OwnerPassword, attempt: AttemptDep) -> Succ
 
 
 def reset_owner(con: Connection, password_hash: str, *, without_second_factor: bool) -> str:
-    """Gives the owner (made if need be) this password and ends their sessions, in the writer; their
-    address.
+    """Sets the owner's password (making the owner where there is none) and ends their sessions, in
+    the writer; returns the owner's address.
     """
     owner = ensure_owner(con)
     set_password_hash(con, owner.id, password_hash)
@@ -179,20 +180,20 @@ async def end_others(attempt: AttemptDep) -> Ended:
 
 @router.delete("/sessions/{session_id}", summary="End a session")
 async def end_one(session_id: str, attempt: AttemptDep) -> Success:
-    """It counts nowhere when this returns."""
+    """The session is refused everywhere when this returns."""
     user_id = _session_scope(attempt)
 
-    def work(con: Connection) -> None:
+    def end(con: Connection) -> None:
         if not end_session_by_id(con, session_id, user_id):
             raise NotFound("There is no session with this id.", param="id")
 
-    await attempt.services.state.commit(work)
+    await attempt.services.state.commit(end)
     return Success()
 
 
 @router.get("/2fa", summary="Whether a second factor is asked for")
 async def second_factor(attempt: AttemptDep) -> SecondFactor:
-    """And how many recovery codes are left."""
+    """Whether the second factor is on, and how many recovery codes are left."""
     user = await attempt.acting_user()
     left = await attempt.services.state.read(lambda con: count_recovery_codes(con, user.id))
     return SecondFactor.model_construct(enabled=user.has_second_factor, recovery_codes_left=left)
@@ -218,14 +219,14 @@ async def confirm(body: CodeBody, attempt: AttemptDep, response: Response) -> Re
     cookie = attempt.cookie
     state = attempt.services.state
 
-    def work(con: Connection) -> list[str] | None:
+    def enable(con: Connection) -> list[str] | None:
         now = found_user(con, user.id)
         codes = confirm_enrolment(con, state.sealer, now, body.code, now_ms())
         if codes is not None:
             end_sessions(con, user.id, but_token=cookie)
         return codes
 
-    codes = await state.commit(work)
+    codes = await state.commit(enable)
     if codes is None:
         raise InvalidRequest(
             "code is not the one of this moment: begin with /api/auth/2fa/enrol and check the "
@@ -263,7 +264,7 @@ async def _confirmed(attempt: Attempt, current_password: SecretStr | None) -> Us
 
 
 def _session_scope(attempt: Attempt) -> str | None:
-    """Whose sessions the caller sees: None means everybody's."""
+    """The user whose sessions the caller sees; None means everybody's."""
     who = attempt.caller.principal
     return None if who.kind == "local" else who.id or ""
 

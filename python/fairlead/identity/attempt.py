@@ -1,4 +1,4 @@
-"""How routes get hold of the sign-in: `attempt: AttemptDep`."""
+"""The dependency `attempt: AttemptDep`, by which routes get the sign-in of a request."""
 
 from __future__ import annotations
 

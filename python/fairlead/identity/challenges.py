@@ -1,6 +1,6 @@
 """A sign-in that waits for its second factor: ten minutes, five attempts, one per user.
 
-The pending token is 256 random bits, kept as a hash. It is no session: it opens nothing but the
+The pending token is 256 random bits, stored as a hash. It is no session: it permits nothing but the
 second step.
 """
 
@@ -28,7 +28,7 @@ ATTEMPTS_MAX = 5
 
 
 class Verdict(Enum):
-    """What came of a code."""
+    """The result of checking a code."""
 
     RIGHT = "right"
     WRONG = "invalid code"
@@ -37,8 +37,8 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """`user` is there once the challenge was found."""
+class ChallengeResult:
+    """The result of one attempt. `user` is set when the challenge was found."""
 
     verdict: Verdict
     user: User | None = None
@@ -47,7 +47,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """An identity that becomes the user's once their second factor was right."""
+    """An identity at a provider that is bound to the user once the second factor was right."""
 
     issuer: str
     subject: str
@@ -60,7 +60,9 @@ def open_challenge(
     way: Way = "password",
     joining: Joining | None = None,
 ) -> str:
-    """The pending token, in place of any that the user had, in the writer."""
+    """Opens a challenge in place of the user's earlier one, in the writer; returns the pending
+    token.
+    """
     con.execute(
         "DELETE FROM login_challenges WHERE user_id = ? OR expires_at_ms <= ?", [user_id, at_ms]
     )
@@ -82,7 +84,7 @@ def open_challenge(
 
 
 def challenged_user_id(con: Connection, token: str, at_ms: int) -> str | None:
-    """Whose sign-in waits under this token."""
+    """The user whose sign-in waits under this token."""
     row = con.execute(
         "SELECT user_id FROM login_challenges WHERE hash = ? AND expires_at_ms > ?",
         [_core.hash_secret(token), at_ms],
@@ -92,8 +94,8 @@ def challenged_user_id(con: Connection, token: str, at_ms: int) -> str | None:
 
 def answer_challenge(
     con: Connection, sealer: Sealer, token: str, code: str, at_ms: int
-) -> Answered:
-    """Counts an attempt and judges its code, in the writer; a right one ends the challenge."""
+) -> ChallengeResult:
+    """Counts an attempt and checks its code, in the writer; a right code ends the challenge."""
     digest = _core.hash_secret(token)
     row = con.execute(
         "UPDATE login_challenges SET attempts = attempts + 1 "
@@ -103,16 +105,16 @@ def answer_challenge(
     ).fetchone()
     user = None if row is None else find_user(con, str(row[0]))
     if row is None or user is None or not user.is_active:
-        return Answered(Verdict.EXPIRED)
+        return ChallengeResult(Verdict.EXPIRED)
     if row[1] > ATTEMPTS_MAX:
-        return Answered(Verdict.TOO_MANY, user)
+        return ChallengeResult(Verdict.TOO_MANY, user)
     if not take_code(con, sealer, user, code, at_ms):
         last = row[1] == ATTEMPTS_MAX
-        return Answered(Verdict.TOO_MANY if last else Verdict.WRONG, user)
+        return ChallengeResult(Verdict.TOO_MANY if last else Verdict.WRONG, user)
     con.execute("DELETE FROM login_challenges WHERE hash = ?", [digest])
     _, _, way, issuer, subject = row
     if issuer is not None:
         if has_identity(con, user.id, issuer) or find_by_identity(con, issuer, subject) is not None:
-            return Answered(Verdict.EXPIRED)
+            return ChallengeResult(Verdict.EXPIRED)
         bind_identity(con, user.id, issuer, subject)
-    return Answered(Verdict.RIGHT, user, way)
+    return ChallengeResult(Verdict.RIGHT, user, way)

@@ -38,8 +38,8 @@ class GuessLimit:
         self._records: OrderedDict[str, _Record] = OrderedDict()
 
     def begin(self, peer: str) -> float:
-        """Counts an attempt as wrong for now; returns its mark for `withdraw`. `RateLimited` while
-        locked.
+        """Counts an attempt as wrong until it is withdrawn; returns the mark for `withdraw`.
+        `RateLimited` while the address is locked.
         """
         now = self._now()
         address = network_of(peer)
@@ -60,13 +60,11 @@ class GuessLimit:
         return now
 
     def forgive(self, peer: str) -> None:
-        """The password was right: the address starts afresh."""
+        """Forgets an address's wrong attempts after a right password."""
         self._records.pop(network_of(peer), None)
 
     def withdraw(self, peer: str, mark: float) -> None:
-        """The attempt came to nothing through no fault of the caller (overload, storage): it does
-        not count.
-        """
+        """Takes back an attempt that failed through no fault of the caller (overload, storage)."""
         record = self._records.get(network_of(peer))
         if record is None:
             return
@@ -78,7 +76,9 @@ class GuessLimit:
 
 
 def network_of(peer: str) -> str:
-    """IPv4 as it is, however it is written; IPv6 by its /64, which one caller has whole."""
+    """The address to count by: an IPv4 address in its normal form, or the /64 of an IPv6 address,
+    which one caller usually owns.
+    """
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""The local command-line token: who can read `<data-dir>/cli-token` is the operator."""
+"""The local command-line token: whoever can read `<data-dir>/cli-token` is an operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What identity offers to other rooms: that an operator asks, and a new password for them."""
+"""Identity's services for other rooms: confirming that an operator asks, and setting their
+password.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from fairlead.store.services import Services
 
 @dataclass(frozen=True, slots=True)
 class SignedInOperator:
-    """`fairlead.store.services.Operator`, by users and their passwords."""
+    """`fairlead.store.services.Operator`, over users and their passwords."""
 
     services: Services
     sign_in: SignIn
@@ -23,11 +25,11 @@ class SignedInOperator:
     async def confirm(
         self, request: Request, caller: Caller, current_password: SecretStr | None
     ) -> None:
-        """See `Attempt.confirm`."""
+        """Confirms that a person asks who knows their password (`Attempt.confirm`)."""
         await Attempt(self.services, self.sign_in, request, caller).confirm(current_password)
 
     async def new_password(
         self, request: Request, caller: Caller, password: SecretStr
     ) -> Work[None]:
-        """See `Attempt.new_password`."""
+        """The write that stores the caller's new password (`Attempt.new_password`)."""
         return await Attempt(self.services, self.sign_in, request, caller).new_password(password)

@@ -21,12 +21,13 @@ from pydantic import Field, SecretStr, ValidationError
 from fairlead.errors import Conflict, FairleadError, InvalidRequest
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.challenges import Verdict
-from fairlead.identity.oidc.errand import own_path
+from fairlead.identity.fields import Email, NewPassword
+from fairlead.identity.oidc.login_state import own_path
 from fairlead.identity.router import leave
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import find_user, has_any_identity
-from fairlead.identity.wire import Email, NewPassword, Wire
 from fairlead.settings import PASSWORD_MAX_CHARS
+from fairlead.wire import Wire
 
 router = APIRouter(tags=["pages"])
 
@@ -52,7 +53,7 @@ _pages = Environment(
     loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 
-# What went wrong, as people read it.
+# Messages for errors of a sign-in.
 OIDC_ERRORS = {
     "provider": "Single sign-on was cancelled or refused. Please try again.",
     "state_invalid": "That sign-in was begun in another browser or too long ago. Start again.",
@@ -85,15 +86,15 @@ class SetUp(Wire):
 async def root(attempt: AttemptDep, oidc_error: SHORT = None) -> Response:
     """To the page that is next: set-up, sign-in, or what there is for who is signed in."""
     if oidc_error is not None:
-        return _go(f"/login?{urlencode({'oidc_error': oidc_error})}")
-    return _go("/login" if await attempt.is_set_up() else "/setup")
+        return _redirect(f"/login?{urlencode({'oidc_error': oidc_error})}")
+    return _redirect("/login" if await attempt.is_set_up() else "/setup")
 
 
 @router.get("/setup", response_class=HTMLResponse, summary="The set-up page")
 async def set_up_page(attempt: AttemptDep) -> Response:
     """A form, until there is an owner; none where people do not sign in with passwords."""
     if await attempt.is_set_up():
-        return _go("/login")
+        return _redirect("/login")
     if (await attempt.sign_on()).local_auth_disabled:
         return _page("setup_closed.html", 403)
     return _set_up_page(attempt)
@@ -111,14 +112,14 @@ async def set_up(attempt: AttemptDep) -> Response:
     email = form.get("email", "").strip()
     given = {"email": email, "token": form.get("token", "").strip()}
     fields = {"password": form.get("password", "")} | {k: v for k, v in given.items() if v}
-    answer = _go("/", 303)
+    answer = _redirect("/", 303)
     try:
         if form.get("password") != form.get("repeated"):
             raise InvalidRequest("The two passwords differ.", param="repeated")
         body = _read_set_up(fields)
         await attempt.set_up(body.email, body.password, answer, body.token)
     except Conflict:
-        return _go("/login", 303)
+        return _redirect("/login", 303)
     except FairleadError as error:
         return _set_up_page(
             attempt, error.status, error=error.message, field=error.param, email=email
@@ -142,7 +143,7 @@ async def login_page(
             )
             return _page("signed_in.html", user=user, sso=sso if connects else None)
     if not await attempt.is_set_up():
-        return _go("/setup")
+        return _redirect("/setup")
     error = None
     if oidc_error is not None:
         error = OIDC_ERRORS.get(oidc_error, FAILED)
@@ -156,7 +157,7 @@ async def login(attempt: AttemptDep) -> Response:
     return_to = own_path(form.get("return_to"))
     email = form.get("email", "").strip()
     password = form.get("password", "")
-    answer = _go(return_to, 303)
+    answer = _redirect(return_to, 303)
     try:
         if not 0 < len(password) <= PASSWORD_MAX_CHARS:
             raise InvalidRequest(WRONG_PASSWORD)
@@ -175,7 +176,7 @@ async def second_factor(attempt: AttemptDep) -> Response:
     form = await _form(attempt.request)
     return_to = own_path(form.get("return_to"))
     token, code = form.get("token", "")[:128], form.get("code", "")[:64]
-    answer = _go(return_to, 303)
+    answer = _redirect(return_to, 303)
     try:
         await attempt.with_code(token, code, answer)
     except FairleadError as error:
@@ -192,7 +193,7 @@ async def second_factor(attempt: AttemptDep) -> Response:
 @router.post("/logout", response_class=HTMLResponse, summary="Sign out from the page")
 async def logout(attempt: AttemptDep) -> Response:
     """Ends the session and shows the sign-in page."""
-    answer = _go("/login", 303)
+    answer = _redirect("/login", 303)
     await leave(attempt, answer)
     return answer
 
@@ -221,7 +222,7 @@ def _page(name: str, status: int = 200, **fields: Any) -> HTMLResponse:
     return HTMLResponse(text, status, HEADERS)
 
 
-def _go(path: str, status: int = 302) -> RedirectResponse:
+def _redirect(path: str, status: int = 302) -> RedirectResponse:
     return RedirectResponse(path, status, {"cache-control": "no-store"})
 
 

@@ -1,4 +1,4 @@
-"""The operator's password: argon2id at rest, `INITIAL_PASSWORD` as long as nothing is stored.
+"""Passwords: argon2id hashes; `INITIAL_PASSWORD` as long as the owner has none.
 
 A check costs 64 MiB and tens of milliseconds, so few run at once, in threads, and few wait.
 """
@@ -39,11 +39,11 @@ class PasswordChecker:
         return await self._run(lambda: self._verify(password, password_hash))
 
     async def hash(self, password: str) -> str:
-        """A fresh hash of the password. `Overloaded` when too many checks wait."""
+        """The argon2id hash of a password. `Overloaded` when too many checks wait."""
         return await self._run(lambda: self._hasher.hash(password))
 
     async def waste(self, password: str) -> None:
-        """Takes the time of a check that fails, so that nobody learns by the clock who exists."""
+        """Takes as long as a failed check, so that timing does not reveal which users exist."""
         if self._nobody is None:
             self._nobody = await self.hash(secrets.token_urlsafe(16))
         await self.matches(password, self._nobody)
@@ -69,12 +69,12 @@ class PasswordChecker:
             return False
 
     def close(self) -> None:
-        """Lets the threads go."""
+        """Ends the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def same_text(left: str, right: str) -> bool:
-    """Whether two texts are equal, in a time that tells neither length nor place of the
+    """Whether two texts are equal, in a time that reveals neither length nor the place of a
     difference.
     """
     return hmac.compare_digest(

@@ -28,11 +28,11 @@ class RateWindow:
 
     def spend(self, peer: str) -> None:
         """Counts one attempt; `RateLimited` when there are no more."""
-        began, count = self.note(peer)
+        began, count = self.count_attempt(peer)
         self._refuse_beyond(began, count)
 
-    def note(self, peer: str) -> tuple[float, int]:
-        """Counts one attempt; when the window began, and how many were in it before."""
+    def count_attempt(self, peer: str) -> tuple[float, int]:
+        """Counts one attempt; returns when the window began, and the attempts in it before."""
         now = self._now()
         address = network_of(peer)
         began, count = self._windows.pop(address, (now, 0))

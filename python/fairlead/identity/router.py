@@ -8,10 +8,11 @@ from fastapi import APIRouter, Response
 from pydantic import Field, StrictBool
 
 from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.fields import Code, Password
 from fairlead.identity.sessions import end_session
-from fairlead.identity.sign_in import Attempt, Pending
+from fairlead.identity.sign_in import Attempt, PendingSignIn
 from fairlead.identity.users import User
-from fairlead.identity.wire import Code, Password, Success, Wire
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/auth", tags=["auth"])
 
@@ -79,7 +80,7 @@ async def logout(attempt: AttemptDep, response: Response) -> Success:
 
 @router.get("/status", summary="Which ways to sign in there are")
 async def status(attempt: AttemptDep) -> Status:
-    """For pages that offer them."""
+    """The ways of signing in that pages may offer."""
     sign_on = await attempt.sign_on()
     return Status.model_construct(
         oidc_enabled=sign_on.issuer is not None,
@@ -89,14 +90,14 @@ async def status(attempt: AttemptDep) -> Status:
 
 
 async def leave(attempt: Attempt, response: Response) -> None:
-    """Ends the session that was brought and clears its cookie."""
+    """Ends the session of the request and clears its cookie."""
     cookie = attempt.cookie
     if cookie:
         await attempt.services.state.commit(lambda con: end_session(con, cookie))
     attempt.set_cookie(response, "", 0)
 
 
-def wanted(pending: Pending) -> SecondFactorWanted:
+def wanted(pending: PendingSignIn) -> SecondFactorWanted:
     """The answer that asks for the second factor."""
     return SecondFactorWanted.model_construct(
         requires2fa=True, temp_token=pending.token, user=person(pending.user)

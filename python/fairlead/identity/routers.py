@@ -1,4 +1,4 @@
-"""Every router of identity."""
+"""Every router of identity, in the order in which routes are tried."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairlead.identity.static_tokens_router import router as static_tokens
 from fairlead.identity.tokens_router import router as tokens
 from fairlead.identity.users_router import router as users
 
-# What programs ask for most stands first: routes are tried in order.
+# The most frequent routes come first, because they are tried in order.
 ROUTERS: tuple[APIRouter, ...] = (
     oauth_tokens,
     auth,

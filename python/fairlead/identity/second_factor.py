@@ -26,7 +26,7 @@ RECOVERY_BYTES = 10
 
 
 def begin_enrolment(con: Connection, sealer: Sealer, user_id: str) -> str:
-    """A fresh secret (base32) that counts once it is confirmed, in the writer."""
+    """A new secret (base32), which is in force once it is confirmed, in the writer."""
     secret = pyotp.random_base32(32)
     con.execute(
         "UPDATE users SET totp_pending_sealed = ? WHERE id = ?",
@@ -76,7 +76,7 @@ def renew_recovery_codes(con: Connection, user_id: str) -> list[str]:
 
 
 def count_recovery_codes(con: Connection, user_id: str) -> int:
-    """How many are left."""
+    """The number of recovery codes that are left."""
     row = con.execute("SELECT count(*) FROM recovery_codes WHERE user_id = ?", [user_id]).fetchone()
     return int(row[0]) if row else 0
 
@@ -100,7 +100,7 @@ def take_code(con: Connection, sealer: Sealer, user: User, code: str, at_ms: int
 
 
 def otpauth_uri(secret: str, email: str) -> str:
-    """What authenticator apps read from a QR code."""
+    """The URI that authenticator apps read from a QR code."""
     return pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name="fairlead")
 
 

@@ -14,7 +14,7 @@ from fairlead.store.file import Connection
 
 COOKIE = "auth_token"
 LIFETIME_S = 30 * 24 * 3600
-# The oldest of a user's sessions make room for a new one.
+# The most sessions of a user; beyond them the oldest is deleted.
 PER_USER_MAX = 100
 USER_AGENT_MAX_CHARS = 200
 
@@ -36,7 +36,9 @@ _INSERT = f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' 
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """`token` goes into the cookie and is kept nowhere else; the rest is for the list."""
+    """A session to be stored. `token` goes into the cookie and is stored nowhere; the rest is for
+    the list.
+    """
 
     token: str
     hash: str
@@ -47,7 +49,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """A session at rest."""
+    """A row of a session."""
 
     id: str
     hash: str
@@ -60,14 +62,14 @@ class StoredSession:
 
 
 def mint_session(way: Way = "password", peer: str = "", user_agent: str = "") -> NewSession:
-    """A fresh token and its hash."""
+    """A new token and its hash."""
     token = secrets.token_urlsafe(32)
     shown = "".join(each for each in user_agent if each.isprintable())[:USER_AGENT_MAX_CHARS]
     return NewSession(token, _core.hash_secret(token), way, peer, shown)
 
 
 def open_session(con: Connection, session: NewSession, user_id: str, replaced: str | None) -> None:
-    """Stores a session instead of the one whose token the caller brought, in the writer."""
+    """Stores a session in place of the caller's earlier one, in the writer."""
     at_ms = now_ms()
     if replaced is not None:
         end_session(con, replaced)
@@ -95,8 +97,8 @@ def end_session(con: Connection, token: str) -> None:
 
 
 def end_sessions(con: Connection, user_id: str | None, *, but_token: str | None = None) -> int:
-    """Deletes a user's sessions (everybody's for None) but the one of this token, in the writer;
-    returns how many.
+    """Deletes a user's sessions (everybody's for None) except the one with this token, in the
+    writer; returns how many.
     """
     kept = _core.hash_secret(but_token) if but_token else ""
     ended = con.execute(
@@ -132,14 +134,14 @@ def find_session(con: Connection, digest: str, at_ms: int) -> StoredSession | No
 
 
 def sweep_sessions(con: Connection, at_ms: int) -> int:
-    """Deletes sessions that have expired by then, in the writer; returns how many."""
+    """Deletes expired sessions, in the writer; returns how many."""
     return len(
         con.execute("DELETE FROM sessions WHERE expires_at_ms <= ? RETURNING 1", [at_ms]).fetchall()
     )
 
 
 def compile_sessions(con: Connection) -> list[dict[str, Any]]:
-    """What the relay gets of the sessions: those of users who may sign in."""
+    """Sessions of users who may sign in, as the snapshot holds them."""
     rows = con.execute(
         "SELECT s.hash, s.user_id, s.expires_at_ms, u.role FROM sessions s "
         "JOIN users u ON u.id = s.user_id WHERE u.is_active ORDER BY s.created_at_ms, s.hash"

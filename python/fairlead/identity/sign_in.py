@@ -1,6 +1,6 @@
-"""Signing in, whichever page or program asks: a password, then a second factor where there is one.
+"""Signing in, for pages and programs: a password, then a second factor where there is one.
 
-What is known of wrong attempts lives in this process; everything else is in the database.
+Counts of wrong attempts live in this process; everything else is in the database.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairlead.errors import (
     Unauthenticated,
 )
 from fairlead.identity.challenges import (
-    Answered,
+    ChallengeResult,
     Verdict,
     answer_challenge,
     challenged_user_id,
@@ -57,7 +57,7 @@ from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services
 from fairlead.store.sign_on import SignOn, read_sign_on
 
-# People behind one address sign in together; somebody who plays with the provider is slowed down.
+# Many people may sign in from one address, so this limit only slows down abuse of the provider.
 ANSWERS_A_MINUTE = 120
 NEEDS_SETUP = "No password is set: open /setup, or start fairlead with INITIAL_PASSWORD."
 OWNER_WITHOUT = (
@@ -78,8 +78,8 @@ WRONG_PROOF = "The set-up token is wrong: it is the one that `fairlead serve` pr
 
 @dataclass(slots=True)
 class SignIn:
-    """One per process, made by control. `limit` counts wrong guesses, `window` all attempts, and
-    `answers` what is taken to the identity provider.
+    """The sign-in of the process, made by control. `limit` counts wrong guesses, `window` all
+    attempts, `answers` the answers that are taken to the identity provider.
     """
 
     limit: GuessLimit = field(default_factory=GuessLimit)
@@ -90,8 +90,8 @@ class SignIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """The password was right; `token` waits for the second factor."""
+class PendingSignIn:
+    """The password was right, and the second factor is missing; `token` is the pending token."""
 
     token: str
     user: User
@@ -99,7 +99,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One request that signs in or guards signing in."""
+    """A request that signs in, or that guards signing in."""
 
     services: Services
     sign_in: SignIn
@@ -119,7 +119,7 @@ class Attempt:
         return self.request.cookies.get(COOKIE)
 
     async def sign_on(self) -> SignOn:
-        """How people sign in elsewhere, as it is in force."""
+        """The settings of single sign-on in force."""
         state = self.services.state
         return await state.read(lambda con: read_sign_on(con, self.config, state.sealer))
 
@@ -133,8 +133,10 @@ class Attempt:
 
     async def with_password(
         self, email: str | None, password: SecretStr, response: Response
-    ) -> Pending | None:
-        """Checks a password (the owner's for no address). None: signed in, the cookie is set."""
+    ) -> PendingSignIn | None:
+        """Checks a password (the owner's when there is no address). None means signed in, with the
+        cookie set.
+        """
         self.spend()
         if (await self.sign_on()).local_auth_disabled:
             raise NotFound("Signing in with a password is switched off: use single sign-on.")
@@ -158,22 +160,25 @@ class Attempt:
                 param="password",
             )
         if user.has_second_factor:
-            # Right so far, and not the end: the address neither gains nor loses by it.
+            # The password was right and a second factor follows, so this attempt does not count for
+            # the address.
             self._withdraw(marks)
             work = self.services.state.database.write
-            return Pending(await work(lambda con: open_challenge(con, user.id, now_ms())), user)
+            return PendingSignIn(
+                await work(lambda con: open_challenge(con, user.id, now_ms())), user
+            )
         self.sign_in.limit.forgive(self.address)
         await self.enter(user, "password", response)
         return None
 
     async def with_code(self, token: str, code: str, response: Response) -> User:
-        """The second step. `Unauthenticated` says in fixed words what is wrong."""
+        """Checks the second factor. `Unauthenticated` with a fixed text when it is wrong."""
         self.spend()
         state = self.services.state
         user_id = await state.read(lambda con: challenged_user_id(con, token, now_ms()))
         if user_id is None:
             raise Unauthenticated(Verdict.EXPIRED.value, param="tempToken")
-        # By account too: whoever knows the password must not try codes from many addresses.
+        # Counted by account too, so that codes cannot be tried from many addresses.
         marks = await self._begin(self.address, f"second factor of {user_id}")
         try:
             answered = await state.database.write(
@@ -184,7 +189,7 @@ class Attempt:
             raise
         return await self._entered(answered, response)
 
-    async def _entered(self, answered: Answered, response: Response) -> User:
+    async def _entered(self, answered: ChallengeResult, response: Response) -> User:
         if answered.verdict is not Verdict.RIGHT or answered.user is None:
             raise Unauthenticated(answered.verdict.value, param="code")
         self.sign_in.limit.forgive(self.address)
@@ -193,22 +198,22 @@ class Attempt:
         return answered.user
 
     async def enter(self, user: User, way: Way, response: Response) -> None:
-        """Opens a session in place of the one that was brought and sets its cookie."""
+        """Opens a session in place of the caller's earlier one and sets its cookie."""
         agent = self.request.headers.get("user-agent", "")
         session = mint_session(way, self.address, agent)
         cookie = self.cookie
 
-        def work(con: Connection) -> None:
+        def open_checked(con: Connection) -> None:
             now = find_user(con, user.id)
             if now is None or not now.is_active:
                 raise Forbidden("This account is switched off: ask the gateway's owner.")
             open_session(con, session, user.id, replaced=cookie)
 
-        await self.services.state.commit(work)
+        await self.services.state.commit(open_checked)
         self.set_cookie(response, session.token, LIFETIME_S)
 
     def set_cookie(self, response: Response, value: str, max_age_s: int) -> None:
-        """The session cookie, or none for an empty value."""
+        """Sets the session cookie; clears it for an empty value."""
         response.set_cookie(
             COOKIE,
             value,
@@ -221,7 +226,7 @@ class Attempt:
         response.headers["cache-control"] = "no-store"
 
     async def is_password_of(self, user: User | None, password: str) -> bool:
-        """Whether the password is the user's; takes as long for nobody."""
+        """Whether the password is the user's; takes equally long without a user."""
         if user is not None and user.password_hash is not None:
             right = await self.sign_in.checker.matches(password, user.password_hash)
             return right and user.is_active
@@ -247,12 +252,12 @@ class Attempt:
         return user
 
     async def confirm(self, current_password: SecretStr | None, *, operator: bool = True) -> None:
-        """That a person asks who knows their password: for security settings, where the person must
-        also be one who may manage. What people do with their own account spends an attempt of the
-        minute; wrong passwords count either way.
+        """Confirms that a person asks who knows their password; for security settings the person
+        must also be one who may manage.
 
-        `Forbidden` for keys and access tokens, `InvalidRequest` when the password is not there,
-        `Unauthenticated` when it is wrong.
+        In a person's own account each call spends one attempt of the minute; wrong passwords always
+        count. `Forbidden` for keys and access tokens, `InvalidRequest` without a password,
+        `Unauthenticated` for a wrong one.
         """
         who = self.caller.principal
         if who.kind in ("key", "token") or (
@@ -289,33 +294,33 @@ class Attempt:
         return owner is not None and owner.password_hash is not None
 
     async def is_set_up(self) -> bool:
-        """Whether there is an owner, or ever was one: then the set-up page stays closed, also while
+        """Whether there is, or ever was, an owner: then the set-up page stays closed, also while
         the owner has no password.
         """
         return await self.services.state.read(find_owner) is not None
 
     @property
     def needs_setup_token(self) -> bool:
-        """Whether whoever asks may be a stranger: only who sits at this machine sets it up without
-        the token.
+        """Whether the set-up token is needed, because the caller may be a stranger: only somebody
+        at this machine may set up without it.
         """
         return not is_on_this_machine(self.request, self.caller, self.config)
 
     async def new_password(self, password: SecretStr) -> Work[None]:
-        """What stores the caller's new password and ends their other sessions, for a commit."""
+        """The write that stores the caller's new password and ends their other sessions."""
         is_local = self.caller.principal.kind == "local"
         acting = None if is_local else await self.acting_user()
         digest = await self.sign_in.checker.hash(password.get_secret_value())
         cookie = None if is_local else self.cookie
 
-        def work(con: Connection) -> None:
-            # The local command line acts for the owner, also before there is one.
+        def set_password(con: Connection) -> None:
+            # The local command line acts for the owner, who may not exist yet.
             user = acting or ensure_owner(con)
             set_password_hash(con, user.id, digest)
             end_sessions(con, user.id, but_token=cookie)
             con.execute("DELETE FROM login_challenges WHERE user_id = ?", [user.id])
 
-        return work
+        return set_password
 
     async def set_up(
         self,
@@ -324,8 +329,8 @@ class Attempt:
         response: Response,
         token: SecretStr | None = None,
     ) -> User:
-        """Gives the gateway its owner, once. `Conflict` when it has one, `Forbidden` for who may be a
-        stranger, and where people do not sign in with passwords.
+        """Gives the gateway its owner, once. `Conflict` when it has one, `Forbidden` for somebody
+        who may be a stranger and where people do not sign in with passwords.
         """
         self.spend()
         if await self.is_set_up():
@@ -335,7 +340,7 @@ class Attempt:
             raise Forbidden(NO_SETUP)
         digest = await self.sign_in.checker.hash(password.get_secret_value())
 
-        def work(con: Connection) -> User:
+        def insert_owner(con: Connection) -> User:
             if find_owner(con) is not None:
                 raise _is_set_up()
             owner = ensure_owner(con)
@@ -347,7 +352,7 @@ class Attempt:
                 )
             return find_user(con, owner.id) or owner
 
-        owner = await self.services.state.commit(work)
+        owner = await self.services.state.commit(insert_owner)
         await self.enter(owner, "setup", response)
         return owner
 
@@ -361,10 +366,10 @@ class Attempt:
             raise Forbidden(WRONG_PROOF, param="token")
 
     async def _user_of(self, email: str | None) -> User | None:
-        def look(con: Connection) -> User | None:
+        def find(con: Connection) -> User | None:
             return find_owner(con) if email is None else find_by_email(con, email)
 
-        return await self.services.state.read(look)
+        return await self.services.state.read(find)
 
     async def _begin(self, *names: str) -> list[tuple[str, float]]:
         settings = await self.services.state.read(read_operator_settings)

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Response
 
 from fairlead.errors import NotFound
 from fairlead.identity.attempt import AttemptDep
-from fairlead.identity.wire import Limit, Name, Offset, Wire
 from fairlead.moment import Time, moment_of
 from fairlead.store.file import Connection
 from fairlead.store.static_tokens import (
@@ -16,6 +15,7 @@ from fairlead.store.static_tokens import (
     make_static_token,
     revoke_static_token,
 )
+from fairlead.wire import Limit, Name, Offset, Wire
 
 router = APIRouter(prefix="/api/me/tokens", tags=["auth"])
 
@@ -74,11 +74,11 @@ async def revoke(attempt: AttemptDep, token_id: str) -> None:
     """It is refused when this returns."""
     user = await attempt.acting_user()
 
-    def work(con: Connection) -> None:
+    def revoke_row(con: Connection) -> None:
         if not revoke_static_token(con, user.id, token_id):
             raise NotFound("You have no static token in force with this id.", param="id")
 
-    await attempt.services.state.record(work)
+    await attempt.services.state.record(revoke_row)
 
 
 def _view(token: StaticToken) -> StaticTokenView:

@@ -1,4 +1,4 @@
-"""What identity has done in the background: expired sessions are deleted."""
+"""The background task of identity: deleting expired sessions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SWEEP_EVERY_S = 3600.0
 
 async def _sweep(services: Services) -> None:
     while True:
-        # Expiry itself is held by the relay, so nothing waits for a snapshot without them.
+        # The relay checks the expiry itself, so no new snapshot is needed.
         await services.state.database.write(lambda con: sweep_sessions(con, now_ms()))
         await asyncio.sleep(SWEEP_EVERY_S)
 

@@ -1,7 +1,7 @@
-"""Management access tokens: `flm_` and 256 random bits, kept as SHA-256.
+"""Management access tokens: `flm_` and 256 random bits, stored as SHA-256.
 
-Their scope is `read`, `write` or `admin`, each with what those before it have. The relay holds
-routes to it; this is the table.
+The scope is `read`, `write` or `admin`, each including those before it. The relay enforces it; this
+is the table.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _INSERT = (
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """A token at rest. `preview` is what may be shown of its text."""
+    """A row of a token. `preview` is the part of its text that may be shown."""
 
     id: str
     name: str
@@ -55,7 +55,7 @@ class StoredToken:
 def mint_token(
     name: str, scope: Scope, created_by: str | None, expires_at_ms: int | None
 ) -> tuple[str, StoredToken]:
-    """A fresh token's text, which is kept nowhere, and its record."""
+    """The text of a new token, which is not stored, and its row."""
     text = PREFIX + secrets.token_urlsafe(32)
     preview = f"{text[:8]}...{text[-4:]}"
     digest = _core.hash_secret(text)
@@ -80,7 +80,7 @@ def delete_token(con: Connection, token_id: str) -> bool:
 
 
 def list_tokens(con: Connection, limit: int, offset: int) -> list[StoredToken]:
-    """A page, newest first."""
+    """A page of tokens, newest first."""
     rows = con.execute(
         f"{_SELECT} ORDER BY created_at_ms DESC, id LIMIT ? OFFSET ?", [limit, offset]
     ).fetchall()
@@ -88,13 +88,15 @@ def list_tokens(con: Connection, limit: int, offset: int) -> list[StoredToken]:
 
 
 def count_tokens(con: Connection) -> int:
-    """How many there are."""
+    """The number of tokens."""
     row = con.execute("SELECT count(*) FROM management_tokens").fetchone()
     return int(row[0]) if row else 0
 
 
 def compile_tokens(con: Connection) -> list[dict[str, Any]]:
-    """What the relay gets of them: those of users who may still manage, and the command line's."""
+    """Tokens as the snapshot holds them: those of users who may still manage, and the command
+    line's.
+    """
     rows = con.execute(
         "SELECT t.id, t.hash, t.scope, t.expires_at_ms FROM management_tokens t "
         "LEFT JOIN users u ON u.id = t.created_by "

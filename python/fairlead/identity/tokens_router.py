@@ -17,9 +17,9 @@ from fairlead.identity.tokens import (
     list_tokens,
     mint_token,
 )
-from fairlead.identity.wire import Limit, Name, Offset, Success, Wire
 from fairlead.moment import Moment, Time, moment_of, ms_of, now_ms
 from fairlead.store.file import Connection
+from fairlead.wire import Limit, Name, Offset, Success, Wire
 
 router = APIRouter(prefix="/api/auth/tokens", tags=["auth"])
 
@@ -57,12 +57,12 @@ class TokenList(Wire):
 
 @router.get("", summary="List management access tokens, newest first")
 async def list_all(attempt: AttemptDep, limit: Limit = 50, offset: Offset = 0) -> TokenList:
-    """A page of them."""
+    """A page of management access tokens."""
 
-    def look(con: Connection) -> tuple[list[StoredToken], int]:
+    def read_page(con: Connection) -> tuple[list[StoredToken], int]:
         return list_tokens(con, limit, offset), count_tokens(con)
 
-    tokens, total = await attempt.services.state.read(look)
+    tokens, total = await attempt.services.state.read(read_page)
     return TokenList.model_construct(
         tokens=[_view(token) for token in tokens], total=total, limit=limit, offset=offset
     )
@@ -75,7 +75,7 @@ async def create(body: NewToken, attempt: AttemptDep, response: Response) -> Cre
     """Only its hash is kept."""
     who = attempt.caller.principal
     if who.kind not in ("session", "local"):
-        # While no login is asked for, nobody is somebody; a token would outlast that.
+        # While no login is required anybody could make a token, and it would outlast that setting.
         raise Unauthenticated("Sign in first: an access token is made by a person.")
     expires_at_ms = _future_ms(body.expires_at)
     created_by = who.id if who.kind == "session" else None
@@ -89,11 +89,11 @@ async def create(body: NewToken, attempt: AttemptDep, response: Response) -> Cre
 async def revoke(token_id: str, attempt: AttemptDep) -> Success:
     """It is refused everywhere when this returns."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         if not delete_token(con, token_id):
             raise NotFound("There is no access token with this id.", param="id")
 
-    await attempt.services.state.commit(work)
+    await attempt.services.state.commit(delete_row)
     return Success()
 
 

@@ -40,7 +40,7 @@ _INSERT = f"INSERT INTO users ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * l
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user at rest. `totp_last_step` is the 30 s step of the last code that was taken."""
+    """A row of a user. `totp_last_step` is the 30 s step of the last code that was accepted."""
 
     id: str
     email: str
@@ -60,7 +60,7 @@ class User:
 
 
 def canonical_email(text: str) -> str:
-    """One spelling of an address, however it was typed."""
+    """The canonical spelling of an address."""
     return unicodedata.normalize("NFKC", text).strip().casefold()
 
 
@@ -80,18 +80,18 @@ def insert_user(con: Connection, user: User) -> None:
 
 
 def refuse_taken(con: Connection, email: str) -> None:
-    """`Conflict` when somebody has this address."""
+    """`Conflict` when another user has this address."""
     if find_by_email(con, email) is not None:
         raise Conflict(f"There is a user with the address {email} already.", param="email")
 
 
 def find_user(con: Connection, user_id: str) -> User | None:
-    """By id."""
+    """The user with this id, or None."""
     return _one(con, f"{_SELECT} WHERE id = ?", [user_id])
 
 
 def found_user(con: Connection, user_id: str) -> User:
-    """By id, or `NotFound`."""
+    """The user with this id, or `NotFound`."""
     user = find_user(con, user_id)
     if user is None:
         raise NotFound("There is no user with this id.", param="id")
@@ -99,17 +99,17 @@ def found_user(con: Connection, user_id: str) -> User:
 
 
 def find_by_email(con: Connection, email: str) -> User | None:
-    """By address, however it is typed."""
+    """The user with this address in any spelling."""
     return _one(con, f"{_SELECT} WHERE email = ?", [canonical_email(email)])
 
 
 def find_owner(con: Connection) -> User | None:
-    """The owner, if there is one yet."""
+    """The owner, or None."""
     return _one(con, f"{_SELECT} WHERE role = 'owner'", [])
 
 
 def find_by_identity(con: Connection, issuer: str, subject: str) -> User | None:
-    """The user whom an identity provider calls `subject`."""
+    """The user who is `subject` at an identity provider."""
     row = con.execute(
         "SELECT user_id FROM oidc_identities WHERE issuer = ? AND subject = ?", [issuer, subject]
     ).fetchone()
@@ -117,7 +117,7 @@ def find_by_identity(con: Connection, issuer: str, subject: str) -> User | None:
 
 
 def bind_identity(con: Connection, user_id: str, issuer: str, subject: str) -> None:
-    """From now on this identity is this user, in the writer."""
+    """Binds an identity to a user, in the writer."""
     con.execute(
         "INSERT INTO oidc_identities (issuer, subject, user_id, created_at_ms) VALUES (?, ?, ?, ?)",
         [issuer, subject, user_id, now_ms()],
@@ -125,7 +125,7 @@ def bind_identity(con: Connection, user_id: str, issuer: str, subject: str) -> N
 
 
 def has_identity(con: Connection, user_id: str, issuer: str) -> bool:
-    """Whether somebody at this provider is already this user."""
+    """Whether this user has an identity at this provider."""
     return (
         con.execute(
             "SELECT 1 FROM oidc_identities WHERE user_id = ? AND issuer = ?", [user_id, issuer]
@@ -135,13 +135,13 @@ def has_identity(con: Connection, user_id: str, issuer: str) -> bool:
 
 
 def has_any_identity(con: Connection, user_id: str) -> bool:
-    """Whether somebody at any provider is this user."""
+    """Whether this user has an identity at any provider."""
     found = con.execute("SELECT 1 FROM oidc_identities WHERE user_id = ? LIMIT 1", [user_id])
     return found.fetchone() is not None
 
 
 def list_users(con: Connection, limit: int, offset: int) -> list[User]:
-    """A page, oldest first."""
+    """A page of users, oldest first."""
     rows = con.execute(
         f"{_SELECT} ORDER BY created_at_ms, id LIMIT ? OFFSET ?", [limit, offset]
     ).fetchall()
@@ -149,7 +149,7 @@ def list_users(con: Connection, limit: int, offset: int) -> list[User]:
 
 
 def count_users(con: Connection) -> int:
-    """How many there are."""
+    """The number of users."""
     row = con.execute("SELECT count(*) FROM users").fetchone()
     return int(row[0]) if row else 0
 
@@ -157,7 +157,7 @@ def count_users(con: Connection) -> int:
 def update_profile(
     con: Connection, user_id: str, *, email: str, name: str, role: Role, is_active: bool
 ) -> None:
-    """Replaces what people may change of a user, in the writer."""
+    """Replaces the fields of a user that may be changed, in the writer."""
     con.execute(
         "UPDATE users SET email = ?, name = ?, role = ?, is_active = ?, updated_at_ms = ? "
         "WHERE id = ?",
@@ -174,7 +174,7 @@ def set_password_hash(con: Connection, user_id: str, password_hash: str) -> None
 
 
 def delete_user(con: Connection, user_id: str) -> None:
-    """Removes a user and all that is theirs, in the writer."""
+    """Deletes a user and everything of theirs, in the writer."""
     for table in (
         "sessions",
         "oidc_identities",
@@ -189,7 +189,7 @@ def delete_user(con: Connection, user_id: str) -> None:
 
 
 def ensure_owner(con: Connection) -> User:
-    """The owner, made without a password of their own where there is none, in the writer."""
+    """The owner; made without a password where there is none, in the writer."""
     owner = find_owner(con)
     if owner is None:
         owner = new_user(OWNER_EMAIL, "Owner", "owner", None)

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from fairlead.errors import Conflict, Forbidden, Unauthenticated
 from fairlead.identity.attempt import AttemptDep
+from fairlead.identity.fields import Email, NewPassword, Password
 from fairlead.identity.sessions import end_sessions
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import (
@@ -23,13 +24,13 @@ from fairlead.identity.users import (
     new_user,
     update_profile,
 )
-from fairlead.identity.wire import Email, Limit, Name, NewPassword, Offset, Password, Success, Wire
 from fairlead.moment import Time, moment_of
 from fairlead.store.file import Connection
+from fairlead.wire import Limit, Name, Offset, Success, Wire
 
 router = APIRouter(prefix="/api/users", tags=["users"])
 
-# There is one owner, whom nobody appoints.
+# There is one owner, and the role cannot be given.
 Appointable = Literal["admin", "member"]
 
 
@@ -85,12 +86,12 @@ class UserList(Wire):
 
 @router.get("", summary="List users, oldest first")
 async def list_all(attempt: AttemptDep, limit: Limit = 50, offset: Offset = 0) -> UserList:
-    """A page of them."""
+    """A page of users, oldest first."""
 
-    def look(con: Connection) -> tuple[list[User], int]:
+    def read_page(con: Connection) -> tuple[list[User], int]:
         return list_users(con, limit, offset), count_users(con)
 
-    users, total = await attempt.services.state.read(look)
+    users, total = await attempt.services.state.read(read_page)
     return UserList.model_construct(
         users=[_view(user) for user in users], total=total, limit=limit, offset=offset
     )
@@ -114,7 +115,7 @@ async def change(user_id: str, body: UserChange, attempt: AttemptDep) -> UserVie
     await _confirm(attempt, body.current_password)
     sent = body.model_fields_set
 
-    def work(con: Connection) -> User:
+    def update(con: Connection) -> User:
         user = found_user(con, user_id)
         _refuse_for_owner(attempt, user, sent)
         email = body.email if "email" in sent else user.email
@@ -133,7 +134,7 @@ async def change(user_id: str, body: UserChange, attempt: AttemptDep) -> UserVie
             end_sessions(con, user.id)
         return found_user(con, user.id)
 
-    return _view(await attempt.services.state.commit(work))
+    return _view(await attempt.services.state.commit(update))
 
 
 @router.delete("/{user_id}", summary="Remove a user with all that is theirs")
@@ -142,18 +143,20 @@ async def delete(user_id: str, attempt: AttemptDep) -> Success:
     if attempt.caller.principal.kind not in ("session", "local"):
         raise Unauthenticated("Sign in first: users are removed by a person.")
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         user = found_user(con, user_id)
         if user.role == "owner":
             raise Conflict("The owner cannot be removed.")
         delete_user(con, user.id)
 
-    await attempt.services.state.commit(work)
+    await attempt.services.state.commit(delete_row)
     return Success()
 
 
 async def _confirm(attempt: Attempt, current_password: Password | None) -> None:
-    """Who makes somebody an operator, or an address somebody's way in, shows who they are."""
+    """Requires the caller's password for a change that makes an operator, or lets an address sign
+    in.
+    """
     await attempt.confirm(current_password)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StrictBool, StrictInt, StrictStr
+from pydantic import Field, SecretStr, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
 
 from fairlead import _core
@@ -33,6 +33,7 @@ from fairlead.search.table import (
 )
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(tags=["search"])
 
@@ -43,11 +44,7 @@ Priority = Annotated[StrictInt, Field(ge=1, le=1000)]
 Secret = Annotated[SecretStr, Field(min_length=1, max_length=1000)]
 
 
-class _Wire(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
-
-
-class NewProvider(_Wire):
+class NewProvider(Wire):
     """A search provider to be added."""
 
     name: Name
@@ -59,7 +56,7 @@ class NewProvider(_Wire):
     per_query: Usd | None = Field(None, description="What a search costs, in USD.")
 
 
-class ProviderChange(_Wire):
+class ProviderChange(Wire):
     """What is to be changed of a search provider."""
 
     name: Name | None = None

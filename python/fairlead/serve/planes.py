@@ -73,7 +73,8 @@ class Planes:
         if self._settings.front == "native":
             listener = self._settings.listener_config(address.host)
             environment = child_environment(
-                FAIRLEAD_RELAY_CONFIG=json.dumps(config), FAIRLEAD_LISTENER_CONFIG=json.dumps(listener)
+                FAIRLEAD_RELAY_CONFIG=json.dumps(config),
+                FAIRLEAD_LISTENER_CONFIG=json.dumps(listener),
             )
             return self._child("relay", ["--front", "native"], environment)
         arguments = ["--host", address.host, "--port", str(address.port)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Literal
 
 from pydantic import Field
 
+from fairlead.host import is_loopback
 from fairlead.settings.group import SettingsGroup
 
 
@@ -27,9 +27,4 @@ class ListenerFields(SettingsGroup):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can call."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)

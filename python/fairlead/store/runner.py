@@ -89,8 +89,8 @@ class Runner(ABC, Generic[ItemT]):
         """What has not ended, in the order in which it is taken up."""
 
     @abstractmethod
-    async def work(self, item: ItemT, /) -> None:
-        """Until the item has ended, or is to be taken up again. What it raises nobody hears."""
+    async def process(self, item: ItemT, /) -> None:
+        """Works on the item until it has ended or is to be taken up again. Its exceptions are lost."""
 
     @abstractmethod
     async def give_up(self, item: ItemT, reason: str, /) -> None:
@@ -230,7 +230,7 @@ class Runner(ABC, Generic[ItemT]):
         self.ended(item)
 
     def _begin(self, item: ItemT) -> None:
-        task = asyncio.create_task(self.work(item), name=f"{self.kind} {item.id}")
+        task = asyncio.create_task(self.process(item), name=f"{self.kind} {item.id}")
         self._tasks[item.id] = task
         self._begun_s[item.id] = asyncio.get_running_loop().time()
         task.add_done_callback(partial(self._done, item))

@@ -1,1 +1,1 @@
-"""Usage: settled requests from the spool into `usage.duckdb`, and what is told of them."""
+"""Usage: settled requests, read from the spool into `usage.duckdb`, and the figures of them."""

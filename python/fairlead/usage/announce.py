@@ -19,18 +19,18 @@ from fairlead.moment import iso, moment_of
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit, has_listener
 from fairlead.store.state import State
-from fairlead.usage.turns import EVENTS as TURNS
-from fairlead.usage.turns import read_combos, read_names, turns
+from fairlead.usage.usage_events import EVENTS as TURNS
+from fairlead.usage.usage_events import read_combos, read_names, usage_events
 
 EVENTS: Final = ("request.completed", "request.failed")
-# What is answered without a provider is no model call.
+# Endpoints that are answered without a provider, so their requests are no model calls.
 _NOT_CALLS: Final = ("models", "management", "public")
-# In one transaction, so that other writes need not wait long.
+# Events of one transaction; more would make other writes wait.
 AT_ONCE: Final = 2000
 
 
 async def announce(state: State, batches: Sequence[pl.DataFrame]) -> None:
-    """Raises an event for each model call. A call whose key asked for no log is not told of."""
+    """Emits an event for each model call, except calls whose key asked for no log."""
     listens = await state.read(lambda con: (has_listener(con, *EVENTS), has_listener(con, *TURNS)))
     if not any(listens):
         return
@@ -38,7 +38,7 @@ async def announce(state: State, batches: Sequence[pl.DataFrame]) -> None:
     events = _events(rows) if listens[0] else iter(())
     if listens[1]:
         combos, names = await state.read(lambda con: (read_combos(con), read_names(con)))
-        events = chain(events, turns(rows, combos, names))
+        events = chain(events, usage_events(rows, combos, names))
     while chunk := list(islice(events, AT_ONCE)):
         await state.record(partial(_emit, chunk))
 

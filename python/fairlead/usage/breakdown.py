@@ -1,5 +1,7 @@
-"""What one thing did in a span, whole and by its parts: a connection by model, a combo by target. The
-finest groups are read once; coarser ones are added up from them.
+"""Figures of one connection or combo over a span, in total and by parts: a connection by model, a
+combo by target.
+
+The finest groups are read once; coarser ones are added up from them.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.facts import Narrow, add_up, bins_of, sums_of
+from fairlead.usage.facts import Filters, add_up, bins_of, sums_of
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.rollup import Level
 from fairlead.usage.span import Span
@@ -27,9 +29,9 @@ class Breakdown:
     bins: pl.DataFrame
 
     def by(self, keys: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """A row for each group of these keys, the one with the most requests first: every measure,
-        and `p50`, `p95`, `p99` in microseconds (null where none was completed). Without keys one
-        row, or none of nothing.
+        """A row for each group of these keys, most requests first: every measure, and `p50`, `p95`,
+        `p99` in microseconds (null where none was completed). Without keys there is one row, or
+        none when nothing was requested.
         """
         if self.sums.is_empty():
             return []
@@ -45,14 +47,16 @@ class Breakdown:
 
 
 def read_breakdown(
-    con: Connection, span: Span, groups: dict[str, str], narrow: Narrow
+    con: Connection, span: Span, groups: dict[str, str], filters: Filters
 ) -> Breakdown:
     """The groups (`facts.sums_of`) with their sums and histograms."""
-    return Breakdown(sums_of(con, span, groups, narrow), bins_of(con, span, groups, narrow))
+    return Breakdown(sums_of(con, span, groups, filters), bins_of(con, span, groups, filters))
 
 
-def read_series(con: Connection, span: Span, narrow: Narrow, level: Level) -> list[dict[str, Any]]:
+def read_series(
+    con: Connection, span: Span, filters: Filters, level: Level
+) -> list[dict[str, Any]]:
     """Every measure by minute, hour or day (`bucket_ms`), oldest first; empty buckets are absent."""
     size_ms = {"minute": 60_000, "hour": 3_600_000, "day": 86_400_000}[level]
     groups = {"bucket_ms": f"bucket_ms - bucket_ms % {size_ms}"}
-    return sums_of(con, span, groups, narrow, coarsest=level).sort("bucket_ms").to_dicts()
+    return sums_of(con, span, groups, filters, coarsest=level).sort("bucket_ms").to_dicts()

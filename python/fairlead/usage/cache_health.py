@@ -1,8 +1,8 @@
-"""How well the providers' prompt caches are used: what is written to them against what is read.
+"""Use of the providers' prompt caches: tokens written to them against tokens read.
 
-A call is *warm* when it read at least what it wrote, *rewrite* when it read something and wrote more,
-*cold* when it only wrote, *uncached* when it did neither. Writing costs more than plain input, so a
-prefix that is written again and again instead of read is money lost.
+A call is *warm* when it read at least what it wrote, *rewrite* when it read something and wrote
+more, *cold* when it only wrote, *uncached* when it did neither. Writing costs more than plain
+input, so a prefix that is written again and again instead of read is money lost.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.facts import EVERYTHING, Narrow, bins_of, sums_of
+from fairlead.usage.facts import EVERYTHING, Filters, bins_of, sums_of
 from fairlead.usage.percentile import percentiles
 from fairlead.usage.span import Span
 
@@ -29,14 +29,14 @@ _CALLS = ("warm_calls", "cold_calls", "rewrite_calls", "uncached_calls")
 
 
 def read_cache_health(con: Connection, span: Span, model: str | None) -> dict[str, Any]:
-    """The whole and its parts by model, the one that writes most first. Token counts; `write_max` is
-    exact, the percentiles are right to one per cent.
+    """The figures in total and by model, the model with the most writes first. Token counts;
+    `write_max` is exact, the percentiles are right to one per cent.
     """
-    narrow = EVERYTHING
+    filters = EVERYTHING
     if model is not None:
-        narrow = Narrow(["(upstream_model = $model OR model = $model)"], {"model": model})
-    rows = sums_of(con, span, {"model": _MODEL}, narrow).filter(pl.sum_horizontal(*_CALLS) > 0)
-    bins = bins_of(con, span, {"model": _MODEL}, narrow, wanted=("cache_write",))
+        filters = Filters(["(upstream_model = $model OR model = $model)"], {"model": model})
+    rows = sums_of(con, span, {"model": _MODEL}, filters).filter(pl.sum_horizontal(*_CALLS) > 0)
+    bins = bins_of(con, span, {"model": _MODEL}, filters, wanted=("cache_write",))
     calls = {name: _total(rows, name) for name in _CALLS}
     read, written = _total(rows, "tokens_cached"), _total(rows, "tokens_cache_write")
     writes = _total(bins, "requests")
@@ -67,7 +67,7 @@ def read_cache_health(con: Connection, span: Span, model: str | None) -> dict[st
 def verdict_of(
     warm_calls: int, cold_calls: int, rewrite_calls: int, uncached_calls: int
 ) -> Verdict:
-    """By the share of warm calls among those that used the cache at all."""
+    """The verdict, by the share of warm calls among those that used the cache."""
     used = warm_calls + cold_calls + rewrite_calls
     if not used:
         return "healthy" if uncached_calls else "no-data"
@@ -96,7 +96,7 @@ def _by_model(rows: pl.DataFrame, heavy: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _total(rows: pl.DataFrame, column: str) -> int:
-    # Python's numbers have no end; a sum in 64 bits would wrap around.
+    # Summed in Python, because a sum in 64 bits could wrap around.
     return sum(rows[column].to_list())
 
 

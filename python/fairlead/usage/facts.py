@@ -1,5 +1,7 @@
-"""What usage comes to in a span, as SQL: rollups where there are any, the records themselves at the
-edges. Every text here is made of the constants of the code; what a caller sent is bound.
+"""Measures of usage over a span, as SQL: over rollups where they exist, and over single records at
+the edges.
+
+Every statement is built from constants; values that a caller sent are bound.
 """
 
 from __future__ import annotations
@@ -36,29 +38,27 @@ LATENCIES: Final[tuple[Measure, ...]] = ("latency", "latency_failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Narrow:
+class Filters:
     """Conditions on dimensions: each names columns, or expressions of them, and a value."""
 
     conditions: Sequence[str] = ()
     bound: dict[str, Any] = field(default_factory=dict)
 
 
-EVERYTHING = Narrow()
+EVERYTHING = Filters()
 
 
 def sums_of(
     con: Connection,
     span: Span,
     groups: dict[str, str],
-    narrow: Narrow = EVERYTHING,
+    filters: Filters = EVERYTHING,
     coarsest: Level = "day",
 ) -> pl.DataFrame:
-    """One row for each group with every measure (`rollup.SUMS`, `rollup.MAXES`).
-
-    `groups`: column to SQL over the dimensions and `bucket_ms`. A span in which nothing is has no
-    rows.
+    """One row for each group with every measure (`rollup.SUMS`, `rollup.MAXES`). `groups` gives for
+    each column its SQL over the dimensions and `bucket_ms`. A span without requests has no rows.
     """
-    where = _where(narrow.conditions)
+    where = _where(filters.conditions)
     told = ", ".join(_MEASURES)
 
     def select(part: Part, at: int) -> str:
@@ -73,9 +73,9 @@ def sums_of(
             f"WHERE bucket_ms >= $from_{at} AND bucket_ms < $until_{at}{where}"
         )
 
-    source, bound = _source(con, span, coarsest, select, narrow.bound)
+    source, bound = _source(con, span, coarsest, select, filters.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
-    # Without groups an aggregate has a row of nulls over nothing.
+    # Without groups, an aggregate over nothing would have one row of nulls.
     having = "" if groups else "HAVING count(*) > 0"
     found = con.sql(
         f"SELECT {columns}{measures()} FROM ({source}) GROUP BY ALL {having}", params=bound
@@ -87,17 +87,17 @@ def bins_of(
     con: Connection,
     span: Span,
     groups: dict[str, str],
-    narrow: Narrow = EVERYTHING,
+    filters: Filters = EVERYTHING,
     *,
     wanted: Sequence[Measure] = ("latency",),
     coarsest: Level = "day",
 ) -> pl.DataFrame:
-    """One row for each group, `measure` and `bin`, with `requests` and `total`. `wanted`: which
-    measures.
+    """One row for each group, `measure` and `bin`, with `requests` and `total`, of the measures in
+    `wanted`.
     """
-    where = _where(narrow.conditions)
+    where = _where(filters.conditions)
     chosen = f" AND measure IN ({', '.join(repr(measure) for measure in wanted)})"
-    # Histograms have many rows and few dimensions: they are added up before names are put to them.
+    # Histograms have many rows and few dimensions, so they are added up before names are joined.
     bucket = groups.get("bucket_ms", "0")
 
     def select(part: Part, at: int) -> str:
@@ -116,7 +116,7 @@ def bins_of(
             ") r JOIN dimensions d ON d.id = r.dimension_id"
         )
 
-    source, bound = _source(con, span, coarsest, select, narrow.bound)
+    source, bound = _source(con, span, coarsest, select, filters.bound)
     columns = "".join(f"{sql} AS {column}, " for column, sql in groups.items())
     sql = f"SELECT {columns}{HISTOGRAM_MEASURES} FROM ({source}) GROUP BY ALL"
     return _frame(con.sql(sql, params=bound))
@@ -196,7 +196,7 @@ def add_up(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Rows of `sums_of` in coarser groups."""
     import polars as pl  # noqa: PLC0415 - an idle control does without it
 
-    # In 64 bits a sum of many rows would wrap around without a word.
+    # A sum of many rows in 64 bits could wrap around silently.
     sums = (
         pl.col(name).cast(pl.Int128).sum().clip(-SUM_MAX, SUM_MAX).cast(pl.Int64) for name in SUMS
     )
@@ -217,7 +217,7 @@ def _source(
     select: Callable[[Part, int], str],
     given: dict[str, Any],
 ) -> tuple[str, dict[str, Any]]:
-    # Something to select from, also where nothing is.
+    # An empty table to select from where the span has no part.
     parts = cut(span, read_kept(con), coarsest) or [Part("requests", 0, 0)]
     bound = dict(given)
     for at, part in enumerate(parts):

@@ -20,7 +20,7 @@ Dimension = Literal[
     "minute", "hour", "day", "month", "provider", "model", "key", "endpoint", "connection", "combo"
 ]
 
-# What a group is made of, as SQL over a rollup's columns, and the name of its column.
+# The SQL of each dimension over a rollup's columns, and the name of its column.
 _DIMENSIONS: dict[str, tuple[str, str]] = {
     "minute": ("bucket_ms", "bucket_ms - bucket_ms % 60000"),
     "hour": ("bucket_ms", "bucket_ms - bucket_ms % 3600000"),
@@ -58,7 +58,7 @@ def read_history(
         return [], rows.height
     shown = span
     if "bucket_ms" in keys:
-        # Buckets are sorted, so those of a page are near to each other.
+        # Rows are sorted by bucket, so those of a page are close in time.
         shown = _around(page, span, group_by)
     page = page.with_row_index("row")
     if keys:

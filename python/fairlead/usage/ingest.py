@@ -1,10 +1,10 @@
-"""From the spool into the table `requests` and the rollups, each segment exactly once.
+"""Ingestion: from the spool into the table `requests` and the rollups, each segment exactly once.
 
 The names of a round's segments go into the table `segments` in the transaction that adds their
-rows; the files are deleted after the commit. Whatever dies in between, the next round finds the
-names and only deletes. A line that is no record is set aside in `spool/rejected/` and holds nothing
-up. A segment that the database refuses for what is in it is found by halving the round, and set
-aside there whole: what is left of the round goes on.
+rows; the files are deleted after the commit. After a crash in between, the next round finds the
+names and only deletes the files. A line that is no record is set aside in `spool/rejected/` and
+blocks nothing. A segment whose content the database refuses is found by halving the round, and set
+aside whole; the rest of the round is ingested.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fairlead.usage.spool_watch import SpoolWatch
 
 WRITE_DEADLINE_S = 60.0
 
-# Names of segments that are deleted are kept a little longer than anybody could still look for
+# Names of deleted segments are kept a little longer than anybody could still look for
 # them.
 NAMES_KEPT_MS = 3_600_000
 FORGET_EVERY_S = 60.0
@@ -42,7 +42,7 @@ REASON_MAX_CHARS = 500
 
 log = structlog.get_logger("fairlead.usage")
 
-# Tells of a round's rows. Called after they are stored and before their files are deleted, so more
+# Receives a round's rows. Called after they are stored and before their files are deleted, so more
 # than once if it fails or control dies.
 Announce = Callable[[Sequence[pl.DataFrame]], Awaitable[None]]
 
@@ -69,8 +69,8 @@ class Ingest:
         self._is_planned = False
 
     async def run(self) -> None:
-        """Works until it is cancelled. Raises when the database does not answer; nothing is lost by
-        that.
+        """Ingests until it is cancelled. Raises when the database does not answer; nothing is lost
+        by that.
         """
         with SpoolWatch(self._spool_dir) as watch:
             while True:
@@ -80,7 +80,7 @@ class Ingest:
                     await watch.wait()
 
     async def ingest(self) -> int:
-        """One round; the number of segments that were dealt with."""
+        """One round; returns the number of segments that were ingested or set aside."""
         segments = await asyncio.to_thread(read_segments, self._spool_dir)
         if not segments:
             return 0
@@ -90,21 +90,21 @@ class Ingest:
             await self._usage.write(self._intake.plan, deadline_s=WRITE_DEADLINE_S)
             self._is_planned = True
         taken = await self._take_in(batches)
-        await self._tell(taken)
-        # What was set aside is in its place already, and has no file here any more.
+        await self._announce_rows(taken)
+        # Segments that were set aside have been moved already.
         await asyncio.to_thread(_delete, segments)
         return len(segments)
 
     async def _take_in(self, batches: list[_Batch]) -> list[_Batch]:
-        """Those whose rows are stored. What the engine refuses for its contents would be refused for
-        ever, and everything behind it would wait: it is set aside.
+        """Stores segments and returns those that were stored. A segment whose content the engine
+        refuses would be refused for ever and block all later ones, so it is set aside.
         """
         if not batches:
             return []
         try:
             await self._usage.write(partial(self._insert, batches), deadline_s=WRITE_DEADLINE_S)
         except duckdb.Error as error:
-            # An engine that does not answer is another error (`StorageUnavailable`): that passes.
+            # An engine that does not answer raises `StorageUnavailable` instead, which may pass.
             if len(batches) == 1:
                 await asyncio.to_thread(self._set_segment_aside, batches[0].segment, error)
                 return []
@@ -112,20 +112,20 @@ class Ingest:
             return await self._take_in(batches[:half]) + await self._take_in(batches[half:])
         return batches
 
-    async def _tell(self, batches: list[_Batch]) -> None:
-        """Announces rows. Those that cannot be told of are told of no more, and hold nothing up."""
+    async def _announce_rows(self, batches: list[_Batch]) -> None:
+        """Announces rows. Rows that cannot be announced are skipped, and block nothing."""
         if self._announce is None or not batches:
             return
         try:
             await self._announce([batch.rows for batch in batches])
         except FairleadError:
-            # The database does not answer: the round is taken again.
+            # The database does not answer: the round is repeated.
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one record is not wrong with the others
             if len(batches) > 1:
                 half = len(batches) // 2
-                await self._tell(batches[:half])
-                await self._tell(batches[half:])
+                await self._announce_rows(batches[:half])
+                await self._announce_rows(batches[half:])
                 return
             name, reason = batches[0].name, type(error).__name__
             log.error("usage cannot be announced", segment=name, error=reason)
@@ -150,7 +150,7 @@ class Ingest:
         fresh = {batch.name: batch.rows for batch in batches if batch.name not in known}
         if not fresh:
             return
-        # Many small pieces cost more in every statement than putting them together does.
+        # One table costs less in every statement than many small ones.
         self._intake.add(con, pl.concat(fresh.values(), rechunk=True))
         con.execute("INSERT INTO segments SELECT unnest(?), ?", [list(fresh), now_ms()])
 
@@ -158,11 +158,13 @@ class Ingest:
         folder, is_kept = self._rejected()
         log.error("lines are no records", segment=name, lines=len(lines), kept=is_kept)
         if is_kept:
-            # Written anew if the round is: the same lines under the same name.
+            # A repeated round writes the same lines under the same name.
             _write(folder / name, b"\n".join(lines) + b"\n")
 
     def _set_segment_aside(self, segment: Segment, error: duckdb.Error) -> None:
-        """Under the name of a sealed segment: once its lines are put right, it is moved back."""
+        """Moves a segment aside under its sealed name: once its lines are repaired, it can be moved
+        back.
+        """
         folder, is_kept = self._rejected()
         reason = str(error).partition("\n")[0][:REASON_MAX_CHARS]
         log.error(
@@ -179,7 +181,7 @@ class Ingest:
         segment.path.unlink(missing_ok=True)
 
     def _rejected(self) -> tuple[Path, bool]:
-        """The folder, and whether there is room in it."""
+        """The folder of rejected segments, and whether there is room in it."""
         folder = self._spool_dir / "rejected"
         folder.mkdir(mode=0o700, exist_ok=True)
         kept = sum(entry.stat().st_size for entry in os.scandir(folder))
@@ -190,7 +192,7 @@ class Ingest:
             return
         self._forgot_at = time.monotonic()
         before_ms = now_ms() - NAMES_KEPT_MS
-        # Called when the spool is empty, so none of these names has a file any more.
+        # Called when the spool is empty, so none of these names has a file.
         await self._usage.write(
             lambda con: con.execute(
                 "DELETE FROM segments WHERE ingested_at_ms < ?", [before_ms]

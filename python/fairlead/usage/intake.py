@@ -1,10 +1,10 @@
-"""What a round of ingestion puts into the database: records, and what they add to the rollups.
+"""The statements of a round of ingestion: the records, and their share of the rollups.
 
-Rounds are frequent and often small, so that most of what one costs would be the planning of its
-statements. They are planned once for a connection instead: over a source that gives out the rows of
-the round, and temporary tables that are empty between rounds. The engine plans a prepared statement
-without a look at what its tables hold just then, and plans it anew each time once the connection's
-catalog has changed: after this, its writer makes no temporary table.
+Rounds are frequent and often small, so planning their statements would be most of their cost. They
+are planned once for a connection: over a source that yields the round's rows, and over temporary
+tables that are empty between rounds. The engine plans a prepared statement without looking at the
+tables' content, and plans it again after every change of the connection's catalog, so nothing else
+in this writer may make temporary tables.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ADDED_UP: Final = {
     "histogram": HISTOGRAM_MEASURES,
 }
 
-# What the tables of a round hold, by name. Rows with names first: ids are looked up for few.
+# The columns of a round's temporary tables. Names are added up first, so that few ids are looked up.
 _TABLES: Final = {
     "settled_rollup": f"SELECT {_MINUTE}, {_NAMES}, {_ADDED_UP['rollup']} "
     "FROM settled_facts GROUP BY ALL",
@@ -76,8 +76,8 @@ class Intake:
         self._source = _Source()
 
     def make(self, con: Connection) -> None:
-        """Makes what the statements read and write, once for a connection."""
-        # A connection takes no source while a result of an earlier write is open.
+        """Makes the tables and the source of the statements, once for a connection."""
+        # DuckDB refuses a new source while the result of an earlier write is open.
         con.execute("DROP VIEW IF EXISTS settled_facts").fetchall()
         con.register("settled", self._source)
         con.execute("CREATE TEMP VIEW settled_facts AS FROM usage_facts('settled')")
@@ -85,8 +85,8 @@ class Intake:
             con.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {rows} LIMIT 0")
 
     def plan(self, con: Connection) -> None:
-        """Plans the statements, in a transaction after `make`'s: before its end the catalog is not yet
-        that which later rounds see, and each of them would plan again.
+        """Plans the statements, in a transaction after `make`'s: inside that one the catalog is not
+        yet final, and each later round would plan again.
         """
         _prepare(con, "take", "INSERT INTO requests BY NAME FROM settled")
         for table, rows in _TABLES.items():
@@ -112,13 +112,13 @@ class Intake:
             con.execute("EXECUTE settled_histogram")
         finally:
             self._source.rows = self._source.no_rows
-        # New dimensions are rare, and show in groups that find none.
+        # New dimensions are rare: they are groups for which no id was found.
         if _changed(con, "EXECUTE added_rollup") < groups:
             con.execute("TRUNCATE added_rollup")
             con.execute("EXECUTE add_dimensions")
             con.execute("EXECUTE added_rollup")
         con.execute("EXECUTE added_histogram")
-        # Within one minute there is nothing that an hour or a day would add up.
+        # Rows within one minute need no adding up for an hour or a day.
         of_many = "_of_many" if _minutes(rows) > 1 else ""
         for table in _MEASURES:
             for level in ROLLUPS:
@@ -132,7 +132,7 @@ def _prepare(con: Connection, name: str, sql: str) -> None:
 
 
 def _changed(con: Connection, sql: str) -> int:
-    """Runs a statement that inserts; how many rows."""
+    """Runs an inserting statement; returns the number of rows."""
     row = con.execute(sql).fetchone()
     return int(row[0]) if row else 0
 

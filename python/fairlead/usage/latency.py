@@ -1,4 +1,4 @@
-"""How fast and how reliably each provider's models answer, over the last hours."""
+"""Latency and reliability of each provider's models over the last hours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from fairlead.store.file import Connection
-from fairlead.usage.facts import Narrow, bins_of, sums_of
+from fairlead.usage.facts import Filters, bins_of, sums_of
 from fairlead.usage.percentile import deviation, percentiles
 from fairlead.usage.span import Span
 
@@ -19,7 +19,9 @@ _SHARES = (50, 95, 99)
 
 @dataclass(frozen=True, slots=True)
 class LatencyFilter:
-    """What is None does not narrow. Models with fewer requests than `min_samples` are left out."""
+    """The filter of a report; None does not filter. Models with fewer requests than `min_samples`
+    are left out.
+    """
 
     provider: str | None
     model: str | None
@@ -39,16 +41,16 @@ def read_latency(con: Connection, span: Span, wanted: LatencyFilter) -> list[dic
     if wanted.model is not None:
         conditions.append("(upstream_model = $model OR model = $model)")
         bound["model"] = wanted.model
-    narrow = Narrow(conditions, bound)
+    filters = Filters(conditions, bound)
     rows = (
-        sums_of(con, span, _GROUPS, narrow)
+        sums_of(con, span, _GROUPS, filters)
         .filter(pl.col("requests") >= wanted.min_samples)
         .sort(["requests", *_KEYS], descending=[True, False, False], nulls_last=True)
         .head(wanted.max_rows)
     )
     if rows.is_empty():
         return []
-    bins = bins_of(con, span, _GROUPS, narrow)
+    bins = bins_of(con, span, _GROUPS, filters)
     told = percentiles(bins, _KEYS, _SHARES)
     spread = deviation(bins, _KEYS)
     return (

@@ -1,4 +1,4 @@
-"""What is going on now: sessions, and what limits each connection and key."""
+"""Current activity: sessions, and the limits of connections and keys."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fairlead.moment import Time, moment_of, now_ms
 from fairlead.money import usd_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
-from fairlead.usage.facts import Narrow, sums_of
+from fairlead.usage.facts import Filters, sums_of
 from fairlead.usage.ranges import last_ms
-from fairlead.usage.reports import Said, merge_said
+from fairlead.usage.reports import ConnectionReport, merge_reports
 from fairlead.usage.sessions import count_sessions, read_sessions
 from fairlead.usage.span import Span
 from fairlead.usage.views import View
@@ -152,9 +152,9 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
     each key is in the windows of its `rateLimits`.
     """
     at_ms = now_ms()
-    said = merge_said(services.workers())
+    said = merge_reports(services.workers())
 
-    def look(con: Connection) -> tuple[list[Any], list[Any]]:
+    def read_rows(con: Connection) -> tuple[list[Any], list[Any]]:
         connections = con.execute(
             "SELECT id, name, provider, is_active FROM provider_connections "
             "ORDER BY provider, priority, id"
@@ -164,7 +164,7 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
         ).fetchall()
         return connections, keys
 
-    connections, keys = await services.state.read(look)
+    connections, keys = await services.state.read(read_rows)
     rules = [(key_id, name, json.loads(told)) for key_id, name, told in keys]
 
     def read(con: Connection) -> tuple[Any, Any, Any, list[KeyLimits]]:
@@ -176,7 +176,9 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
 
     minute, hour, whole, key_limits = await services.usage.read(read)
     views = [
-        _connection_limits(row, said.get(row[0], Said()), minute.get(row[0]), hour.get(row[0]))
+        _connection_limits(
+            row, said.get(row[0], ConnectionReport()), minute.get(row[0]), hour.get(row[0])
+        )
         for row in connections
     ]
     hits, misses = int(whole["cache_hits"].sum()), int(whole["cache_misses"].sum())
@@ -193,7 +195,7 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
         lockouts=[
             lockout
             for row in connections
-            for lockout in _lockouts(row[0], row[2], said.get(row[0], Said()), at_ms)
+            for lockout in _lockouts(row[0], row[2], said.get(row[0], ConnectionReport()), at_ms)
         ],
         cache_stats=CacheStats.model_construct(
             hits_last_hour=hits,
@@ -203,7 +205,9 @@ async def rate_limits(services: ServicesDep) -> RateLimits:
     )
 
 
-def _connection_limits(row: Any, said: Said, minute: Any, hour: Any) -> ConnectionLimits:
+def _connection_limits(
+    row: Any, said: ConnectionReport, minute: Any, hour: Any
+) -> ConnectionLimits:
     connection_id, name, provider, is_active = row
     minute, hour = (minute or [{}])[0], (hour or [{}])[0]
     return ConnectionLimits.model_construct(
@@ -237,8 +241,8 @@ def _key_limits(
     for rule in rules:
         window_ms = rule["window"] * 1000
         starts_ms = at_ms - at_ms % window_ms
-        narrow = Narrow(["key_id = $key_id"], {"key_id": key_id})
-        used = sums_of(con, Span(starts_ms, at_ms + 1), {}, narrow)
+        filters = Filters(["key_id = $key_id"], {"key_id": key_id})
+        used = sums_of(con, Span(starts_ms, at_ms + 1), {}, filters)
         views.append(
             KeyRule.model_construct(
                 limit=rule["limit"],
@@ -250,7 +254,9 @@ def _key_limits(
     return KeyLimits.model_construct(key_id=key_id, name=name, rules=views)
 
 
-def _lockouts(connection_id: str, provider: str, said: Said, at_ms: int) -> list[Lockout]:
+def _lockouts(
+    connection_id: str, provider: str, said: ConnectionReport, at_ms: int
+) -> list[Lockout]:
     until: dict[str | None, int] = dict(said.lockouts.items())
     if said.cooling_ms:
         until[None] = at_ms + said.cooling_ms

@@ -23,7 +23,9 @@ _CONDITIONS = {
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """What is None does not narrow. `model` is the caller's name for it or the provider's."""
+    """The filter of the log; None does not filter. `model` is the caller's name for it or the
+    provider's.
+    """
 
     key_id: str | None = None
     model: str | None = None
@@ -35,17 +37,17 @@ class LogFilter:
 
 
 def read_log(
-    con: Connection, narrow: LogFilter, limit: int, offset: int
+    con: Connection, filters: LogFilter, limit: int, offset: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """Rows as in the table, and how many the filter leaves."""
+    """Rows as in the table, and the number of all that match."""
     where = ["NOT no_log"]
     bound: list[object] = []
     for name, condition in _CONDITIONS.items():
-        value = getattr(narrow, name)
+        value = getattr(filters, name)
         if value is not None:
             where.append(condition)
             bound += [value] * condition.count("?")
-    # Made of the constants above; what the caller sent is bound.
+    # Built from the constants above; values from the caller are bound.
     source = f"FROM requests WHERE {' AND '.join(where)}"
     total = con.execute(f"SELECT count(*) {source}", bound).fetchone()
     rows = con.execute(

@@ -1,5 +1,6 @@
-"""Every metric of `GET /metrics`: name, type, meaning, labels. `docs/reference/metrics.md` is made from
-this list, and what relay workers count (`rust/engine/src/observe/metrics.rs`) is held to it.
+"""Every metric of `GET /metrics`: name, type, meaning, labels. `docs/reference/metrics.md` is made
+from this list, and a test compares it with the counters of relay workers
+(`rust/engine/src/observe/metrics.rs`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def _family(
     return Family(f"fairlead_{name}", kind, help_, labels)
 
 
-# Counted by relay workers and added up over them, also over those that are gone.
+# Counters of relay workers, summed over all workers since control started, including those that
+# ended.
 COUNTED: Final = (
     _family(
         "http_requests_total",
@@ -113,7 +115,7 @@ COUNTED: Final = (
     ),
 )
 
-# The present state: of live relay workers together, or of control.
+# Gauges: summed over live relay workers, or of control itself.
 STATE: Final = (
     _family("requests_in_flight", "gauge", "Requests under way."),
     _family("open_streams", "gauge", "Streams that are open to callers."),

@@ -1,8 +1,9 @@
-"""`GET /metrics`: what all relay workers counted, and how control is, as Prometheus reads it.
+"""`GET /metrics`: the counters of all relay workers and the state of control, in Prometheus's
+format.
 
-Workers tell their counters with each poll of the link, so what is told here is at most two seconds
-old, and a scrape costs the relay nothing. Counters go on over the death of a worker: what it had
-counted stays in the sum. They begin anew with the control process, as Prometheus expects of a restart.
+Workers send their counters with each poll of the link, so figures are at most two seconds old and a
+scrape costs the relay nothing. Counts of a worker that died stay in the sums. Counters start again
+with the control process, as Prometheus expects of a restart.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from typing import Any, Final, cast
 from fairlead import __version__
 from fairlead.store.services import Services, WorkerReport
 from fairlead.usage.metric_families import FAMILIES, Family
-from fairlead.usage.reports import merge_said
+from fairlead.usage.reports import merge_reports
 from fairlead.usage.segment import REASON
 from fairlead.usage.traces import traces_of
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-# Labels are closed lists and providers, so this is far above what there can be.
+# Labels come from closed lists and providers, so real ones stay far below this.
 SAMPLES_MAX: Final = 50_000
 WORKERS_MAX: Final = 1024
 
@@ -44,14 +45,14 @@ class RelayCounters:
         self._last: dict[str, dict[Key, float]] = {}
 
     def observe(self, worker_id: str, stats: dict[str, Any]) -> None:
-        """Takes in what a worker says with a poll. What is not a sample is left out."""
+        """Adds the counters in a worker's poll. Entries that are no valid samples are left out."""
         told = dict(_samples(stats))
         before = self._last.pop(worker_id, {})
         for key, value in told.items():
             grown = value - before.get(key, 0.0)
             if grown > 0 and (key in self._sums or len(self._sums) < SAMPLES_MAX):
                 self._sums[key] = self._sums.get(key, 0.0) + grown
-        # The latest heard is the last; the longest silent one is forgotten.
+        # Ordered by the latest poll, so that the longest silent worker is dropped.
         self._last[worker_id] = {**before, **told}
         while len(self._last) > WORKERS_MAX:
             del self._last[next(iter(self._last))]
@@ -85,7 +86,7 @@ def counters_of(services: Services) -> RelayCounters:
 
 
 def exposition(services: Services) -> str:
-    """All metrics as text; reads the spool's folder, so not for the event loop."""
+    """All metrics as text. It reads the spool's folder, so it must not run on the event loop."""
     samples = counters_of(services).sums()
     for (name, labels), value in _state(services):
         samples[f"fairlead_{name}", labels] = value
@@ -116,7 +117,7 @@ def _state(services: Services) -> Iterator[tuple[Key, float]]:
         ("threads_stuck", "threads_stuck"),
     ):
         yield (name, ()), _total(live, stat)
-    states = Counter(said.state for said in merge_said(live).values())
+    states = Counter(said.state for said in merge_reports(live).values())
     for state in _STATES:
         yield ("connections", (("state", state),)), states[state]
     yield ("workers_live", ()), len(live)
@@ -146,7 +147,7 @@ def _total(workers: Iterable[WorkerReport], stat: str) -> float:
 
 
 def _spool(folder: Path) -> tuple[int, int]:
-    """Sealed segments, and the bytes of all."""
+    """The number of sealed segments, and their bytes."""
     segments = size = 0
     try:
         with os.scandir(folder) as entries:
@@ -156,10 +157,10 @@ def _spool(folder: Path) -> tuple[int, int]:
                         size += entry.stat().st_size
                         segments += entry.name.endswith(".ndjson")
                 except FileNotFoundError:
-                    # Taken in meanwhile.
+                    # The segment was ingested meanwhile.
                     continue
     except FileNotFoundError:
-        # The first worker makes the folder.
+        # The folder does not exist before the first worker.
         return 0, 0
     return segments, size
 
@@ -180,7 +181,7 @@ def _family_of(name: str, known: dict[str, Family]) -> str:
 
 
 def _order(sample: tuple[Key, float]) -> tuple[Labels, int, float]:
-    # Buckets of one histogram by their bound, then its sum and count.
+    # Sorts the buckets of a histogram by their bound, then its sum and count.
     (name, labels), _ = sample
     bounds = [float(value) for label, value in labels if label == "le"]
     rest = tuple(pair for pair in labels if pair[0] != "le")

@@ -12,7 +12,7 @@ from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
 from fairlead.usage.breakdown import Breakdown, read_breakdown, read_series
 from fairlead.usage.cache_health import read_cache_health
-from fairlead.usage.facts import Narrow
+from fairlead.usage.facts import Filters
 from fairlead.usage.latency import LatencyFilter, read_latency
 from fairlead.usage.number_views import (
     CacheHealth,
@@ -24,9 +24,9 @@ from fairlead.usage.number_views import (
     LatencyStats,
     ModelFigures,
     TargetFigures,
+    empty_figures,
     figures,
     latency_entry,
-    nothing,
     point,
 )
 from fairlead.usage.ranges import HOUR_MS, SERIES, RangeQuery, last_ms, span_of
@@ -85,14 +85,14 @@ async def connection_usage(
         return None if row is None else (row[0], row[1])
 
     span = span_of(length)
-    narrow = Narrow(["connection_id = $connection_id"], {"connection_id": connection_id})
+    filters = Filters(["connection_id = $connection_id"], {"connection_id": connection_id})
 
     models = {"provider": "provider", "model": "coalesce(upstream_model, model)"}
 
     def read(con: Connection) -> tuple[Breakdown, list[dict[str, Any]]]:
         return (
-            read_breakdown(con, span, models, narrow),
-            read_series(con, span, narrow, SERIES[length]),
+            read_breakdown(con, span, models, filters),
+            read_series(con, span, filters, SERIES[length]),
         )
 
     about = await services.state.read(known)
@@ -108,7 +108,7 @@ async def connection_usage(
         range=length,
         from_=moment_of(span.from_ms),
         to=moment_of(span.until_ms),
-        total=Figures.model_construct(**(figures(total[0]) if total else nothing())),
+        total=Figures.model_construct(**(figures(total[0]) if total else empty_figures())),
         by_model=[
             ModelFigures.model_construct(model=row["model"], **figures(row)) for row in by_model
         ],
@@ -135,7 +135,7 @@ async def combos_metrics(
     if combo_name is not None and not metrics and not quiet:
         raise NotFound("There is no combo with this name.", param="comboName")
     metrics += [
-        ComboMetrics.model_construct(combo_name=name, strategies=[], targets=[], **nothing())
+        ComboMetrics.model_construct(combo_name=name, strategies=[], targets=[], **empty_figures())
         for name in quiet
     ]
     return CombosMetrics.model_construct(
@@ -157,7 +157,7 @@ def _combos(con: Connection, span: Span, combo_name: str | None) -> list[ComboMe
         "model": "coalesce(upstream_model, model)",
         "connection_id": "connection_id",
     }
-    found = read_breakdown(con, span, groups, Narrow(conditions, bound))
+    found = read_breakdown(con, span, groups, Filters(conditions, bound))
     targets = found.by(["combo", "provider", "model", "connection_id"])
     strategies = found.by(["combo", "strategy"])
     return [

@@ -178,8 +178,8 @@ def figures(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def nothing() -> dict[str, Any]:
-    """The fields of `Figures` of no request at all."""
+def empty_figures() -> dict[str, Any]:
+    """The fields of `Figures` for no requests."""
     told = dict.fromkeys(Figures.model_fields, 0)
     return {
         **told,
@@ -236,5 +236,5 @@ def ms(us: float | None) -> float | None:
 
 
 def mean_ms(sum_us: int, count: int) -> float | None:
-    """The mean of a sum of microseconds, in milliseconds; None of nothing."""
+    """The mean of a sum of microseconds, in milliseconds; None for no values."""
     return ms(sum_us / count) if count else None

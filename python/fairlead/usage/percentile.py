@@ -1,4 +1,4 @@
-"""Percentiles out of histograms: right to one per cent however many requests there are."""
+"""Percentiles from histograms: right to one per cent for any number of requests."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ import polars as pl
 
 
 def percentiles(bins: pl.DataFrame, groups: Sequence[str], shares: Sequence[int]) -> pl.DataFrame:
-    """`p<share>` for each group, in the histogram's unit.
-
-    `bins`: as of `facts.bins_of`. The value told is the mean of the bin in which the share is
-    reached.
+    """`p<share>` for each group, in the histogram's unit. `bins` are rows of `facts.bins_of`. The
+    value is the mean of the bin in which the share is reached.
     """
     in_order = (
         bins.lazy()
         .group_by([*groups, "bin"])
-        # Of the totals only means are wanted: a sum of whole numbers could wrap around.
+        # Totals are only needed for means; a sum of integers could wrap around.
         .agg(pl.col("requests").sum(), pl.col("total").cast(pl.Float64).sum())
         .sort("bin")
     )
@@ -27,7 +25,7 @@ def percentiles(bins: pl.DataFrame, groups: Sequence[str], shares: Sequence[int]
 
 
 def deviation(bins: pl.DataFrame, groups: Sequence[str]) -> pl.DataFrame:
-    """The standard deviation (`deviation`) of each group, each value taken as its bin's mean."""
+    """The standard deviation (`deviation`) of each group, with each value taken as its bin's mean."""
     value = pl.col("total") / pl.col("requests")
     count = pl.col("requests").sum()
     mean = pl.col("total").cast(pl.Float64).sum() / count

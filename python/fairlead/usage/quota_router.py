@@ -1,8 +1,8 @@
-"""`/api/usage/om-usage`: what the calling key and its providers have left, for people as text and for
-programs as JSON.
+"""`/api/usage/om-usage`: the remaining quota of the calling key and its providers, as text for
+people and as JSON for programs.
 
-The text tells what is *usable*: routing keeps a share of each window back, so `0% left` is where it
-stops. JSON tells what the providers themselves say, with the shares that are kept back.
+The text shows the *usable* part: routing reserves a share of each window, so it stops at `0% left`.
+The JSON shows the providers' own figures, with the reserved shares beside them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fairlead.moment import iso, moment_of, ms_of, now_ms
 from fairlead.money import usd_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
-from fairlead.usage.facts import Narrow, sums_of
-from fairlead.usage.reports import Said, Window, merge_said
+from fairlead.usage.facts import Filters, sums_of
+from fairlead.usage.reports import ConnectionReport, Window, merge_reports
 from fairlead.usage.span import Span
 
 router = APIRouter(prefix="/api/usage", tags=["usage"])
 
-# What is kept back of each window where the snapshot says nothing else.
+# The reserved share of each window, where the snapshot sets no other.
 CUTOFF_PERCENT: Final = 2.0
 
 _KEY = (
@@ -49,7 +49,7 @@ async def om_usage(
     """For a key with `allowUsageCommand`; another is answered 403."""
     key_id = caller.principal.id or ""
 
-    def look(con: Connection) -> tuple[Any, list[Any]]:
+    def read_rows(con: Connection) -> tuple[Any, list[Any]]:
         key = con.execute(f"SELECT {_KEY} FROM keys WHERE id = ?", [key_id]).fetchone()
         connections = con.execute(
             "SELECT id, name, provider FROM provider_connections WHERE is_active "
@@ -57,7 +57,7 @@ async def om_usage(
         ).fetchall()
         return key, connections
 
-    key, connections = await services.state.read(look)
+    key, connections = await services.state.read(read_rows)
     if key is None or not key[0]:
         message = "This key may not ask for its usage: set allowUsageCommand on it."
         return _json({"allowed": False, "error": {"message": message}}, 403)
@@ -66,10 +66,10 @@ async def om_usage(
     personal = None
     if has_limits and (daily_micros is not None or weekly_micros is not None):
         personal = await _personal(services, key_id, daily_micros, weekly_micros, at_ms)
-    said = merge_said(services.workers())
+    said = merge_reports(services.workers())
     cutoff = await asyncio.to_thread(_cutoff_percent, services.data_dir / "snapshot.json")
     told = [
-        _provider(row, said.get(row[0], Said()), cutoff)
+        _provider(row, said.get(row[0], ConnectionReport()), cutoff)
         for row in connections
         if access_mode != "restricted" or row[0] in allowed
     ]
@@ -77,7 +77,7 @@ async def om_usage(
         body: dict[str, Any] = {"allowed": True}
         if personal is not None:
             body["personal"] = personal
-        # The one that is told of first is the one with something to tell.
+        # Connections with known windows come first.
         known = [one for one in told if one["quotas"]]
         body["provider"] = known[0] if known else None
         body["providers"] = told
@@ -91,16 +91,16 @@ async def _personal(
     told: dict[str, Any] = {}
     for name, period, limit in (("daily", "day", daily), ("weekly", "week", weekly)):
         starts_ms, ends_ms = _core.limit_window(period, 0, at_ms)
-        narrow = Narrow(["key_id = $key_id"], {"key_id": key_id})
+        filters = Filters(["key_id = $key_id"], {"key_id": key_id})
         span = Span(starts_ms, ends_ms)
-        sums = await services.usage.read(partial(sums_of, span=span, groups={}, narrow=narrow))
+        sums = await services.usage.read(partial(sums_of, span=span, groups={}, filters=filters))
         told[f"{name}SpentUsd"] = usd_of(int(sums["cost_usd_micros"].sum()))
         told[f"{name}LimitUsd"] = None if limit is None else usd_of(limit)
         told[f"{name}ResetAtIso"] = iso(moment_of(ends_ms))
     return told
 
 
-def _provider(row: Any, said: Said, cutoff_percent: float) -> dict[str, Any]:
+def _provider(row: Any, said: ConnectionReport, cutoff_percent: float) -> dict[str, Any]:
     connection_id, name, provider = row
     return {
         "connectionId": connection_id,
@@ -114,7 +114,7 @@ def _provider(row: Any, said: Said, cutoff_percent: float) -> dict[str, Any]:
 def _quota(window: Window) -> dict[str, Any]:
     remaining = round(min(max(window.remaining, 0.0), 1.0) * 100, 2)
     resets_at = None if window.resets_at_ms is None else iso(moment_of(window.resets_at_ms))
-    # Headers tell shares of windows whose size most providers keep to themselves; no total is made up.
+    # Headers give shares of windows; most providers do not give the size, so no total is shown.
     return {
         "remainingPercentage": remaining,
         "resetAt": resets_at,
@@ -144,8 +144,8 @@ def _text(personal: dict[str, Any] | None, told: list[dict[str, Any]], at_ms: in
 
 
 def usable_percent(remaining: float, cutoff: float) -> int:
-    """What is left above the share that routing keeps back, as a part of what there is above it:
-    0 exactly where routing stops, and only there.
+    """The remaining part above the reserved share, in percent of the whole above it: 0 exactly
+    where routing stops, and only there.
     """
     if remaining <= cutoff:
         return 0
@@ -153,7 +153,7 @@ def usable_percent(remaining: float, cutoff: float) -> int:
 
 
 def _until(resets_at: str | None, at_ms: int) -> str:
-    """`in 2h 5m`, `in 3d 4h`, `in 12m`, `now` or `unknown`."""
+    """The time until then: `in 2h 5m`, `in 3d 4h`, `in 12m`, `now` or `unknown`."""
     if resets_at is None:
         return "unknown"
     minutes = -((at_ms - ms_of(datetime.fromisoformat(resets_at))) // 60_000)
@@ -166,12 +166,12 @@ def _until(resets_at: str | None, at_ms: int) -> str:
 
 
 def _cutoff_percent(snapshot: Path) -> float:
-    """What the relay goes by, from the snapshot that is in force."""
+    """The reserved share in force, from the relay's snapshot."""
     try:
         told = orjson.loads(snapshot.read_bytes()).get("resilience", {}).get("quota", {})
         return float(told.get("threshold_percent", CUTOFF_PERCENT))
     except (OSError, ValueError, AttributeError, TypeError):
-        # Not there yet: the default is in force.
+        # There is no snapshot yet: the default is in force.
         return CUTOFF_PERCENT
 
 

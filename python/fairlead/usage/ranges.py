@@ -1,4 +1,4 @@
-"""How far back a question goes: `1h`, `24h`, `7d` or `30d` until now."""
+"""Ranges of time that end now: `1h`, `24h`, `7d` or `30d`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _LENGTH_MS: Final[dict[Range, int]] = {
     "7d": 7 * 24 * HOUR_MS,
     "30d": 30 * 24 * HOUR_MS,
 }
-# The level of a series over a range, so that it has tens to hundreds of points.
+# The bucket of a series for each range, chosen to give tens to hundreds of points.
 SERIES: Final[dict[Range, Level]] = {"1h": "minute", "24h": "hour", "7d": "hour", "30d": "day"}
 
 
 def span_of(length: Range) -> Span:
-    """The range until now."""
+    """The range until now, as a span."""
     return last_ms(_LENGTH_MS[length])
 
 
 def last_ms(length_ms: int) -> Span:
-    """So many milliseconds until now."""
+    """A span of so many milliseconds until now."""
     until_ms = now_ms() + 1
     return Span(until_ms - length_ms, until_ms)

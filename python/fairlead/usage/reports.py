@@ -1,5 +1,5 @@
-"""What live relay workers say of provider connections on the link (docs/explanation/contracts.md), as
-one word of all of them.
+"""Reports of live relay workers about provider connections (docs/explanation/contracts.md), merged
+into one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from fairlead.store.services import WorkerReport
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A limit of the provider's as its answers tell it: what is left (0 to 1), when it is full
-    again (UTC milliseconds). A quota, unlike a rate, closes the connection when it is used up.
+    """A limit of a provider's, from its answers: the remaining part (0 to 1), and when it is full
+    again (UTC milliseconds). A used-up quota closes the connection; a used-up rate does not.
     """
 
     name: str
@@ -24,8 +24,8 @@ class Window:
 
 
 @dataclass(slots=True)
-class Said:
-    """A connection as the workers know it."""
+class ConnectionReport:
+    """A connection's state, merged from all workers."""
 
     state: str = "active"
     cooling_ms: int = 0
@@ -35,19 +35,21 @@ class Said:
     in_flight: int = 0
     windows: dict[str, Window] = field(default_factory=dict)
     lockouts: dict[str, int] = field(default_factory=dict)
-    """Locked models, and until when, UTC milliseconds."""
+    """The end of each locked model's lockout, UTC milliseconds."""
 
 
-def merge_said(reports: Iterable[WorkerReport]) -> dict[str, Said]:
-    """By connection id: the longest rest, the least that is left of each window."""
-    merged: dict[str, Said] = {}
+def merge_reports(reports: Iterable[WorkerReport]) -> dict[str, ConnectionReport]:
+    """The merged reports by connection id: the longest cooldown, and the least remaining part of
+    each window.
+    """
+    merged: dict[str, ConnectionReport] = {}
     for report in reports:
         for told in report.stats.get("connections", ()) if report.live else ():
-            _add(merged.setdefault(told["id"], Said()), told)
+            _add(merged.setdefault(told["id"], ConnectionReport()), told)
     return merged
 
 
-def _add(said: Said, told: dict[str, Any]) -> None:
+def _add(said: ConnectionReport, told: dict[str, Any]) -> None:
     if told["state"] != "active" and (
         said.state == "active" or told["cooling_ms"] > said.cooling_ms
     ):

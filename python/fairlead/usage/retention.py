@@ -1,4 +1,4 @@
-"""Deleting what is older than the operator wants it kept, and merging what rollups are left."""
+"""Deletion of usage that is older than the operator's setting, and merging of rollup rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ log = structlog.get_logger("fairlead.usage")
 
 
 async def run_retention(state: State, usage: Database) -> None:
-    """Works until it is cancelled, now and then every hour, by the setting `usageRetentionDays`."""
+    """Deletes old usage every hour, by the setting `usageRetentionDays`; runs until it is
+    cancelled.
+    """
     while True:
         settings = await state.read(read_operator_settings)
         kept_from_ms = now_ms() - settings.usage_retention_days * DAY_MS
@@ -53,15 +55,15 @@ async def run_retention(state: State, usage: Database) -> None:
 
 
 async def run_merging(usage: Database) -> None:
-    """Works until it is cancelled: merges rollups of closed buckets, every minute."""
+    """Merges rollup rows of closed buckets every minute; runs until it is cancelled."""
     while True:
         await merge_rollups(usage)
         await asyncio.sleep(MERGE_EVERY_S)
 
 
 async def delete_before(usage: Database, kept_from_ms: int) -> int:
-    """Deletes requests admitted before this time (UTC milliseconds), oldest first; how many there
-    were.
+    """Deletes requests admitted before this time (UTC milliseconds), oldest first; returns how
+    many.
     """
 
     def oldest(con: Connection) -> int | None:
@@ -72,10 +74,10 @@ async def delete_before(usage: Database, kept_from_ms: int) -> int:
     while (start_ms := await usage.read(oldest)) is not None and start_ms < kept_from_ms:
         until_ms = min(kept_from_ms, start_ms + SLICE_MS)
 
-        def work(con: Connection, until_ms: int = until_ms) -> int:
+        def delete_step(con: Connection, until_ms: int = until_ms) -> int:
             row = con.execute("DELETE FROM requests WHERE ts_ms < ?", [until_ms]).fetchone()
             keep_from(con, "requests", until_ms)
             return int(row[0]) if row else 0
 
-        deleted += await usage.write(work, deadline_s=WRITE_DEADLINE_S)
+        deleted += await usage.write(delete_step, deadline_s=WRITE_DEADLINE_S)
     return deleted

@@ -1,8 +1,8 @@
-"""Usage rolled up by minute, hour and day (`0003_rollups.sql`).
+"""Rollups of usage by minute, hour and day (`0003_rollups.sql`).
 
-A round of ingestion (`intake.py`) adds what its records come to, in the transaction that adds the
-records: one row for each bucket and set of dimensions, at each level. A bucket may have many such rows, and whoever
-reads sums over them, so that what comes late or piecemeal is counted like anything else. Rows of one
+A round of ingestion (`intake.py`) adds the sums of its records in the transaction that adds the
+records: one row for each bucket and set of dimensions, at each level. A bucket may have many such
+rows, and readers sum over them, so that late or partial records count like any other. Rows of one
 bucket are merged once it is closed, or when there are many.
 """
 
@@ -19,7 +19,7 @@ from fairlead.store.file import Connection
 Level = Literal["requests", "minute", "hour", "day"]
 RollupLevel = Literal["minute", "hour", "day"]
 
-# The length of a bucket, milliseconds. The records themselves are the finest level.
+# Length of a bucket in milliseconds. The records themselves are the finest level.
 BUCKET_MS: Final[dict[Level, int]] = {
     "requests": 1,
     "minute": 60_000,
@@ -65,42 +65,43 @@ SUMS: Final = (
 )
 MAXES: Final = ("cache_write_max", "last_ts_ms")
 
-# No sum is stored or told above this. A sum of sums still has room in 128 bits, and what is far above
-# anything that a gateway can have used keeps nobody else's usage from being read.
+# The largest sum that is stored or shown. A sum of sums still fits 128 bits, and one impossible
+# figure
+# must not make everybody else's usage unreadable.
 SUM_MAX: Final = 10**18
 
 
 def bounded_sum(column: str) -> str:
-    """A sum as SQL that never fails: one that leaves the bounds stays at them."""
+    """SQL of a sum that never fails: one that leaves the bounds stays at them."""
     return f"greatest(least(sum({column}), {SUM_MAX}), -{SUM_MAX})::BIGINT"
 
 
-# Every measure of a bin, as SQL over rows of histograms.
+# SQL of every measure of a bin, over rows of histograms.
 HISTOGRAM_SUMS: Final = f"{bounded_sum('requests')} AS requests, {bounded_sum('total')} AS total"
 HISTOGRAM_MEASURES: Final = f"measure, bin, {HISTOGRAM_SUMS}"
 
-# Bins of a histogram are so wide: the greatest of a bin is so many times its least.
+# Width of a histogram's bins: the ratio of a bin's greatest value to its least.
 BIN_WIDTH: Final = 1.02
 
-# A closed bucket's rows are merged this long after its end, when hardly anything is late.
+# Time after a bucket's end when its rows are merged; hardly any record comes later.
 MERGE_AFTER_MS: Final = 120_000
-# An open bucket's rows are merged when they are so many.
+# Rows of an open bucket above which they are merged.
 MERGE_ABOVE_ROWS: Final = 20_000
-# One transaction merges about so many.
+# Rows that one transaction merges, about.
 MERGE_ROWS: Final = 100_000
 WRITE_DEADLINE_S: Final = 60.0
 
 
 def measures() -> str:
-    """Every measure of a group, as SQL over rows of facts or of rollups."""
+    """SQL of every measure of a group, over rows of facts or of rollups."""
     sums = [f"{bounded_sum(name)} AS {name}" for name in SUMS]
     maxes = [f"max({name}) AS {name}" for name in MAXES]
     return ", ".join(sums + maxes)
 
 
 async def merge_rollups(usage: Database, at_ms: int | None = None) -> int:
-    """Merges what may be merged at this time; how many rows that made fewer. Each transaction does
-    so much only that ingest never waits long.
+    """Merges the rows that may be merged at this time; returns by how many rows the tables shrank.
+    Each transaction is short, so that ingestion never waits long.
     """
     at = now_ms() if at_ms is None else at_ms
     fewer = 0
@@ -121,7 +122,7 @@ async def merge_rollups(usage: Database, at_ms: int | None = None) -> int:
 
 
 def _dirty_buckets(con: Connection, table: str, closed_ms: int) -> list[tuple[int, int]]:
-    """Buckets to merge, oldest first, and how many rows are new in each."""
+    """Buckets to merge, oldest first, and the number of new rows in each."""
     return con.execute(
         f"SELECT bucket_ms, count(*) FROM {table} WHERE is_delta GROUP BY bucket_ms "
         "HAVING bucket_ms <= ? OR count(*) > ? ORDER BY bucket_ms",
@@ -144,11 +145,11 @@ def _rounds(dirty: list[tuple[int, int]]) -> Iterator[list[int]]:
 
 
 def _merge(con: Connection, table: str, columns: str, buckets: list[int]) -> int:
-    # Buckets of one round are near to each other, so the range leaves most of the table unread.
+    # Buckets of one round are close in time, so the range leaves most of the table unread.
     chosen = f"FROM {table} WHERE bucket_ms BETWEEN ? AND ? AND bucket_ms IN (SELECT unnest(?))"
     bound = [buckets[0], buckets[-1], buckets]
-    # What the transaction inserts comes after every row that is there. A temporary table would do,
-    # but after one the statements of ingestion would be planned anew for each round.
+    # Inserted rows come after every existing row. A temporary table would be simpler,
+    # but would make ingestion plan its statements again in each round.
     last = con.execute(f"SELECT max(rowid) {chosen}", bound).fetchone()
     after = con.execute(
         f"INSERT INTO {table} BY NAME SELECT bucket_ms, dimension_id, FALSE AS is_delta, {columns} "
@@ -162,8 +163,8 @@ def _merge(con: Connection, table: str, columns: str, buckets: list[int]) -> int
 
 
 async def delete_rollups_before(usage: Database, level: RollupLevel, kept_from_ms: int) -> int:
-    """Deletes a level's buckets that end before this time, oldest first, a day in one transaction;
-    how many rows there were.
+    """Deletes a level's buckets that end before this time, oldest first, one day in each
+    transaction; returns the number of rows.
     """
     from_ms = kept_from_ms - kept_from_ms % BUCKET_MS[level]
 
@@ -189,7 +190,7 @@ def _delete_before(con: Connection, level: RollupLevel, until_ms: int) -> int:
 
 
 async def forget_dimensions(usage: Database) -> None:
-    """Deletes dimensions that no rollup has any more."""
+    """Deletes dimensions that no rollup uses."""
     await usage.write(
         lambda con: con.execute(
             "DELETE FROM dimensions WHERE id NOT IN (SELECT dimension_id FROM rollup_day "
@@ -201,12 +202,12 @@ async def forget_dimensions(usage: Database) -> None:
 
 
 def keep_from(con: Connection, level: Level, from_ms: int) -> None:
-    """Notes that a level is whole from this time on only, in the writer."""
+    """Stores from which time on a level is complete, in the writer."""
     con.execute(
         "UPDATE kept SET from_ms = ? WHERE level = ? AND from_ms < ?", [from_ms, level, from_ms]
     )
 
 
 def read_kept(con: Connection) -> dict[Level, int]:
-    """From when on each level is whole, UTC milliseconds."""
+    """The time from which each level is complete, UTC milliseconds."""
     return dict(con.execute("SELECT level, from_ms FROM kept").fetchall())

@@ -1,4 +1,4 @@
-"""`/api/usage`: what was used over time, and the requests one by one."""
+"""`/api/usage`: usage over time, and single requests."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from fairlead.usage.views import (
     show_log_row,
     show_request_log_row,
 )
+from fairlead.wire import Limit, Offset
 
 router = APIRouter(prefix="/api/usage", tags=["usage"])
 
@@ -29,8 +30,6 @@ DEFAULT_DAYS = 7
 DEFAULT_GROUPS = "day,provider,model"
 
 Outcome = Literal["completed", "upstream_failed", "client_gone", "refused", "shed", "drained"]
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[int, Query(ge=0, le=2**31)]
 From = Annotated[
     str | None,
     Query(alias="from", max_length=40, description="ISO 8601, or UTC milliseconds; inclusive."),
@@ -102,9 +101,9 @@ FilterDep = Annotated[LogFilter, Depends(_log_filter)]
 
 @router.get("/logs", summary="Settled requests, newest first")
 async def logs(
-    services: ServicesDep, narrow: FilterDep, limit: Limit = 50, offset: Offset = 0
+    services: ServicesDep, filters: FilterDep, limit: Limit = 50, offset: Offset = 0
 ) -> Logs:
-    rows, total = await services.usage.read(lambda con: read_log(con, narrow, limit, offset))
+    rows, total = await services.usage.read(lambda con: read_log(con, filters, limit, offset))
     return Logs.model_construct(
         logs=[show_log_row(row) for row in rows], total=total, limit=limit, offset=offset
     )
@@ -112,9 +111,9 @@ async def logs(
 
 @router.get("/request-logs", summary="Settled requests in full, newest first")
 async def request_logs(
-    services: ServicesDep, narrow: FilterDep, limit: Limit = 50, offset: Offset = 0
+    services: ServicesDep, filters: FilterDep, limit: Limit = 50, offset: Offset = 0
 ) -> RequestLogs:
-    rows, total = await services.usage.read(lambda con: read_log(con, narrow, limit, offset))
+    rows, total = await services.usage.read(lambda con: read_log(con, filters, limit, offset))
     return RequestLogs.model_construct(
         logs=[show_request_log_row(row) for row in rows], total=total, limit=limit, offset=offset
     )

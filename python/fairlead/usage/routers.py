@@ -1,4 +1,4 @@
-"""The routers of usage. Paths with a name in them come after those that are spelled out."""
+"""The routers of usage. Paths with a variable come after fixed ones."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Segments in the spool: which may be read, and what is in them.
+"""Segments in the spool: which may be read, and their content.
 
-A sealed segment (`.ndjson`) is whole. An open one (`.open`) belongs to its writer as long as that
-holds the lock; if the lock can be taken, the writer is gone and the segment is ours, without a last
-line that is not whole.
+A sealed segment (`.ndjson`) is whole. An open one (`.open`) belongs to its writer as long as the
+writer holds the lock. If the lock can be taken, the writer is gone and the segment may be read,
+without a last line that is not whole.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ OPEN = ".open"
 # The suffix of the file that says why the segment beside it was set aside.
 REASON = ".reason"
 
-# One round's work: the transaction stays short and memory bounded however long control was away.
+# The size of one round, which keeps the transaction short and memory bounded however long control was
+# away.
 ROUND_SEGMENTS = 512
 ROUND_BYTES = 32 * 1024 * 1024
 
@@ -29,8 +30,8 @@ log = structlog.get_logger("fairlead.usage")
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment's content. `name` is the file's without its suffix: sealed or adopted, it is the
-    same segment.
+    """A segment's content. `name` is the file's name without its suffix, equal before and after
+    sealing.
     """
 
     name: str
@@ -54,8 +55,8 @@ def read_segments(spool_dir: Path) -> list[Segment]:
 
 
 def has_unread(spool_dir: Path, worker: str, before_segment: int) -> bool:
-    """Whether the spool still has records of the past: segments of this worker before that one, or
-    any of workers that are gone. What another living worker is writing is not past.
+    """Whether the spool still has earlier records: segments of this worker before that one, or any
+    of workers that are gone. Segments that another living worker is writing do not count.
     """
     for path in _listed(spool_dir):
         writer, _, number = path.stem.rpartition("-")
@@ -71,7 +72,7 @@ def _is_locked(path: Path) -> bool:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        # Sealed or taken in since it was listed: look again.
+        # The segment was sealed or ingested after it was listed, so the folder is listed again.
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -87,7 +88,7 @@ def _listed(spool_dir: Path) -> Iterator[Path]:
         with os.scandir(spool_dir) as entries:
             names = [entry.name for entry in entries if entry.name.endswith((SEALED, OPEN))]
     except FileNotFoundError:
-        # The first worker makes the folder.
+        # The folder does not exist before the first worker.
         return iter(())
     return (spool_dir / name for name in sorted(names))
 
@@ -103,11 +104,11 @@ def _adopt(path: Path) -> Segment | None:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        # Sealed since it was listed.
+        # The segment was sealed after it was listed.
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not _is_still(handle, path):
+        if not _still_named(handle, path):
             return None
         with os.fdopen(os.dup(handle), "rb") as file:
             data = file.read()
@@ -121,8 +122,8 @@ def _adopt(path: Path) -> Segment | None:
     return Segment(path.stem, path, whole)
 
 
-def _is_still(handle: int, path: Path) -> bool:
-    """Whether the locked file still has its name: its writer may have sealed it and gone in
+def _still_named(handle: int, path: Path) -> bool:
+    """Whether the locked file still has its name: its writer may have sealed it and ended in
     between.
     """
     try:

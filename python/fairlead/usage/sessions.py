@@ -1,4 +1,4 @@
-"""Sessions that are under way: what callers' session ids and tags did in the last minutes."""
+"""Active sessions: requests of the last minutes by callers' session ids and tags."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ _SESSION = "coalesce(session_tag, session_id)"
 
 
 def read_sessions(con: Connection, from_ms: int) -> list[dict[str, Any]]:
-    """Sessions with a request since then, the latest first, at most 1,000. A session is of one key.
-
-    Those of keys that ask for no log are not told of.
+    """Sessions with a request since then, the latest first, at most 1,000. A session belongs to one
+    key. Sessions of keys that ask for no log are left out.
     """
     result = con.execute(
         f"""
@@ -43,7 +42,7 @@ def read_sessions(con: Connection, from_ms: int) -> list[dict[str, Any]]:
 
 
 def count_sessions(con: Connection, from_ms: int) -> dict[str | None, int]:
-    """How many sessions each key has; null for callers without a key."""
+    """The number of sessions by key; null for callers without a key."""
     rows = con.execute(
         f"""
         SELECT key_id, count(DISTINCT {_SESSION}) FROM requests

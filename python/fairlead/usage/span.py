@@ -1,9 +1,9 @@
-"""A span of time, cut into what each level of usage answers: whole days from the days, what is left
-at its ends from hours, minutes and the records themselves. So a sum over any span is exact and looks
-at few rows.
+"""A span of time, cut into parts that each level of usage answers: whole days from the days, the
+rest at its ends from hours, minutes and single records. So a sum over any span is exact and
+reads few rows.
 
-Finer levels are kept for a shorter time. Where one is gone, the span is taken to whole buckets of the
-finest that is left.
+Finer levels are kept for a shorter time. Where one is deleted, the span is extended to whole
+buckets of the finest that is left.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ class Part:
 
 
 def cut(span: Span, kept: dict[Level, int], coarsest: Level = "day") -> list[Part]:
-    """The parts of a span in order of time. `kept`: from when on each level is whole; `coarsest`: no
-    bucket longer than this level's. What is older than every level kept is left out.
+    """The parts of a span in order of time. `kept` has the time from which each level is complete;
+    `coarsest` is the level with the longest buckets that may be used. Time before every level is
+    left out.
     """
     levels = COARSEST_FIRST[COARSEST_FIRST.index(coarsest) :]
     from_ms = max(span.from_ms, min(kept[level] for level in levels))
     parts = _cut(from_ms, span.until_ms, levels, kept)
     if parts is None:
-        # The oldest of what is left begins inside a bucket of the level that has it.
+        # The oldest part begins inside a bucket of its level.
         oldest = min(_up(max(from_ms, kept[level]), BUCKET_MS[level]) for level in levels)
         parts = _cut(oldest, span.until_ms, levels, kept)
     return parts or []
@@ -50,7 +51,7 @@ def cut(span: Span, kept: dict[Level, int], coarsest: Level = "day") -> list[Par
 def _cut(
     from_ms: int, until_ms: int, levels: tuple[Level, ...], kept: dict[Level, int]
 ) -> list[Part] | None:
-    """None when no level has it."""
+    """The parts of a span; None when no level has it."""
     if from_ms >= until_ms:
         return []
     if not levels:
@@ -67,7 +68,7 @@ def _cut(
     before = _cut(from_ms, first, finer, kept)
     after = _cut(last, until_ms, finer, kept)
     if before is None:
-        # A level that is whole from `first` on only has nothing before it.
+        # A level is only used from `first` on, where it is complete.
         before, first = [], first - size if kept[level] <= first - size else first
     if after is None:
         after, last = [], last + size

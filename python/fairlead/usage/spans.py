@@ -1,8 +1,8 @@
 """Settled requests as spans of OpenTelemetry, by its conventions for generative AI.
 
-One span for each model call, from its admission to its last byte, under the id that the provider was
-told. What has no name in the conventions is under `fairlead.`. OpenTelemetry's packages are an extra:
-this module is loaded only where traces are asked for.
+One span for each model call, from its admission to its last byte, under the id that the provider
+was sent. Attributes without a name in the conventions begin with `fairlead.`. OpenTelemetry's
+packages are an extra: this module is loaded only where traces are asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from opentelemetry.trace.status import Status, StatusCode
 
 from fairlead import __version__
 
-# The conventions' names of providers that are called otherwise here.
+# The conventions' names of providers with another name here.
 _PROVIDERS: Final = {
     "azure": "azure.ai.openai",
     "bedrock": "aws.bedrock",
@@ -53,7 +53,7 @@ _ATTRIBUTES: Final = {
 
 
 class Exporter:
-    """Sends spans over OTLP/HTTP, to where the environment says; blocking."""
+    """Sends spans over OTLP/HTTP, to the address in the environment. Blocking."""
 
     def __init__(self) -> None:
         resource = Resource.create({SERVICE_VERSION: __version__})
@@ -64,7 +64,9 @@ class Exporter:
         self._exporter = OTLPSpanExporter()
 
     def export(self, rows: list[dict[str, Any]]) -> bool:
-        """Whether the collector took a span of each record. Tries again for some seconds."""
+        """Sends a span of each record; whether the collector accepted them. Retries for some
+        seconds.
+        """
         spans = list(spans_of(rows, self._resource))
         return self._exporter.export(spans) is SpanExportResult.SUCCESS
 
@@ -99,7 +101,7 @@ def spans_of(rows: list[dict[str, Any]], resource: Resource) -> Iterator[Readabl
 
 
 def attributes_of(row: dict[str, Any]) -> dict[str, str | int | float | bool]:
-    """What a span tells of a record; what is not known is absent."""
+    """The attributes of a record's span; unknown ones are absent."""
     told: dict[str, Any] = {name: row[column] for column, name in _ATTRIBUTES.items()}
     told["gen_ai.operation.name"] = _operation(row)
     provider = row["provider"]

@@ -1,8 +1,8 @@
-"""What keys have used of their limits before a relay worker began to count: sums over the
+"""Usage that counts for a key's limits from before a relay worker began to count: sums over the
 rollups, for the link (docs/explanation/contracts.md).
 
-A sum is right only when every record of the past is in the table, so it waits for the spool: for
-what the asking worker sealed, and for all that workers before it left behind.
+A sum is right only when every earlier record is in the table, so it waits for the spool: for the
+asking worker's sealed segments, and for all that earlier workers left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairlead.moment import LATEST_MS
 from fairlead.store.database import Database
 from fairlead.store.file import Connection
 from fairlead.store.state import State
-from fairlead.usage.facts import Narrow, sums_of
+from fairlead.usage.facts import Filters, sums_of
 from fairlead.usage.segment import has_unread
 from fairlead.usage.span import Span
 
@@ -31,7 +31,7 @@ Places = dict[str, list[str]]
 
 Unit = Literal["requests", "tokens", "usd_micros"]
 
-# What was refused or shed was not let through, and counts for no limit of requests.
+# Refused and shed requests do not count for limits of requests.
 _SUMS: Final[dict[Unit, tuple[str, ...]]] = {
     "requests": ("let_through",),
     "tokens": ("tokens_input", "tokens_output"),
@@ -40,7 +40,7 @@ _SUMS: Final[dict[Unit, tuple[str, ...]]] = {
 _EVER_MS: Final = LATEST_MS + 1
 
 _LONGEST_MS: Final = 3 * 3_600_000
-"""No call lasts longer: the longest are conversations over `/v1/realtime`."""
+"""The longest duration of a call: conversations over `/v1/realtime` last longest."""
 
 
 class Question(BaseModel):
@@ -56,22 +56,22 @@ class Question(BaseModel):
     provider: str | None = None
 
 
-class Spent(BaseModel):
-    """What a worker asks. It holds back its segments from `before_segment` on."""
+class SpentQuery(BaseModel):
+    """A worker's request for sums. The worker keeps its segments from `before_segment` on."""
 
     before_segment: int = Field(ge=0)
     questions: list[Question]
 
 
-class Spending:
-    """Answers such questions."""
+class SpentSums:
+    """Answers workers' requests for sums."""
 
     def __init__(self, usage: Database, spool_dir: Path, state: State) -> None:
         self._usage = usage
         self._state = state
         self._spool_dir = spool_dir
 
-    async def sums(self, worker: str, asked: Spent) -> list[int] | None:
+    async def sums(self, worker: str, asked: SpentQuery) -> list[int] | None:
         """Sums in the order of the questions; None when the records were not all in after 1.5 s."""
         try:
             async with asyncio.timeout(WAIT_S):
@@ -101,9 +101,7 @@ def _places(con: Connection) -> Places:
 
 
 def sum_spent(con: Connection, questions: list[Question], places: Places) -> list[int]:
-    """One look for all questions that share their beginning and what they are
-    about.
-    """
+    """The sums, with one statement for all questions that share beginning, model and provider."""
     groups: dict[tuple[int, str | None, str | None], set[str]] = defaultdict(set)
     for question in questions:
         groups[question.from_ms, question.model, question.provider].add(question.key_id)
@@ -115,11 +113,11 @@ def sum_spent(con: Connection, questions: list[Question], places: Places) -> lis
             conditions.append("provider = $provider")
             bound["provider"] = provider
         if model is not None:
-            # Records have the one name of each model; a provider may spell it with its folder.
+            # Records have one name for each model; a provider may add a folder to it.
             prefix, _, name = model.partition("/")
             name = _core.model_without_folder(name)
             own = f"{prefix}/{name}" if name else model
-            # Under the prefix of a built-in provider, which is its id, or of a node.
+            # The prefix is a built-in provider's id, or a node's prefix.
             conditions.append(
                 "(lower(model) IN ($model, $own) OR lower(upstream_model) = $model "
                 "OR (lower(upstream_model) IN ($name, 'models/' || $name) "
@@ -132,7 +130,7 @@ def sum_spent(con: Connection, questions: list[Question], places: Places) -> lis
                 "providers": [prefix, *places.get(prefix, ())],
             }
         rows = sums_of(
-            con, Span(from_ms, _EVER_MS), {"key_id": "key_id"}, Narrow(conditions, bound)
+            con, Span(from_ms, _EVER_MS), {"key_id": "key_id"}, Filters(conditions, bound)
         )
         for row in rows.iter_rows(named=True):
             for unit, columns in _SUMS.items():
@@ -161,8 +159,8 @@ def sum_spent(con: Connection, questions: list[Question], places: Places) -> lis
 def _over_the_edge(
     con: Connection, from_ms: int, conditions: list[str], bound: dict[str, Any]
 ) -> list[tuple[str, int, int]]:
-    """Tokens and cost of calls that began before and ended since: relays count them in the window in
-    which they end, and records are kept under when they began.
+    """Tokens and cost of calls that began before and ended since: relays count a call in the window
+    in which it ends, and records are stored under its beginning.
     """
     where = " AND ".join(conditions)
     rows = con.execute(

@@ -1,4 +1,4 @@
-"""What control keeps running for usage."""
+"""The background tasks of usage."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ async def _ingest(services: Services) -> None:
     announce, ingest = await asyncio.to_thread(_intake)
     traces = traces_of(services)
 
-    async def tell(batches: Sequence[pl.DataFrame]) -> None:
+    async def notify_subscribers(batches: Sequence[pl.DataFrame]) -> None:
         await announce(services.state, batches)
         traces.offer(batches)
 
-    await ingest(services.usage, spool_dir, tell).run()
+    await ingest(services.usage, spool_dir, notify_subscribers).run()
 
 
 async def _retention(services: Services) -> None:

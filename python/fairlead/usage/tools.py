@@ -1,4 +1,4 @@
-"""Usage as a tool, for people who manage the gateway."""
+"""The MCP tool for usage, for people who manage the gateway."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from fairlead.mcp.tool import Call, Tool
 from fairlead.moment import moment_of, now_ms
 from fairlead.usage.history import BUCKETS, Dimension, read_history
 from fairlead.usage.span import Span
-from fairlead.usage.views import Body, History, show_history_row
+from fairlead.usage.views import History, show_history_row
+from fairlead.wire import Wire
 
 DAY_MS = 86_400_000
 
 
-class ReadUsage(Body):
+class ReadUsage(Wire):
     days: Annotated[int, Field(strict=True, ge=1, le=366)] = Field(
         default=7, description="How many days back, today with them."
     )

@@ -27,7 +27,7 @@ log = structlog.get_logger("fairlead.usage")
 
 
 class Traces:
-    """What waits to be sent. `offer` takes records, `run` sends them."""
+    """A queue of spans. `offer` adds records, `run` sends them."""
 
     def __init__(self, batching: Batching | None) -> None:
         self.exported = 0
@@ -39,14 +39,14 @@ class Traces:
         self._exporter: Exporter | None = None
 
     def offer(self, batches: Sequence[pl.DataFrame]) -> None:
-        """Takes the records of which a span is sent; drops what does not fit."""
+        """Adds the records that get a span; drops those that do not fit."""
         bounds = self._batching
         if bounds is None:
             return
         import polars as pl  # noqa: PLC0415 - slow to load, and here already with the first record
 
         for batch in batches:
-            # Keys that ask for no log are not told of.
+            # Requests of keys that ask for no log are not traced.
             rows = batch.filter(pl.col("span_id").is_not_null() & ~pl.col("no_log"))
             for row in rows.iter_rows(named=True):
                 if len(self._waiting) >= bounds.queue_max:
@@ -57,7 +57,7 @@ class Traces:
             self._full.set()
 
     async def run(self) -> None:
-        """Works until it is cancelled; then sends what waits, a few seconds at most."""
+        """Sends until it is cancelled; then sends the rest of the queue, for a few seconds at most."""
         if self._batching is None:
             await asyncio.Event().wait()
             return
@@ -81,7 +81,7 @@ class Traces:
     async def _send(self, batch_max: int) -> None:
         while self._waiting:
             if self._exporter is None:
-                # Loaded when there is something to send: not while control starts.
+                # Imported when there is something to send, not while control starts.
                 self._exporter = await asyncio.to_thread(_exporter)
             count = min(batch_max, len(self._waiting))
             rows = [self._waiting.popleft() for _ in range(count)]

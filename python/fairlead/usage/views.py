@@ -15,15 +15,9 @@ from fairlead.money import usd_of
 
 
 class View(BaseModel):
-    """What is shown: camelCase names."""
+    """A body of an answer: camelCase names."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
-
-
-class Body(BaseModel):
-    """What is sent here: camelCase names only, nothing unknown."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
 class HistoryRow(View):
@@ -164,7 +158,7 @@ def _shown(row: dict[str, Any], view: type[LogRow]) -> dict[str, Any]:
 
 
 def _findings(told: str | None) -> list[GuardrailFinding]:
-    """Of `pii-masker;found=email;action=warn, ...`, as records say it."""
+    """The findings in a record's text: `pii-masker;found=email;action=warn, ...`."""
     found = []
     for one in told.split(", ") if told else ():
         guardrail, *rest = one.split(";")

@@ -1,7 +1,7 @@
-"""One attempt: the exact bytes of a message, signed now, sent once to a judged address.
+"""One attempt: the exact bytes of a message, signed now, sent once to a checked address.
 
-Only 2xx within the deadline is success. A redirect is a failure and is not followed. Nothing that
-the listener says is kept but its status and `Retry-After`.
+Only 2xx within the deadline is success. A redirect is a failure and is not followed. Of the
+listener's answer only the status and `Retry-After` are kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairlead import __version__, _core
 from fairlead.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.host import AddressRefused
 from fairlead.store.signing_keys import SigningKey
-from fairlead.webhooks.connection import Broken, Kept
+from fairlead.webhooks.connection import ConnectionLost, ConnectionPool
 from fairlead.webhooks.schedule import parse_retry_after
 
 DEADLINE_S: Final = 15.0
@@ -40,16 +40,16 @@ ERROR_KINDS: Final[tuple[str, ...]] = get_args(ErrorKind)
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A key whose public half is published, and who we are to its verifiers."""
+    """A signing key whose public half is published, and the name of the issuer for verifiers."""
 
     key: SigningKey
     issuer: str
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
-    """What is sent, and where to. `secrets` are those that count, the newest first; a listener with
-    which there is none gets a token that `signer` signs.
+class OutgoingMessage:
+    """A message and its address. `secrets` are those in force, newest first; a listener without one
+    gets a token that `signer` signs.
     """
 
     message_id: str
@@ -64,7 +64,9 @@ class Parcel:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of an attempt: `error` is None for success, `status` None when there was none."""
+    """The result of an attempt: `error` is None for success, `status` None when there was no
+    answer.
+    """
 
     at_ms: int
     latency_ms: float
@@ -73,9 +75,11 @@ class Answer:
     retry_after_s: int | None = None
 
 
-async def attempt(parcel: Parcel, egress: Egress, at_ms: int, kept: Kept | None = None) -> Answer:
-    """Sends once, within the deadline, over a connection that is kept for this listener if there is
-    one. Never raises for what the listener or the network does.
+async def attempt(
+    message: OutgoingMessage, egress: Egress, at_ms: int, kept: ConnectionPool | None = None
+) -> Answer:
+    """Sends once, within the deadline, over a kept connection to this listener if there is one.
+    Never raises for errors of the listener or the network.
     """
     started = time.monotonic()
 
@@ -85,11 +89,11 @@ async def attempt(parcel: Parcel, egress: Egress, at_ms: int, kept: Kept | None 
         latency_ms = round((time.monotonic() - started) * 1000, 3)
         return Answer(at_ms, latency_ms, status, error, retry_after_s)
 
-    if not parcel.secrets and parcel.signer is None:
+    if not message.secrets and message.signer is None:
         return answer(None, "secret_unreadable")
     try:
         async with asyncio.timeout(DEADLINE_S):
-            status, retry_after = await _send(parcel, egress, at_ms // 1000, kept)
+            status, retry_after = await _send(message, egress, at_ms // 1000, kept)
     except TimeoutError:
         return answer(None, "timeout")
     except (AddressRefused, AddressForbidden):
@@ -98,7 +102,7 @@ async def attempt(parcel: Parcel, egress: Egress, at_ms: int, kept: Kept | None 
         return answer(None, "name_unknown")
     except ssl.SSLError:
         return answer(None, "tls_failed")
-    except Broken:
+    except ConnectionLost:
         return answer(None, "connection_broken")
     except OSError:
         return answer(None, "connection_failed")
@@ -106,11 +110,11 @@ async def attempt(parcel: Parcel, egress: Egress, at_ms: int, kept: Kept | None 
 
 
 async def _send(
-    parcel: Parcel, egress: Egress, at_s: int, kept: Kept | None
+    message: OutgoingMessage, egress: Egress, at_s: int, kept: ConnectionPool | None
 ) -> tuple[int, str | None]:
-    # Judged again, whatever got into the database.
-    url = egress.normalise_target(parcel.url)
-    # In the normal spelling there is always a path.
+    # Checked again, in case a bad address got into the database.
+    url = egress.normalise_target(message.url)
+    # The normal spelling always has a path.
     host, _, path = url.partition("//")[2].partition("/")
     request = h11.Request(
         method="POST",
@@ -118,26 +122,32 @@ async def _send(
         headers=[
             ("host", host),
             ("content-type", "application/json"),
-            ("content-length", str(len(parcel.body))),
+            ("content-length", str(len(message.body))),
             ("user-agent", f"fairlead-webhooks/{__version__}"),
-            ("webhook-id", parcel.message_id),
+            ("webhook-id", message.message_id),
             ("webhook-timestamp", str(at_s)),
-            ("webhook-signature", _signature(parcel, at_s)),
+            ("webhook-signature", _signature(message, at_s)),
             *([] if kept is not None else [("connection", "close")]),
         ],
     )
-    pool = Kept() if kept is None else kept
+    pool = ConnectionPool() if kept is None else kept
     try:
-        return await _exchange(pool, egress, url, request, parcel.body)
-    except Broken as broken:
+        return await _exchange(pool, egress, url, request, message.body)
+    except ConnectionLost as broken:
         if not broken.is_stale:
             raise
-    # The listener had ended it while nobody looked: that says nothing of the listener.
-    return await _exchange(pool, egress, url, request, parcel.body, fresh=True)
+    # The listener had closed the idle connection, which is no failure of the listener.
+    return await _exchange(pool, egress, url, request, message.body, fresh=True)
 
 
 async def _exchange(
-    pool: Kept, egress: Egress, url: str, request: h11.Request, body: bytes, *, fresh: bool = False
+    pool: ConnectionPool,
+    egress: Egress,
+    url: str,
+    request: h11.Request,
+    body: bytes,
+    *,
+    fresh: bool = False,
 ) -> tuple[int, str | None]:
     connection = await pool.take(egress, url, fresh=fresh)
     try:
@@ -149,19 +159,19 @@ async def _exchange(
     return answer
 
 
-def _signature(parcel: Parcel, at_s: int) -> str:
-    signer = parcel.signer
+def _signature(message: OutgoingMessage, at_s: int) -> str:
+    signer = message.signer
     if signer is None:
-        return _core.sign_webhook(list(parcel.secrets), parcel.message_id, at_s, parcel.body)
-    # The audience is the address as the caller gave it: a listener need not know who asked for it.
+        return _core.sign_webhook(list(message.secrets), message.message_id, at_s, message.body)
+    # The audience is the address as the caller gave it, because the listener may not know the caller.
     return _core.sign_webhook_token(
         signer.key.pem,
         signer.key.id,
         signer.issuer,
-        parcel.url,
-        parcel.message_id,
+        message.url,
+        message.message_id,
         at_s,
-        parcel.body,
+        message.body,
     )
 
 

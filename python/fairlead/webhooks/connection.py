@@ -1,8 +1,8 @@
 """A connection to a listener, for one request after another.
 
-Its address was judged when it was dialled, and it leads nowhere else. It is kept for the listener
-that it was made for, a few seconds after the last answer; a listener that ends it meanwhile costs a
-fresh one, not a failure.
+Its address was checked when it was dialled, and it leads nowhere else. It is kept for its listener
+for a few seconds after the last answer; a listener that closes it meanwhile costs a new connection,
+not a failure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import h11
 
 from fairlead.egress import Egress
 
-# So much of an answer is taken, that a listener may finish saying it; it is thrown away.
+# Bytes of an answer's body that are read and thrown away, so that the listener can finish sending.
 ANSWER_MAX_BYTES: Final = 16 * 1024
 ANSWER_DEADLINE_S: Final = 1.0
 ANSWER_HEAD_MAX_BYTES: Final = 64 * 1024
@@ -25,9 +25,9 @@ READ_BYTES: Final = 16 * 1024
 IDLE_S: Final = 10.0
 
 
-class Broken(Exception):
-    """The connection ended before there was an answer. `is_stale`: it was kept from before, and
-    nothing of an answer came, as when the listener had ended it.
+class ConnectionLost(Exception):
+    """The connection ended before there was an answer. `is_stale`: it was a kept connection and
+    nothing of an answer came, as when the listener had closed it.
     """
 
     def __init__(self, *, is_stale: bool = False) -> None:
@@ -37,7 +37,7 @@ class Broken(Exception):
 
 @dataclass(slots=True)
 class Connection:
-    """One stream to the listener that a URL names."""
+    """One stream to the listener of a URL."""
 
     origin: str
     reader: asyncio.StreamReader
@@ -47,20 +47,22 @@ class Connection:
     idle_since_s: float = 0.0
 
     async def exchange(self, request: h11.Request, body: bytes) -> tuple[int, str | None]:
-        """Sends a request; status and `Retry-After` of the answer. `Broken`, or what TLS says."""
+        """Sends a request; returns status and `Retry-After` of the answer. `ConnectionLost`, or an
+        error of TLS.
+        """
         try:
             return await self._exchange(request, body)
         except ssl.SSLError:
-            # The handshake was well: this is a stream that was cut.
-            raise Broken(is_stale=self.is_kept) from None
+            # The handshake had succeeded, so the stream was cut.
+            raise ConnectionLost(is_stale=self.is_kept) from None
         except h11.RemoteProtocolError:
-            # Nothing but an end where an answer should begin is what a stale one looks like.
-            raise Broken(is_stale=self.is_kept and self.reader.at_eof()) from None
+            # A stale connection ends where an answer should begin.
+            raise ConnectionLost(is_stale=self.is_kept and self.reader.at_eof()) from None
         except OSError as error:
-            # `TimeoutError` is one too, and it is the deadline's.
+            # `TimeoutError` is an `OSError`, but belongs to the deadline.
             if isinstance(error, TimeoutError):
                 raise
-            raise Broken(is_stale=self.is_kept) from None
+            raise ConnectionLost(is_stale=self.is_kept) from None
 
     async def _exchange(self, request: h11.Request, body: bytes) -> tuple[int, str | None]:
         http = self.http
@@ -73,8 +75,8 @@ class Connection:
             if isinstance(event, h11.Response):
                 break
             if not isinstance(event, h11.InformationalResponse):
-                raise Broken(is_stale=self.is_kept)
-            # It had begun to answer: what comes now is no stale connection's end.
+                raise ConnectionLost(is_stale=self.is_kept)
+            # The answer had begun, so the connection was not stale.
             self.is_kept = False
         self.is_kept = False
         retry_after = next((value for name, value in event.headers if name == b"retry-after"), None)
@@ -82,25 +84,25 @@ class Connection:
         return event.status_code, None if retry_after is None else retry_after.decode("latin-1")
 
     def is_reusable(self) -> bool:
-        """Whether both sides are done and neither wants an end."""
+        """Whether the exchange is complete and neither side wants to close."""
         if self.http.our_state is not h11.DONE or self.http.their_state is not h11.DONE:
             return False
         self.http.start_next_cycle()
         return self.is_open()
 
     def is_open(self) -> bool:
-        """Whether the listener has not ended it, as far as is known."""
+        """Whether the listener has not closed it, as far as is known."""
         return not self.reader.at_eof() and not self.writer.transport.is_closing()
 
     def close(self) -> None:
-        """At once: nothing that is owed is lost by it."""
+        """Closes at once; no data is outstanding."""
         self.writer.transport.abort()
 
     async def _next_event(self) -> h11.Event:
         while (event := self.http.next_event()) is h11.NEED_DATA:
             self.http.receive_data(await self.reader.read(READ_BYTES))
         if not isinstance(event, h11.Event):
-            raise Broken(is_stale=self.is_kept)
+            raise ConnectionLost(is_stale=self.is_kept)
         return event
 
     async def _let_finish(self) -> None:
@@ -111,14 +113,14 @@ class Connection:
                     taken += len(event.data)
                     if taken > ANSWER_MAX_BYTES:
                         return
-        except (Broken, h11.RemoteProtocolError, OSError):
-            # The status is known, and that is all that counts. `TimeoutError` is an `OSError`.
+        except (ConnectionLost, h11.RemoteProtocolError, OSError):
+            # The status is known, which is enough. `TimeoutError` is an `OSError`.
             return
 
 
 @dataclass(slots=True)
-class Kept:
-    """Connections that are kept for one listener, the one used last taken first."""
+class ConnectionPool:
+    """Kept connections to one listener; the one used last is taken first."""
 
     connections: list[Connection] = field(default_factory=list)
 
@@ -136,7 +138,7 @@ class Kept:
         return Connection(origin, reader, writer, http)
 
     def give_back(self, connection: Connection) -> None:
-        """Keeps it, if it is good for another request."""
+        """Keeps a connection that can be used for another request, and closes any other."""
         if connection.is_reusable():
             connection.idle_since_s = time.monotonic()
             self.connections.append(connection)
@@ -144,13 +146,13 @@ class Kept:
             connection.close()
 
     def close_idle(self, before_s: float) -> None:
-        """Ends those that have waited since before a moment of the monotonic clock."""
+        """Closes connections that were last used before a moment of the monotonic clock."""
         for connection in [c for c in self.connections if c.idle_since_s < before_s]:
             connection.close()
             self.connections.remove(connection)
 
     def close(self) -> None:
-        """Ends all."""
+        """Closes all connections."""
         for connection in self.connections:
             connection.close()
         self.connections.clear()

@@ -1,38 +1,26 @@
-"""Bodies of `/api/webhooks`: what a caller may send, and how it is held to its rules."""
+"""Bodies of `/api/webhooks`, and their rules."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import Query
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StrictBool,
     StrictInt,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from fairlead import _core
 from fairlead.events import CATALOGUE, EVERY
 from fairlead.moment import EPOCH, LATEST
+from fairlead.wire import Wire
 
 EVENTS_MAX: Final = 100
 KEEP_HOURS_MAX: Final = 168
-
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[int, Query(ge=0, le=2**31)]
-
-
-class Wire(BaseModel):
-    """A body: camelCase names only, nothing unknown."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
 def _check_events(value: object) -> object:

@@ -1,4 +1,4 @@
-"""Deliveries as they are shown and sent again."""
+"""Deliveries in the history: listing them, and sending them again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One message on its way to one endpoint; `status`, `error` and `latency_ms` are of the last
+    """A message's delivery to one endpoint; `status`, `error` and `latency_ms` are of the last
     attempt.
     """
 
@@ -98,9 +98,7 @@ def find_delivery(con: Connection, endpoint_id: str, delivery_id: str) -> Delive
 
 
 def requeue(con: Connection, endpoint_id: str, delivery_ids: Sequence[str], at_ms: int) -> None:
-    """Puts deliveries into the queue anew, in the writer: the same message, the same id, another
-    24 hours.
-    """
+    """Queues deliveries again, in the writer: the message and id stay, the 24 hours begin again."""
     con.execute(
         "UPDATE webhook_deliveries SET state = 'pending', tries = 0, next_attempt_at_ms = ?, "
         "expires_at_ms = ?, finished_at_ms = NULL "
@@ -112,8 +110,8 @@ def requeue(con: Connection, endpoint_id: str, delivery_ids: Sequence[str], at_m
 def deliveries_between(
     con: Connection, endpoint_id: str, state: str, from_ms: int, until_ms: int
 ) -> list[str]:
-    """Ids of finished deliveries that were queued in a range, the oldest first, one more than may
-    be sent again at once.
+    """Ids of finished deliveries that were queued in a range, oldest first; one more than may be
+    sent again at once.
     """
     rows = con.execute(
         "SELECT id FROM webhook_deliveries WHERE endpoint_id = ? AND state <> 'pending' "
@@ -125,7 +123,7 @@ def deliveries_between(
 
 
 def room_for(con: Connection, endpoint_id: str) -> int:
-    """How many more deliveries may wait for an endpoint."""
+    """The number of deliveries that may still be queued for an endpoint."""
     row = con.execute(
         "SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = ? AND state = 'pending'",
         [endpoint_id],
@@ -140,8 +138,8 @@ def insert_tested(
     answer: Answer,
     ended_at_ms: int,
 ) -> str:
-    """Keeps a test that is over, in the writer: it has one attempt. `message` is id, event and
-    body. The delivery's id.
+    """Stores a finished test with its one attempt, in the writer; returns the delivery's id.
+    `message` is id, event and body.
     """
     message_id, event, body = message
     delivery_id = ordered_id(answer.at_ms)

@@ -1,4 +1,4 @@
-"""A test of a listener: one message now, once, and how it went."""
+"""A test of a listener: one message, sent now and once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairlead.store.file import Connection
 from fairlead.store.outbox import ordered_id
 from fairlead.store.services import Services
 from fairlead.store.webhook_endpoints import Endpoint, live_secrets
-from fairlead.webhooks.attempt import Answer, Parcel, attempt
+from fairlead.webhooks.attempt import Answer, OutgoingMessage, attempt
 from fairlead.webhooks.history import insert_tested
 
 TESTS_AT_ONCE: Final = 8
@@ -25,8 +25,8 @@ _tests = asyncio.Semaphore(TESTS_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
-    """A test that is over, as it stands in the history."""
+class FinishedTest:
+    """A finished test, as it stands in the history."""
 
     answer: Answer
     delivery_id: str
@@ -37,10 +37,10 @@ async def ping(
     services: Services,
     find: Callable[[Connection], Endpoint],
     members: Mapping[str, Any] | None = None,
-) -> Tested:
-    """Sends `test.ping`, also to a listener that is switched off. It is in the history, and is not
-    repeated. `find` raises `NotFound`; `members` go into the body beside `data`. `Overloaded` when
-    too many are under way.
+) -> FinishedTest:
+    """Sends `test.ping`, also to a listener that is disabled. It is stored in the history, and not
+    repeated. `find` raises `NotFound`; `members` go into the body beside `data`. `Overloaded`
+    when too many are under way.
     """
     if _tests.locked():
         raise Overloaded("Too many tests are running; try again.", retry_after_s=5)
@@ -50,25 +50,25 @@ async def ping(
 
 async def _ping(
     services: Services, find: Callable[[Connection], Endpoint], members: Mapping[str, Any]
-) -> Tested:
+) -> FinishedTest:
     state = services.state
     at_ms = now_ms()
 
-    def look(con: Connection) -> tuple[Endpoint, list[str]]:
+    def find_target(con: Connection) -> tuple[Endpoint, list[str]]:
         endpoint = find(con)
         return endpoint, live_secrets(con, state.sealer, [endpoint.id], at_ms).get(endpoint.id, [])
 
-    endpoint, secrets = await state.read(look)
+    endpoint, secrets = await state.read(find_target)
     message_id = f"msg_{ordered_id(at_ms)}"
     data = {"message": "This is a test of fairlead's webhooks."}
     told = {"type": PING, "timestamp": iso(moment_of(at_ms)), **members, "data": data}
     body = orjson.dumps(told)
-    parcel = Parcel(message_id, body, endpoint.url, tuple(secrets))
-    answer = await attempt(parcel, services.egress, at_ms)
+    outgoing = OutgoingMessage(message_id, body, endpoint.url, tuple(secrets))
+    answer = await attempt(outgoing, services.egress, at_ms)
     message = (message_id, PING, body.decode())
 
-    def keep(con: Connection) -> str:
-        # Deleted meanwhile: there is no history to keep it in.
+    def store_result(con: Connection) -> str:
+        # `find` raises when the webhook was deleted meanwhile: then nothing is stored.
         return insert_tested(con, find(con).id, message, answer, now_ms())
 
-    return Tested(answer, await state.record(keep), message_id)
+    return FinishedTest(answer, await state.record(store_result), message_id)

@@ -17,8 +17,8 @@ from fairlead.webhooks.history import (
 
 
 def redeliver(con: Connection, endpoint: Endpoint, which: Redelivery) -> int:
-    """Puts deliveries into the queue anew, in the writer: the same messages with the same ids and
-    bodies, newly signed, with another day of tries. How many.
+    """Queues deliveries again, in the writer: messages, ids and bodies stay, signatures are new,
+    and the tries last another day. Returns how many.
     """
     if endpoint.state != "enabled":
         raise Conflict("The webhook is switched off: switch it on first.")

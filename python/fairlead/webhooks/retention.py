@@ -1,4 +1,6 @@
-"""History does not grow for ever, and nothing waits longer than it was promised."""
+"""Limits of the history and of the queue: old deliveries are deleted, and those that waited too
+long are ended.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from fairlead.store.state import State
 EVERY_S: Final = 60.0
 DAY_MS: Final = 86_400_000
 FINISHED_MAX: Final = 200_000
-# The last attempt is made at the end of the window: it must have had the time.
+# The last attempt begins at the end of the window, and needs time to finish.
 GRACE_MS: Final = 15 * 60_000
 
 EXPIRED: Final = "expired"
@@ -28,7 +30,7 @@ async def run_retention(state: State) -> None:
 
 
 def sweep(con: Connection, at_ms: int) -> None:
-    """Ends what waited too long, and deletes history that is old or more than is kept, in the
+    """Ends deliveries that waited too long, and deletes history that is too old or too much, in the
     writer.
     """
     con.execute(

@@ -26,15 +26,7 @@ from fairlead.store.webhook_endpoints import (
     secret_previews,
     update_endpoint,
 )
-from fairlead.webhooks.fields import (
-    Limit,
-    NewWebhook,
-    Offset,
-    Redelivery,
-    Rotation,
-    WebhookChange,
-    Wire,
-)
+from fairlead.webhooks.fields import NewWebhook, Redelivery, Rotation, WebhookChange
 from fairlead.webhooks.history import attempts_of, list_deliveries
 from fairlead.webhooks.ping import ping
 from fairlead.webhooks.redelivery import redeliver as again
@@ -51,6 +43,7 @@ from fairlead.webhooks.views import (
     show_events,
     show_webhook,
 )
+from fairlead.wire import Limit, Offset, Success
 
 router = APIRouter(prefix="/api/webhooks", tags=["webhooks"])
 
@@ -58,21 +51,17 @@ ENDPOINTS_MAX: Final = 500
 HOUR_MS: Final = 3_600_000
 
 
-class Success(Wire):
-    success: bool = True
-
-
 @router.get("", summary="List webhook subscriptions")
 async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> WebhookList:
     """A page of subscriptions, oldest first."""
 
-    def look(con: Connection) -> tuple[list[WebhookView], int]:
+    def read_page(con: Connection) -> tuple[list[WebhookView], int]:
         found = list_endpoints(con, "gateway", limit, offset)
         secrets = secret_previews(con, [each.id for each in found], now_ms())
         views = [show_webhook(each, secrets.get(each.id, ())) for each in found]
         return views, count_endpoints(con, "gateway")
 
-    webhooks, total = await services.state.read(look)
+    webhooks, total = await services.state.read(read_page)
     return WebhookList.model_construct(webhooks=webhooks, total=total, limit=limit, offset=offset)
 
 
@@ -85,13 +74,13 @@ async def create(new: NewWebhook, services: ServicesDep) -> NewSecret:
     secret = new.secret or _core.new_webhook_secret()
     endpoint = new_endpoint("gateway", url, new.events, now_ms(), name=new.name, enabled=new.active)
 
-    def work(con: Connection) -> WebhookView:
+    def insert(con: Connection) -> WebhookView:
         if count_endpoints(con, "gateway") >= ENDPOINTS_MAX:
             raise Conflict(f"There are {ENDPOINTS_MAX} webhooks, the most: delete one first.")
         insert_endpoint(con, services.state.sealer, endpoint, secret)
         return _view(con, endpoint)
 
-    return NewSecret.model_construct(webhook=await services.state.record(work), secret=secret)
+    return NewSecret.model_construct(webhook=await services.state.record(insert), secret=secret)
 
 
 @router.get("/events", summary="The events that can be subscribed to, with their payloads")
@@ -117,14 +106,14 @@ async def change(webhook_id: str, change: WebhookChange, services: ServicesDep) 
     if "url" in sent:
         columns["url"] = await _checked_url(services.egress, change.url)
 
-    def work(con: Connection) -> WebhookView:
+    def update(con: Connection) -> WebhookView:
         before = _found(con, webhook_id)
         at_ms = max(now_ms(), before.updated_at_ms + 1)
         after = replace(before, **columns, updated_at_ms=at_ms)
         if "active" in sent:
             after = _switched(after, enabled=change.active)
         elif "url" in sent:
-            # What was found out of the old listener is not about the new one.
+            # Failures of the old listener say nothing of the new one.
             after = replace(after, failing_since_ms=None, not_before_ms=0)
         update_endpoint(con, after)
         if "secret" in sent:
@@ -132,7 +121,7 @@ async def change(webhook_id: str, change: WebhookChange, services: ServicesDep) 
             rotate_secret(con, sealer, after.id, change.secret, keep_ms=0, at_ms=at_ms)
         return _view(con, after)
 
-    return OneWebhook.model_construct(webhook=await services.state.record(work))
+    return OneWebhook.model_construct(webhook=await services.state.record(update))
 
 
 @router.delete("/{webhook_id}", summary="Delete a webhook, what waits for it, and its history")
@@ -141,10 +130,10 @@ async def delete(webhook_id: str, services: ServicesDep) -> Success:
     way.
     """
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         delete_endpoint(con, _found(con, webhook_id).id)
 
-    await services.state.record(work)
+    await services.state.record(delete_row)
     return Success()
 
 
@@ -158,7 +147,7 @@ async def deliveries(
 ) -> DeliveryList:
     """A page of the history."""
 
-    def look(con: Connection) -> DeliveryList:
+    def read_page(con: Connection) -> DeliveryList:
         found, total = list_deliveries(con, _found(con, webhook_id).id, state, limit, offset)
         attempts = attempts_of(con, [each.id for each in found])
         return DeliveryList.model_construct(
@@ -168,7 +157,7 @@ async def deliveries(
             offset=offset,
         )
 
-    return await services.state.read(look)
+    return await services.state.read(read_page)
 
 
 @router.post("/{webhook_id}/test", summary="Send `test.ping` now, once, and say how it went")
@@ -195,7 +184,7 @@ async def rotate(webhook_id: str, rotation: Rotation, services: ServicesDep) -> 
     secret = rotation.secret or _core.new_webhook_secret()
     sealer = services.state.sealer
 
-    def work(con: Connection) -> WebhookView:
+    def store_secret(con: Connection) -> WebhookView:
         endpoint = _found(con, webhook_id)
         at_ms = max(now_ms(), endpoint.updated_at_ms + 1)
         keep_ms = rotation.keep_previous_hours * HOUR_MS
@@ -204,17 +193,19 @@ async def rotate(webhook_id: str, rotation: Rotation, services: ServicesDep) -> 
         update_endpoint(con, after)
         return _view(con, after)
 
-    return NewSecret.model_construct(webhook=await services.state.record(work), secret=secret)
+    return NewSecret.model_construct(
+        webhook=await services.state.record(store_secret), secret=secret
+    )
 
 
 @router.post("/{webhook_id}/redeliver", summary="Send one delivery, or a range of them, again")
 async def redeliver(webhook_id: str, which: Redelivery, services: ServicesDep) -> Requeued:
-    """The same messages with the same ids and bodies, newly signed, with another day of tries."""
+    """Messages, ids and bodies stay, signatures are new, and the tries last another day."""
 
-    def work(con: Connection) -> int:
+    def requeue(con: Connection) -> int:
         return again(con, _found(con, webhook_id), which)
 
-    return Requeued(requeued=await services.state.record(work))
+    return Requeued(requeued=await services.state.record(requeue))
 
 
 async def _checked_url(egress: Egress, url: str) -> str:

@@ -1,4 +1,4 @@
-"""When a delivery is tried again: at growing intervals for 24 hours, spread by chance."""
+"""The times at which a delivery is tried again: at growing intervals for 24 hours, with jitter."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 
 from fairlead.moment import ms_of
 
-# After the first, second, ... failure; the last interval repeats.
+# Seconds after the first, second, ... failure; the last interval repeats.
 BACKOFF_S: Final = (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800)
 JITTER: Final = 0.2
-# What a listener may ask for; its delivery ends after a day anyhow.
+# The longest pause that a listener may ask for; its delivery ends after a day anyway.
 RETRY_AFTER_MAX_S: Final = 24 * 3600
 
 
@@ -23,10 +23,9 @@ def next_attempt_at_ms(
     retry_after_s: int | None,
     spread: Callable[[float, float], float],
 ) -> int | None:
-    """The moment of the next try after `tries` failed ones, or None when time is up.
-
-    The last try is at the end of the window. `spread` is `random.uniform`. Never earlier than the
-    listener asked for, unless that is after the end.
+    """The time of the next try after `tries` failures, or None when the time is up. The last try is
+    at the end of the window. `spread` is `random.uniform`. Never earlier than the listener asked
+    for, unless that is after the end.
     """
     if now_ms >= expires_at_ms:
         return None

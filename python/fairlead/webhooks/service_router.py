@@ -33,7 +33,7 @@ from fairlead.store.webhook_endpoints import (
     secret_previews,
     update_endpoint,
 )
-from fairlead.webhooks.fields import Limit, Offset, Redelivery
+from fairlead.webhooks.fields import Redelivery
 from fairlead.webhooks.history import attempts_of, list_deliveries
 from fairlead.webhooks.ping import ping
 from fairlead.webhooks.redelivery import redeliver
@@ -49,10 +49,11 @@ from fairlead.webhooks.service_wire import (
     show_service_delivery,
     show_service_webhook,
 )
+from fairlead.wire import Limit, Offset
 
 WEBHOOKS_MAX: Final = 100
 VERSION: Final = {"version": "v1"}
-# As verifiers are used to keeping it.
+# The lifetime that verifiers usually cache keys for.
 KEYS_MAX_AGE_S: Final = 3600
 
 keys_router = APIRouter(tags=["webhooks"])
@@ -76,13 +77,13 @@ async def create(new: NewServiceWebhook, services: ServicesDep, owner: OwnerDep)
         "service", url, new.subscribed_events, now_ms(), owner=owner, name=new.name
     )
 
-    def work(con: Connection) -> dict[str, Any]:
+    def insert(con: Connection) -> dict[str, Any]:
         if count_endpoints(con, "service", owner) >= WEBHOOKS_MAX:
             raise Conflict(f"This key has {WEBHOOKS_MAX} webhooks, the most: delete one first.")
         insert_endpoint(con, services.state.sealer, endpoint, secret)
         return _shown(con, endpoint, secret)
 
-    return await services.state.record(work)
+    return await services.state.record(insert)
 
 
 async def list_all(
@@ -95,7 +96,7 @@ async def list_all(
     after = read_page_token(page_token)
     size = min(page_size or PAGE, PAGE_MAX)
 
-    def look(con: Connection) -> dict[str, Any]:
+    def read_page(con: Connection) -> dict[str, Any]:
         found = list_endpoints_after(con, "service", owner, after, size + 1)
         shown = found[:size]
         secrets = secret_previews(con, [each.id for each in shown], now_ms())
@@ -104,7 +105,7 @@ async def list_all(
             "next_page_token": make_page_token(shown[-1]) if len(found) > size else "",
         }
 
-    return await services.state.read(look)
+    return await services.state.read(read_page)
 
 
 async def read(webhook_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
@@ -134,25 +135,25 @@ async def change(
     if "state" in named:
         columns |= {"state": change.state, "reason": None}
     if "uri" in named or columns.get("state") == "enabled":
-        # What was found out of the listener before is not about this one.
+        # Failures of the old listener say nothing of the new one.
         columns |= {"failing_since_ms": None, "not_before_ms": 0}
 
-    def work(con: Connection) -> dict[str, Any]:
+    def update(con: Connection) -> dict[str, Any]:
         before = _found(con, owner, webhook_id)
         after = replace(before, **columns, updated_at_ms=_later(before))
         update_endpoint(con, after)
         return _shown(con, after)
 
-    return await services.state.record(work)
+    return await services.state.record(update)
 
 
 async def delete(webhook_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """Deletes the webhook, what waits for it and its history."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         delete_endpoint(con, _found(con, owner, webhook_id).id)
 
-    await services.state.record(work)
+    await services.state.record(delete_row)
     return {}
 
 
@@ -182,13 +183,13 @@ async def rotate(
     keep_ms = (rotation or ServiceRotation()).keep_ms
     sealer = services.state.sealer
 
-    def work(con: Connection) -> None:
+    def store_secret(con: Connection) -> None:
         endpoint = _found(con, owner, webhook_id)
         at_ms = _later(endpoint)
         rotate_secret(con, sealer, endpoint.id, secret, keep_ms=keep_ms, at_ms=at_ms)
         update_endpoint(con, replace(endpoint, updated_at_ms=at_ms))
 
-    await services.state.record(work)
+    await services.state.record(store_secret)
     return {"secret": secret}
 
 
@@ -202,7 +203,7 @@ async def deliveries(
 ) -> dict[str, Any]:
     """A page of the history with its attempts, newest first."""
 
-    def look(con: Connection) -> dict[str, Any]:
+    def read_page(con: Connection) -> dict[str, Any]:
         endpoint = _found(con, owner, webhook_id)
         found, total = list_deliveries(con, endpoint.id, state, limit, offset)
         attempts = attempts_of(con, [each.id for each in found])
@@ -213,7 +214,7 @@ async def deliveries(
             "total": total,
         }
 
-    return await services.state.read(look)
+    return await services.state.read(read_page)
 
 
 async def send_again(
@@ -221,10 +222,10 @@ async def send_again(
 ) -> dict[str, Any]:
     """Sends one delivery, or a range of them, again: the same messages with the same ids."""
 
-    def work(con: Connection) -> int:
+    def requeue(con: Connection) -> int:
         return redeliver(con, _found(con, owner, webhook_id), which)
 
-    return {"requeued": await services.state.record(work)}
+    return {"requeued": await services.state.record(requeue)}
 
 
 @keys_router.get("/.well-known/jwks.json", summary="The keys that tokens of webhooks verify with")

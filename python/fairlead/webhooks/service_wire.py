@@ -1,4 +1,4 @@
-"""Webhooks of the generative service as Google's clients send and read them: snake_case, thin."""
+"""Webhooks of the generative service in the form of Google's clients: snake_case."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGE_MAX: Final = 1000
 DAY_MS: Final = 86_400_000
 
 MUTABLE: Final = ("name", "uri", "subscribed_events", "state")
-# What a caller sends along that changes a webhook as it was shown to it.
+# Fields that an answer shows and that cannot be changed: clients send them back.
 SHOWN_ONLY: Final = frozenset(
     {"id", "create_time", "update_time", "signing_secrets", "new_signing_secret"}
 )
@@ -92,13 +92,13 @@ class ServiceRotation(BaseModel):
 
     @property
     def keep_ms(self) -> int:
-        """How long they count yet."""
+        """Milliseconds for which the earlier secrets stay in force."""
         return DAY_MS if self.revocation_behavior.endswith("h24") else 0
 
 
 def fields_to_change(mask: str | None, change: ServiceWebhookChange) -> set[str]:
-    """The names of an update mask; without one, what was sent. `InvalidRequest` for a name that
-    cannot be changed, or one that must have a value and has none.
+    """The names of an update mask; without one, the fields that were sent. `InvalidRequest` for a
+    name that cannot be changed, or one that must have a value and has none.
     """
     sent = change.model_fields_set
     if mask is None or not mask.strip():
@@ -132,7 +132,7 @@ def _snake(name: str) -> str:
 def show_service_webhook(
     endpoint: Endpoint, secrets: Sequence[SecretPreview], new_secret: str | None = None
 ) -> dict[str, Any]:
-    """A webhook as it is shown; `new_secret` once, when it is made."""
+    """A webhook in the API's form; `new_secret` only when it is made."""
     shown: dict[str, Any] = {
         "id": endpoint.id,
         "uri": endpoint.url,
@@ -157,7 +157,7 @@ def _show_secret(secret: SecretPreview) -> dict[str, str]:
 
 
 def show_service_delivery(delivery: Delivery, attempts: Sequence[Attempt]) -> dict[str, Any]:
-    """A delivery with its attempts."""
+    """A delivery with its attempts, in the API's form."""
     finished_at_ms = delivery.finished_at_ms
     return {
         "id": delivery.id,
@@ -180,13 +180,13 @@ def show_service_delivery(delivery: Delivery, attempts: Sequence[Attempt]) -> di
 
 
 def make_page_token(endpoint: Endpoint) -> str:
-    """Where a list goes on; opaque to clients."""
+    """The token from which a list continues; opaque to clients."""
     text = f"{endpoint.created_at_ms}:{endpoint.id}"
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_page_token(token: str | None) -> tuple[int, str] | None:
-    """Behind which webhook a list goes on; `InvalidRequest` for what is no token of ours."""
+    """The webhook after which a list continues; `InvalidRequest` for a token that is not ours."""
     if not token:
         return None
     try:

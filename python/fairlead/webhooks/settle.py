@@ -1,4 +1,6 @@
-"""What attempts make of deliveries and of endpoints, in one transaction for all that ended together."""
+"""The effect of attempts on deliveries and endpoints, in one transaction for all that ended
+together.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.webhook_endpoints import Endpoint, endpoints_by_id, update_endpoint
 from fairlead.webhooks.attempt import Answer
-from fairlead.webhooks.due import Due
+from fairlead.webhooks.due_deliveries import DueDelivery
 from fairlead.webhooks.schedule import next_attempt_at_ms
 
 DISABLE_AFTER_MS: Final = 5 * 24 * 3_600_000
-# Statuses by which a listener, or what stands before it, asks for less.
+# Statuses by which a listener, or a proxy before it, asks for fewer requests.
 THROTTLING: Final = frozenset({429, 502, 503, 504})
 THROTTLE_MS: Final = 5000
 
@@ -35,7 +37,7 @@ FROM (
 ) AS r
 WHERE d.id = r.id
 """
-# Joined with the deliveries: of one that was deleted meanwhile there is no history.
+# Joined with the deliveries, because one may have been deleted meanwhile.
 _ATTEMPTS = """
 INSERT INTO webhook_attempts (delivery_id, endpoint_id, number, at_ms, latency_ms, status, error)
 SELECT d.id, d.endpoint_id, d.attempts, r.at_ms, d.latency_ms, d.status, d.error
@@ -46,19 +48,19 @@ FROM webhook_deliveries d JOIN (
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """An attempt that is over, at `at_ms`."""
+class FinishedAttempt:
+    """An attempt that ended at `at_ms`."""
 
-    due: Due
+    due: DueDelivery
     answer: Answer
     at_ms: int
 
 
 def settle(
-    con: Connection, ended: Sequence[Ended], spread: Callable[[float, float], float]
+    con: Connection, ended: Sequence[FinishedAttempt], spread: Callable[[float, float], float]
 ) -> list[Endpoint]:
-    """Writes down what became of each delivery and endpoint, in the writer. Returns the endpoints
-    that were disabled by it.
+    """Stores the result for each delivery and endpoint, in the writer. Returns the endpoints that
+    were disabled by it.
     """
     rows = [_row(each, spread) for each in ended]
     con.execute(_SETTLE, [list(column) for column in zip(*rows, strict=True)])
@@ -79,7 +81,7 @@ def settle(
     return disabled
 
 
-def _row(ended: Ended, spread: Callable[[float, float], float]) -> tuple[Any, ...]:
+def _row(ended: FinishedAttempt, spread: Callable[[float, float], float]) -> tuple[Any, ...]:
     answer, due = ended.answer, ended.due
     next_at_ms: int | None = None
     if answer.error is not None:
@@ -99,7 +101,7 @@ def _row(ended: Ended, spread: Callable[[float, float], float]) -> tuple[Any, ..
     )
 
 
-def _judged(endpoint: Endpoint, ended: Ended) -> Endpoint:
+def _judged(endpoint: Endpoint, ended: FinishedAttempt) -> Endpoint:
     answer = ended.answer
     if answer.error is None:
         return replace(endpoint, failing_since_ms=None, not_before_ms=0)
@@ -130,7 +132,7 @@ def _end_pending(con: Connection, endpoint: Endpoint) -> None:
         "WHERE endpoint_id = ? AND state = 'pending'",
         [ENDPOINT_DISABLED, endpoint.updated_at_ms, endpoint.id],
     )
-    # The host alone: a path or a query may hold what is for that listener only.
+    # Only the host is logged: path and query may hold secrets of the listener.
     host, _ = host_and_port(endpoint.url)
     data = {"id": endpoint.id, "host": host, "reason": endpoint.reason}
     emit(con, Event("webhook.disabled", data, endpoint.updated_at_ms))

@@ -1,4 +1,4 @@
-"""What control keeps running for webhooks."""
+"""The background tasks of webhooks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Checking the token of a delivery to a job's own listener, as a receiver does: for what
-`fairlead webhooks verify` says. Loaded there only: the cryptography behind it takes long to import.
+"""Verification of the token of a delivery to a job's own listener, as a receiver does it: for
+`fairlead webhooks verify`. Imported only there, because the cryptography behind it takes long to
+import.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from joserfc.jwk import KeySet
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """A delivery as it came: its headers and the body's exact bytes."""
+class ReceivedDelivery:
+    """A delivery as it was received: its headers and the body's exact bytes."""
 
     message_id: str
     timestamp: str
@@ -26,7 +27,7 @@ class Received:
 
 
 def verify_token(
-    keys: bytes, received: Received, audience: str, now_s: int, tolerance_s: int
+    keys: bytes, received: ReceivedDelivery, audience: str, now_s: int, tolerance_s: int
 ) -> None:
     """Returns when a delivery is genuine, for this listener and of this time; `ValueError` says why
     it is not. `keys` is the document at `/.well-known/jwks.json`.

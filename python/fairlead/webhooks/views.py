@@ -1,4 +1,4 @@
-"""Webhooks as they are shown: secrets by their last characters only."""
+"""Webhooks in the API's form: of secrets only the last characters."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import Field, StrictBool
 from fairlead.events import CATALOGUE
 from fairlead.moment import Time, moment_of
 from fairlead.store.webhook_endpoints import Endpoint, SecretPreview
-from fairlead.webhooks.fields import Wire
 from fairlead.webhooks.history import Attempt, Delivery
+from fairlead.wire import Wire
 
 
 class SecretView(Wire):
@@ -117,7 +117,7 @@ def show_events() -> EventList:
 
 
 def show_webhook(endpoint: Endpoint, secrets: Sequence[SecretPreview]) -> WebhookView:
-    """A subscription as it is shown."""
+    """A subscription in the API's form."""
     since_ms = endpoint.failing_since_ms
     return WebhookView.model_construct(
         id=endpoint.id,
@@ -142,7 +142,7 @@ def show_webhook(endpoint: Endpoint, secrets: Sequence[SecretPreview]) -> Webhoo
 
 
 def show_delivery(delivery: Delivery, attempts: Sequence[Attempt]) -> DeliveryView:
-    """A delivery as it is shown."""
+    """A delivery in the API's form."""
     is_pending = delivery.state == "pending"
     return DeliveryView.model_construct(
         id=delivery.id,

@@ -1,10 +1,9 @@
-"""Delivering: takes up what is due, as much as there is room for, and writes down what became of
-it.
+"""The delivery loop: takes up due deliveries for which there is room, and stores the results.
 
-Control is the only process with the database, so what is in flight needs no lease in it: a delivery
-stays `pending` until its outcome is committed. If control dies before that, it is due again when
-control is back, under the same id. If storing an outcome fails, the worker ends with that error,
-and its owner starts it again.
+Control is the only process with the database, so deliveries in flight need no lease: a delivery
+stays `pending` until its result is committed. If control dies before that, it is due again when
+control is back, under its id. If storing a result fails, the worker ends with that error, and its
+owner starts it again.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from fairlead.egress import Egress
 from fairlead.moment import now_ms
 from fairlead.store.state import State
 from fairlead.webhooks.attempt import attempt
-from fairlead.webhooks.due import CROWDED, IN_FLIGHT_MAX, Due, find_due
-from fairlead.webhooks.lane import Lane
-from fairlead.webhooks.settle import Ended, settle
+from fairlead.webhooks.due_deliveries import CROWDED, IN_FLIGHT_MAX, DueDelivery, find_due
+from fairlead.webhooks.endpoint_queue import EndpointQueue
+from fairlead.webhooks.settle import FinishedAttempt, settle
 
-# What ends within this is written down together.
-GATHER_S: Final = 0.02
-# Changes are told; this is for those that nobody told of.
-LOOK_AGAIN_S: Final = 30.0
+# Attempts that end within this time are stored together.
+BATCH_S: Final = 0.02
+# Changes wake the worker; this interval finds due deliveries without one.
+READ_EVERY_S: Final = 30.0
 # The clock by which deliveries are due may be set, which no timer notices.
 CLOCK_CHECK_S: Final = 5.0
-FAREWELL_S: Final = 2.0
+SHUTDOWN_S: Final = 2.0
 
 log = structlog.get_logger("fairlead.webhooks")
 
 
 class Worker:
-    """The one deliverer. `clock` gives UTC milliseconds, `spread` is what jitter is drawn with,
-    `issuer` who we are to listeners that verify with our published key.
+    """The worker that sends all deliveries. `clock` gives UTC milliseconds, `spread` draws the
+    jitter, `issuer` is our name for listeners that verify with our published key.
     """
 
     def __init__(
@@ -55,14 +54,14 @@ class Worker:
         self._clock = clock
         self._spread = spread
         self._issuer = issuer
-        self._taken: dict[str, Due] = {}
-        self._lanes: dict[str, Lane] = {}
+        self._taken: dict[str, DueDelivery] = {}
+        self._queues: dict[str, EndpointQueue] = {}
         self._in_flight = 0
         self._read_at = -1
         self._is_all_taken = False
         self._next_ms: int | None = None
-        self._looked_s = 0.0
-        self._ended: list[Ended] = []
+        self._read_s = 0.0
+        self._ended: list[FinishedAttempt] = []
         self._woken = asyncio.Event()
 
     async def run(self) -> None:
@@ -78,87 +77,89 @@ class Worker:
                     wait_s = await self._take_up(attempts)
                     await self._rest(wait_s)
         except ExceptionGroup as group:
-            # Its owner is told what it was, not that it was one of several.
+            # The owner needs the error itself, not its group.
             raise group.exceptions[0] from group
         finally:
             self._state.unwatch(self._woken)
             self._taken.clear()
-            for lane in self._lanes.values():
-                lane.queue.clear()
-                lane.kept.close()
-            self._lanes.clear()
-            await self._take_leave()
+            for queue in self._queues.values():
+                queue.waiting.clear()
+                queue.pool.close()
+            self._queues.clear()
+            await self._settle_last()
 
     async def _take_up(self, attempts: asyncio.TaskGroup) -> float:
-        if self._must_look():
-            await self._look()
-        for endpoint_id, lane in list(self._lanes.items()):
-            self._send_out(lane, attempts)
-            if lane.is_idle():
-                del self._lanes[endpoint_id]
+        if self._must_read():
+            await self._read_due()
+        for endpoint_id, queue in list(self._queues.items()):
+            self._send_out(queue, attempts)
+            if queue.is_idle():
+                del self._queues[endpoint_id]
         if self._next_ms is None:
-            return LOOK_AGAIN_S
+            return READ_EVERY_S
         return min((self._next_ms - self._clock()) / 1000, CLOCK_CHECK_S)
 
-    def _must_look(self) -> bool:
-        """Whether something may be due that is not taken up. Mostly not, after a few were written
-        down that were all there was.
+    def _must_read(self) -> bool:
+        """Whether something may be due that is not taken up. After a few results that were all
+        there was, usually not.
         """
         is_due = self._next_ms is not None and self._clock() >= self._next_ms
-        is_long_ago = time.monotonic() - self._looked_s >= LOOK_AGAIN_S
+        is_long_ago = time.monotonic() - self._read_s >= READ_EVERY_S
         is_changed = self._state.changes != self._read_at
         return is_changed or not self._is_all_taken or is_due or is_long_ago
 
-    async def _look(self) -> None:
+    async def _read_due(self) -> None:
         if self._state.changes != self._read_at:
-            # What was taken up may be of an endpoint that was changed or deleted meanwhile.
-            for lane in self._lanes.values():
-                self._release(lane)
+            # Deliveries in the queues may be of endpoints that were changed or deleted meanwhile.
+            for queue in self._queues.values():
+                self._release(queue)
         now, issuer, sealer = self._clock(), self._issuer, self._state.sealer
         taken, read_at = dict(self._taken), self._state.changes
         found = await self._state.read(lambda con: find_due(con, sealer, now, taken, issuer))
-        self._read_at, self._looked_s = read_at, time.monotonic()
+        self._read_at, self._read_s = read_at, time.monotonic()
         self._is_all_taken, self._next_ms = found.is_all, found.next_ms
-        # What failed while the rows were read is not in them yet.
+        # Failures during the read are not in its rows yet.
         failed = {each.due.endpoint_id for each in self._ended if each.answer.error is not None}
         for each in found.due:
             self._taken[each.id] = each
-            lane = self._lanes.setdefault(each.endpoint_id, Lane())
-            lane.is_failing = each.failing or each.endpoint_id in failed
-            lane.queue.append(each)
+            queue = self._queues.setdefault(each.endpoint_id, EndpointQueue())
+            queue.is_failing = each.failing or each.endpoint_id in failed
+            queue.waiting.append(each)
 
-    def _send_out(self, lane: Lane, attempts: asyncio.TaskGroup) -> None:
-        """As much of a lane as may go out now. Nothing that was read before the last change: then
-        the loop was woken, and reads again.
+    def _send_out(self, queue: EndpointQueue, attempts: asyncio.TaskGroup) -> None:
+        """Sends as much of a queue as may go out now. Nothing that was read before the last change
+        is sent: the loop was woken by it, and reads again.
         """
         while (
             self._state.changes == self._read_at
             and self._in_flight < IN_FLIGHT_MAX
-            and lane.takes_more(is_crowded=self._in_flight >= CROWDED)
+            and queue.takes_more(is_crowded=self._in_flight >= CROWDED)
         ):
-            lane.in_flight += 1
+            queue.in_flight += 1
             self._in_flight += 1
-            attempts.create_task(self._deliver(lane, lane.queue.popleft(), attempts))
+            attempts.create_task(self._deliver(queue, queue.waiting.popleft(), attempts))
 
-    async def _deliver(self, lane: Lane, due: Due, attempts: asyncio.TaskGroup) -> None:
+    async def _deliver(
+        self, queue: EndpointQueue, due: DueDelivery, attempts: asyncio.TaskGroup
+    ) -> None:
         try:
-            answer = await attempt(due.parcel, self._egress, self._clock(), lane.kept)
+            answer = await attempt(due.message, self._egress, self._clock(), queue.pool)
         finally:
-            lane.in_flight -= 1
+            queue.in_flight -= 1
             self._in_flight -= 1
-        self._ended.append(Ended(due, answer, self._clock()))
+        self._ended.append(FinishedAttempt(due, answer, self._clock()))
         if answer.error is not None:
-            # Until it is known what that means for the endpoint, nothing more goes there.
-            lane.is_failing = True
-            self._release(lane)
+            # Nothing more is sent to the endpoint until the result is stored.
+            queue.is_failing = True
+            self._release(queue)
         self._woken.set()
-        self._send_out(lane, attempts)
+        self._send_out(queue, attempts)
 
-    def _release(self, lane: Lane) -> None:
-        """Lets go of what did not go out yet; it is as pending as before."""
-        for each in lane.queue:
+    def _release(self, queue: EndpointQueue) -> None:
+        """Drops deliveries that were not sent yet; they stay pending."""
+        for each in queue.waiting:
             self._taken.pop(each.id, None)
-        lane.queue.clear()
+        queue.waiting.clear()
 
     async def _settle(self) -> None:
         if not self._ended:
@@ -169,27 +170,27 @@ class Worker:
         for each in ended:
             self._taken.pop(each.due.id, None)
             if each.answer.error is not None or each.due.failing:
-                # It is tried again, or others of its endpoint have their turn now.
+                # The delivery is tried again, or others of its endpoint may go now.
                 self._is_all_taken = False
-            lane = self._lanes.get(each.due.endpoint_id)
-            if lane is not None and each.answer.error is not None:
-                # The endpoint may have asked for a pause, or be disabled.
-                self._release(lane)
+            queue = self._queues.get(each.due.endpoint_id)
+            if queue is not None and each.answer.error is not None:
+                # The endpoint may have asked for a pause, or may be disabled now.
+                self._release(queue)
         for endpoint in disabled:
             log.warning("a webhook was disabled", id=endpoint.id, reason=endpoint.reason)
 
     async def _rest(self, wait_s: float) -> None:
         try:
-            async with asyncio.timeout(min(max(wait_s, 0), LOOK_AGAIN_S)):
+            async with asyncio.timeout(min(max(wait_s, 0), READ_EVERY_S)):
                 await self._woken.wait()
         except TimeoutError:
             return
-        await asyncio.sleep(GATHER_S)
+        await asyncio.sleep(BATCH_S)
 
-    async def _take_leave(self) -> None:
-        # Those that were done are not sent again for a stop in good order.
+    async def _settle_last(self) -> None:
+        # Finished deliveries must not be sent again after an orderly stop.
         try:
-            async with asyncio.timeout(FAREWELL_S):
+            async with asyncio.timeout(SHUTDOWN_S):
                 await self._settle()
         except Exception as error:  # noqa: BLE001 - it was already ending, and they are sent again
             log.error("outcomes are not kept", count=len(self._ended), error=type(error).__name__)

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 
 from fairlead.caller import Caller, Principal
-from fairlead.identity.oauth.room import OAuth, oauth_of
+from fairlead.identity.oauth.service import OAuthService, oauth_service
 from fairlead.settings import ControlConfig
 from fairlead.store.services import Services
 from fairlead.store.tool_access import ToolRefusal, ToolUser
@@ -43,7 +43,7 @@ def clock() -> Clock:
 class Server:
     """Control with its authorization server; `http` speaks as the relay does for a stranger."""
 
-    def __init__(self, app: FastAPI, http: httpx.AsyncClient, room: OAuth) -> None:
+    def __init__(self, app: FastAPI, http: httpx.AsyncClient, room: OAuthService) -> None:
         self.app = app
         self.http = http
         self.room = room
@@ -92,7 +92,7 @@ async def server(
     settled = config.model_copy(update=settings)
     headers = {"x-fairlead-host": HOST}
     async with run_application(settled, ANONYMOUS, "192.0.2.1", **headers) as (app, http):
-        room = oauth_of(app.state.services)
+        room = oauth_service(app.state.services)
         room.ledger._clock = clock
         yield Server(app, http, room)
 

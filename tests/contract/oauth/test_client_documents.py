@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fairlead import egress
-from fairlead.identity.oauth.document_fetch import Fetched
-from fairlead.identity.oauth.documents import NoClient, fault_of_id, fresh_s, judge_document
+from fairlead.identity.oauth.document_fetch import FetchedDocument
+from fairlead.identity.oauth.documents import NoClient, check_document, fault_of_id, fresh_s
 from tests.contract.oauth.conftest import ORIGIN
 from tests.support.documents import DocumentHost
 from tests.support.tool_client import ToolClient
@@ -279,11 +279,11 @@ def test_freshness_has_bounds() -> None:
         "no-cache, max-age=600": 60,
         "s-maxage=5": 300,
     }.items():
-        assert fresh_s(Fetched(b"", told)) == seconds, told
+        assert fresh_s(FetchedDocument(b"", told)) == seconds, told
 
 
 def test_a_document_may_say_little(tmp_path: Path) -> None:
     address = "https://tool.example/t"
     said = b'{"client_id": "https://tool.example/t", "redirect_uris": ["http://localhost/cb"]}'
-    document = judge_document(address, said)
+    document = check_document(address, said)
     assert (document.name, document.redirect_uris) == ("", ("http://localhost/cb",))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead.identity.oauth import ledger, records
-from fairlead.identity.oauth.redirect import fault_of, is_same
+from fairlead.identity.oauth.redirect import is_same, redirect_fault
 from tests.support.tool_client import REDIRECT, ToolClient
 
 from .conftest import ORIGIN
@@ -253,7 +253,7 @@ async def test_addresses_that_no_client_may_have(server) -> None:
     ],
 )
 def test_only_the_port_of_this_machine_may_differ(registered: str, asked: str, same: bool) -> None:
-    assert fault_of(registered) is None
+    assert redirect_fault(registered) is None
     assert is_same(registered, asked) is same
 
 

@@ -1,6 +1,7 @@
-"""`<data-dir>/backups`: the copies that are kept, newest first, and those on their way.
+"""The folder `<data-dir>/backups`: finished copies of the state, newest first, and copies that are
+being written.
 
-A copy has its name once it is whole and on the disk.
+A copy gets its final name only once it is whole and flushed to the disk.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NAME = re.compile(r"state-([0-9]{13})-([0-9a-f]{6})-(manual|pre-restore)\.duckd
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """One copy. `size` is in bytes."""
+    """A finished copy of the state. `size` is in bytes."""
 
     id: str
     path: Path
@@ -33,18 +34,18 @@ class Backup:
 
 
 class Folder:
-    """The folder of one data directory (0700)."""
+    """The backup folder of one data directory (mode 0700)."""
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / "backups"
 
     def new_file(self) -> Path:
-        """Where a copy may be written that is not kept yet."""
+        """The path of a new temporary file, for a copy that is being written."""
         self._path.mkdir(mode=0o700, exist_ok=True)
         return self._path / f"{secrets.token_hex(8)}.part"
 
     def keep(self, part: Path, reason: Reason) -> Backup:
-        """Gives a written copy its name; the oldest beyond the limit are deleted."""
+        """Gives a written copy its final name and deletes the oldest beyond the limit."""
         with part.open("rb") as file:
             os.fsync(file.fileno())
         at_ms = now_ms()
@@ -61,7 +62,7 @@ class Folder:
         return kept[0]
 
     def list(self) -> list[Backup]:
-        """Newest first."""
+        """The finished copies, newest first."""
         found = []
         for path in self._path.glob("*.duckdb"):
             name = _NAME.fullmatch(path.name)
@@ -72,15 +73,15 @@ class Folder:
         return sorted(found, key=lambda backup: backup.id, reverse=True)
 
     def find(self, backup_id: str) -> Backup | None:
-        """The copy with this id."""
+        """The copy with this id, or None."""
         return next((each for each in self.list() if each.id == backup_id), None)
 
     def discard(self, part: Path) -> None:
-        """Deletes what is not to be kept, and what its opening left beside it."""
+        """Deletes a temporary file, and the files that opening it as a database left beside it."""
         for path in self._path.glob(f"{part.name}*"):
             path.unlink(missing_ok=True)
 
 
 def shown_name(at_ms: int, suffix: str) -> str:
-    """What a download is called."""
+    """The file name that a download is given."""
     return f"fairlead-{moment_of(at_ms):%Y%m%d-%H%M%S}{suffix}"

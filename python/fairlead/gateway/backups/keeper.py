@@ -1,4 +1,4 @@
-"""Taking copies and putting them back, one at a time."""
+"""Making and restoring copies of the state, one at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairlead.store.owner_bytes import check_disk
 from fairlead.store.services import Services
 
 COPY_DEADLINE_S = 50.0
-JUDGE_DEADLINE_S = 40.0
+INSPECT_DEADLINE_S = 40.0
 SENTENCE_MAX_CHARS = 300
 
 log = structlog.get_logger("fairlead.gateway")
@@ -31,19 +31,19 @@ log = structlog.get_logger("fairlead.gateway")
 
 @dataclass(slots=True)
 class Keeper:
-    """One per process."""
+    """Makes and restores backups; one object for the process, one operation at a time."""
 
     services: Services
     folder: Folder
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def make(self, reason: Reason) -> Backup:
-        """A copy of the state as it is now, kept."""
+        """Makes a backup of the state as it is now and keeps it."""
         async with self.busy:
             return await self._make(reason)
 
     async def copy(self, database: Database) -> Path:
-        """A copy that whoever asked deletes."""
+        """A temporary copy of a database; the caller deletes it."""
         async with self.busy:
             return await self._copy(database)
 
@@ -51,7 +51,7 @@ class Keeper:
         await asyncio.to_thread(check_disk, self.services.data_dir, size)
 
     async def archive(self) -> Path:
-        """State and usage, compressed, in a file that whoever asked deletes."""
+        """State and usage, compressed, in a temporary file that the caller deletes."""
         async with self.busy:
             parts: list[tuple[str, Path]] = []
             try:
@@ -66,22 +66,26 @@ class Keeper:
                     await asyncio.to_thread(self.folder.discard, part)
 
     async def receive(self, content: bytes) -> Path:
-        """Puts an uploaded file where it can be judged."""
+        """Writes an uploaded file to a temporary file."""
         await self._check_disk(len(content))
         part = await asyncio.to_thread(self.folder.new_file)
         await asyncio.to_thread(_write, part, content)
         return part
 
     async def borrow(self, backup: Backup) -> Path:
-        """A copy of a kept copy, which may be brought to the newest schema."""
+        """A temporary copy of a backup: restoring may migrate it, and the backup itself must not
+        change.
+        """
         await self._check_disk(backup.path.stat().st_size)
         part = await asyncio.to_thread(self.folder.new_file)
         await asyncio.to_thread(shutil.copyfile, backup.path, part)
         return part
 
-    async def judge(self, part: Path) -> dict[str, int]:
-        """What is in the file, by a process that a damaged one may take down. `InvalidRequest`."""
-        judging = await asyncio.create_subprocess_exec(
+    async def inspect(self, part: Path) -> dict[str, int]:
+        """Counts the rows in the file, in a process of its own because a damaged file may crash it.
+        `InvalidRequest` when the file cannot be restored.
+        """
+        process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "fairlead.store.backup",
@@ -92,23 +96,23 @@ class Keeper:
             env=bare_environment(),
         )
         try:
-            async with asyncio.timeout(JUDGE_DEADLINE_S):
-                said, refused = await judging.communicate()
+            async with asyncio.timeout(INSPECT_DEADLINE_S):
+                said, refused = await process.communicate()
         except TimeoutError:
-            judging.kill()
-            await judging.wait()
+            process.kill()
+            await process.wait()
             raise StorageUnavailable("The file could not be read in time.") from None
-        if judging.returncode == 0:
+        if process.returncode == 0:
             counts: dict[str, int] = json.loads(said)
             return counts
         sentence = refused.decode(errors="replace").strip().splitlines()[-1:] or ["It is damaged."]
-        if judging.returncode != 2:
+        if process.returncode != 2:
             sentence = ["The file is damaged."]
         reason = sentence[0].replace(str(part), "The file")[:SENTENCE_MAX_CHARS]
         raise InvalidRequest(f"The backup cannot be restored: {reason} Nothing was changed.")
 
     async def restore(self, part: Path) -> Backup:
-        """Puts a judged file in place of the state; the state that it replaces is kept as a copy."""
+        """Puts an inspected file in place of the state, and backs up the state that it replaces."""
         async with self.busy:
             before = await self._make("pre-restore")
             state = self.services.state

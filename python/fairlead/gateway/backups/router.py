@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, BackgroundTasks, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
-from pydantic.alias_generators import to_camel
+from pydantic import Field, StrictBool
 from starlette.background import BackgroundTask as AfterAnswer
 
 from fairlead.errors import InvalidRequest, NotFound, UnsupportedMediaType
@@ -21,6 +20,7 @@ from fairlead.gateway.backups.folder import Backup, Reason, shown_name
 from fairlead.gateway.backups.keeper import Keeper, keeper_of
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.services import Services, ServicesDep
+from fairlead.wire import NamedWire
 
 router = APIRouter(prefix="/api/db-backups", tags=["backups"])
 
@@ -28,11 +28,7 @@ OCTETS = "application/octet-stream"
 T = TypeVar("T")
 
 
-class Wire(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
-
-
-class BackupView(Wire):
+class BackupView(NamedWire):
     """A kept copy; `size` is in bytes."""
 
     id: str
@@ -42,7 +38,7 @@ class BackupView(Wire):
     reason: Reason
 
 
-class BackupList(Wire):
+class BackupList(NamedWire):
     backups: list[BackupView]
 
 
@@ -50,11 +46,11 @@ class CreatedBackup(BackupView):
     created: Literal[True] = True
 
 
-class Restore(Wire):
+class Restore(NamedWire):
     backup_id: str = Field(min_length=1, max_length=200)
 
 
-class Restored(Wire):
+class Restored(NamedWire):
     """What was put back. `replacedBackupId` is the copy of what was there before."""
 
     restored: Literal[True] = True
@@ -66,7 +62,7 @@ class Restored(Wire):
     user_count: int
 
 
-class Imported(Wire):
+class Imported(NamedWire):
     """What is in the file; `imported` is false for a dry run, which changes nothing."""
 
     imported: StrictBool
@@ -103,7 +99,7 @@ async def restore(body: Restore, services: ServicesDep, after: BackgroundTasks) 
         raise NotFound("There is no backup with this id.", param="backupId")
 
     async def put_back(part: Path) -> Restored:
-        counts = await keeper.judge(part)
+        counts = await keeper.inspect(part)
         before = await keeper.restore(part)
         return Restored.model_construct(
             replaced_backup_id=before.id, restored=True, **_snake(counts)
@@ -131,7 +127,7 @@ async def import_file(
     keeper = keeper_of(services)
 
     async def take_in(part: Path) -> Imported:
-        counts = await keeper.judge(part)
+        counts = await keeper.inspect(part)
         before = None if is_dry else await keeper.restore(part)
         return Imported.model_construct(
             imported=not is_dry,

@@ -1,4 +1,4 @@
-"""What a call of `batchGenerateContent` says."""
+"""The body of a `batchGenerateContent` call."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The output of a batch of Google's kind: `{"key", "response"}` or `{"key", "error"}` for each line of the
-input, in its order. Of a batch whose requests stand in its call, `metadata` is in the place of
-`key`.
+"""The output file of a batch in Google's dialect: `{"key", "response"}` or `{"key", "error"}` for
+each line of the input, in its order. Where the requests stand in the call itself, `metadata`
+takes the place of `key`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fairlead.gateway.google import (
     rpc_error,
 )
 
-# What a line has beside its request, which comes back beside its answer.
+# Fields of an input line that are copied to the output line beside the answer.
 _COMES_BACK: Final = ("key", "metadata")
 _NOT_RUN: Final = "The batch ended before this request was run."
 
 
 def write_output(source: Path, results: Results, target: Path) -> None:
-    """Every line of the input with what came of it. Blocking; may be repeated."""
+    """Writes one output line for each line of the input. Blocking; repeatable."""
     places = results.places()
     with target.open("wb") as file:
         for number, raw in raw_lines(source):

@@ -1,4 +1,6 @@
-"""Batches in Google's words: `batchGenerateContent` and its operations. They are run as every batch is."""
+"""Batches in Google's dialect: `batchGenerateContent` and its operations. They run as every other
+batch does.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,13 @@ from fairlead.gateway.batches.google_view import google_view
 from fairlead.gateway.batches.lines import LINE_MAX_BYTES, wrong_request
 from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import (
-    WINDOW_MS,
     Batch,
     begin_cancel,
     delete_batch,
     find_google_batch,
     insert_batch,
     list_batches,
+    new_batch,
 )
 from fairlead.gateway.files.contents import Contents, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, forget_file, insert_file
@@ -38,7 +40,7 @@ from fairlead.store.services import Services, ServicesDep
 from fairlead.store.signing_keys import ensure_signing_key
 
 INLINE_MAX_BYTES: Final = 16 * 1024 * 1024
-"""Of answers that are shown in the operation; more of them are a file."""
+"""The largest answers, in bytes, that an operation shows itself; larger ones become a file."""
 PAGE: Final = 50
 PAGE_MAX: Final = 100
 
@@ -68,31 +70,13 @@ async def generate(
     if inline is not None:
         content = await asyncio.to_thread(_written, inline.requests, model)
     file_id = new_id("file-") if inline else (asked.input_config.file_name or "")
-    batch = Batch(
+    batch = new_batch(
+        created_at_ms,
         id=batch_id,
         owner=owner,
         endpoint=_endpoint(model),
         input_file_id=file_id.removeprefix("files/"),
-        metadata=None,
-        output_expires_after_s=None,
-        status="validating",
         model=model,
-        errors=None,
-        output_file_id=None,
-        error_file_id=None,
-        total=0,
-        completed=0,
-        failed=0,
-        tokens_input=0,
-        tokens_output=0,
-        tokens_cached=0,
-        tokens_reasoning=0,
-        created_at_ms=created_at_ms,
-        expires_at_ms=created_at_ms + WINDOW_MS,
-        in_progress_at_ms=None,
-        finalizing_at_ms=None,
-        cancelling_at_ms=None,
-        ended_at_ms=None,
         dialect="gemini",
         display_name=asked.display_name,
         priority=asked.priority,
@@ -101,9 +85,9 @@ async def generate(
     if uris:
         await ensure_signing_key(services.state)
 
-    def work(con: Connection) -> None:
+    def insert(con: Connection) -> None:
         if batch.is_inline:
-            # Of no use behind its day; while the batch is under way, it stays in any case.
+            # The file expires with the batch; while the batch runs, it stays in any case.
             file = StoredFile(
                 file_id,
                 owner,
@@ -123,7 +107,7 @@ async def generate(
     if batch.is_inline:
         await Contents(services.data_dir).write(file_id, _one_chunk(content), len(content))
     try:
-        await services.state.record(work)
+        await services.state.record(insert)
     except BaseException:
         if batch.is_inline:
             await Contents(services.data_dir).remove(file_id)
@@ -165,11 +149,11 @@ async def cancel(
 ) -> dict[str, Any]:
     """No further request is run; those that are under way have half a minute."""
 
-    def work(con: Connection) -> None:
+    def mark(con: Connection) -> None:
         find_google_batch(con, batch_id, owner)
         begin_cancel(con, batch_id, owner, now_ms())
 
-    await services.state.record(work)
+    await services.state.record(mark)
     BatchRunner.of(services).cancel(batch_id)
     return {}
 
@@ -177,7 +161,7 @@ async def cancel(
 async def delete(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """With answers that stand in its operation. One that has not ended is refused."""
 
-    def work(con: Connection) -> list[str]:
+    def delete_rows(con: Connection) -> list[str]:
         batch = delete_batch(con, batch_id, owner)
         own = [batch.input_file_id, batch.output_file_id] if batch.is_inline else []
         ids = [file_id for file_id in own if file_id is not None]
@@ -185,13 +169,13 @@ async def delete(batch_id: str, services: ServicesDep, owner: OwnerDep) -> dict[
             forget_file(con, file_id, owner)
         return ids
 
-    gone = await services.state.record(work)
+    gone = await services.state.record(delete_rows)
     await Contents(services.data_dir).remove(*gone)
     return {}
 
 
 async def operation(services: Services, batch: Batch) -> Response:
-    """The operation with the answers that belong into it."""
+    """The operation, with the answers of an inline batch in it."""
     answers, as_file = None, False
     if batch.is_inline and batch.ended_at_ms is not None and batch.output_file_id is not None:
         path = Contents(services.data_dir).path(batch.output_file_id)
@@ -200,7 +184,7 @@ async def operation(services: Services, batch: Batch) -> Response:
             if not as_file:
                 answers = await asyncio.to_thread(lambda: list(output_lines(path)))
         except FileNotFoundError:
-            # Its time is over, or it was deleted as a file.
+            # The file has expired, or its owner deleted it.
             answers = None
     body = await asyncio.to_thread(
         lambda: orjson.dumps(google_view(batch, answers, as_file=as_file))
@@ -241,7 +225,7 @@ def _check_file(con: Connection, batch: Batch, at_ms: int) -> None:
 
 
 def _endpoint(model: str) -> str:
-    # As a path of the route table spells it.
+    # The endpoint is stored as the route table spells its path.
     return f"/v1beta/models/{quote(model, safe='/-._~:@!$&()*+,=')}:generateContent"
 
 

@@ -33,8 +33,8 @@ _STATES: Final = {
 def google_view(
     batch: Batch, answers: Sequence[orjson.Fragment] | None = None, *, as_file: bool = False
 ) -> dict[str, Any]:
-    """The operation; `answers` are those of a batch that is inline and has ended, `as_file` says
-    that they are too long for that.
+    """The operation of a batch. `answers` are those of an inline batch that has ended; `as_file`
+    says that they are too large to be shown.
     """
     output = _output(batch, answers, as_file=as_file)
     shown: dict[str, Any] = {

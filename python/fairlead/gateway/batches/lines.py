@@ -32,17 +32,17 @@ class Line:
 
 
 @dataclass(slots=True)
-class Checked:
-    """What a look at a whole input came to; `errors` are in OpenAI's shape."""
+class InputCheck:
+    """The result of checking a whole input; `errors` are in OpenAI's shape."""
 
     total: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
     models: set[str] = field(default_factory=set)
 
 
-def check_input(path: Path, endpoint: str, model: str | None = None) -> Checked:
-    """Reads an input from end to end; with a model, as one of Google's kind. Blocking."""
-    checked = Checked()
+def check_input(path: Path, endpoint: str, model: str | None = None) -> InputCheck:
+    """Reads an input from end to end. With a model, the input is in Google's dialect. Blocking."""
+    checked = InputCheck()
     seen: set[bytes] = set()
     for number, raw in raw_lines(path):
         if len(checked.errors) >= ERRORS_MAX:
@@ -66,7 +66,7 @@ def check_input(path: Path, endpoint: str, model: str | None = None) -> Checked:
 
 
 def read_lines(path: Path, dialect: str = "openai") -> Iterator[Line]:
-    """The requests of an input that was checked. Blocking."""
+    """The requests of an input that was checked before. Blocking."""
     for number, raw in raw_lines(path):
         if raw is None:
             continue
@@ -78,7 +78,7 @@ def read_lines(path: Path, dialect: str = "openai") -> Iterator[Line]:
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
-    """Lines that are not blank; None for one that is too long."""
+    """The lines that are not blank; None stands for a line that is too long."""
     with path.open("rb") as file:
         number = 0
         while line := file.readline(LINE_MAX_BYTES + 2):
@@ -92,7 +92,9 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
                 yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
-def _check_line(checked: Checked, number: int, raw: bytes, endpoint: str, seen: set[bytes]) -> None:
+def _check_line(
+    checked: InputCheck, number: int, raw: bytes, endpoint: str, seen: set[bytes]
+) -> None:
     try:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -108,7 +110,7 @@ def _check_line(checked: Checked, number: int, raw: bytes, endpoint: str, seen: 
             f"custom_id must be a text of 1 to {ID_MAX_CHARS} characters.",
             "custom_id",
         )
-    # Fifty thousand long ids are not kept for a comparison.
+    # Ids are compared by their digests, because fifty thousand long ones take too much memory.
     digest = hashlib.sha256(custom_id.encode("utf-8", "surrogatepass")).digest()[:16]
     if digest in seen:
         return _wrong(
@@ -138,7 +140,7 @@ def _check_line(checked: Checked, number: int, raw: bytes, endpoint: str, seen: 
     return None
 
 
-def _check_google_line(checked: Checked, number: int, raw: bytes, model: str) -> None:
+def _check_google_line(checked: InputCheck, number: int, raw: bytes, model: str) -> None:
     checked.models.add(model)
     try:
         document = orjson.loads(raw)
@@ -155,8 +157,8 @@ def _check_google_line(checked: Checked, number: int, raw: bytes, model: str) ->
 
 
 def wrong_request(asked: Any, model: str) -> tuple[str, str] | None:
-    """What is wrong with one generateContent request of a batch for this model, and in which
-    member; None for nothing.
+    """The error in one generateContent request of a batch for this model and the member that it is
+    in; None when there is no error.
     """
     if not isinstance(asked, dict):
         return "must be a JSON object: a generateContent request", "request"
@@ -174,11 +176,11 @@ def _is_spelling_of(named: str, model: str) -> bool:
 
 
 def google_body(asked: dict[str, Any]) -> bytes:
-    """A request as generateContent takes it, whose address names the model."""
+    """The body of a request for `generateContent`, without the model, which stands in the address."""
     return orjson.dumps({name: value for name, value in asked.items() if name != "model"})
 
 
 def _wrong(
-    checked: Checked, number: int | None, code: str, message: str, param: str | None = None
+    checked: InputCheck, number: int | None, code: str, message: str, param: str | None = None
 ) -> None:
     checked.errors.append({"code": code, "line": number, "message": message, "param": param})

@@ -1,8 +1,8 @@
-"""What a batch has done so far, on disk: one result a line, appended as it comes.
+"""The results of a batch on disk: one line for each request, appended as it is answered.
 
-Two files in the folder `batches`, which become the output and the error file at the end. They are
-the memory of a batch: after a crash the lines that they name are not run again, and a last line
-that is not whole is cut off.
+Two files in the folder `batches` become the output and the error file at the end. They are all that
+is remembered of a batch's progress: after a crash the requests that they name are not run again,
+and a last line that is not whole is cut off.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairlead.gateway.batches.table import Counts
 
 _INPUT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
-# Google's words; thoughts are no part of the candidates there.
+# Google's names of the counts; there, thoughts are not counted among the candidates.
 _GOOGLE = (
     "promptTokenCount",
     "candidatesTokenCount",
@@ -30,7 +30,7 @@ Place = tuple[Path, int]
 
 
 class Results:
-    """The results of one batch. Its functions block; one thread at a time."""
+    """The results of one batch. Its functions block and are called by one thread at a time."""
 
     def __init__(self, data_dir: Path, batch_id: str) -> None:
         folder = data_dir / "batches"
@@ -46,7 +46,7 @@ class Results:
         self._files: dict[Path, BinaryIO] = {}
 
     def add(self, document: dict[str, Any]) -> None:
-        """Appends a result, in the file that it belongs to."""
+        """Appends a result to the output or to the error file."""
         path = self.output if is_success(document) else self.errors
         file = self._files.get(path)
         if file is None:
@@ -56,11 +56,11 @@ class Results:
         self._note(document)
 
     def counts(self, total: int) -> Counts:
-        """How far it is."""
+        """The counts of lines and tokens so far."""
         return Counts(total, self._completed, self._failed, *self._tokens)
 
     def places(self) -> dict[str, Place]:
-        """Where each result stands, by its line's name."""
+        """The place of each result in its file, by the name of its line."""
         found: dict[str, Place] = {}
         for path in (self.output, self.errors):
             if not path.exists():
@@ -73,7 +73,7 @@ class Results:
         return found
 
     def read(self, place: Place) -> dict[str, Any]:
-        """The result that stands there."""
+        """The result at this place."""
         path, offset = place
         with path.open("rb") as file:
             file.seek(offset)
@@ -81,13 +81,13 @@ class Results:
         return document
 
     def close(self) -> None:
-        """Nothing more is added."""
+        """Closes the files."""
         for file in self._files.values():
             file.close()
         self._files.clear()
 
     def remove(self) -> None:
-        """Nobody is to have them."""
+        """Deletes the files."""
         self.close()
         for path in (self.output, self.errors):
             path.unlink(missing_ok=True)
@@ -116,7 +116,7 @@ def is_success(document: dict[str, Any]) -> bool:
 
 
 def _tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
-    """Input, output, cached, reasoning, in either spelling."""
+    """Tokens of a result: input, output, cached, reasoning. Both dialects' names are read."""
 
     def count(names: tuple[str, ...], detail: str | None = None) -> int:
         for name in names:
@@ -145,7 +145,7 @@ def _google_tokens(usage: dict[str, Any]) -> tuple[int, int, int, int]:
 
 
 def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The results in a file. What was being written when the process died is cut off."""
+    """The results in a file, without a last line that a crash cut off."""
     if not path.exists():
         return
     whole = 0

@@ -19,13 +19,12 @@ from fairlead.gateway.batches.google_router import (
 )
 from fairlead.gateway.batches.runner import BatchRunner
 from fairlead.gateway.batches.table import (
-    WINDOW_MS,
-    Batch,
     batch_view,
     begin_cancel,
     find_batch,
     insert_batch,
     list_batches,
+    new_batch,
 )
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.files.router import page_of
@@ -97,34 +96,17 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
     uris = await checked_uris(services.egress, hooks, "webhook_config")
     if uris:
         await ensure_signing_key(services.state)
-    batch = Batch(
+    batch = new_batch(
+        created_at_ms,
         id=new_id("batch_"),
         owner=owner,
         endpoint=ask.endpoint,
         input_file_id=ask.input_file_id,
         metadata=orjson.dumps(ask.metadata).decode() if ask.metadata is not None else None,
         output_expires_after_s=kept.seconds if kept else None,
-        status="validating",
-        model=None,
-        errors=None,
-        output_file_id=None,
-        error_file_id=None,
-        total=0,
-        completed=0,
-        failed=0,
-        tokens_input=0,
-        tokens_output=0,
-        tokens_cached=0,
-        tokens_reasoning=0,
-        created_at_ms=created_at_ms,
-        expires_at_ms=created_at_ms + WINDOW_MS,
-        in_progress_at_ms=None,
-        finalizing_at_ms=None,
-        cancelling_at_ms=None,
-        ended_at_ms=None,
     )
 
-    def work(con: Connection) -> None:
+    def insert(con: Connection) -> None:
         try:
             file = find_file(con, ask.input_file_id, owner, created_at_ms)
         except NotFound as missing:
@@ -138,7 +120,7 @@ async def create(ask: BatchAsk, services: ServicesDep, owner: OwnerDep) -> dict[
         if ask.webhook_config is not None:
             insert_job(con, owner, batch.id, uris, hooks.user_metadata, created_at_ms)
 
-    await services.state.record(work)
+    await services.state.record(insert)
     BatchRunner.of(services).wake()
     return batch_view(batch)
 

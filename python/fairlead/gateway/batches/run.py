@@ -1,8 +1,8 @@
-"""One batch from where it stands to its end.
+"""Runs one batch from its stored step to its end.
 
-Every step may be interrupted by a crash and is taken again: the row says which step, the results on
-disk say which lines are done, and the names of the files that it will leave are chosen before they
-are made.
+Every step may be interrupted by a crash and repeated: the row says which step it is at, the results
+on disk say which lines are done, and the names of the files that it will leave are chosen before
+they are made.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import orjson
 from fairlead.errors import NotFound
 from fairlead.gateway.batches.google_output import write_output
 from fairlead.gateway.batches.lines import Line, check_input, read_lines
+from fairlead.gateway.batches.notifications import notify_end
 from fairlead.gateway.batches.results import Results
 from fairlead.gateway.batches.table import Batch, change_batch, count_batch, find_batch
-from fairlead.gateway.batches.tell import tell_end
 from fairlead.gateway.files.contents import Contents, new_id
 from fairlead.gateway.files.table import StoredFile, find_file, put_file
 from fairlead.moment import now_ms
@@ -37,19 +37,19 @@ WIDTH: Final = 8
 """Lines of one batch that are under way at once."""
 LINE_DEADLINE_S: Final = 900.0
 ANSWER_ROOM_BYTES: Final = 8 * 1024 * 1024
-"""What an answer may take of the disk, about."""
+"""Free bytes on the disk that are required before a line is run: roughly the largest answer."""
 TRIES: Final = 5
-"""Of a line that is refused for now; one that nobody hears is tried until the window ends."""
+"""Attempts at a line that is refused for now. A line that cannot reach the relay is tried until the batch expires."""
 WAIT_MAX_S: Final = 60.0
 COUNT_EVERY_S: Final = 1.0
 CANCEL_GRACE_S: Final = 30.0
 OUTPUT_KEPT_S: Final = 30 * 86_400
-# A refusal for now: of the caller's limits, of the provider, of the gateway.
+# Statuses that may pass: limits of the caller, an overloaded provider or gateway.
 PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class BatchRun:
-    """`run` ends when the batch has; `cancel` makes it end sooner."""
+    """One batch under way. `run` returns when the batch has ended; `cancel` ends it sooner."""
 
     def __init__(self, services: Services, client: httpx.AsyncClient, batch: Batch) -> None:
         self._services = services
@@ -64,16 +64,16 @@ class BatchRun:
             self._cancelled.set()
 
     def cancel(self) -> None:
-        """The owner has cancelled it."""
+        """Ends the batch because its owner has cancelled it."""
         self._cancelled.set()
 
     def revoke(self, reason: str) -> None:
-        """Its key is refused by now: it ends as failed, with what is done."""
+        """Ends the batch as failed because its key is no longer valid; the results so far are kept."""
         self._revoked = reason
         self._cancelled.set()
 
     async def run(self) -> None:
-        """From whatever step it is at."""
+        """Continues from the batch's stored step until it has ended."""
         batch = self._batch
         if batch.status == "validating" and self._revoked is not None:
             await self._fail([_error("invalid_api_key", self._revoked)])
@@ -83,7 +83,7 @@ class BatchRun:
         results = await asyncio.to_thread(Results, self._services.data_dir, batch.id)
         try:
             if batch.status != "finalizing":
-                await self._work(results)
+                await self._run_lines(results)
             await self._finish(results)
         finally:
             results.close()
@@ -111,7 +111,7 @@ class BatchRun:
 
         def begin(con: Connection) -> None:
             change_batch(con, batch.id, model=model, total=checked.total)
-            # It may have been cancelled meanwhile.
+            # The owner may have cancelled the batch while its input was checked.
             if find_batch(con, batch.id).status == "validating":
                 change_batch(con, batch.id, status="in_progress", in_progress_at_ms=begun_at_ms)
 
@@ -126,13 +126,13 @@ class BatchRun:
             is_cancelled = find_batch(con, batch_id).cancelling_at_ms is not None
             status = "cancelled" if is_cancelled else "failed"
             change_batch(con, batch_id, status=status, errors=told, ended_at_ms=ended_at_ms)
-            tell_end(con, batch_id, self._origin)
+            notify_end(con, batch_id, self._origin)
 
         await self._services.state.record(end)
 
     # --- the lines
 
-    async def _work(self, results: Results) -> None:
+    async def _run_lines(self, results: Results) -> None:
         under_way: set[asyncio.Task[None]] = set()
         stop = asyncio.create_task(self._stopped())
         counter = asyncio.create_task(self._keep_count(results))
@@ -141,8 +141,9 @@ class BatchRun:
             is_more = True
             while is_more or under_way:
                 while is_more and len(under_way) < WIDTH and not self._is_stopped():
-                    # Before anything is asked and paid for: an answer must have room. Where it has none the
-                    # batch waits, with what is under way written down.
+                    # A request is paid for once it is sent, so its answer must fit on the disk first.
+                    # Where it does not, the
+                    # batch waits until there is room; the lines under way are still written.
                     await asyncio.to_thread(check_disk, self._services.data_dir, ANSWER_ROOM_BYTES)
                     line = await lines.next()
                     if line is None:
@@ -157,7 +158,8 @@ class BatchRun:
                     under_way.discard(task)
                     task.result()
             if under_way:
-                # Answers that are nearly there are paid for: they are waited for, but not for ever.
+                # Requests under way are paid for already, so their answers are waited for, with a
+                # limit.
                 grace_s = 0.0 if self._is_expired() or self._revoked else CANCEL_GRACE_S
                 await asyncio.wait(under_way, timeout=grace_s)
             if self._is_expired():
@@ -173,7 +175,7 @@ class BatchRun:
         return _Reader(self._contents.path(batch.input_file_id), batch.dialect)
 
     async def _stopped(self) -> None:
-        """Ends when the batch is cancelled or its window has passed."""
+        """Returns when the batch is cancelled or expires."""
         left_s = max(0.0, (self._batch.expires_at_ms - now_ms()) / 1000)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(left_s):
@@ -210,14 +212,15 @@ class BatchRun:
             await asyncio.to_thread(results.add, document)
 
     async def _answer(self, line: Line) -> dict[str, Any]:
-        """The gateway's answer. A refusal for now is tried again a few times; a gateway that is not
-        there is waited for.
+        """The gateway's answer to a line. A temporary refusal is retried a few times; a relay that
+        does not answer is waited for.
         """
         batch, config = self._batch, self._services.config
         headers = on_behalf_of(config, batch.owner) | {
             "content-type": "application/json",
             "x-gateway-session-id": batch.id,
-            # Should this be asked again after a crash, the relay joins it with what is under way.
+            # After a crash the line is sent again with this key, and the relay joins it with the call
+            # still under way.
             "idempotency-key": f"{batch.id}:{line.number}",
         }
         tried = 0
@@ -247,7 +250,7 @@ class BatchRun:
             await asyncio.sleep(wait_s)
 
     async def _expire(self, results: Results) -> None:
-        """What was not run by the end of the window is told in the error file."""
+        """Writes every line that was not run in time to the error file."""
         lines = self._reader()
         try:
             while (line := await lines.next()) is not None:
@@ -268,11 +271,11 @@ class BatchRun:
     # --- the end
 
     async def _finish(self, results: Results) -> None:
-        """Makes files of the results. May be taken again from any point."""
+        """Makes files of the results. May be repeated from any point."""
         batch = await self._services.state.read(lambda con: find_batch(con, self._batch.id))
         results.close()
         if batch.output_file_id is None:
-            # Once the files are moved, only the row knows the counts.
+            # Counted now, because only the row has the counts once the files are moved.
             await self._count(results)
             finalizing_at_ms = now_ms()
 
@@ -305,11 +308,11 @@ class BatchRun:
         await self._services.state.record(end)
 
     async def _output(self, batch: Batch, results: Results) -> Path:
-        """What becomes the output file: Google's kind has one for successes and failures, which is
-        made of both when the batch ends.
+        """The file that becomes the output. In Google's dialect one file, made when the batch ends,
+        has successes and failures.
         """
         if batch.dialect != "gemini" or not batch.total:
-            # What was cancelled before it was read has no lines to speak of.
+            # A batch that was cancelled before its input was read has no lines to report.
             return results.output
         written = results.output.with_suffix(".google")
         if not self._contents.path(batch.output_file_id or "").exists():
@@ -340,7 +343,7 @@ class BatchRun:
 
 
 class _Reader:
-    """Lines of the input, read in a thread a few at a time."""
+    """Reads the lines of the input in a thread, a few at a time."""
 
     AHEAD: Final = 64
 
@@ -355,7 +358,7 @@ class _Reader:
         return self._ready.pop() if self._ready else None
 
     async def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         close = getattr(self._lines, "close", None)
         if close is not None:
             await asyncio.to_thread(close)
@@ -386,7 +389,7 @@ def _end(
         errors=batch.errors,
         ended_at_ms=now_ms(),
     )
-    tell_end(con, batch.id, origin)
+    notify_end(con, batch.id, origin)
 
 
 def _error(code: str, message: str) -> dict[str, Any]:

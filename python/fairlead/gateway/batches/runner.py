@@ -1,4 +1,6 @@
-"""What works on batches: takes up every one that has not ended, and lets files go whose time is over."""
+"""The runner of batches: takes up every batch that has not ended, and deletes files that have
+expired.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ import orjson
 import structlog
 
 from fairlead.errors import FairleadError
+from fairlead.gateway.batches.notifications import notify_end
 from fairlead.gateway.batches.run import WIDTH, BatchRun
 from fairlead.gateway.batches.table import Batch, active_batches, change_batch
-from fairlead.gateway.batches.tell import tell_end
 from fairlead.gateway.files.contents import Contents
 from fairlead.gateway.files.table import all_ids, take_expired
 from fairlead.moment import now_ms
@@ -28,7 +30,7 @@ log = structlog.get_logger("fairlead.gateway")
 
 
 class BatchRunner(Runner[Batch]):
-    """Routes call `wake` and `cancel`."""
+    """The process's runner of batches. Routes call `wake` and `cancel`."""
 
     kind = "batch"
     at_once = BATCHES_AT_ONCE
@@ -59,7 +61,9 @@ class BatchRunner(Runner[Batch]):
         return {item.id: item.completed + item.failed for item in items}
 
     async def revoke(self, item: Batch, reason: str) -> None:
-        """What was answered so far is kept, and told with the reason."""
+        """Ends a batch whose key is no longer valid. Its results so far are kept, and its errors
+        give the reason.
+        """
         if run := self._runs.get(item.id):
             run.revoke(reason)
         elif item.id not in self._tasks:
@@ -72,14 +76,14 @@ class BatchRunner(Runner[Batch]):
         await self._contents.remove(*gone)
 
     def cancel(self, batch_id: str) -> None:
-        """The batch's row says so already; this is for what is under way."""
+        """Stops a batch that is under way; its row is marked as cancelling already."""
         if run := self._runs.get(batch_id):
             run.cancel()
         self.wake()
 
     async def _forget_strays(self) -> None:
-        """Contents without a row, of uploads that ended with the process; a batch that is about to
-        end has named its files.
+        """Deletes contents without a row: uploads that a crash interrupted. A batch that is about
+        to end has named its files in its row.
         """
         known = await self.services.state.read(all_ids)
         for batch in await self.services.state.read(active_batches):
@@ -92,11 +96,12 @@ class BatchRunner(Runner[Batch]):
     def ended(self, item: Batch) -> None:
         self._runs.pop(item.id, None)
 
-    async def work(self, batch: Batch) -> None:
+    async def process(self, batch: Batch) -> None:
         try:
             await self._runs[batch.id].run()
         except (FairleadError, OSError) as error:
-            # The database or the disk does not answer: the batch stands as it is, and is taken up
+            # The database or the disk does not answer: the row is unchanged, and the batch is taken
+            # up
             # again.
             log.error("batch interrupted", batch=batch.id, error=type(error).__name__)
             await asyncio.sleep(RETRY_S)
@@ -114,6 +119,6 @@ class BatchRunner(Runner[Batch]):
 
         def end(con: Connection) -> None:
             change_batch(con, batch.id, status="failed", ended_at_ms=now_ms(), **changes)
-            tell_end(con, batch.id, origin)
+            notify_end(con, batch.id, origin)
 
         await self.services.state.record(end)

@@ -19,7 +19,7 @@ from fairlead.store.file import Connection
 
 ENDED: Final = ("failed", "completed", "expired", "cancelled")
 WINDOW_MS: Final = 24 * 3_600_000
-"""How long a batch has."""
+"""Time from a batch's creation to its expiry."""
 ACTIVE_OF_OWNER_MAX: Final = 50
 ACTIVE_MAX: Final = 500
 
@@ -39,9 +39,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """`owner` is the key's id; `metadata` and `errors` are JSON texts. `dialect` is `openai` or
-    `gemini`: in whose words it was asked for, and is told. Of a batch that `is_inline` requests and
-    answers stand in the calls themselves; its files are the gateway's own.
+    """A row of a batch. `owner` is the key's id; `metadata` and `errors` are JSON texts; `dialect`
+    is `openai` or `gemini`, in which it was asked for and is shown. The requests and answers of
+    a batch that `is_inline` stand in the calls themselves; its files are internal.
     """
 
     id: str
@@ -79,8 +79,33 @@ _BATCH: Final = ", ".join(_NAMES)
 _PLACES: Final = ", ".join("?" * len(_NAMES))
 
 
+def new_batch(created_at_ms: int, **requested: Any) -> Batch:
+    """A batch that waits to be validated; `requested` are the fields that its request decides."""
+    later: dict[str, Any] = dict.fromkeys(
+        (
+            "metadata",
+            "output_expires_after_s",
+            "model",
+            "errors",
+            "output_file_id",
+            "error_file_id",
+            "in_progress_at_ms",
+            "finalizing_at_ms",
+            "cancelling_at_ms",
+            "ended_at_ms",
+        )
+    )
+    counts = {field.name: 0 for field in fields(Counts)}
+    return Batch(
+        **{**later, **counts, **requested},
+        status="validating",
+        created_at_ms=created_at_ms,
+        expires_at_ms=created_at_ms + WINDOW_MS,
+    )
+
+
 def insert_batch(con: Connection, batch: Batch) -> None:
-    """`RateLimited` when as many are under way as may be."""
+    """Adds a batch. `RateLimited` when the owner, or the gateway, has as many under way as allowed."""
     own, all_ = con.execute(
         "SELECT count(*) FILTER (owner = ?), count(*) FROM batches WHERE ended_at_ms IS NULL",
         [batch.owner],
@@ -98,7 +123,9 @@ def insert_batch(con: Connection, batch: Batch) -> None:
 
 
 def find_batch(con: Connection, batch_id: str, owner: str | None = None) -> Batch:
-    """The owner's batch, or anybody's without one; `NotFound` for a stranger's as for none."""
+    """The owner's batch; without an owner, anybody's. `NotFound` when there is none, or it is
+    another owner's.
+    """
     row = con.execute(
         f"SELECT {_BATCH} FROM batches WHERE id = ? AND (? IS NULL OR owner = ?)",
         [batch_id, owner, owner],
@@ -109,7 +136,9 @@ def find_batch(con: Connection, batch_id: str, owner: str | None = None) -> Batc
 
 
 def find_google_batch(con: Connection, batch_id: str, owner: str) -> Batch:
-    """The owner's batch of Google's kind; `NotFound` as `find_batch`."""
+    """The owner's batch in Google's dialect. `NotFound` when there is none, or it is another
+    owner's.
+    """
     batch = find_batch(con, batch_id, owner)
     if batch.dialect != "gemini":
         raise NotFound(f"No such batch: {batch_id[:64]}.", param="id")
@@ -119,7 +148,7 @@ def find_google_batch(con: Connection, batch_id: str, owner: str) -> Batch:
 def list_batches(
     con: Connection, owner: str, after: str | None, limit: int, dialect: str = "openai"
 ) -> tuple[list[Batch], bool]:
-    """Those of one dialect, newest first, and whether there are more."""
+    """The owner's batches in one dialect, newest first, and whether there are more."""
     bound: list[Any] = [owner, dialect]
     where = "owner = ? AND dialect = ?"
     if after is not None:
@@ -137,8 +166,8 @@ def list_batches(
 
 
 def active_batches(con: Connection) -> list[Batch]:
-    """Those that have not ended, in the order in which they are taken up: the oldest first, and in
-    an owner's places the owner's own by their priority.
+    """The batches that have not ended, in the order in which they are taken up: oldest first, and
+    among the batches of one owner by their priority.
     """
     rows = con.execute(
         f"SELECT {_BATCH} FROM batches WHERE ended_at_ms IS NULL ORDER BY created_at_ms, id"
@@ -149,7 +178,7 @@ def active_batches(con: Connection) -> list[Batch]:
 
 
 def delete_batch(con: Connection, batch_id: str, owner: str) -> Batch:
-    """Forgets a batch of Google's kind that has ended. `NotFound`, `Conflict`."""
+    """Deletes a batch in Google's dialect that has ended. `NotFound`, `Conflict`."""
     batch = find_google_batch(con, batch_id, owner)
     if batch.ended_at_ms is None:
         raise Conflict("The batch has not ended: cancel it, or wait for its end, then delete it.")
@@ -176,13 +205,13 @@ def change_batch(con: Connection, batch_id: str, **changes: Any) -> None:
 
 
 def count_batch(con: Connection, batch_id: str, counts: Counts) -> None:
-    """Stores how far it is."""
+    """Stores the counts of a batch's lines so far."""
     named = {field.name: getattr(counts, field.name) for field in fields(Counts)}
     change_batch(con, batch_id, **named)
 
 
 def begin_cancel(con: Connection, batch_id: str, owner: str, now_ms: int) -> Batch:
-    """Marks a batch for its end. One that has ended stays as it is: `InvalidRequest`."""
+    """Marks a batch as cancelling. `InvalidRequest` for one that has ended, which stays as it is."""
     batch = find_batch(con, batch_id, owner)
     if batch.ended_at_ms is not None or batch.status == "finalizing":
         raise InvalidRequest(f"A batch that is {batch.status} cannot be cancelled.")

@@ -1,4 +1,4 @@
-"""What control keeps running for batches."""
+"""The background task that runs batches."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The response cache: what of it is told and forgotten; it lives in the relay workers."""
+"""Management of the response cache, which lives in the relay workers: figures, entries, clearing."""

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from fairlead.gateway.cache.views import CacheRemoved
-from fairlead.gateway.wire import Limit, Offset, Wire
 from fairlead.moment import Time, moment_of
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Limit, Offset, Wire
 
 router = APIRouter(prefix="/api/cache/reasoning", tags=["cache"])
 
@@ -23,7 +23,7 @@ LISTED_MAX = 20_000
 ToolCallId = Annotated[str | None, Query(alias="toolCallId", min_length=1, max_length=500)]
 Provider = Annotated[str | None, Query(min_length=1, max_length=300)]
 
-# What grows with what is kept; the rest is the same for every worker.
+# Figures that are summed over the workers; the others are equal in all of them.
 _SUMMED = ("entries", "bytes", "hits", "misses", "evictions", "max_entries", "max_bytes")
 
 
@@ -99,7 +99,9 @@ async def reasoning(
 async def forget(
     services: ServicesDep, tool_call_id: ToolCallId = None, provider: Provider = None
 ) -> CacheRemoved:
-    """That before one call, that of one provider, or, without a parameter, all of it."""
+    """Forgets the reasoning before one tool call, that of one provider, or, without a parameter,
+    all of it.
+    """
     told = await services.command("reasoning.delete", {"filter": _filter(tool_call_id, provider)})
     return CacheRemoved.model_construct(removed=sum(each["removed"] for each in told))
 

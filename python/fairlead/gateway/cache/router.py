@@ -23,9 +23,9 @@ from fairlead.gateway.cache.views import (
     overview_view,
     stats_view,
 )
-from fairlead.gateway.wire import Limit
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import Services, ServicesDep
+from fairlead.wire import Limit
 
 router = APIRouter(prefix="/api/cache", tags=["cache"])
 
@@ -112,7 +112,7 @@ async def forget(
 
 
 async def _stats(services: Services) -> dict[str, Any]:
-    """The workers' counts as one. Sums, but for what is not a number."""
+    """The counts of all workers as one: numbers are summed."""
     told = await services.command("cache.stats", {})
     summed: dict[str, Any] = dict(told[0])
     for each in told[1:]:

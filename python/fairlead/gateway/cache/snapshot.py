@@ -1,4 +1,4 @@
-"""What the relay gets of the cache's settings."""
+"""The cache's settings as the snapshot holds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the vector tier can be turned on."""
+"""The condition for turning on the vector tier of the cache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairlead.vectors import INSTALL, vector_files
 
 
 def check_vectors(sent: OperatorSettings) -> None:
-    """`Conflict` for a change that turns the vector tier on where its vectors are missing."""
+    """`Conflict` for a change that turns the vector tier on while nothing makes vectors."""
     turned_on = "vector_cache_enabled" in sent.model_fields_set and sent.vector_cache_enabled
     if turned_on and vector_files() is None:
         raise Conflict(

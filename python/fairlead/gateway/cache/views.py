@@ -1,4 +1,4 @@
-"""What `/api/cache` answers with."""
+"""The answers of `/api/cache`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fairlead.gateway.wire import Wire
 from fairlead.moment import Time, moment_of
 from fairlead.store.operator_settings import OperatorSettings
+from fairlead.wire import Wire
 
 PICOS_PER_USD = 1_000_000_000_000
 
@@ -113,7 +113,7 @@ class CacheRemoved(Wire):
 
 
 def stats_view(told: dict[str, Any]) -> CacheStats:
-    """The workers' sums in the words of `/api/cache/stats`."""
+    """The sums of all workers under the names of `/api/cache/stats`."""
     return CacheStats.model_construct(
         semantic_cache=SemanticCacheStats.model_construct(
             memory_size=told["memory_entries"],
@@ -131,7 +131,7 @@ def stats_view(told: dict[str, Any]) -> CacheStats:
 
 
 def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOverview:
-    """The same in the words of `/api/cache`."""
+    """The sums of all workers under the names of `/api/cache`."""
     return CacheOverview.model_construct(
         semantic_cache=SemanticCacheOverview.model_construct(
             memory_entries=told["memory_entries"],
@@ -163,7 +163,7 @@ def overview_view(told: dict[str, Any], settings: OperatorSettings) -> CacheOver
 
 
 def entry_view(row: dict[str, Any]) -> CacheEntry:
-    """An entry as a worker tells it."""
+    """A cache entry, from a worker's report of it."""
     same = (
         "signature",
         "key_id",
@@ -191,7 +191,7 @@ def _hits(told: dict[str, Any]) -> int:
 
 
 def _hit_rate(told: dict[str, Any]) -> float:
-    # A request that joined a call under way had missed before.
+    # A request that joined a call under way was counted as a miss first.
     looked = told["exact_hits"] + told["vector_hits"] + told["misses"]
     return round(_hits(told) / looked, 4) if looked else 0.0
 

@@ -11,10 +11,11 @@ from fairlead.errors import Conflict, InvalidRequest, NotFound
 from fairlead.gateway.combos.alias_table import all_aliases, delete_alias, find_alias, set_alias
 from fairlead.gateway.combos.fields import PREFIX
 from fairlead.gateway.combos.table import find_combo_by_name
-from fairlead.gateway.wire import Spelled, Text, Wire
+from fairlead.gateway.fields import Spelled, Text
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/models/alias", tags=["models"])
 
@@ -63,11 +64,11 @@ async def list_all(services: ServicesDep) -> AliasList:
 async def create(new: Alias, services: ServicesDep) -> Alias:
     """The alias can be asked for when this returns."""
 
-    def work(con: Connection) -> None:
+    def store(con: Connection) -> None:
         _check(con, new)
         set_alias(con, new.alias, new.model, now_ms())
 
-    await services.state.commit(work)
+    await services.state.commit(store)
     return new
 
 
@@ -77,11 +78,11 @@ async def delete(
 ) -> AliasDeleted:
     """The alias is refused when this returns."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         if not delete_alias(con, alias):
             raise NotFound("There is no alias with this name.", param="alias")
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return AliasDeleted()
 
 

@@ -19,13 +19,13 @@ def delete_alias(con: Connection, alias: str) -> bool:
 
 
 def find_alias(con: Connection, alias: str) -> str | None:
-    """What the alias stands for."""
+    """The model or combo that the alias stands for."""
     row = con.execute("SELECT target FROM model_aliases WHERE alias = ?", [alias]).fetchone()
     return None if row is None else str(row[0])
 
 
 def all_aliases(con: Connection) -> dict[str, str]:
-    """Every alias with what it stands for, by name."""
+    """Every alias, by name, with the model or combo that it stands for."""
     rows = con.execute("SELECT alias, target FROM model_aliases ORDER BY alias").fetchall()
     return {str(alias): str(target) for alias, target in rows}
 

@@ -1,4 +1,4 @@
-"""The fields of a combo: steps, strategy, and what the strategy is told."""
+"""The fields of a combo: steps, strategy, and the strategy's parameters."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt, model_valida
 from pydantic_core import PydanticCustomError
 
 from fairlead.errors import InvalidRequest
+from fairlead.gateway.fields import ModelId, Spelled, Text
 from fairlead.gateway.keys.fields import ConnectionId
-from fairlead.gateway.wire import ModelId, Spelled, Text, Wire
+from fairlead.wire import Wire
 
 Strategy = Literal[
     "priority",
@@ -34,7 +35,7 @@ Strategy = Literal[
 ]
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
 
-# What other gateways call the same thing.
+# Names that other gateways give to our strategies.
 _SYNONYMS = {
     "usage": "least-used",
     "context": "context-optimized",
@@ -148,7 +149,7 @@ class Config(Wire):
 
 _ONE_BY_ONE = tuple(each for each in STRATEGIES if each not in ("fusion", "pipeline"))
 
-# Which strategies read which parameter.
+# The strategies that read each parameter.
 _READ_BY: dict[str, tuple[str, ...]] = {
     "sticky_limit": ("weighted", "round-robin"),
     "concurrency_per_model": ("fill-first",),
@@ -180,7 +181,7 @@ class NewCombo(ComboFields):
     name: ComboName
 
     def changed(self, change: ComboChange) -> Self:
-        """This record with the fields that `change` was sent with."""
+        """This record with the fields that `change` contains."""
         update = {name: getattr(change, name) for name in change.model_fields_set}
         return self.model_copy(update=update)
 

@@ -1,4 +1,4 @@
-"""How combos stand in each other: no cycle, and not too deep."""
+"""The graph of combos that contain combos: no cycle, and not too deep."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ MAX_DEPTH = 10
 
 
 def check_graph(names: Mapping[str, Sequence[str]], start: str) -> None:
-    """`InvalidRequest` when a way from `start` comes back to a combo that it has passed (the
-    message names the way) or is longer than `MAX_DEPTH` combos.
-
-    `names` tells for each combo which combos its steps name.
+    """`InvalidRequest` when a path from `start` returns to a combo on it (the message names the
+    path), or is longer than `MAX_DEPTH` combos. `names` gives for each combo the combos that its
+    steps name.
     """
     heights: dict[str, int] = {}
     _climb(names, start, [], heights)
@@ -44,7 +43,7 @@ def _climb(
 
 
 def _above(names: Mapping[str, Sequence[str]], name: str, known: dict[str, int]) -> int:
-    """How many combos stand over this one at most. There is no cycle through `name`."""
+    """The number of combos above this one, on the longest path. There is no cycle through `name`."""
     if name not in known:
         known[name] = 0
         parents = [parent for parent, nested in names.items() if name in nested]

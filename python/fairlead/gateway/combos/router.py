@@ -30,10 +30,10 @@ from fairlead.gateway.combos.table import (
     update_combo,
 )
 from fairlead.gateway.providers.table import find_connection
-from fairlead.gateway.wire import Limit, Offset, Wire
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Limit, Offset, Wire
 
 router = APIRouter(prefix="/api/combos", tags=["combos"])
 
@@ -65,10 +65,10 @@ class ComboDeleted(Wire):
 async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> ComboList:
     """A page of combos, oldest first."""
 
-    def look(con: Connection) -> tuple[list[StoredCombo], int]:
+    def read_page(con: Connection) -> tuple[list[StoredCombo], int]:
         return list_combos(con, limit, offset), count_combos(con)
 
-    combos, total = await services.state.read(look)
+    combos, total = await services.state.read(read_page)
     return ComboList.model_construct(
         combos=[_view(combo) for combo in combos], total=total, limit=limit, offset=offset
     )
@@ -81,14 +81,14 @@ async def create(new: NewCombo, services: ServicesDep) -> ComboView:
     made_at_ms = now_ms()
     combo = StoredCombo(str(uuid4()), new, made_at_ms, made_at_ms)
 
-    def work(con: Connection) -> StoredCombo:
+    def insert(con: Connection) -> StoredCombo:
         if count_combos(con) >= MAX_COMBOS:
             raise Conflict(f"There are {MAX_COMBOS} combos, which is the limit: delete one first.")
         _check_place(con, combo, before=None)
         insert_combo(con, combo)
         return _found(con, combo.id)
 
-    return _view(await services.state.commit(work))
+    return _view(await services.state.commit(insert))
 
 
 @router.get("/{combo_id}", summary="One combo")
@@ -101,7 +101,7 @@ async def read(combo_id: str, services: ServicesDep) -> ComboView:
 async def change(combo_id: str, change: ComboChange, services: ServicesDep) -> ComboView:
     """Changes what was sent, if the record as a whole keeps its rules."""
 
-    def work(con: Connection) -> StoredCombo:
+    def update(con: Connection) -> StoredCombo:
         before = _found(con, combo_id)
         fields = before.fields.changed(change)
         check_rules(fields)
@@ -111,23 +111,23 @@ async def change(combo_id: str, change: ComboChange, services: ServicesDep) -> C
         update_combo(con, after)
         return _found(con, combo_id)
 
-    return _view(await services.state.commit(work))
+    return _view(await services.state.commit(update))
 
 
 @router.delete("/{combo_id}", summary="Delete a combo that no other combo and no alias names")
 async def delete(combo_id: str, services: ServicesDep) -> ComboDeleted:
     """Deletes the combo; its name is refused when this returns."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         _refuse_in_use(con, _found(con, combo_id).fields.name, "deleted")
         delete_combo(con, combo_id)
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return ComboDeleted()
 
 
 def _check_place(con: Connection, combo: StoredCombo, before: StoredCombo | None) -> None:
-    """The rules between this record and the others, in the writer."""
+    """Checks a record against the other combos and aliases, in the writer."""
     name = combo.fields.name
     taken = find_combo_by_name(con, name)
     if taken is not None and taken.id != combo.id:
@@ -145,7 +145,7 @@ def _check_place(con: Connection, combo: StoredCombo, before: StoredCombo | None
             )
     nested[name] = _nested(combo.fields)
     check_graph(nested, name)
-    # One that was there before may have been deleted since; it is let be.
+    # A connection that the record named before may have been deleted since; it may stay.
     known = _connections(before.fields) if before is not None else set()
     for at, step in enumerate(combo.fields.models):
         wanted_id = step.connection_id if isinstance(step, ModelStep) else None

@@ -1,4 +1,4 @@
-"""What the relay gets of combos and aliases."""
+"""Combos and aliases as the snapshot holds them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlead.store.file import Connection
 
 
 def compile_combos(con: Connection) -> dict[str, Any]:
-    """`combos` and `aliases` as in the snapshot. A combo that is switched off is not in it."""
+    """The sections `combos` and `aliases` of the snapshot, without combos that are switched off."""
     return {
         "combos": [_combo(combo) for combo in all_combos(con) if combo.fields.is_active],
         "aliases": all_aliases(con),

@@ -26,7 +26,7 @@ _COLUMNS = (
     "updated_at_ms",
 )
 
-# Made of the constants above; nothing that a caller sends is in the text.
+# Built from the constants above: nothing that a caller sends becomes part of the statement.
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM combos"
 _INSERT = f"INSERT INTO combos ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _UPDATE = f"UPDATE combos SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHERE id = ?"
@@ -34,7 +34,7 @@ _UPDATE = f"UPDATE combos SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:])} WHER
 
 @dataclass(frozen=True, slots=True)
 class StoredCombo:
-    """A combo at rest."""
+    """A row of the table."""
 
     id: str
     fields: NewCombo
@@ -78,13 +78,13 @@ def list_combos(con: Connection, limit: int, offset: int) -> list[StoredCombo]:
 
 
 def all_combos(con: Connection) -> list[StoredCombo]:
-    """Every combo that can be read, oldest first; one that cannot is told of in the log."""
+    """Every combo that can be read, oldest first; one that cannot is logged."""
     combos: list[StoredCombo] = []
     for row in con.execute(f"{_SELECT} ORDER BY created_at_ms, id").fetchall():
         try:
             combos.append(_read(row))
         except (ValidationError, ValueError, TypeError) as error:
-            # One record that is not what it should be must not keep every later change back.
+            # One damaged record must not block every later snapshot.
             log.error("a combo cannot be read", id=row[0], error=type(error).__name__)
     return combos
 

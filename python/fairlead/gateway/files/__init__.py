@@ -1,1 +1,1 @@
-"""Files that callers keep at the gateway: what a batch reads, and what it wrote."""
+"""Files that callers store at the gateway: inputs and outputs of batches."""

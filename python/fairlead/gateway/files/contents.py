@@ -1,7 +1,8 @@
-"""Where the contents of files lie: one file each in the folder `files`, under its id.
+"""The contents of files: one file each in the folder `files`, named by its id.
 
-A content is whole or not there: it is written beside its place, flushed to the disk and renamed.
-What has no row when control starts, because it went down between the two, is removed.
+A content is whole or not there: it is written to a temporary name, flushed to the disk and renamed.
+A content without a row, left when control was stopped between the two, is deleted at the next
+start.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ _STARTED_S = time.time()
 
 
 class Contents:
-    """The folder."""
+    """The folder of contents."""
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir / "files"
 
     def path(self, file_id: str) -> Path:
-        """Where a file's content is. An id that is no id leads nowhere."""
+        """The path of a file's content. `InvalidRequest` for a text that is no file id."""
         if _ID.fullmatch(file_id) is None:
             raise InvalidRequest("That is no file's id.", param="id")
         return self._folder / file_id
 
     async def write(self, file_id: str, chunks: AsyncIterator[bytes], announced: int) -> int:
-        """Writes a content as it comes; its size. What does not come whole leaves nothing."""
+        """Writes a content from a stream and returns its size in bytes. An interrupted stream
+        leaves nothing.
+        """
         path = self.path(file_id)
         part = path.with_suffix(".part")
         size = 0
@@ -62,18 +65,18 @@ class Contents:
         return size
 
     async def move_in(self, file_id: str, source: Path) -> int | None:
-        """Makes a finished file a content; its size, or None where there is neither. May be
-        repeated.
+        """Moves a finished file into the folder and returns its size; None when it is in neither
+        place. Repeatable.
         """
         return await asyncio.to_thread(self._move_in, self.path(file_id), source)
 
     async def remove(self, *file_ids: str) -> None:
-        """Removes contents; one that is gone already is no error."""
+        """Deletes contents; one that is missing is no error."""
         for file_id in file_ids:
             await self._forget(self.path(file_id))
 
     async def sweep(self, known: set[str]) -> None:
-        """Removes what was left behind before this process started."""
+        """Deletes contents of earlier processes that have no row."""
         await asyncio.to_thread(self._sweep, known)
 
     async def _forget(self, path: Path) -> None:
@@ -103,7 +106,7 @@ class Contents:
 
 
 def new_id(prefix: str) -> str:
-    """An id that nobody guesses."""
+    """A random id that cannot be guessed."""
     return f"{prefix}{secrets.token_hex(12)}"
 
 

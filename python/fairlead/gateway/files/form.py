@@ -21,7 +21,7 @@ Purpose = Literal["assistants", "batch", "fine-tune", "vision", "user_data", "ev
 PURPOSES: Final[tuple[str, ...]] = get_args(Purpose)
 EXPIRES_MIN_S: Final = 3600
 EXPIRES_MAX_S: Final = 30 * 86_400
-# A batch's input is of no use for longer.
+# A batch's input is not needed for longer.
 BATCH_EXPIRES_S: Final = 30 * 86_400
 
 _KNOWN = {"purpose", "expires_after[anchor]", "expires_after[seconds]"}
@@ -29,7 +29,7 @@ _KNOWN = {"purpose", "expires_after[anchor]", "expires_after[seconds]"}
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What is uploaded; `bytes` is the size that follows."""
+    """The fields of an upload; `bytes` is the size of the content that follows."""
 
     file_name: str
     bytes: int

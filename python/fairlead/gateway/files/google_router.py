@@ -1,4 +1,4 @@
-"""`/v1beta/files/{id}:download`: what jobs left, as Google's clients ask for it."""
+"""`/v1beta/files/{id}:download`: files that batches and videos left, for Google's clients."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from starlette.responses import Response, StreamingResponse
 from fairlead.errors import NotFound
 from fairlead.gateway.files.router import content_of
 from fairlead.gateway.owner import OwnerDep
-from fairlead.gateway.videos.lanes import Lane, lane_of
 from fairlead.gateway.videos.provider import open_video
 from fairlead.gateway.videos.table import VideoFile, find_video_file
+from fairlead.gateway.videos.targets import VideoTarget, target_of
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
 
@@ -19,28 +19,28 @@ async def download(file_id: str, services: ServicesDep, owner: OwnerDep) -> Resp
     """A video, read at its provider as it is asked for, or the answers of a batch."""
     sealer = services.state.sealer
 
-    def look(con: Connection) -> tuple[VideoFile | None, Lane | None]:
+    def find_source(con: Connection) -> tuple[VideoFile | None, VideoTarget | None]:
         file = find_video_file(con, file_id, owner)
-        return file, None if file is None else lane_of(con, sealer, file.connection_id)
+        return file, None if file is None else target_of(con, sealer, file.connection_id)
 
-    file, lane = await services.state.read(look)
+    file, target = await services.state.read(find_source)
     if file is None:
         return await content_of(services, file_id, owner)
-    if lane is None:
+    if target is None:
         raise NotFound("The connection that made the video is gone, and the video with it.")
-    return await _video(services, lane, file)
+    return await _video(services, target, file)
 
 
-async def _video(services: Services, lane: Lane, file: VideoFile) -> Response:
-    kind, size, chunks = await open_video(services.egress, lane, file.uri)
+async def _video(services: Services, target: VideoTarget, file: VideoFile) -> Response:
+    kind, size, chunks = await open_video(services.egress, target, file.uri)
     if not kind.startswith("video/"):
-        # Whatever else it may be: nothing of a provider's is shown as a page.
+        # The content type is the provider's word, so browsers must not show it as a page.
         kind = "application/octet-stream"
     headers = {
         "content-disposition": f"attachment; filename={file.id}",
         "x-content-type-options": "nosniff",
         "cache-control": "private, no-store",
-        # It lasts as long as the caller takes to read it.
+        # The download may take as long as the caller needs to read it.
         "x-fairlead-lasting": "1",
         **({} if size is None else {"content-length": str(size)}),
     }

@@ -73,7 +73,7 @@ async def files(
 
 @router.get("/{file_id}", summary="One file")
 async def file(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """What is known of it, without its content."""
+    """The file's metadata, without its content."""
     return file_view(
         await services.state.read(lambda con: find_file(con, file_id, owner, now_ms()))
     )
@@ -81,9 +81,9 @@ async def file(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str
 
 @router.delete("/{file_id}", summary="Delete a file")
 async def delete(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """With its content. A file that a batch is reading stays."""
+    """Deletes the file and its content. A file that a batch is reading stays."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         reading = con.execute(
             "SELECT id FROM batches WHERE input_file_id = ? AND owner = ? AND ended_at_ms IS NULL LIMIT 1",
             [file_id, owner],
@@ -94,7 +94,7 @@ async def delete(file_id: str, services: ServicesDep, owner: OwnerDep) -> dict[s
             )
         delete_file(con, file_id, owner, now_ms())
 
-    await services.state.database.write(work)
+    await services.state.database.write(delete_row)
     await Contents(services.data_dir).remove(file_id)
     return {"id": file_id, "object": "file", "deleted": True}
 
@@ -115,10 +115,10 @@ async def content_of(services: Services, file_id: str, owner: str) -> Response:
         "content-disposition": f"attachment; filename*=UTF-8''{quote(found.file_name, safe='')}",
         "x-content-type-options": "nosniff",
         "cache-control": "private, no-store",
-        # It lasts as long as the caller takes to read it.
+        # The download may take as long as the caller needs to read it.
         "x-fairlead-lasting": "1",
     }
-    # Whatever it was said to be: nothing that was uploaded is shown as a page.
+    # The content is a caller's upload, so browsers must not show it as a page.
     return FileAnswer(path, headers=headers, media_type="application/octet-stream")
 
 

@@ -17,7 +17,7 @@ _ALIVE = "(expires_at_ms IS NULL OR expires_at_ms > ?)"
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """`owner` is the key's id; `bytes` is the size of the content."""
+    """A row of a file. `owner` is the key's id; `bytes` is the size of the content."""
 
     id: str
     owner: str
@@ -29,8 +29,8 @@ class StoredFile:
 
 
 def insert_file(con: Connection, file: StoredFile, now_ms: int) -> None:
-    """Keeps a file; `RateLimited` when the owner keeps as many, `OwnerStorageFull` and `StorageFull` when
-    it or all of them keep as much as they may.
+    """Adds a file. `RateLimited` when the owner has as many as allowed, `OwnerStorageFull` and
+    `StorageFull` when the owner's or all owners' bytes are used up.
     """
     (count,) = con.execute(
         f"SELECT count(*) FROM files WHERE owner = ? AND {_ALIVE}", [file.owner, now_ms]
@@ -42,7 +42,7 @@ def insert_file(con: Connection, file: StoredFile, now_ms: int) -> None:
 
 
 def put_file(con: Connection, file: StoredFile) -> None:
-    """Keeps a file whatever its owner keeps: one that the gateway made."""
+    """Adds a file that the gateway made, without the owner's limits."""
     con.execute(
         f"INSERT INTO files ({_FILE}) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
@@ -58,7 +58,7 @@ def put_file(con: Connection, file: StoredFile) -> None:
 
 
 def find_file(con: Connection, file_id: str, owner: str, now_ms: int) -> StoredFile:
-    """The owner's file; `NotFound` for a stranger's as for none."""
+    """The owner's file. `NotFound` when there is none, or it is another owner's."""
     row = con.execute(
         f"SELECT {_FILE} FROM files WHERE id = ? AND owner = ? AND {_ALIVE}",
         [file_id, owner, now_ms],
@@ -78,7 +78,9 @@ def list_files(
     limit: int,
     order: Literal["asc", "desc"],
 ) -> tuple[list[StoredFile], bool]:
-    """A page, and whether there is more behind it. `after` is the id of the last file seen."""
+    """A page of files and whether there are more. `after` is the id of the last file of the page
+    before.
+    """
     where, bound = f"owner = ? AND {_ALIVE}", [owner, now_ms]
     if purpose is not None:
         where, bound = f"{where} AND purpose = ?", [*bound, purpose]
@@ -100,7 +102,7 @@ def list_files(
 
 
 def delete_file(con: Connection, file_id: str, owner: str, now_ms: int) -> None:
-    """`NotFound` as `find_file`."""
+    """Deletes the owner's file. `NotFound` when there is none."""
     find_file(con, file_id, owner, now_ms)
     forget_file(con, file_id, owner)
 
@@ -111,8 +113,8 @@ def forget_file(con: Connection, file_id: str, owner: str) -> None:
 
 
 def take_expired(con: Connection, now_ms: int) -> list[str]:
-    """Deletes the rows of files whose time is over or whose owner is gone; their ids. What a batch
-    is reading stays until its end.
+    """Deletes the rows of files that have expired or whose owner is deleted, and returns their ids.
+    The input of a batch stays until the batch ends.
     """
     rows = con.execute(
         "SELECT id FROM files WHERE (expires_at_ms <= ? OR owner NOT IN (SELECT id FROM keys)) "
@@ -126,5 +128,5 @@ def take_expired(con: Connection, now_ms: int) -> list[str]:
 
 
 def all_ids(con: Connection) -> set[str]:
-    """Every file that there is."""
+    """The ids of all files."""
     return {str(row[0]) for row in con.execute("SELECT id FROM files").fetchall()}

@@ -1,1 +1,1 @@
-"""Guardrails as management sees them: what there is, and a dry run."""
+"""Management of guardrails: the list of them, and a dry run."""

@@ -1,4 +1,4 @@
-"""What each guardrail does, by the operator's settings, as the snapshot has it."""
+"""The action of each guardrail, from the operator's settings, as the snapshot holds it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fairlead.store.operator_settings import OperatorSettings
 
 
 def guardrail_actions(settings: OperatorSettings) -> dict[str, dict[str, str]]:
-    """`request` and `answer`, each an action by guardrail."""
+    """The actions on requests and on answers, each by guardrail."""
     return {
         "request": {
             "pii_masker": settings.guardrail_pii_masker,

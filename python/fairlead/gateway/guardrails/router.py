@@ -9,11 +9,12 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from fairlead import _core
+from fairlead.gateway.fields import Text
 from fairlead.gateway.guardrails.actions import guardrail_actions
 from fairlead.gateway.keys.fields import GuardrailName
-from fairlead.gateway.wire import Text, Wire
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/guardrails", tags=["guardrails"])
 
@@ -80,7 +81,7 @@ async def list_all(services: ServicesDep) -> GuardrailList:
 
 @router.post("/test", summary="What the guardrails make of an input, without sending it")
 async def test(run: DryRun, services: ServicesDep) -> DryRunResult:
-    """The same code that judges requests, with the same settings."""
+    """Runs the guardrails that judge requests, with the settings in force, over the input."""
     actions = guardrail_actions(await services.state.read(read_operator_settings))["request"]
     body = orjson.dumps({"input": run.input})
     found, judged = _core.judge_guardrails(body, orjson.dumps(actions), [*run.disabled_guardrails])

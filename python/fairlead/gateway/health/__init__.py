@@ -1,1 +1,1 @@
-"""Health: what is true of planes, providers and storage at this moment."""
+"""Health of planes, providers and storage."""

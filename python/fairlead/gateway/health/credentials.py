@@ -1,4 +1,4 @@
-"""How the stored credentials stand: what their last tests said, and what traffic says since."""
+"""Health of stored credentials, from their last tests and from the traffic since."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.store.file import Connection
 
-# A failed test that is older says little of now.
+# A failed test that is older counts as stale.
 STALE_AFTER_MS = 86_400_000
 FAILED_SHOWN = 50
 
@@ -46,10 +46,12 @@ def read_connections(con: Connection) -> list[StoredConnection]:
     return [StoredConnection(*row) for row in con.execute(_QUERY).fetchall()]
 
 
-def judge_credentials(
+def assess_credentials(
     connections: list[StoredConnection], live: dict[str, dict[str, Any]], now_ms: int
 ) -> CredentialHealth:
-    """Counts what is known; `live` is what workers last said, by connection id."""
+    """Counts active connections by their last test. `live` has the workers' latest figures by
+    connection id.
+    """
     tested = [each for each in connections if each.is_active and each.test_status is not None]
     failed = [each for each in tested if each.test_status != "active"]
     stale = [

@@ -1,4 +1,4 @@
-"""What control knows of its own process and of the spool that it empties."""
+"""Figures of control's own process, and of the spool that it reads usage from."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ _STARTED = time.monotonic()
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """Sealed segments that wait: how many, how large, how old the oldest is (None when there is
-    none). `rejected`: segments and files of lines that were set aside because they cannot be taken in.
+    """Sealed segments that wait to be ingested: how many, their bytes, the age of the oldest (None
+    when there is none). `rejected` counts segments and files of lines that were set aside
+    because they cannot be ingested.
     """
 
     segments: int
@@ -29,7 +30,7 @@ def uptime_s() -> float:
 
 
 def memory_bytes() -> int:
-    """Resident memory of this process; where the system does not tell, the most it ever had."""
+    """Resident memory of this process; where the system does not report it, its highest so far."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:
@@ -38,7 +39,7 @@ def memory_bytes() -> int:
 
 
 def measure_spool(spool_dir: Path) -> Spool:
-    """What waits in the spool; blocking."""
+    """Measures the segments that wait in the spool. Blocking."""
     sizes: list[int] = []
     oldest_ns: int | None = None
     try:
@@ -51,7 +52,7 @@ def measure_spool(spool_dir: Path) -> Spool:
         try:
             about = entry.stat()
         except FileNotFoundError:
-            # Ingested since it was listed.
+            # The segment was ingested after it was listed.
             continue
         sizes.append(about.st_size)
         oldest_ns = min(about.st_mtime_ns, oldest_ns or about.st_mtime_ns)
@@ -60,7 +61,7 @@ def measure_spool(spool_dir: Path) -> Spool:
 
 
 def count_rejected(spool_dir: Path) -> int:
-    """Files of usage records that wait for an operator; blocking."""
+    """Counts files of usage records that cannot be ingested and wait for an operator. Blocking."""
     try:
         return sum(path.suffix != ".reason" for path in (spool_dir / "rejected").iterdir())
     except FileNotFoundError:

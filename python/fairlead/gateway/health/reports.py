@@ -1,4 +1,4 @@
-"""What relay workers say of connections and providers on the link, as one word of all of them."""
+"""Reports of relay workers about connections and providers, merged into one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fairlead.store.services import WorkerReport
 
-# The state that is shown is the furthest down of those that workers are in.
+# States from best to worst; the worst that any worker reports is shown.
 STATES: Final = (
     "active",
     "cooling",
@@ -20,7 +20,7 @@ PHASES: Final = ("closed", "degraded", "half-open", "open")
 
 
 def merge_reports(reports: Iterable[WorkerReport]) -> dict[str, dict[str, Any]]:
-    """What workers say of each connection, as one: it rests if it rests anywhere."""
+    """The reports on each connection as one: it cools if it cools in any worker."""
     merged: dict[str, dict[str, Any]] = {}
     for report in reports:
         for said in report.stats.get("connections", ()):
@@ -33,7 +33,7 @@ def merge_reports(reports: Iterable[WorkerReport]) -> dict[str, dict[str, Any]]:
 
 
 def merge_providers(reports: Iterable[WorkerReport]) -> dict[str, dict[str, Any]]:
-    """What workers say of each provider's breaker: the one furthest open."""
+    """The reports on each provider's breaker as one: the most open one."""
     merged: dict[str, dict[str, Any]] = {}
     for report in reports:
         for said in report.stats.get("providers", ()):
@@ -44,7 +44,7 @@ def merge_providers(reports: Iterable[WorkerReport]) -> dict[str, dict[str, Any]
 
 
 def lockouts_of(said: dict[str, Any]) -> list[dict[str, Any]]:
-    """The locked models of a merged connection, the one that is locked longest for each."""
+    """The locked models of a merged connection; for each the latest end of its lockout."""
     longest: dict[str, dict[str, Any]] = {}
     for lockout in said.get("lockouts", ()):
         known = longest.setdefault(lockout["model"], lockout)

@@ -13,7 +13,7 @@ from fairlead.gateway.health.credentials import (
     FAILED_SHOWN,
     CredentialHealth,
     StoredConnection,
-    judge_credentials,
+    assess_credentials,
     read_connections,
 )
 from fairlead.gateway.health.process import Spool, measure_spool, memory_bytes, uptime_s
@@ -34,7 +34,7 @@ from fairlead.store.services import Services, ServicesDep, WorkerReport
 
 router = APIRouter(prefix="/api/monitoring", tags=["monitoring"])
 
-# Usage that waits longer than this is not being ingested.
+# Segments that wait longer than this mean that ingestion is stuck.
 SPOOL_LATE_S = 30.0
 
 
@@ -44,7 +44,7 @@ SPOOL_LATE_S = 30.0
     response_model_exclude_defaults=True,
 )
 async def health(services: ServicesDep) -> HealthView:
-    # Health answers when storage does not: that is when it is asked for.
+    # Health must answer while storage fails: that is when it matters.
     try:
         connections = await services.state.read(read_connections)
     except StorageUnavailable:
@@ -60,7 +60,7 @@ async def health(services: ServicesDep) -> HealthView:
         uptime_seconds=round(uptime_s(), 3),
         snapshot_version=services.snapshot_version(),
         provider_summary=_summary(connections, live),
-        credential_health=_credentials(judge_credentials(connections, live, at_ms)),
+        credential_health=_credentials(assess_credentials(connections, live, at_ms)),
         workers=[_worker(report) for report in workers],
         tasks=[
             TaskView.model_construct(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fairlead.gateway.wire import Wire
 from fairlead.moment import Time
+from fairlead.wire import Wire
 
 
 class ProviderSummary(Wire):

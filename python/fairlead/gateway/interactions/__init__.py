@@ -1,1 +1,1 @@
-"""Interactions: Google's words for responses that are worked on in the background."""
+"""Interactions: Google's dialect for background responses."""

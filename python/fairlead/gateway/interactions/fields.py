@@ -1,4 +1,6 @@
-"""What a call that begins an interaction says. What a response has no word for is refused."""
+"""The body of a call that begins an interaction. Fields without an equivalent in a response are
+refused.
+"""
 
 from __future__ import annotations
 

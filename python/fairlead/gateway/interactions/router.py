@@ -9,13 +9,18 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Body, Query
 
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.interactions.ask import as_response
 from fairlead.gateway.interactions.fields import InteractionAsk
+from fairlead.gateway.interactions.translation import as_response
 from fairlead.gateway.interactions.view import interaction_view
 from fairlead.gateway.owner import OwnerDep
-from fairlead.gateway.responses.asked import asked_of
-from fairlead.gateway.responses.background import headers_for, works_of
-from fairlead.gateway.responses.reach import cancel_response, forget_response, read_response
+from fairlead.gateway.responses.background import background_responses
+from fairlead.gateway.responses.background_request import background_request
+from fairlead.gateway.responses.ownership import (
+    cancel_response,
+    delete_owned_response,
+    read_response,
+)
+from fairlead.gateway.responses.relay_call import headers_for
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.service_jobs import WebhookConfig, checked_uris, insert_job
@@ -37,9 +42,9 @@ async def create(ask: InteractionAsk, services: ServicesDep, owner: OwnerDep) ->
         insert_job(con, owner, response_id, uris, hooks.user_metadata, now_ms())
 
     headers = headers_for(services, owner, {})
-    asked = await asyncio.to_thread(asked_of, body)
-    work = await works_of(services).begin(f"key:{owner}", asked, headers, note)
-    return interaction_view(work.response, body["model"])
+    asked = await asyncio.to_thread(background_request, body)
+    job = await background_responses(services).begin(f"key:{owner}", asked, headers, note)
+    return interaction_view(job.response, body["model"])
 
 
 async def read(
@@ -69,7 +74,7 @@ async def cancel(
 
 async def delete(interaction_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """One that is worked on is cancelled first."""
-    await forget_response(services, f"key:{owner}", interaction_id)
+    await delete_owned_response(services, f"key:{owner}", interaction_id)
     return {}
 
 

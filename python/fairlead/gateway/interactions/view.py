@@ -1,16 +1,16 @@
-"""A response as Google shows an interaction. Both have one id."""
+"""A response shown as Google's interaction. Both have one id."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from fairlead.gateway.responses.tell import status_of
+from fairlead.gateway.responses.notifications import status_of
 from fairlead.moment import iso, moment_of
 
 
 def interaction_view(response: dict[str, Any], model: str) -> dict[str, Any]:
-    """The interaction as it is now; `model` as its caller named it."""
+    """The interaction as it is now; `model` is the name that its caller used."""
     created_s = int(response.get("created_at") or 0)
     updated_s = int(response.get("completed_at") or created_s)
     shown: dict[str, Any] = {
@@ -78,7 +78,7 @@ def _usage(usage: dict[str, Any]) -> dict[str, int]:
     return {
         "total_input_tokens": count("input_tokens"),
         "total_cached_tokens": count("input_tokens_details", "cached_tokens"),
-        # Google counts thoughts beside the answer.
+        # Google counts thoughts apart from the output.
         "total_output_tokens": max(0, count("output_tokens") - thoughts),
         "total_thought_tokens": thoughts,
         "total_tokens": count("total_tokens"),

@@ -1,3 +1,1 @@
-"""Gateway API keys: the permissions record, where it is kept, its routes, and what the relay gets
-of it.
-"""
+"""Gateway API keys: their permissions, table, routes, and their part of the snapshot."""

@@ -19,8 +19,9 @@ from pydantic_core import PydanticCustomError
 
 from fairlead.caller import MANAGING_SCOPES
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.wire import ModelId, Name, Spelled, Text, Wire
+from fairlead.gateway.fields import ModelId, Name, Spelled, Text
 from fairlead.moment import Moment
+from fairlead.wire import Wire
 
 EndpointCategory = Literal[
     "chat",
@@ -41,12 +42,12 @@ EndpointCategory = Literal[
     "scraping",
     "management",
 ]
-# Categories in which this gateway has no route: a key that had them would have nothing by them.
+# Categories in which this gateway has no route: they would permit nothing.
 EMPTY_CATEGORIES = frozenset({"web-fetch", "music", "agents"})
 GuardrailName = Literal["pii-masker", "prompt-injection", "credential-masker"]
 ENDPOINT_CATEGORIES: tuple[str, ...] = get_args(EndpointCategory)
 
-# Files beside the zones that mean another zone on another machine.
+# Files among the zones whose meaning depends on the machine.
 _NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 
 
@@ -89,7 +90,7 @@ ClockTime = Annotated[
 ]
 Zone = Annotated[Text, Field(min_length=1, max_length=64), AfterValidator(_known_zone)]
 PositiveInt = Annotated[StrictInt, Field(ge=1, le=2**53 - 1)]
-# Kept as integer micro-dollars: six decimals count.
+# Stored as integer micro-dollars, so six decimals count.
 Usd = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -175,7 +176,7 @@ class NewKey(KeyFields):
     name: Name
 
     def changed(self, change: KeyChange) -> Self:
-        """This record with the fields that `change` was sent with."""
+        """This record with the fields that `change` contains."""
         return self.model_copy(
             update={name: getattr(change, name) for name in change.model_fields_set}
         )
@@ -198,7 +199,7 @@ _CHANGEABLE = {field.alias for field in KeyChange.model_fields.values()}
 
 
 def not_in_force(key: KeyFields) -> list[str]:
-    """What of a key's record has no effect: fields, and values of lists behind a colon."""
+    """The fields of a key's record that have no effect; members of lists stand behind a colon."""
     return [
         "compressionEnabled",
         "toolServiceMode",
@@ -209,8 +210,8 @@ def not_in_force(key: KeyFields) -> list[str]:
 
 
 def check_rules(key: KeyFields, before: KeyFields | None = None) -> None:
-    """The rules between fields, on the whole record; `InvalidRequest` names the field to change. What
-    the record had before may stay.
+    """Checks the rules between fields on the whole record; `InvalidRequest` names the field to
+    change. Values that `before` has already may stay.
     """
     stored = [] if before is None else before.allowed_endpoints
     empty = [each for each in key.allowed_endpoints if each in EMPTY_CATEGORIES]

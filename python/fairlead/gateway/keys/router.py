@@ -6,7 +6,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from fastapi import APIRouter
-from pydantic import Field, StrictBool
+from pydantic import Field
 
 from fairlead import _core
 from fairlead.caller import CallerDep, refuse_over_managing_keys
@@ -27,16 +27,16 @@ from fairlead.gateway.keys.table import (
     list_keys,
     update_key,
 )
-from fairlead.gateway.wire import Limit, Offset, Wire, changed_names
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import ServicesDep
 from fairlead.store.webhook_endpoints import delete_owned_endpoints
+from fairlead.wire import Limit, Offset, Success, Wire, changed_names
 
 router = APIRouter(prefix="/api/keys", tags=["keys"])
 
-# The prefix says what it is, the last characters (of the checksum) which one.
+# A preview shows the prefix and the last characters, which belong to the checksum.
 PREVIEW_HEAD = 10
 PREVIEW_TAIL = 4
 
@@ -68,10 +68,6 @@ class KeyList(Wire):
     offset: int
 
 
-class Success(Wire):
-    success: StrictBool = True
-
-
 @router.get("", summary="List API keys")
 async def list_all(
     services: ServicesDep,
@@ -80,10 +76,10 @@ async def list_all(
 ) -> KeyList:
     """A page of keys, oldest first."""
 
-    def look(con: Connection) -> tuple[list[StoredKey], int]:
+    def read_page(con: Connection) -> tuple[list[StoredKey], int]:
         return list_keys(con, limit, offset), count_keys(con)
 
-    keys, total = await services.state.read(look)
+    keys, total = await services.state.read(read_page)
     return KeyList.model_construct(
         keys=[_view(key) for key in keys], total=total, limit=limit, offset=offset
     )
@@ -105,12 +101,12 @@ async def create(new: NewKey, services: ServicesDep, caller: CallerDep) -> Creat
         fields=new,
     )
 
-    def work(con: Connection) -> StoredKey:
+    def insert(con: Connection) -> StoredKey:
         insert_key(con, key)
         emit(con, Event("key.created", {"id": key.id, "name": new.name}))
         return _found(con, key.id)
 
-    stored = await services.state.commit(work)
+    stored = await services.state.commit(insert)
     return CreatedKey.model_construct(**dict(_view(stored)), key=text)
 
 
@@ -126,7 +122,7 @@ async def change(
 ) -> KeyView:
     """Changes what was sent, if the record as a whole keeps its rules."""
 
-    def work(con: Connection) -> StoredKey:
+    def update(con: Connection) -> StoredKey:
         key = _found(con, key_id)
         fields = key.fields.changed(change)
         check_rules(fields, key.fields)
@@ -140,21 +136,21 @@ async def change(
         )
         return _found(con, key_id)
 
-    return _view(await services.state.commit(work))
+    return _view(await services.state.commit(update))
 
 
 @router.delete("/{key_id}", summary="Revoke an API key for good")
 async def delete(key_id: str, services: ServicesDep, caller: CallerDep) -> Success:
     """Deletes the key; it is refused everywhere when this returns."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         key = _found(con, key_id)
         refuse_over_managing_keys(caller.principal, key.fields.scopes)
         delete_key(con, key_id)
         delete_owned_endpoints(con, "service", key_id)
         emit(con, Event("key.deleted", {"id": key_id, "name": key.fields.name}))
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return Success()
 
 

@@ -1,4 +1,4 @@
-"""What the relay gets of the keys: hashes and what it enforces."""
+"""Keys as the snapshot holds them: hashes, and the limits that the relay enforces."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FIELDS = (
     "auto_resolve",
     "disabled_guardrails",
 )
-# What the relay gets in another form than it is stored in.
+# Fields whose form in the snapshot differs from the stored one.
 _RULES = (
     "access_schedule",
     "rate_limits",
@@ -46,8 +46,8 @@ _SELECT = f"SELECT {', '.join((*_FIELDS, *_RULES))} FROM keys ORDER BY created_a
 
 
 def compile_keys(con: Connection) -> list[dict[str, Any]]:
-    """Every key, as the snapshot has it. A banned or inactive key is in it, so that it is told
-    so.
+    """Every key in the snapshot's form. Banned and inactive keys are included, so that their
+    callers are told why they are refused.
     """
     rows = con.execute(_SELECT).fetchall()
     return [_compiled(row) for row in rows]
@@ -58,7 +58,7 @@ def _compiled(row: tuple[Any, ...]) -> dict[str, Any]:
     schedule, rate_limits, counts_money, daily_usd_micros, weekly_usd_micros = row[len(_FIELDS) :]
     schedule = json.loads(schedule) if schedule else None
     key["access_schedule"] = schedule if schedule and schedule["enabled"] else None
-    # Of two rules with one window the narrower says all.
+    # Of two limits with the same window only the lower matters.
     rates: dict[int, int] = {}
     for rule in json.loads(rate_limits) if rate_limits else []:
         rates[rule["window"]] = min(rule["limit"], rates.get(rule["window"], rule["limit"]))

@@ -1,4 +1,4 @@
-"""The table `keys`: one row per key, no key text."""
+"""The table `keys`: one row per key, without its text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIELDS = tuple(NewKey.model_fields)
 _COLUMNS = tuple(_MOMENTS.get(name) or _MONEY.get(name) or name for name in _FIELDS)
 _OWN = ("id", "hash", "preview", "created_at_ms", "updated_at_ms")
 
-# Made of the constants above; nothing that a caller sends is in the text.
+# Built from the constants above: nothing that a caller sends becomes part of the statement.
 _ALL = ", ".join((*_OWN, *_COLUMNS))
 _SELECT = f"SELECT {_ALL} FROM keys"
 _MARKS = ", ".join("?" * (len(_OWN) + len(_COLUMNS)))
@@ -34,7 +34,9 @@ _UPDATE = f"UPDATE keys SET updated_at_ms = ?, {_SETS} WHERE id = ?"
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A key at rest. `hash` is hex SHA-256 of the key's text, `preview` what may be shown of it."""
+    """A row of the table. `hash` is the hex SHA-256 of the key's text, `preview` the part of it
+    that may be shown.
+    """
 
     id: str
     hash: str
@@ -56,7 +58,7 @@ def update_key(con: Connection, key: StoredKey) -> None:
 
 
 def delete_key(con: Connection, key_id: str) -> bool:
-    """Removes a key and what hangs on it, in the writer; False when there is none."""
+    """Deletes a key and the rows that belong to it, in the writer; False when there is none."""
     con.execute("DELETE FROM token_limits WHERE key_id = ?", [key_id])
     return con.execute("DELETE FROM keys WHERE id = ? RETURNING 1", [key_id]).fetchone() is not None
 
@@ -115,7 +117,8 @@ def _read(row: tuple[Any, ...]) -> StoredKey:
             fields[name] = AccessSchedule.model_construct(**json.loads(value))
         else:
             fields[name] = value
-    # What is stored was checked when it came in. A rule that has changed since, or a time zone that
+    # Stored fields were checked when they were sent. A rule that has changed since, or a time zone
+    # that
     # this machine does not know, is no reason not to show the key.
     record_id, digest, preview, created_at_ms, updated_at_ms = own
     shown = NewKey.model_construct(**fields)

@@ -1,1 +1,1 @@
-"""What an operator says of models: custom ones, overrides, and the catalogue of all."""
+"""Models as the operator configures them: custom ones, overrides, and the catalogue of all."""

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Query
 from fairlead.gateway.models.table import models_of
 from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.providers.catalogue import CatalogueModel, catalogue
-from fairlead.gateway.providers.models import known_models, said_of
+from fairlead.gateway.providers.models import known_models, override_model
 from fairlead.gateway.providers.table import active_connections
-from fairlead.gateway.wire import Wire
 from fairlead.money import usd_of
 from fairlead.store.file import Connection as Database
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/models/catalog", tags=["models"])
 
@@ -34,7 +34,7 @@ class ModelPriceView(Wire):
 
 
 class ModelEntry(Wire):
-    """`id` is what a request asks for; sizes in tokens; `price` null where it is not known."""
+    """`id` is the name that a request uses; sizes in tokens; `price` null where it is not known."""
 
     id: str
     name: str | None
@@ -140,7 +140,7 @@ def _by_type(
     for name in sorted(models):
         built_in, row = listed.get(name), said.get((provider, name))
         base = {} if built_in is None else built_in.model_dump(include=_SIZES, exclude_none=True)
-        model = said_of(row, {**base, **models[name]})
+        model = override_model(row, {**base, **models[name]})
         grouped.setdefault("chat" if built_in is None else built_in.mode, []).append(
             ModelEntry.model_construct(
                 id=f"{prefix}/{name}",

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictInt
 
-from fairlead.gateway.wire import ModelId, Name, Text, Wire
+from fairlead.gateway.fields import ModelId, Name, Text
+from fairlead.wire import Wire
 
 ProviderName = Annotated[
     Text,

@@ -22,11 +22,11 @@ from fairlead.gateway.providers.credentials import Credentials, open_credentials
 from fairlead.gateway.providers.endpoint import Endpoint, endpoint_of, resolve_provider
 from fairlead.gateway.providers.probe import Finding, probe
 from fairlead.gateway.providers.table import Connection, connections_of, find_connection
-from fairlead.gateway.unread import not_in_force, refuse_unread
-from fairlead.gateway.wire import Message, Wire
+from fairlead.gateway.unused_fields import not_in_force, refuse_unused
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Message, Wire
 
 router = APIRouter(prefix="/api/provider-models", tags=["models"])
 
@@ -77,10 +77,10 @@ class Changed(Wire):
 async def list_all(
     services: ServicesDep, provider: Annotated[str | None, Query(max_length=200)] = None
 ) -> ModelRows:
-    def look(con: Database) -> list[ProviderModel]:
+    def read_models(con: Database) -> list[ProviderModel]:
         return models_of(con, None if provider is None else resolve_provider(con, provider).id)
 
-    rows = await services.state.read(look)
+    rows = await services.state.read(read_models)
     caps = {row.model_id: row.settings.get("max_output_token_override") for row in rows}
     return ModelRows.model_construct(
         models=[_shown(row) for row in rows if row.is_custom],
@@ -102,23 +102,23 @@ async def override(fields: ModelFields, services: ServicesDep) -> OneModel:
     if not sent:
         raise InvalidRequest("No valid fields to update")
 
-    def work(con: Database) -> ProviderModel:
+    def store(con: Database) -> ProviderModel:
         provider = resolve_provider(con, fields.provider).id
         before = find_model(con, provider, fields.model_id)
         if before is None:
             _check_room(con)
             before = _blank(provider, fields.model_id)
-        refuse_unread(_unread(sent), _unread(before.settings))
+        refuse_unused(_unused(sent), _unused(before.settings))
         after = changed(before, sent, now_ms())
         put_model(con, after)
         return after
 
-    return OneModel.model_construct(model=_shown(await services.state.commit(work)))
+    return OneModel.model_construct(model=_shown(await services.state.commit(store)))
 
 
 @router.patch("", summary="Hide models from lists, or show them")
 async def show_or_hide(change: Visibility, services: ServicesDep) -> Changed:
-    def work(con: Database) -> int:
+    def store(con: Database) -> int:
         provider = resolve_provider(con, change.provider).id
         names = dict.fromkeys(change.model_ids)
         for name in names:
@@ -127,7 +127,7 @@ async def show_or_hide(change: Visibility, services: ServicesDep) -> Changed:
         _check_room(con, room_for=0)
         return len(names)
 
-    return Changed.model_construct(changed=await services.state.commit(work))
+    return Changed.model_construct(changed=await services.state.commit(store))
 
 
 @router.delete("", summary="Delete a custom model, or all that is overridden of another")
@@ -136,11 +136,13 @@ async def delete(
     provider: Annotated[str, Query(min_length=1, max_length=200)],
     model: Annotated[str, Query(min_length=1, max_length=240)],
 ) -> Message:
-    def work(con: Database) -> None:
+    def delete_row(con: Database) -> None:
         if not delete_model(con, resolve_provider(con, provider).id, model):
-            raise NotFound("Nothing is said of this provider's model.", param="model")
+            raise NotFound(
+                "This provider's model has no settings of the operator's.", param="model"
+            )
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return Message(message="What was said of the model is deleted.")
 
 
@@ -151,13 +153,13 @@ async def validate_and_add(new: NewModel, services: ServicesDep) -> Registered:
     """Nothing is stored unless the connection works and, with `strict`, lists the model."""
     sealer = services.state.sealer
 
-    def look(con: Database) -> tuple[Endpoint, Credentials]:
+    def find_endpoint(con: Database) -> tuple[Endpoint, Credentials]:
         provider = resolve_provider(con, new.provider)
         connection = _asked(con, provider.id, new.connection_id)
         endpoint = endpoint_of(provider, connection.auth_type, connection.provider_specific)
         return endpoint, open_credentials(sealer, connection)
 
-    finding = await probe(*await services.state.read(look))
+    finding = await probe(*await services.state.read(find_endpoint))
     listed = _is_listed(finding, new.model_id)
     if new.strict and listed is False:
         raise InvalidRequest(
@@ -201,7 +203,7 @@ def _register(con: Database, new: ModelFields) -> ProviderModel:
         raise Conflict("The provider has a custom model of this id: change it with PUT.")
     _check_room(con)
     before = before or _blank(provider, new.model_id)
-    refuse_unread(_unread(_settings(new)), _unread(before.settings))
+    refuse_unused(_unused(_settings(new)), _unused(before.settings))
     row = changed(before, _settings(new), now_ms())
     row = ProviderModel(
         provider, new.model_id, True, row.settings, row.created_at_ms, row.updated_at_ms
@@ -221,7 +223,7 @@ def _blank(provider: str, model_id: str) -> ProviderModel:
     return ProviderModel(provider, model_id, False, {}, made_at_ms, made_at_ms)
 
 
-def _unread(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _unused(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {to_camel(name): value for name, value in settings.items()}
 
 
@@ -235,7 +237,7 @@ def _shown(row: ProviderModel) -> ModelRow:
         provider=row.provider,
         model_id=row.model_id,
         is_custom=row.is_custom,
-        not_in_force=not_in_force(_unread(row.settings)),
+        not_in_force=not_in_force(_unused(row.settings)),
         created_at=moment_of(row.created_at_ms),
         updated_at=moment_of(row.updated_at_ms),
         **row.settings,

@@ -1,7 +1,8 @@
-"""The table `provider_models`: a row for each model of which the operator says something.
+"""The table `provider_models`: one row for each model that the operator configured. `provider` is a
+catalogue id or a node's id.
 
-`provider` is a catalogue id or a node's id. A custom model is one that the operator added; the
-other rows hold only what differs from what the provider says, and survive whatever it says next.
+A custom model is one that the operator added. The other rows hold only overrides of the provider's
+own data, and outlast its changes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _COLUMNS = "provider, model_id, is_custom, settings, created_at_ms, updated_at_m
 
 @dataclass(frozen=True, slots=True)
 class ProviderModel:
-    """`settings` holds the fields of `ModelSettings` that are set, by their names in Python."""
+    """A row of the table. `settings` holds the fields of `ModelSettings` that are set, by their
+    Python names.
+    """
 
     provider: str
     model_id: str
@@ -28,29 +31,29 @@ class ProviderModel:
     updated_at_ms: int
 
     @property
-    def says_nothing(self) -> bool:
-        """Whether the row can go."""
+    def is_empty(self) -> bool:
+        """Whether nothing is set, so that the row can be deleted."""
         return not self.is_custom and not self.settings
 
 
 def find_model(con: Database, provider: str, model_id: str) -> ProviderModel | None:
-    """What is said of this model."""
+    """The row of this model."""
     query = f"SELECT {_COLUMNS} FROM provider_models WHERE provider = ? AND model_id = ?"
     row = con.execute(query, [provider, model_id]).fetchone()
     return None if row is None else _read(row)
 
 
 def models_of(con: Database, provider: str | None = None) -> list[ProviderModel]:
-    """Every row, of one provider or of all, by provider and model."""
+    """The rows of one provider, or of all, by provider and model."""
     where, values = ("WHERE provider = ?", [provider]) if provider is not None else ("", [])
     query = f"SELECT {_COLUMNS} FROM provider_models {where} ORDER BY provider, model_id"
     return [_read(row) for row in con.execute(query, values).fetchall()]
 
 
 def put_model(con: Database, model: ProviderModel) -> None:
-    """Writes the row in place of the one before, in the writer; one that says nothing goes."""
+    """Writes the row in place of the one before, in the writer; an empty one is deleted."""
     delete_model(con, model.provider, model.model_id)
-    if model.says_nothing:
+    if model.is_empty:
         return
     con.execute(
         f"INSERT INTO provider_models ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
@@ -66,13 +69,13 @@ def put_model(con: Database, model: ProviderModel) -> None:
 
 
 def delete_model(con: Database, provider: str, model_id: str) -> bool:
-    """Removes the row, in the writer; False when there is none."""
+    """Deletes the row, in the writer; False when there is none."""
     query = "DELETE FROM provider_models WHERE provider = ? AND model_id = ? RETURNING 1"
     return con.execute(query, [provider, model_id]).fetchone() is not None
 
 
 def changed(model: ProviderModel, sent: dict[str, Any], now_ms: int) -> ProviderModel:
-    """The row after a change: what was not sent stays, null clears."""
+    """The row after a change: fields that were not sent stay, null clears."""
     settings = {**model.settings, **sent}
     kept = {name: value for name, value in settings.items() if value is not None}
     return replace(model, settings=kept, updated_at_ms=max(now_ms, model.updated_at_ms + 1))

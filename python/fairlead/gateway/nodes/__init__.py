@@ -1,1 +1,1 @@
-"""Provider nodes: an operator's own endpoints, their addresses, headers, timers and routes."""
+"""Provider nodes: an operator's own endpoints, with their addresses, headers, timeouts and routes."""

@@ -1,10 +1,9 @@
-"""Base URLs and paths of providers: one spelling per address, and no address that must never be
-dialled.
+"""Base URLs and paths of providers: one spelling per address, and none that must never be dialled.
 
-`normalise_base_url` is the only way a base URL gets into the database. What it lets through is
-spelled in one way (every form of an IPv4 address that C libraries understand becomes a dotted
-quad), so what is checked here is what is dialled later. Host names are judged again each time they
-are resolved.
+`normalise_base_url` is the only way for a base URL into the database. It spells every address in
+one way (each form of an IPv4 address that C libraries understand becomes a dotted quad), so the
+address that is checked here is the one that is dialled later. Host names are judged again each time
+they are resolved.
 """
 
 from __future__ import annotations
@@ -23,9 +22,7 @@ _PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})+)*/*")
 
 
 def normalise_base_url(text: str) -> str:
-    """`http(s)://host[:port][/path]` without a trailing slash; `AddressRefused` for anything
-    else.
-    """
+    """`http(s)://host[:port][/path]` without a trailing slash; `AddressRefused` for anything else."""
     if len(text) > MAX_URL_CHARS:
         raise AddressRefused(f"must have at most {MAX_URL_CHARS} characters")
     if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:

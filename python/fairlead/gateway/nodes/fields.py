@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictStr, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from fairlead.gateway.fields import Name, Text
 from fairlead.gateway.nodes.address import normalise_base_url, normalise_path
 from fairlead.gateway.nodes.headers import check_headers
 from fairlead.gateway.nodes.timeouts import Timeouts
-from fairlead.gateway.wire import Name, Text, Wire
 from fairlead.host import AddressRefused
+from fairlead.wire import Wire
 
 NodeType = Literal["openai-compatible", "anthropic-compatible", "gemini-compatible"]
 ApiType = Literal[
@@ -25,7 +26,7 @@ ApiType = Literal[
     "rerank",
 ]
 
-# What of it makes a difference: which of OpenAI's two conversations a node speaks.
+# The only effect of the type: which of OpenAI's two conversation APIs the node speaks.
 SPOKEN: tuple[ApiType, ...] = ("chat", "responses")
 
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")

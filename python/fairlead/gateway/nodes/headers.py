@@ -1,4 +1,4 @@
-"""Headers that an operator adds to every call of a node: which are legal, how they are masked."""
+"""Headers that an operator adds to every call of a node: which are legal, and how they are masked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MASK = "***"
 _NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?")
 
-# Those that belong to one hop, frame the message, or say how the body is coded: they are fairlead's
+# Headers that belong to one hop, frame the message, or name the body's encoding: they are fairlead's
 # to send.
 _RESERVED = frozenset(
     {
@@ -56,7 +56,7 @@ def check_headers(headers: dict[str, str]) -> dict[str, str]:
 
 
 def unmask(headers: dict[str, str], stored: dict[str, str]) -> dict[str, str]:
-    """What a caller meant who sent back an answer: a masked value stays as stored. `KeyError` when
-    there is none.
+    """The headers that a caller meant who sent an answer back: a masked value stays as stored.
+    `KeyError` when nothing is stored for it.
     """
     return {name: stored[name] if value == MASK else value for name, value in headers.items()}

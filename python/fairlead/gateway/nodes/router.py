@@ -27,20 +27,20 @@ from fairlead.gateway.providers.credentials import open_headers, reseal_connecti
 from fairlead.gateway.providers.endpoint import addresses_of
 from fairlead.gateway.providers.table import Connection as ProviderConnection
 from fairlead.gateway.providers.table import connections_of, forget_tests
-from fairlead.gateway.unread import not_in_force, refuse_unread
-from fairlead.gateway.wire import Limit, Message, Offset, Wire, changed_names
+from fairlead.gateway.unused_fields import not_in_force, refuse_unused
 from fairlead.kept_secret import check_kept, moved_to
 from fairlead.moment import Time, moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Limit, Message, Offset, Wire, changed_names
 
 router = APIRouter(prefix="/api/provider-nodes", tags=["provider nodes"])
 
 NAMED_AT_MOST = 10
 
-# Fields of the body that are columns of the same name.
+# Fields of the body with a column of the same name.
 _PLAIN = ("type", "name", "prefix", "api_type", "base_url", "chat_path", "models_path", "icon_url")
 
 
@@ -82,10 +82,10 @@ async def list_all(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> NodeList:
-    def look(con: Connection) -> tuple[list[Node], int]:
+    def read_page(con: Connection) -> tuple[list[Node], int]:
         return list_nodes(con, limit, offset), count_nodes(con)
 
-    nodes, total = await services.state.read(look)
+    nodes, total = await services.state.read(read_page)
     return NodeList.model_construct(
         nodes=[_view(node) for node in nodes], total=total, limit=limit, offset=offset
     )
@@ -96,9 +96,9 @@ async def create(new: NewNode, services: ServicesDep) -> OneNode:
     node_id = str(uuid4())
     made_at_ms = now_ms()
 
-    _check_unread(new, None)
+    _check_unused(new, None)
 
-    def work(con: Connection) -> Node:
+    def insert(con: Connection) -> Node:
         _check_prefix(con, new.prefix, node_id)
         node = Node(
             id=node_id,
@@ -109,10 +109,10 @@ async def create(new: NewNode, services: ServicesDep) -> OneNode:
             updated_at_ms=made_at_ms,
         )
         insert_node(con, node)
-        emit(con, Event("node.created", _told(node)))
+        emit(con, Event("node.created", _event_data(node)))
         return node
 
-    return _shown(await services.state.commit(work))
+    return _shown(await services.state.commit(insert))
 
 
 @router.get("/{node_id}", summary="One provider node")
@@ -124,9 +124,9 @@ async def read(node_id: str, services: ServicesDep) -> OneNode:
 async def change(node_id: str, change: NodeChange, services: ServicesDep) -> OneNode:
     sealer = services.state.sealer
 
-    def work(con: Connection) -> Node:
+    def update(con: Connection) -> Node:
         before = _found(con, node_id)
-        _check_unread(change, before)
+        _check_unused(change, before)
         sent = change.model_fields_set
         columns: dict[str, Any] = {name: getattr(change, name) for name in _PLAIN if name in sent}
         if change.prefix is not None:
@@ -151,33 +151,33 @@ async def change(node_id: str, change: NodeChange, services: ServicesDep) -> One
             before.models_path,
         ):
             forget_tests(con, node_id)
-        emit(con, Event("node.updated", {**_told(after), "changed": changed_names(change)}))
+        emit(con, Event("node.updated", {**_event_data(after), "changed": changed_names(change)}))
         return after
 
-    return _shown(await services.state.commit(work))
+    return _shown(await services.state.commit(update))
 
 
 @router.delete("/{node_id}", summary="Delete a node that has no connections")
 async def delete(node_id: str, services: ServicesDep) -> Message:
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         node = _found(con, node_id)
         users = connections_of(con, node_id)
         if users:
             raise Conflict(f"The node has connections; delete them first: {_named(users)}.")
         delete_node(con, node_id)
-        emit(con, Event("node.deleted", _told(node)))
+        emit(con, Event("node.deleted", _event_data(node)))
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return Message(message="The node is deleted.")
 
 
-def _told(node: Node) -> dict[str, Any]:
+def _event_data(node: Node) -> dict[str, Any]:
     return {"id": node.id, "name": node.name, "prefix": node.prefix}
 
 
-def _check_unread(fields: NodeFields, before: Node | None) -> None:
+def _check_unused(fields: NodeFields, before: Node | None) -> None:
     stored = {} if before is None else {"iconUrl": before.icon_url}
-    refuse_unread({"iconUrl": fields.icon_url}, stored)
+    refuse_unused({"iconUrl": fields.icon_url}, stored)
     is_sent = "api_type" in fields.model_fields_set
     is_stored = before is not None and before.api_type == fields.api_type
     if is_sent and not is_stored and fields.api_type not in SPOKEN:
@@ -219,15 +219,17 @@ def _sealed_headers(
 
 
 def _check_headers_kept(sent: dict[str, str], before: Node, base_url: str | None) -> None:
-    """A mask stands for the stored value at the stored address only."""
+    """Refuses masked header values when the node's host changes: the stored values are for the old
+    host.
+    """
     for name, value in sent.items():
         if value == MASK and base_url is not None:
             check_kept(f"customHeaders.{name}", [before.base_url], [base_url])
 
 
 def _check_keys_kept(con: Connection, before: Node, after: Node) -> None:
-    """`InvalidRequest` when the node's new address would take stored keys to a host that they were not
-    given for.
+    """`InvalidRequest` when the node's new address would send stored keys to a host that they were
+    not given for.
     """
     moved = [
         each

@@ -29,7 +29,7 @@ _COLUMNS = (
     "updated_at_ms",
 )
 
-# Made of the constants above; nothing that a caller sends is in the text.
+# Built from the constants above: nothing that a caller sends becomes part of the statement.
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM provider_nodes"
 _INSERT = (
     f"INSERT INTO provider_nodes ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
@@ -39,8 +39,8 @@ _UPDATE = f"UPDATE provider_nodes SET {', '.join(f'{c} = ?' for c in _COLUMNS[1:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node at rest. `headers_sealed` opens with the node's id to a JSON object; `timeouts` holds
-    what is set.
+    """A row of the table. `headers_sealed` opens with the node's id to a JSON object; `timeouts`
+    holds the timeouts that are set.
     """
 
     id: str
@@ -95,7 +95,7 @@ def list_nodes(con: Connection, limit: int, offset: int) -> list[Node]:
 
 
 def all_nodes(con: Connection) -> dict[str, Node]:
-    """Every node that can be read, by its id; one that cannot is told of in the log."""
+    """Every node that can be read, by its id; one that cannot is logged."""
     nodes: dict[str, Node] = {}
     for row in con.execute(_SELECT).fetchall():
         try:

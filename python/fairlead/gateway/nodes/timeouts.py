@@ -1,4 +1,4 @@
-"""Timers of a provider, milliseconds. None of them is a total on a stream."""
+"""Timeouts of a provider, in milliseconds. None of them limits the total time of a stream."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field, StrictInt
 
-from fairlead.gateway.wire import Wire
+from fairlead.wire import Wire
 
 LONGEST_MS = 3_600_000
 
-# What the relay uses where neither node nor connection says otherwise.
+# The relay's defaults, for timeouts that neither node nor connection sets.
 DEFAULTS_MS = {
     "connect_ms": 5_000,
     "header_ms": 120_000,
@@ -41,7 +41,7 @@ class Timeouts(Wire):
 
 
 def effective_timeouts(*closer_first: dict[str, int]) -> dict[str, int]:
-    """Every timer: the first of the given that names it, else its default."""
+    """Every timeout: from the first of the given that sets it, else its default."""
     merged = dict(DEFAULTS_MS)
     for given in reversed(closer_first):
         merged.update(given)

@@ -1,1 +1,1 @@
-"""Prices of models: what is known of them, and what the operator set instead."""
+"""Prices of models: known ones, and the operator's overrides."""

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field, RootModel
 
 from fairlead.errors import InvalidRequest, NotFound
+from fairlead.gateway.fields import ModelId, Text
 from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.pricing.table import (
     Price,
@@ -24,11 +25,11 @@ from fairlead.gateway.providers.endpoint import Provider
 from fairlead.gateway.providers.fields import ModelPrice
 from fairlead.gateway.providers.snapshot import known_prices
 from fairlead.gateway.providers.table import active_connections
-from fairlead.gateway.wire import ModelId, Text, Wire
 from fairlead.moment import now_ms
 from fairlead.money import micros_of, usd_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/pricing", tags=["pricing"])
 
@@ -85,7 +86,7 @@ async def put(new: Prices, services: ServicesDep) -> Pricing:
 
 @router.patch("", summary="Set prices of models, leaving the others")
 async def patch(new: Prices, services: ServicesDep) -> Pricing:
-    """The same as PUT: neither touches what is not sent."""
+    """Does what PUT does: prices that are not sent stay."""
     return await _set(new, services)
 
 
@@ -95,21 +96,23 @@ async def take_back(
     provider: Annotated[str | None, Query(max_length=200)] = None,
     model: Annotated[str | None, Query(max_length=300)] = None,
 ) -> Deleted:
-    """Of one model, of a provider, or all; what is known holds again when this is answered."""
+    """Takes back the prices of one model, of a provider, or all; the known prices are in force
+    again when this is answered.
+    """
     if model is not None and provider is None:
         raise InvalidRequest("model needs provider beside it.", param="provider")
 
-    def work(con: Connection) -> int:
+    def delete_rows(con: Connection) -> int:
         deleted = delete_overrides(con, provider, model)
         if not deleted and provider is not None:
             raise NotFound("No price is set for this.", param="model" if model else "provider")
         return deleted
 
-    return Deleted(deleted=await services.state.commit(work))
+    return Deleted(deleted=await services.state.commit(delete_rows))
 
 
 async def _set(new: Prices, services: ServicesDep) -> Pricing:
-    def work(con: Connection) -> dict[str, dict[str, PriceView]]:
+    def store(con: Connection) -> dict[str, dict[str, PriceView]]:
         nodes = all_nodes(con)
         at_ms = now_ms()
         for provider, models in new.root.items():
@@ -124,7 +127,7 @@ async def _set(new: Prices, services: ServicesDep) -> Pricing:
             raise InvalidRequest(f"At most {MAX_OVERRIDES} prices may be set; take some back.")
         return _in_force(con)
 
-    prices = await services.state.commit(work)
+    prices = await services.state.commit(store)
     return Pricing.model_construct({name: prices[name] for name in new.root})
 
 

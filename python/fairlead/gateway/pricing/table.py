@@ -19,12 +19,13 @@ NAMES = (
     "per_million_characters",
 )
 
-# Micro-dollars by `NAMES`: per million tokens, and for each thing.
+# A price in micro-dollars by the names in `NAMES`: per million tokens, or for each picture, second
+# and the like.
 Price = dict[str, int | None]
 
 
 def read_overrides(con: Connection) -> dict[str, dict[str, Price]]:
-    """Prices by provider and model."""
+    """The overrides by provider and model."""
     found: dict[str, dict[str, Price]] = defaultdict(dict)
     rows = con.execute(
         f"SELECT provider, model, {', '.join(NAMES)} FROM price_overrides ORDER BY provider, model"
@@ -35,7 +36,7 @@ def read_overrides(con: Connection) -> dict[str, dict[str, Price]]:
 
 
 def put_override(con: Connection, provider: str, model: str, price: Price, at_ms: int) -> None:
-    """Sets a price in place of what was set before, in the writer."""
+    """Sets a price in place of an earlier override, in the writer."""
     delete_overrides(con, provider, model)
     values: list[Any] = [provider, model, *(price[name] for name in NAMES), at_ms]
     con.execute(
@@ -46,13 +47,15 @@ def put_override(con: Connection, provider: str, model: str, price: Price, at_ms
 
 
 def count_overrides(con: Connection) -> int:
-    """How many prices are set."""
+    """The number of overrides."""
     row = con.execute("SELECT count(*) FROM price_overrides").fetchone()
     return int(row[0]) if row else 0
 
 
 def delete_overrides(con: Connection, provider: str | None, model: str | None) -> int:
-    """Takes back what was set for a model, a provider, or all, in the writer; how many there were."""
+    """Deletes the overrides of a model, of a provider, or all, in the writer; returns how many
+    there were.
+    """
     row = con.execute(
         "DELETE FROM price_overrides WHERE ($provider IS NULL OR provider = $provider) "
         "AND ($model IS NULL OR model = $model)",

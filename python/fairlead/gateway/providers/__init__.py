@@ -1,3 +1,3 @@
-"""Provider connections: the catalogue, the record, where it is kept, its test and routes, and what
-the relay gets of it.
+"""Provider connections: the catalogue, the record and its table, the test, the routes, and their
+part of the snapshot.
 """

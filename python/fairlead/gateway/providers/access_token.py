@@ -10,14 +10,14 @@ import httpx
 import orjson
 
 from fairlead import _core
-from fairlead.gateway.providers.dial import exchange
+from fairlead.gateway.providers.client import exchange
 from fairlead.moment import now_ms
 
 _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
 class TokenRefused(Exception):
-    """No token was given; the text says why."""
+    """Google gave no token; the text says why."""
 
 
 async def access_token(client: httpx.AsyncClient, account: dict[str, Any]) -> str:

@@ -59,7 +59,7 @@ Capability = Literal[
     "vision",
     "web_search",
 ]
-# What a connection may fill into an address: fields of `ProviderSpecific`.
+# The variables that an address may have: fields of `ProviderSpecific`.
 Variable = Literal["region", "project", "resource", "workspace", "account"]
 Tokens = Annotated[int, Field(strict=True, ge=1)]
 UsdMicros = Annotated[int, Field(strict=True, ge=0)]
@@ -103,7 +103,9 @@ class CatalogueModel(_Entry):
 
     @property
     def price(self) -> Price | None:
-        """None where it is not known: there must be those of both kinds of token, or that of a thing."""
+        """A model's price; None where it is not known. Known means both prices of tokens, or a
+        price of one thing.
+        """
         known = {name: getattr(self, name) for name in Price.model_fields}
         known = {name: value for name, value in known.items() if value is not None}
         is_known = {"input", "output"} <= known.keys() or any(
@@ -124,13 +126,13 @@ class CatalogueProvider(_Entry):
     variables: dict[Variable, str | None] = Field(default_factory=dict)
     models_url: str | None = None
     lists_models: bool = True
-    # What Amazon calls the service, in a signature's scope.
+    # Amazon's name of the service, which is part of a signature's scope.
     aws_service: str | None = None
     models: tuple[CatalogueModel, ...]
 
 
 def read_catalogue(folder: Path) -> dict[str, CatalogueProvider]:
-    """The providers of a folder by id; `ValueError` names a file that is not what it should be."""
+    """The providers of a folder by id; `ValueError` names a file that is not valid."""
     providers = {}
     for path in sorted(folder.glob("*.json")):
         provider = CatalogueProvider.model_validate_json(path.read_bytes())

@@ -1,8 +1,8 @@
-"""What a connection authenticates with, sealed with the connection's id: `{"api_key", "headers"}`,
-and `aws` or `service_account` where a key is not all there is.
+"""The credential of a connection, sealed with the connection's id: `{"api_key", "headers"}`, and
+`aws` or `service_account` where a key is not enough.
 
 The headers are the node's. They are sealed into each connection, so that the relay opens one thing
-and the snapshot needs no key; a change of the node's headers therefore reseals its connections
+and the snapshot needs no key. A change of the node's headers therefore reseals its connections
 (`reseal_connections`).
 """
 
@@ -25,7 +25,7 @@ SHOWN_FROM_CHARS = 12
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An opened credential; prints as nothing that gives it away."""
+    """An opened credential. Its printed form does not contain it."""
 
     api_key: str | None = field(default=None, repr=False)
     headers: dict[str, str] = field(default_factory=dict, repr=False)
@@ -47,7 +47,7 @@ def seal_credentials(sealer: Sealer, connection_id: str, credentials: Credential
 
 
 def open_credentials(sealer: Sealer, connection: Connection) -> Credentials:
-    """What a stored connection authenticates with; `Internal` when it does not open."""
+    """The credential of a stored connection; `Internal` when it cannot be opened."""
     if connection.credentials_sealed is None:
         return Credentials()
     opened: dict[str, Any] = orjson.loads(
@@ -57,7 +57,7 @@ def open_credentials(sealer: Sealer, connection: Connection) -> Credentials:
 
 
 def open_headers(sealer: Sealer, node: Node) -> dict[str, str]:
-    """A node's own headers."""
+    """The node's own headers, opened."""
     if node.headers_sealed is None:
         return {}
     headers: dict[str, str] = orjson.loads(sealer.unseal(node.id, node.headers_sealed))
@@ -70,7 +70,9 @@ def seal_headers(sealer: Sealer, node_id: str, headers: dict[str, str]) -> bytes
 
 
 def reseal_connections(con: Database, sealer: Sealer, node: Node, headers: dict[str, str]) -> None:
-    """Gives every connection of a node its headers, in the writer; none to one at another host."""
+    """Seals a node's headers into each of its connections, in the writer; connections at another
+    host get none.
+    """
     for connection in connections_of(con, node.id):
         own = headers if is_at_node(node, connection.provider_specific) else {}
         credentials = replace(open_credentials(sealer, connection), headers=own)
@@ -79,5 +81,5 @@ def reseal_connections(con: Database, sealer: Sealer, node: Node, headers: dict[
 
 
 def shown_tail(api_key: str) -> str:
-    """What may be shown of a key: its last four characters, of a short one none."""
+    """The part of a key that may be shown: its last four characters, or nothing of a short key."""
     return api_key[-4:] if len(api_key) >= SHOWN_FROM_CHARS else ""

@@ -1,4 +1,4 @@
-"""Where a connection's calls go, put together from catalogue or node and the connection's own
+"""The address of a connection's calls, from the catalogue or the node and the connection's own
 data.
 """
 
@@ -32,7 +32,9 @@ Provider = CatalogueProvider | Node
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`prefixes` are the names by which a model may address it, the one that is listed first."""
+    """The addresses and the authentication of a connection. `prefixes` are the prefixes by which
+    its models may be named; the first is the one that is listed.
+    """
 
     prefixes: tuple[str, ...]
     dialect: str
@@ -43,12 +45,12 @@ class Endpoint:
     models_url: str | None
     check_url: str | None
     timeouts: dict[str, int]
-    # What a signature of Amazon's is for.
+    # The service and region in the scope of an Amazon signature.
     aws: dict[str, str] | None = None
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Everywhere that the connection's credential goes."""
+        """Every address that the connection's credential is sent to."""
         there = (self.base_url, self.models_url, self.check_url)
         return tuple(url for url in there if url is not None)
 
@@ -93,8 +95,8 @@ def endpoint_of(provider: Provider, auth_type: str, specific: dict[str, Any]) ->
 
 
 def addresses_of(provider: Provider, auth_type: str, specific: dict[str, Any]) -> tuple[str, ...]:
-    """Everywhere that a stored connection's credential goes; nowhere, if a part of its address is
-    missing.
+    """Every address that a stored connection's credential is sent to; none while a variable of its
+    address has no value.
     """
     try:
         return endpoint_of(provider, auth_type, specific).addresses
@@ -103,7 +105,9 @@ def addresses_of(provider: Provider, auth_type: str, specific: dict[str, Any]) -
 
 
 def is_at_node(node: Node, specific: dict[str, Any]) -> bool:
-    """Whether a connection's calls go to its node's own host, which the node's headers are for."""
+    """Whether a connection's calls go to its node's own host, the only one that gets the node's
+    headers.
+    """
     own = specific.get("base_url")
     return own is None or origin_of(own) == origin_of(node.base_url)
 
@@ -114,7 +118,7 @@ def _built_in(provider: CatalogueProvider, auth_type: str, specific: dict[str, A
     models_url: str | None = f"{base_url}/models"
     check_url = None
     if own_url is None:
-        # Another address is another service: a list of models is all that is expected of it.
+        # The catalogue's facts hold at its own address; another service is only expected to list models.
         if provider.models_url is not None:
             models_url = filled(provider, provider.models_url, specific)
         elif not provider.lists_models:
@@ -142,14 +146,15 @@ def _auth(provider: CatalogueProvider, auth_type: str) -> str:
         return {"aws": "aws-sigv4", "service-account": "google-service-account"}.get(
             auth_type, "none"
         )
-    # Where the usual credential is more than a key, or none, a key is a bearer token.
+    # For a provider whose usual credential is none, or more than a key, a key is sent as a bearer
+    # token.
     is_header = provider.auth in {"x-api-key", "x-goog-api-key", "api-key"}
     return provider.auth if is_header else "bearer"
 
 
 def filled(provider: CatalogueProvider, template: str, specific: dict[str, Any]) -> str:
-    """An address with the connection's own parts, or their usual values, in place of its braces;
-    `InvalidRequest` names a part that has neither.
+    """An address with the connection's values, or the usual ones, in place of its variables;
+    `InvalidRequest` names a variable without a value.
     """
     parts: dict[str, str] = {}
     for name, usual in provider.variables.items():

@@ -9,10 +9,11 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt, field_validat
 from pydantic_core import PydanticCustomError
 
 from fairlead import _core
+from fairlead.gateway.fields import ModelId, Name, Text
 from fairlead.gateway.nodes.address import normalise_base_url
 from fairlead.gateway.nodes.fields import BaseUrl
 from fairlead.gateway.nodes.timeouts import Timeouts
-from fairlead.gateway.wire import ModelId, Name, Text, Wire
+from fairlead.wire import Wire
 
 MASK = "***"
 MAX_KEY_CHARS = 100_000
@@ -21,7 +22,7 @@ AuthType = Literal["apikey", "aws", "service-account", "none"]
 
 
 def _credential(text: str) -> str:
-    # It goes into a header. What is pasted often ends in a line break.
+    # The credential goes into a header, and pasted text often ends in a line break.
     key = text.strip()
     if not key or len(key) > MAX_KEY_CHARS or not all("\x21" <= each <= "\x7e" for each in key):
         raise PydanticCustomError(
@@ -34,7 +35,7 @@ ApiKey = Annotated[Text, AfterValidator(_credential)]
 UsdPerMillion = Annotated[float, Field(strict=True, ge=0, le=100_000, allow_inf_nan=False)]
 
 
-# It becomes part of a host name or a path.
+# The account becomes part of a host name or a path.
 AddressPart = Annotated[
     Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Part of the address.")
 ]
@@ -49,7 +50,7 @@ class AwsKeys(Wire):
 
 
 def _account(file: dict[str, Any]) -> dict[str, Any]:
-    # Signing once says all that is wrong with it.
+    # Signing once finds every error in the service account.
     try:
         _core.google_assertion(orjson.dumps(file), 0)
         normalise_base_url(str(file["token_uri"]))
@@ -158,7 +159,7 @@ class ConnectionChange(ConnectionFields):
     def _has_a_field(cls, body: Any) -> Any:
         if not isinstance(body, dict):
             return body
-        # Somebody who sends an answer back, masked key and all, does not mean to change the key.
+        # A client that sends an answer back, with the masked key, does not mean to change the key.
         key = body.get("apiKey")
         sent = {k: v for k, v in body.items() if k != "apiKey" or not _is_masked(key)}
         if not sent:

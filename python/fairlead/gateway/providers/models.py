@@ -1,9 +1,9 @@
-"""Which models a connection serves: read from a provider's own list, or else from the catalogue.
+"""The models of a connection, from its provider's own list or else from the catalogue.
 
-A known model is a plain object, as it is stored: `id`, and where known `created` (UTC seconds),
+A model is a plain object, as it is stored: `id`, and where known `created` (UTC seconds),
 `owned_by`, `context_length`, `max_output_tokens` (tokens), `price` (as in the catalogue), `mode`
-(what it is for: as in the catalogue, or `video`) and `reasoning_control` (`chat-template` where the
-list says that an inference server serves it whose chat templates take reasoning's switches).
+(its use: as in the catalogue, or `video`) and `reasoning_control` (`chat-template` where the list
+shows that an inference server serves it whose chat templates take reasoning's switches).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ LARGEST = 2**53 - 1
 # Gateways in front of an inference server wrap its entry in an object named `openai`.
 MAX_ENVELOPES = 3
 
-# What holds the list: at OpenAI and most, at Gemini and Cohere, at Bedrock.
+# Members that hold the list: of OpenAI and most others, of Gemini and Cohere, of Bedrock.
 _LIST_NAMES = ("data", "models", "modelSummaries")
 
-# What servers call the length of the context, and of the answer.
+# Names that servers give to the sizes of the context and of the answer.
 _CONTEXT_NAMES = (
     "context_length",
     "context_window",
@@ -46,7 +46,7 @@ _MICROS_PER_MILLION = Decimal(10) ** 12
 
 
 class NotAList(ValueError):
-    """The answer is no list of models in any known form."""
+    """The answer is not a list of models in any known form."""
 
 
 def parse_models(answer: object) -> list[dict[str, Any]]:
@@ -71,8 +71,8 @@ def parse_models(answer: object) -> list[dict[str, Any]]:
 
 
 def known_models(provider: Provider, connection: Connection) -> list[dict[str, Any]]:
-    """What the provider listed, else what the catalogue has; the default model and those with a
-    price in any case.
+    """The models that the provider listed, else those of the catalogue; in any case the default
+    model and those with a price.
     """
     models = connection.models
     if models is None:
@@ -98,8 +98,8 @@ def catalogue_models(provider: Provider) -> list[dict[str, Any]]:
     ]
 
 
-def said_of(row: ProviderModel | None, model: dict[str, Any]) -> dict[str, Any]:
-    """A known model with what the operator says of it instead."""
+def override_model(row: ProviderModel | None, model: dict[str, Any]) -> dict[str, Any]:
+    """A known model with the operator's overrides."""
     if row is None:
         return model
     said = {
@@ -137,7 +137,7 @@ def _parse_model(entry: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _mode(methods: object) -> str | None:
-    """What a model of Gemini's list is for, by the methods that it has there."""
+    """The use of a model in Gemini's list, from the methods that it has there."""
     if not isinstance(methods, list):
         return None
     for method, mode in (
@@ -152,8 +152,8 @@ def _mode(methods: object) -> str | None:
 
 
 def _owners(entry: dict[str, Any]) -> set[object]:
-    """Everybody who is named as the model's owner, in the entry and in what envelopes hold of it;
-    more than one, and nobody is believed.
+    """Every owner that the entry and its envelopes name; with more than one, the owner is not
+    known.
     """
     owners: set[object] = set()
     level = entry

@@ -1,8 +1,8 @@
-"""Asking a provider for its models: does the address answer, does the credential count, what is
-served.
+"""A probe asks a provider for its models: whether the address answers, whether the credential is
+valid, which models are served.
 
-No completion is asked for, so a probe costs nothing. Nothing that the provider says gets into an
-error's text.
+No completion is asked for, so a probe costs nothing. No text of the provider's gets into an error
+message.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import orjson
 
 from fairlead import _core
 from fairlead.gateway.providers.access_token import TokenRefused, access_token
+from fairlead.gateway.providers.client import fetch, open_client
 from fairlead.gateway.providers.credentials import Credentials
-from fairlead.gateway.providers.dial import fetch, open_client
 from fairlead.gateway.providers.endpoint import Endpoint
 from fairlead.gateway.providers.models import NotAList, parse_models
 from fairlead.moment import now_ms
@@ -43,7 +43,7 @@ Diagnosis = Literal[
 
 _UNLISTED = "The provider lists no models: the catalogue's are used, and the key is untested."
 
-# What a finding makes of the connection's `testStatus`.
+# The connection's `testStatus` for each diagnosis.
 TEST_STATUS: dict[Diagnosis, str] = {
     "ok": "active",
     "auth": "error",
@@ -61,8 +61,8 @@ TEST_STATUS: dict[Diagnosis, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a probe found. `status_code` is None when there was no answer, `models` when there was
-    no list.
+    """The result of a probe. `status_code` is None when there was no answer, `models` when there
+    was no list.
     """
 
     diagnosis: Diagnosis
@@ -81,7 +81,9 @@ class Finding:
 async def probe(
     endpoint: Endpoint, credentials: Credentials, deadline_s: float = DEADLINE_S
 ) -> Finding:
-    """Asks once, within the deadline. Never raises for what the provider or the network does."""
+    """Sends one request, within the deadline. Never raises for errors of the provider or the
+    network.
+    """
     started = time.monotonic()
 
     def found(diagnosis: Diagnosis, error: str | None, **more: Any) -> Finding:
@@ -133,7 +135,9 @@ async def probe(
 async def headers_for(
     client: httpx.AsyncClient, endpoint: Endpoint, credentials: Credentials
 ) -> dict[str, str]:
-    """What a call of a provider says of who asks; signed for the list of models where it is signed."""
+    """The headers that authenticate a call of a provider; where calls are signed, the signature is
+    for the list of models.
+    """
     headers = {"accept": "application/json", **credentials.headers}
     if endpoint.dialect == "anthropic":
         headers.setdefault("anthropic-version", ANTHROPIC_VERSION)

@@ -1,5 +1,6 @@
-"""`docs/reference/providers.md`, written from the catalogue. `make reference` writes it; a test
-holds the copy to what the files say.
+"""`docs/reference/providers.md`, written from the catalogue.
+
+`make reference` writes it; a test compares the page with the catalogue.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _CREDENTIALS = {
 
 
 def provider_reference() -> str:
-    """The page, whole."""
+    """The text of the page."""
     return HEAD + "".join(_row(each) for each in catalogue().values())
 
 

@@ -9,6 +9,20 @@ from fastapi import APIRouter
 
 from fairlead.errors import NotFound
 from fairlead.gateway.providers.catalogue import Variable
+from fairlead.gateway.providers.creation import (
+    PLAIN,
+    add_connection,
+    event_data,
+    first_credentials,
+    own_headers,
+    provider_of,
+)
+from fairlead.gateway.providers.credential_rules import (
+    auth_type_of,
+    check_credential,
+    check_credential_kept,
+    merge_credentials,
+)
 from fairlead.gateway.providers.credentials import (
     Credentials,
     open_credentials,
@@ -27,23 +41,9 @@ from fairlead.gateway.providers.fields import (
     ConnectionChange,
     NewConnection,
 )
-from fairlead.gateway.providers.making import (
-    PLAIN,
-    add_connection,
-    first_credentials,
-    own_headers,
-    provider_of,
-    told,
-)
 from fairlead.gateway.providers.models import catalogue_models
 from fairlead.gateway.providers.probe import TEST_STATUS, Finding, probe
-from fairlead.gateway.providers.sent import (
-    auth_type_of,
-    check_credential,
-    check_credential_kept,
-    merge_credentials,
-)
-from fairlead.gateway.providers.specific import merge_specific
+from fairlead.gateway.providers.specific_data import merge_specific
 from fairlead.gateway.providers.table import (
     Connection,
     count_connections,
@@ -63,16 +63,22 @@ from fairlead.gateway.providers.views import (
     show_model,
     show_test,
 )
-from fairlead.gateway.resilience.states import States
-from fairlead.gateway.resilience.table import Clear, Held, add_clear, drop_held, read_held
-from fairlead.gateway.unread import refuse_unread
-from fairlead.gateway.wire import Limit, Message, Offset, changed_names
+from fairlead.gateway.resilience.states import ConnectionStates
+from fairlead.gateway.resilience.table import (
+    Clear,
+    PersistedState,
+    add_clear,
+    drop_persisted_state,
+    read_persisted_states,
+)
+from fairlead.gateway.unused_fields import refuse_unused
 from fairlead.kept_secret import moved_to
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
 from fairlead.store.services import Services, ServicesDep
+from fairlead.wire import Limit, Message, Offset, changed_names
 
 router = APIRouter(prefix="/api/providers", tags=["providers"])
 
@@ -83,11 +89,15 @@ async def list_all(
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> ConnectionList:
-    def look(con: Database) -> tuple[list[Connection], int, dict[str, Held]]:
-        return list_connections(con, limit, offset), count_connections(con), read_held(con)
+    def read_page(con: Database) -> tuple[list[Connection], int, dict[str, PersistedState]]:
+        return (
+            list_connections(con, limit, offset),
+            count_connections(con),
+            read_persisted_states(con),
+        )
 
-    found, total, held = await services.state.read(look)
-    states = States(services, held)
+    found, total, held = await services.state.read(read_page)
+    states = ConnectionStates(services, held)
     return ConnectionList.model_construct(
         connections=[_show(each, states) for each in found],
         total=total,
@@ -109,14 +119,14 @@ async def create(new: NewConnection, services: ServicesDep) -> OneConnection:
 async def validate(candidate: Candidate, services: ServicesDep) -> ValidationView:
     auth_type = auth_type_of(candidate)
 
-    def look(con: Database) -> tuple[Endpoint, Credentials]:
+    def find_endpoint(con: Database) -> tuple[Endpoint, Credentials]:
         provider = resolve_provider(con, candidate.provider)
         specific = merge_specific({}, candidate.provider_specific_data)
         sealer = services.state.sealer
         credentials = first_credentials(sealer, provider, candidate, auth_type, specific)
         return endpoint_of(provider, auth_type, specific), credentials
 
-    finding = await probe(*await services.state.read(look))
+    finding = await probe(*await services.state.read(find_endpoint))
     return ValidationView.model_construct(
         valid=finding.valid, error=finding.error, warning=finding.warning, method="models"
     )
@@ -132,30 +142,30 @@ async def read(connection_id: str, services: ServicesDep) -> OneConnection:
 async def change(
     connection_id: str, change: ConnectionChange, services: ServicesDep
 ) -> OneConnection:
-    def work(con: Database) -> Connection:
+    def update(con: Database) -> Connection:
         before = _found(con, connection_id)
         provider = provider_of(con, before)
         after = _changed(services.state.sealer, provider, before, change)
         update_connection(con, after)
         if after.credentials_sealed != before.credentials_sealed:
-            # What is held against the old credential says nothing of the new one.
-            drop_held(con, connection_id)
+            # The stored state belongs to the old credential, not to the new one.
+            drop_persisted_state(con, connection_id)
         changed = changed_names(change)
-        emit(con, Event("provider.updated", {**told(after), "changed": changed}))
+        emit(con, Event("provider.updated", {**event_data(after), "changed": changed}))
         return after
 
-    return await _shown(services, await services.state.commit(work))
+    return await _shown(services, await services.state.commit(update))
 
 
 @router.delete("/{connection_id}", summary="Delete a connection and its credential")
 async def delete(connection_id: str, services: ServicesDep) -> Message:
-    def work(con: Database) -> None:
+    def delete_row(con: Database) -> None:
         connection = _found(con, connection_id)
         delete_connection(con, connection_id)
-        drop_held(con, connection_id)
-        emit(con, Event("provider.deleted", told(connection)))
+        drop_persisted_state(con, connection_id)
+        emit(con, Event("provider.deleted", event_data(connection)))
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return Message(message="The connection is deleted.")
 
 
@@ -165,37 +175,37 @@ async def delete(connection_id: str, services: ServicesDep) -> Message:
 async def test(connection_id: str, services: ServicesDep) -> TestView:
     sealer = services.state.sealer
 
-    def look(con: Database) -> tuple[Connection, Endpoint]:
+    def find_endpoint(con: Database) -> tuple[Connection, Endpoint]:
         connection = _found(con, connection_id)
         provider = provider_of(con, connection)
         specific = connection.provider_specific
         return connection, endpoint_of(provider, connection.auth_type, specific)
 
-    connection, endpoint = await services.state.read(look)
+    connection, endpoint = await services.state.read(find_endpoint)
     finding = await probe(endpoint, open_credentials(sealer, connection))
     tested_at_ms = now_ms()
 
-    def keep(con: Database) -> None:
-        now, endpoint_now = look(con)
-        # Changed meanwhile: what was found is not about what is stored.
+    def store_result(con: Database) -> None:
+        now, endpoint_now = find_endpoint(con)
+        # After a change of the connection meanwhile, the finding is not about the stored one.
         if (now.credentials_sealed, endpoint_now) == (connection.credentials_sealed, endpoint):
             update_connection(con, _tested(now, finding, tested_at_ms))
-            if finding.valid and connection_id in read_held(con):
-                # An operator has looked, and it can be used.
+            if finding.valid and connection_id in read_persisted_states(con):
+                # The operator tested it, and it works.
                 add_clear(con, Clear(connection=connection_id))
-            emit(con, Event("provider.tested", told(now) | _found_out(finding)))
+            emit(con, Event("provider.tested", event_data(now) | _found_out(finding)))
 
-    await services.state.commit(keep)
+    await services.state.commit(store_result)
     return show_test(finding, tested_at_ms)
 
 
 @router.get("/{connection_id}/models", summary="The models of a connection")
 async def models(connection_id: str, services: ServicesDep) -> ModelsView:
-    def look(con: Database) -> tuple[Connection, Provider]:
+    def find_provider_of(con: Database) -> tuple[Connection, Provider]:
         connection = _found(con, connection_id)
         return connection, provider_of(con, connection)
 
-    connection, provider = await services.state.read(look)
+    connection, provider = await services.state.read(find_provider_of)
     listed = connection.models
     known = catalogue_models(provider) if listed is None else listed
     return ModelsView.model_construct(
@@ -218,7 +228,7 @@ def _found_out(finding: Finding) -> dict[str, Any]:
 def _changed(
     sealer: Sealer, provider: Provider, before: Connection, change: ConnectionChange
 ) -> Connection:
-    refuse_unread(
+    refuse_unused(
         {"maxConcurrent": change.max_concurrent}, {"maxConcurrent": before.max_concurrent}
     )
     sent = change.model_fields_set
@@ -240,7 +250,7 @@ def _changed(
         columns["credentials_sealed"] = seal_credentials(sealer, before.id, changed)
         columns["api_key_tail"] = None if key is None else shown_tail(key)
     if "credentials_sealed" in columns or _address(specific) != _address(before.provider_specific):
-        # Another key or address: what an earlier test found out is not about it.
+        # With another key or address, the result of an earlier test no longer holds.
         columns.update(test_status=None, last_error=None, last_error_at_ms=None, models=None)
     updated_at_ms = max(now_ms(), before.updated_at_ms + 1)
     return replace(
@@ -259,7 +269,7 @@ def _tested(connection: Connection, finding: Finding, tested_at_ms: int) -> Conn
         last_error=finding.error,
         last_error_at_ms=connection.last_error_at_ms if finding.valid else tested_at_ms,
         last_tested_at_ms=tested_at_ms,
-        # A failed test says nothing of the models.
+        # A failed test keeps the models of the one before.
         models=connection.models if finding.models is None else finding.models,
     )
 
@@ -275,10 +285,10 @@ def _found(con: Database, connection_id: str) -> Connection:
     return connection
 
 
-def _show(connection: Connection, states: States) -> ConnectionView:
+def _show(connection: Connection, states: ConnectionStates) -> ConnectionView:
     return show_connection(connection, states.of(connection.id, is_active=connection.is_active))
 
 
 async def _shown(services: Services, connection: Connection) -> OneConnection:
-    states = States(services, await services.state.read(read_held))
+    states = ConnectionStates(services, await services.state.read(read_persisted_states))
     return OneConnection.model_construct(connection=_show(connection, states))

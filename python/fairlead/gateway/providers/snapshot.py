@@ -1,6 +1,4 @@
-"""What the relay gets of the providers: active connections, the models they serve, what those
-cost.
-"""
+"""Providers as the snapshot holds them: active connections, the models that they serve, and prices."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from fairlead.gateway.nodes.table import all_nodes
 from fairlead.gateway.pricing.table import Price, read_overrides
 from fairlead.gateway.providers.catalogue import CatalogueProvider, catalogue
 from fairlead.gateway.providers.endpoint import Endpoint, Provider, endpoint_of
-from fairlead.gateway.providers.models import known_models, said_of
+from fairlead.gateway.providers.models import known_models, override_model
 from fairlead.gateway.providers.table import Connection, active_connections
 from fairlead.store.file import Connection as Database
 
@@ -27,11 +25,11 @@ log = structlog.get_logger("fairlead.gateway")
 
 
 def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
-    """`connections`, `models` and `prices` as in the snapshot.
+    """The sections `connections`, `models` and `prices` of the snapshot.
 
-    A model is listed once, under the provider's first prefix; it has a price under each prefix.
-    Where connections of one provider differ in what they say of a model, the most preferred one is
-    right.
+    A model is listed once, under its provider's first prefix; it has a price under each prefix.
+    Where connections of one provider have different data on a model, those of the most preferred
+    connection count.
     """
     nodes = all_nodes(con)
     said: dict[str, dict[str, ProviderModel]] = {}
@@ -44,7 +42,7 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
     for connection in active_connections(con):
         provider = catalogue().get(connection.provider) or nodes.get(connection.provider)
         if provider is None:
-            # Its provider left the catalogue with an upgrade: nothing says any more where to dial.
+            # An upgrade removed the provider from the catalogue, so there is no address to dial.
             continue
         try:
             one = _compile(
@@ -54,7 +52,7 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
                 overrides.get(connection.provider, {}),
             )
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            # One record that is not what it should be must not keep every later change back.
+            # One damaged record must not block every later snapshot.
             log.error("a connection is left out", id=connection.id, error=type(error).__name__)
             continue
         connections.append(one.connection)
@@ -71,7 +69,7 @@ def compile_connections(con: Database) -> dict[str, list[dict[str, Any]]]:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """What one connection adds: itself, models and prices by name."""
+    """One connection's part of the snapshot: itself, its models and its prices by name."""
 
     connection: dict[str, Any]
     models: dict[str, dict[str, Any]]
@@ -96,7 +94,7 @@ def _compile(
         row = said.get(model["id"])
         if row is not None and row.settings.get("is_hidden"):
             continue
-        model = said_of(row, model)  # noqa: PLW2901 - the same model, better known
+        model = override_model(row, model)  # noqa: PLW2901 - the same model, better known
         listed = f"{endpoint.prefixes[0]}/{model['id']}"
         compiled.models.setdefault(listed, _model(listed, connection.provider, endpoint, model))
     for model_id, price in (*overrides.items(), *known_prices(provider, connection)):
@@ -126,9 +124,9 @@ def _connection(connection: Connection, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _replays_reasoning(connection: Connection, endpoint: Endpoint) -> bool:
-    """Whether calls of tools go to it with what it thought before them."""
+    """Whether tool calls are sent back to it together with the reasoning before them."""
     if endpoint.dialect != "openai":
-        # The others have words of their own for it, which their callers send.
+        # Other dialects have fields of their own for it, which callers send themselves.
         return False
     said = connection.provider_specific.get("reasoning_replay")
     return connection.provider in WANT_REASONING if said is None else bool(said)
@@ -137,8 +135,8 @@ def _replays_reasoning(connection: Connection, endpoint: Endpoint) -> bool:
 def _templated(
     provider: Provider, connection: Connection, known: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """For which models reasoning is switched in the chat template: all, or those by name. Only
-    servers that somebody runs for himself have templates to switch.
+    """The snapshot's members that name the models whose reasoning is switched in the chat template:
+    all, or those listed. Only self-hosted inference servers have such templates.
     """
     own = (
         provider.auth == "none"

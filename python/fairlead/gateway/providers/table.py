@@ -34,7 +34,7 @@ _COLUMNS = (
     "updated_at_ms",
 )
 
-# Made of the constants above; nothing that a caller sends is in the text.
+# Built from the constants above: nothing that a caller sends becomes part of the statement.
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM provider_connections"
 _INSERT = (
     f"INSERT INTO provider_connections ({', '.join(_COLUMNS)}) "
@@ -47,11 +47,9 @@ _UPDATE = (
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A connection at rest.
-
-    `provider` is a catalogue id or a node's id. `provider_specific` is `ProviderSpecific` in its
-    JSON form. `models` is what the provider listed when it was last asked, None before.
-    `api_key_tail` is what may be shown of the key.
+    """A row of the table. `provider` is a catalogue id or a node's id. `provider_specific` is
+    `ProviderSpecific` in its JSON form. `models` is the list from the last successful test, None
+    before. `api_key_tail` is the part of the key that may be shown.
     """
 
     id: str
@@ -110,9 +108,7 @@ def connections_of(con: Database, provider: str) -> list[Connection]:
 
 
 def active_connections(con: Database) -> list[Connection]:
-    """Active connections that can be read, the most preferred first; one that cannot is told of in
-    the log.
-    """
+    """Active connections that can be read, the most preferred first; one that cannot is logged."""
     connections: list[Connection] = []
     for row in con.execute(f"{_SELECT} WHERE is_active ORDER BY priority, id").fetchall():
         try:
@@ -123,8 +119,8 @@ def active_connections(con: Database) -> list[Connection]:
 
 
 def forget_tests(con: Database, provider: str) -> None:
-    """Drops what tests found out about a provider's connections, in the writer: its address is
-    another now.
+    """Deletes the test results of a provider's connections, in the writer, because its address has
+    changed.
     """
     con.execute(
         "UPDATE provider_connections SET test_status = NULL, last_error = NULL, "

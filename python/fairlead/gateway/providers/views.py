@@ -9,12 +9,12 @@ from pydantic import Field
 
 from fairlead.gateway.providers.fields import MASK, ProviderSpecific
 from fairlead.gateway.providers.probe import Finding
-from fairlead.gateway.providers.specific import show_specific
+from fairlead.gateway.providers.specific_data import show_specific
 from fairlead.gateway.providers.table import Connection
-from fairlead.gateway.resilience.states import Condition
-from fairlead.gateway.unread import not_in_force
-from fairlead.gateway.wire import Wire
+from fairlead.gateway.resilience.states import ConnectionState
+from fairlead.gateway.unused_fields import not_in_force
 from fairlead.moment import Time, moment_of
+from fairlead.wire import Wire
 
 
 class ModelView(Wire):
@@ -110,8 +110,8 @@ class ModelsView(Wire):
     source: Literal["upstream", "local_catalog"]
 
 
-def show_connection(connection: Connection, condition: Condition) -> ConnectionView:
-    """The connection without what must not be seen."""
+def show_connection(connection: Connection, condition: ConnectionState) -> ConnectionView:
+    """The connection without its secrets."""
     tail = connection.api_key_tail
     models = connection.models
     return ConnectionView.model_construct(

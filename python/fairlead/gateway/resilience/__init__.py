@@ -1,1 +1,3 @@
-"""How patient the gateway is with providers that fail, and what it holds against them now."""
+"""Resilience: thresholds for failing providers, and the states of connections that outlive a
+worker.
+"""

@@ -1,5 +1,5 @@
 """The thresholds of resilience that an operator may set: types, bounds, defaults, and the rules
-between them. The relay's own defaults (`rust/core/src/resilience.rs`) are the same.
+between them. The relay has equal defaults in `rust/core/src/resilience.rs`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, StrictBool, StrictInt
 
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.wire import Wire
+from fairlead.wire import Wire
 
 DAY_MS = 86_400_000
 
@@ -41,7 +41,7 @@ class Breaker(Wire):
 
 
 class OwnMachineBreaker(Breaker):
-    """The same for providers on this machine or a private network."""
+    """When a provider on this machine or a private network rests as a whole."""
 
     degraded_after: Count = 3
     open_after: Count = 5
@@ -69,7 +69,8 @@ class Quota(Wire):
         2.0, description="With no more than this left a connection is blocked until the reset."
     )
     recheck_ms: Annotated[StrictInt, Field(ge=1_000, le=DAY_MS)] = Field(
-        300_000, description="When an empty quota whose reset nobody told is tried again."
+        300_000,
+        description="Milliseconds after which an empty quota without a known reset is tried again.",
     )
 
 
@@ -82,14 +83,17 @@ class ResilienceSettings(Wire):
     model_lockout: ModelLockout = ModelLockout()
     quota: Quota = Quota()
     terminal_after: Count = Field(
-        3, description="Refusals of a credential in a row that take an operator to mend."
+        3,
+        description="Refusals of a credential in a row that make the connection `terminal`, until an operator acts.",
     )
     probe_wait_ms: Annotated[StrictInt, Field(ge=0, le=30_000)] = Field(
         2_000, description="How long callers wait for what one probe finds out."
     )
 
     def changed(self, change: ResilienceSettings) -> ResilienceSettings:
-        """These with what the change was sent with; `InvalidRequest` where that cannot be."""
+        """These thresholds with those that the change contains; `InvalidRequest` where the rules
+        forbid it.
+        """
         sent = change.model_dump(exclude_unset=True)
         if not any(part if isinstance(part, dict) else True for part in sent.values()):
             raise InvalidRequest("No valid fields to update")

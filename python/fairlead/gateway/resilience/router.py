@@ -1,4 +1,4 @@
-"""`/api/resilience`: thresholds, and what is held against providers, connections and models."""
+"""`/api/resilience`: thresholds, and the states of providers, connections and models."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fairlead.errors import InvalidRequest, NotFound
 from fairlead.gateway.health.credentials import StoredConnection, read_connections
 from fairlead.gateway.health.reports import lockouts_of, merge_providers, merge_reports
 from fairlead.gateway.resilience.fields import ResilienceSettings
-from fairlead.gateway.resilience.states import States
+from fairlead.gateway.resilience.states import ConnectionStates
 from fairlead.gateway.resilience.table import (
     Clear,
-    Held,
+    PersistedState,
     add_clear,
-    read_held,
+    read_persisted_states,
     read_settings,
     write_settings,
 )
@@ -26,13 +26,12 @@ from fairlead.gateway.resilience.views import (
     ModelCooldowns,
     ModelCooldownView,
     ResilienceView,
-    Success,
     WindowView,
 )
-from fairlead.gateway.wire import Wire
 from fairlead.moment import moment_of, now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import Services, ServicesDep
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/resilience", tags=["resilience"])
 
@@ -57,12 +56,12 @@ class Cleared(Wire):
 
 @router.get("", summary="Thresholds of resilience, and what is held against whom")
 async def show(services: ServicesDep) -> ResilienceView:
-    def look(
+    def read_state(
         con: Connection,
-    ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, Held]]:
-        return read_settings(con), read_connections(con), read_held(con)
+    ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, PersistedState]]:
+        return read_settings(con), read_connections(con), read_persisted_states(con)
 
-    settings, connections, held = await services.state.read(look)
+    settings, connections, held = await services.state.read(read_state)
     return _view(services, settings, connections, held)
 
 
@@ -70,14 +69,14 @@ async def show(services: ServicesDep) -> ResilienceView:
 async def change(body: ResilienceSettings, services: ServicesDep) -> ResilienceView:
     """In force in every relay worker when it is answered."""
 
-    def work(
+    def update(
         con: Connection,
-    ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, Held]]:
+    ) -> tuple[ResilienceSettings, list[StoredConnection], dict[str, PersistedState]]:
         after = read_settings(con).changed(body)
         write_settings(con, after)
-        return after, read_connections(con), read_held(con)
+        return after, read_connections(con), read_persisted_states(con)
 
-    settings, connections, held = await services.state.commit(work)
+    settings, connections, held = await services.state.commit(update)
     return _view(services, settings, connections, held)
 
 
@@ -88,7 +87,7 @@ async def reset(services: ServicesDep, body: Reset | None = None) -> Success:
     """
     clear = Clear(provider=body.provider, connection=body.connection) if body else Clear()
     await _clear(services, clear)
-    return Success(success=True)
+    return Success()
 
 
 @router.get("/model-cooldowns", summary="Models that rest, and until when")
@@ -120,16 +119,16 @@ async def clear_model_cooldowns(body: Cleared, services: ServicesDep) -> Success
         if body.model_fields_set != {"all"}:
             raise InvalidRequest("Send all alone, or provider and model.", param="all")
         await _clear(services, Clear(model="*"))
-        return Success(success=True)
+        return Success()
     if body.provider is None or body.model is None:
         param = "provider" if body.provider is None else "model"
         raise InvalidRequest(f"{param} is required unless all is true.", param=param)
     await _clear(services, Clear(body.provider, body.connection, body.model))
-    return Success(success=True)
+    return Success()
 
 
 async def _clear(services: Services, clear: Clear) -> None:
-    def work(con: Connection) -> None:
+    def insert(con: Connection) -> None:
         stored = read_connections(con)
         if clear.connection is not None and clear.connection not in {each.id for each in stored}:
             raise NotFound("There is no provider connection with this id.", param="connection")
@@ -137,16 +136,16 @@ async def _clear(services: Services, clear: Clear) -> None:
             raise NotFound("There is no connection of this provider.", param="provider")
         add_clear(con, clear)
 
-    await services.state.commit(work)
+    await services.state.commit(insert)
 
 
 def _view(
     services: Services,
     settings: ResilienceSettings,
     connections: list[StoredConnection],
-    held: dict[str, Held],
+    held: dict[str, PersistedState],
 ) -> ResilienceView:
-    states = States(services, held)
+    states = ConnectionStates(services, held)
     providers = merge_providers(each for each in services.workers() if each.live)
     return ResilienceView.model_construct(
         **{name: getattr(settings, name) for name in ResilienceSettings.model_fields},
@@ -164,7 +163,7 @@ def _breaker(said: dict[str, Any]) -> BreakerView:
     )
 
 
-def _connection(stored: StoredConnection, states: States) -> ConnectionStateView:
+def _connection(stored: StoredConnection, states: ConnectionStates) -> ConnectionStateView:
     condition = states.of(stored.id, is_active=stored.is_active)
     return ConnectionStateView.model_construct(
         id=stored.id,
@@ -178,7 +177,7 @@ def _connection(stored: StoredConnection, states: States) -> ConnectionStateView
 
 
 def show_window(said: dict[str, Any]) -> WindowView:
-    """A window as workers tell it."""
+    """A rate-limit window from a worker's report."""
     resets_at_ms = said.get("resets_at_ms")
     return WindowView.model_construct(
         name=said["name"],

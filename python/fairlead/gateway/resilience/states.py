@@ -1,5 +1,5 @@
-"""The state of a connection as people see it: what workers say of it now, or what was kept of it,
-or that it is switched off.
+"""The state of a connection as the API shows it: switched off, or as workers report it now, or as
+it was stored.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead.gateway.health.reports import merge_reports
-from fairlead.gateway.resilience.table import Held
+from fairlead.gateway.resilience.table import PersistedState
 from fairlead.store.services import Services
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """`until_ms` is None for what does not end by itself. `quota` as workers tell it."""
+class ConnectionState:
+    """One connection's state. `until_ms` is None for a state without an end; `quota` is as workers
+    report it.
+    """
 
     state: str = "active"
     reason: str | None = None
@@ -23,23 +25,23 @@ class Condition:
     quota: list[dict[str, Any]] = field(default_factory=list)
 
 
-class States:
-    """Looked at once for each answer."""
+class ConnectionStates:
+    """The states of all connections at one moment, for one answer of the API."""
 
-    def __init__(self, services: Services, held: Mapping[str, Held]) -> None:
+    def __init__(self, services: Services, held: Mapping[str, PersistedState]) -> None:
         self._held = held
         self._said = merge_reports(each for each in services.workers() if each.live)
 
-    def of(self, connection_id: str, *, is_active: bool) -> Condition:
-        """The connection's."""
+    def of(self, connection_id: str, *, is_active: bool) -> ConnectionState:
+        """The state of one connection."""
         if not is_active:
-            return Condition("deactivated")
+            return ConnectionState("deactivated")
         said = self._said.get(connection_id)
         held = self._held.get(connection_id)
         if said is not None:
-            return Condition(
+            return ConnectionState(
                 said["state"], said.get("reason"), said.get("until_ms"), said.get("quota", [])
             )
         if held is not None:
-            return Condition(held.state, held.reason, held.until_ms)
-        return Condition()
+            return ConnectionState(held.state, held.reason, held.until_ms)
+        return ConnectionState()

@@ -1,5 +1,5 @@
-"""What is stored of resilience: the thresholds, the states that outlive a worker
-(`connection_states`), and what was forgotten on an operator's word (`resilience_clears`).
+"""The tables of resilience: the thresholds, the states that outlive a worker (`connection_states`),
+and the resets that an operator asked for (`resilience_clears`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from fairlead.store.meta import count_up, read_meta, write_meta
 
 SETTINGS = "resilience"
 NEWEST_CLEAR = "resilience_clear"
-# A worker that is further behind than this has been away for so long that it is started anew.
+# Resets that are remembered; a worker that missed more of them has been restarted anyway.
 CLEARS_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A state that is kept: `terminal` until somebody mends it, `quota-exhausted` until its
-    reset.
+class PersistedState:
+    """A stored state of a connection: `terminal` until its credential is replaced or an operator
+    resets it, `quota-exhausted` until its reset.
     """
 
     connection_id: str
@@ -32,8 +32,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """What is to be forgotten; None is every one. With a model (`*` is every one) only lockouts
-    are.
+    """A reset that an operator asked for: of one provider, connection or model; None means every
+    one. With a model (`*` means every one) only lockouts are reset.
     """
 
     provider: str | None = None
@@ -54,19 +54,19 @@ def write_settings(con: Connection, settings: ResilienceSettings) -> None:
     write_meta(con, SETTINGS, settings.model_dump_json())
 
 
-def read_held(con: Connection) -> dict[str, Held]:
-    """Every kept state that has not ended, by connection."""
+def read_persisted_states(con: Connection) -> dict[str, PersistedState]:
+    """Every stored state that has not ended, by connection."""
     rows = con.execute(
         "SELECT connection_id, state, reason, until_ms FROM connection_states "
         "WHERE until_ms IS NULL OR until_ms > ?",
         [now_ms()],
     ).fetchall()
-    return {row[0]: Held(*row) for row in rows}
+    return {row[0]: PersistedState(*row) for row in rows}
 
 
-def put_held(con: Connection, held: Held) -> None:
-    """Keeps a state in place of the one before, in the writer."""
-    drop_held(con, held.connection_id)
+def put_persisted_state(con: Connection, held: PersistedState) -> None:
+    """Stores a state in place of the one before, in the writer."""
+    drop_persisted_state(con, held.connection_id)
     con.execute(
         "INSERT INTO connection_states (connection_id, state, reason, until_ms, since_ms) "
         "VALUES (?, ?, ?, ?, ?)",
@@ -74,15 +74,17 @@ def put_held(con: Connection, held: Held) -> None:
     )
 
 
-def drop_held(con: Connection, connection_id: str) -> None:
-    """Forgets a connection's state, in the writer: it is gone, mended, or has another
-    credential.
+def drop_persisted_state(con: Connection, connection_id: str) -> None:
+    """Deletes a connection's stored state, in the writer: it is deleted, works again, or has
+    another credential.
     """
     con.execute("DELETE FROM connection_states WHERE connection_id = ?", [connection_id])
 
 
 def add_clear(con: Connection, clear: Clear) -> int:
-    """Has something forgotten, here and by every worker, in the writer; its number."""
+    """Stores a reset for the workers and deletes the states that it covers, in the writer; returns
+    its number.
+    """
     if clear.model is None:
         con.execute(
             "DELETE FROM connection_states WHERE (? IS NULL OR connection_id = ?) AND "
@@ -101,7 +103,7 @@ def add_clear(con: Connection, clear: Clear) -> int:
 
 
 def newest_clear(con: Connection) -> int:
-    """The number of the last clear; 0 when there was none."""
+    """The number of the latest reset; 0 when there was none."""
     return int(read_meta(con, NEWEST_CLEAR) or 0)
 
 
@@ -115,9 +117,9 @@ def compile_resilience(con: Connection) -> dict[str, Any]:
     return {**read_settings(con).model_dump(), "clears": clears}
 
 
-def add_held(con: Connection, connections: list[dict[str, Any]]) -> None:
-    """Puts kept states to the connections of the snapshot."""
-    held = read_held(con)
+def add_persisted_states(con: Connection, connections: list[dict[str, Any]]) -> None:
+    """Adds the stored states to the connections of the snapshot, as `held`."""
+    held = read_persisted_states(con)
     for connection in connections:
         one = held.get(connection["id"])
         if one is not None:

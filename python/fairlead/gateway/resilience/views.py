@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairlead.gateway.resilience.fields import ResilienceSettings
-from fairlead.gateway.wire import Wire
 from fairlead.moment import Time
+from fairlead.wire import Wire
 
 
 class WindowView(Wire):
@@ -60,7 +60,3 @@ class ModelCooldownView(Wire):
 class ModelCooldowns(Wire):
     cooldowns: list[ModelCooldownView]
     total: int
-
-
-class Success(Wire):
-    success: bool

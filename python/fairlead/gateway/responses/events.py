@@ -1,4 +1,4 @@
-"""What a stream tells of a response: server-sent events, numbered from 0, and those of one that has ended."""
+"""The server-sent events of a response, numbered from 0, also for one that was not streamed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 
 Event = dict[str, Any]
 
-# What is told of each kind of part: in pieces, which here is one, and when it is over.
+# Event names and text member of each kind of part.
 _PARTS = {
     "output_text": ("response.output_text", "text"),
     "refusal": ("response.refusal", "refusal"),
@@ -18,17 +18,17 @@ _ENDS = frozenset({"completed", "incomplete", "failed", "cancelled"})
 
 
 def frame(event: Event) -> bytes:
-    """The event as it goes out."""
+    """The bytes of an event in a stream."""
     return frame_of(str(event["type"]), orjson.dumps(event))
 
 
 def frame_of(kind: str, text: bytes) -> bytes:
-    """An event that is written already, as it goes out."""
+    """The bytes of an event that is serialised already."""
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), text)
 
 
 def events_of_whole(response: Event) -> list[Event]:
-    """The events that would have told a response which has ended, for one that was not streamed."""
+    """The events with which a finished response would have been streamed."""
     begun = {**response, "status": "in_progress", "output": [], "usage": None}
     told: list[Event] = [
         {"type": "response.created", "response": begun},

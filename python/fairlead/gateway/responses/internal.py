@@ -1,7 +1,8 @@
-"""What the relay asks of kept responses, over control's socket alone (docs/explanation/contracts.md).
+"""The relay's requests about stored responses, over control's socket alone
+(docs/explanation/contracts.md).
 
-`POST /internal/responses` keeps one; `POST /internal/responses/context` gives what a request that
-names a `previous_response_id` goes on from.
+`POST /internal/responses` stores one; `POST /internal/responses/context` returns the conversation
+that a request with a `previous_response_id` continues.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from starlette.responses import Response
 
 from fairlead.errors import FairleadError, InvalidRequest, TooLarge
 from fairlead.gateway.responses.items import context
-from fairlead.gateway.responses.table import Kept, conversation, keep
+from fairlead.gateway.responses.table import StoredResponse, conversation, insert_response
 from fairlead.json_values import VALUES_MAX, has_too_many_values
 from fairlead.moment import now_ms
 from fairlead.store.state import State
@@ -28,8 +29,8 @@ MAX_BYTES = 24 * 1024 * 1024
 _Id = Field(min_length=1, max_length=300)
 
 
-class Asked(BaseModel):
-    """`owner` is the caller's kind and id, as the relay resolved them."""
+class ContextQuery(BaseModel):
+    """A response by id. `owner` is the caller's kind and id, as the relay resolved them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,7 +38,9 @@ class Asked(BaseModel):
     owner: str = _Id
 
 
-class Told(Asked):
+class FinishedResponse(ContextQuery):
+    """A finished response to be stored, with the input that it answers."""
+
     previous: str | None = None
     model: str
     input: list[dict[str, Any]]
@@ -45,16 +48,16 @@ class Told(Asked):
 
 
 class Responses:
-    """The two endpoints."""
+    """The handlers of the two paths."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
-    async def keep(self, request: Request) -> Response:
-        """204; what cannot be read is 400."""
+    async def store(self, request: Request) -> Response:
+        """Stores a response: 204, or 400 for a body that cannot be read."""
         try:
-            kept = await asyncio.to_thread(_kept, await _read(request))
-            await self._state.record(lambda con: keep(con, kept, now_ms()))
+            kept = await asyncio.to_thread(_parse_stored, await _read(request))
+            await self._state.record(lambda con: insert_response(con, kept, now_ms()))
         except FairleadError as error:
             return _refusal(error)
         except (ValidationError, ValueError):
@@ -62,9 +65,9 @@ class Responses:
         return Response(status_code=204)
 
     async def context(self, request: Request) -> Response:
-        """`{"items": [...]}`; 404 whether the response is another's or nobody's."""
+        """`{"items": [...]}`; 404 when there is no such response of this owner."""
         try:
-            asked = Asked.model_validate(orjson.loads(await _read(request)))
+            asked = ContextQuery.model_validate(orjson.loads(await _read(request)))
             turns = await self._state.read(
                 lambda con: conversation(con, asked.id, asked.owner, now_ms())
             )
@@ -76,14 +79,14 @@ class Responses:
         return Response(items, media_type="application/json")
 
 
-def _kept(raw: bytes) -> Kept:
-    """What is to be kept; not for the event loop, as long as it may be."""
+def _parse_stored(raw: bytes) -> StoredResponse:
+    """The row for a finished response. Slow for a long one: not to be called on the event loop."""
     if has_too_many_values(raw):
         raise TooLarge(f"The response holds more than {VALUES_MAX} values.")
-    told = Told.model_validate(orjson.loads(raw))
+    told = FinishedResponse.model_validate(orjson.loads(raw))
     said = orjson.dumps(told.input).decode()
     whole = orjson.dumps(told.response).decode()
-    return Kept(told.id, told.owner, told.previous, told.model, said, whole)
+    return StoredResponse(told.id, told.owner, told.previous, told.model, said, whole)
 
 
 async def _read(request: Request) -> bytes:

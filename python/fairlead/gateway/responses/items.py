@@ -1,4 +1,4 @@
-"""The items of a conversation, as a request sends them and as a caller reads them."""
+"""The items of a conversation, in the form of requests and in the form that callers read."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import Any
 
 import orjson
 
-from fairlead.gateway.responses.table import Kept
+from fairlead.gateway.responses.table import StoredResponse
 
-_TOLD = frozenset({"status", "logprobs", "annotations"})
+_OUTPUT_ONLY = frozenset({"status", "logprobs", "annotations"})
 
 
-def context(turns: list[Kept]) -> list[dict[str, Any]]:
-    """What was said on both sides, in order, as the input of the next request."""
+def context(turns: list[StoredResponse]) -> list[dict[str, Any]]:
+    """The items of both sides, in order, as the input of the next request."""
     items: list[dict[str, Any]] = []
     for kept in turns:
         items += orjson.loads(kept.input)
-        items += (_said(item) for item in orjson.loads(kept.response).get("output") or [])
+        items += (_as_input(item) for item in orjson.loads(kept.response).get("output") or [])
     return items
 
 
-def input_items(kept: Kept) -> list[dict[str, Any]]:
-    """What the request itself said, each item with an id and its type."""
+def input_items(kept: StoredResponse) -> list[dict[str, Any]]:
+    """The items of the request itself, each with an id and its type."""
     suffix = kept.id.removeprefix("resp_")
     return [
         {"id": f"msg_{suffix}_in{at}", "type": "message", **_parts(item)}
@@ -29,12 +29,12 @@ def input_items(kept: Kept) -> list[dict[str, Any]]:
     ]
 
 
-def _said(item: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in item.items() if name not in _TOLD}
+def _as_input(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in _OUTPUT_ONLY}
 
 
 def _parts(item: dict[str, Any]) -> dict[str, Any]:
-    """A text as the list of parts that it stands for."""
+    """An item whose content is a list of parts; a plain text becomes one part."""
     content = item.get("content")
     if not isinstance(content, str):
         return item

@@ -11,12 +11,12 @@ from starlette.responses import Response
 
 from fairlead.caller import CallerDep
 from fairlead.errors import InvalidRequest
-from fairlead.gateway.responses.background import works_of
-from fairlead.gateway.responses.begin import told_as_events
+from fairlead.gateway.responses.background import background_responses
+from fairlead.gateway.responses.creation import event_stream
 from fairlead.gateway.responses.events import events_of_whole, frame
 from fairlead.gateway.responses.items import input_items
-from fairlead.gateway.responses.reach import cancel_response, forget_response
-from fairlead.gateway.responses.table import Kept, events_of, find
+from fairlead.gateway.responses.ownership import cancel_response, delete_owned_response
+from fairlead.gateway.responses.table import StoredResponse, events_of, find_response
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
@@ -46,19 +46,19 @@ async def read(
     if starting_after is not None and not stream:
         raise InvalidRequest("starting_after needs stream=true.", param="starting_after")
     after = -1 if starting_after is None else starting_after
-    if (work := works_of(services).find(response_id, owner)) is not None:
+    if (job := background_responses(services).find(response_id, owner)) is not None:
         if stream:
-            return told_as_events(work.frames(after))
-        return Response(orjson.dumps(work.response), media_type="application/json")
+            return event_stream(job.frames(after))
+        return Response(orjson.dumps(job.response), media_type="application/json")
 
-    def look(con: Connection) -> tuple[Kept, str | None]:
-        kept = find(con, response_id, owner, now_ms())
+    def read_stored(con: Connection) -> tuple[StoredResponse, str | None]:
+        kept = find_response(con, response_id, owner, now_ms())
         return kept, events_of(con, response_id) if stream else None
 
-    kept, events = await services.state.read(look)
+    kept, events = await services.state.read(read_stored)
     if not stream:
         return Response(kept.response, media_type="application/json")
-    # As long as they may be, the event loop would stand still for them.
+    # Serialising many events would block the event loop.
     told = await asyncio.to_thread(_frames, kept.response, events, after)
     return Response(told, media_type="text/event-stream")
 
@@ -73,7 +73,7 @@ async def delete(
     response_id: ResponseId, caller: CallerDep, services: ServicesDep
 ) -> dict[str, Any]:
     """The response is gone, and so is what went on from it for whoever would go on further."""
-    await forget_response(services, _owner(caller), response_id)
+    await delete_owned_response(services, _owner(caller), response_id)
     return {"id": response_id, "object": "response", "deleted": True}
 
 
@@ -97,7 +97,7 @@ async def list_input_items(
 ) -> dict[str, Any]:
     """The items of that request alone, the last one first unless asked otherwise."""
     owner = _owner(caller)
-    kept = await services.state.read(lambda con: find(con, response_id, owner, now_ms()))
+    kept = await services.state.read(lambda con: find_response(con, response_id, owner, now_ms()))
     items = await asyncio.to_thread(input_items, kept)
     if order == "desc":
         items.reverse()

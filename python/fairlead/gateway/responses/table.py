@@ -1,4 +1,4 @@
-"""The table `responses`: one row per response that is kept."""
+"""The table `responses`: one row per stored response."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from fairlead.errors import Conflict, NotFound, OwnerStorageFull, StorageFull, T
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
 
-KEPT_MS = 30 * 24 * 3_600_000
-"""What nobody deletes is gone after 30 days."""
+RETENTION_MS = 30 * 24 * 3_600_000
+"""Time after which a response is deleted."""
 MAX_KEPT = 10_000
-"""The oldest of an owner goes when a new one would be one too many."""
+"""Responses of one owner; beyond this the oldest is deleted."""
 MAX_TURNS = 1_000
 MAX_CONTEXT_BYTES = 24 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """`input` is a JSON list, `response` a JSON object."""
+class StoredResponse:
+    """A row of the table. `input` is a JSON list, `response` a JSON object."""
 
     id: str
     owner: str
@@ -28,10 +28,14 @@ class Kept:
     response: str
 
 
-def keep(con: Connection, kept: Kept, now_ms: int, *, is_open: bool = False) -> None:
-    """Adds a response, in the writer. One that its owner keeps already under this id stays as it is;
-    `Conflict` where it is another's: whoever asked for it would be told that it is kept, and never find
-    it. `OwnerStorageFull`, `StorageFull`. `is_open`: its answer is still to come, by `close`.
+def insert_response(
+    con: Connection, kept: StoredResponse, now_ms: int, *, is_open: bool = False
+) -> None:
+    """Stores a response, in the writer.
+
+    A response that the owner has already under this id stays as it is. `Conflict` where the id
+    belongs to another owner, `OwnerStorageFull` and `StorageFull` where there is no room. With
+    `is_open` its answer comes later, by `store_answer`.
     """
     con.execute("DELETE FROM responses WHERE expires_at_ms <= ?", [now_ms])
     found = con.execute("SELECT owner FROM responses WHERE id = ?", [kept.id]).fetchone()
@@ -57,15 +61,15 @@ def keep(con: Connection, kept: Kept, now_ms: int, *, is_open: bool = False) -> 
             kept.response,
             size,
             now_ms,
-            now_ms + KEPT_MS,
+            now_ms + RETENTION_MS,
             is_open,
         ],
     )
 
 
-def close(con: Connection, response_id: str, response: str, events: str) -> None:
-    """The answer of an open response and what was told of it, in the writer; nothing where it was
-    deleted meanwhile.
+def store_answer(con: Connection, response_id: str, response: str, events: str) -> None:
+    """Stores the answer of an open response and its events, in the writer; does nothing when the
+    response was deleted meanwhile.
     """
     open_now = "id = ? AND is_open"
     found = con.execute(
@@ -79,7 +83,8 @@ def close(con: Connection, response_id: str, response: str, events: str) -> None
         claim_bytes(con, DATABASE, owner, max(more + _size(events), 0))
         more += _size(events)
     except (OwnerStorageFull, StorageFull):
-        # The answer was paid for: it is kept, and what was told on the way to it is told in short.
+        # The answer was paid for, so it is stored without its events; readers get a short form of
+        # them.
         events = ""
     con.execute(
         "UPDATE responses SET response = ?, is_open = false, "
@@ -92,13 +97,13 @@ def close(con: Connection, response_id: str, response: str, events: str) -> None
 
 
 def open_ids(con: Connection) -> list[str]:
-    """Those whose answer never came."""
+    """The ids of responses whose answer has not been stored."""
     rows = con.execute("SELECT id FROM responses WHERE is_open ORDER BY id").fetchall()
     return [str(row[0]) for row in rows]
 
 
 def open_envelope(con: Connection, response_id: str) -> str | None:
-    """What is known of one whose answer never came; None when it is gone."""
+    """The stored object of a response whose answer has not been stored; None when there is none."""
     row = con.execute(
         "SELECT response FROM responses WHERE id = ? AND is_open", [response_id]
     ).fetchone()
@@ -106,15 +111,15 @@ def open_envelope(con: Connection, response_id: str) -> str | None:
 
 
 def events_of(con: Connection, response_id: str) -> str | None:
-    """What was told of a response that was worked on in the background, as a JSON list."""
+    """The stored events of a background response, as a JSON list; None when there are none."""
     row = con.execute(
         "SELECT events FROM response_events WHERE response_id = ?", [response_id]
     ).fetchone()
     return None if row is None else str(row[0])
 
 
-def find(con: Connection, response_id: str, owner: str, now_ms: int) -> Kept:
-    """A response of this owner. `NotFound`, whether it is another's or nobody's."""
+def find_response(con: Connection, response_id: str, owner: str, now_ms: int) -> StoredResponse:
+    """A response of this owner. `NotFound` when there is none, or it is another owner's."""
     row = con.execute(
         "SELECT id, owner, previous_id, model, input, response FROM responses "
         "WHERE id = ? AND owner = ? AND expires_at_ms > ?",
@@ -122,12 +127,12 @@ def find(con: Connection, response_id: str, owner: str, now_ms: int) -> Kept:
     ).fetchone()
     if row is None:
         raise NotFound(f"There is no response `{response_id[:100]}`.")
-    return Kept(*row)
+    return StoredResponse(*row)
 
 
-def forget(con: Connection, response_id: str, owner: str, now_ms: int) -> None:
-    """Removes a response of this owner, in the writer. `NotFound`."""
-    find(con, response_id, owner, now_ms)
+def delete_response(con: Connection, response_id: str, owner: str, now_ms: int) -> None:
+    """Deletes a response of this owner, in the writer. `NotFound`."""
+    find_response(con, response_id, owner, now_ms)
     con.execute("DELETE FROM responses WHERE id = ?", [response_id])
     con.execute("DELETE FROM response_events WHERE response_id = ?", [response_id])
 
@@ -137,15 +142,17 @@ def _is_open(con: Connection, response_id: str) -> bool:
     return row is not None and bool(row[0])
 
 
-def conversation(con: Connection, response_id: str, owner: str, now_ms: int) -> list[Kept]:
-    """The response and all that it goes on from, the first one first. `NotFound`, `TooLarge`;
-    `Conflict` for one whose answer is still to come.
+def conversation(
+    con: Connection, response_id: str, owner: str, now_ms: int
+) -> list[StoredResponse]:
+    """The response and all those that it continues, the first one first. `NotFound`, `TooLarge`;
+    `Conflict` when its answer has not been stored yet.
     """
-    turns: list[Kept] = []
+    turns: list[StoredResponse] = []
     size = 0
     following: str | None = response_id
     while following is not None:
-        kept = find(con, following, owner, now_ms)
+        kept = find_response(con, following, owner, now_ms)
         if following == response_id and _is_open(con, response_id):
             raise Conflict(f"The response `{response_id[:100]}` is still worked on.")
         size += len(kept.input) + len(kept.response)

@@ -1,3 +1,3 @@
-"""The routes to what an operator may change while fairlead runs
+"""The routes of settings that an operator may change while fairlead runs
 (`fairlead.store.operator_settings`).
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
 
 from fairlead.caller import CallerDep
@@ -19,17 +19,14 @@ from fairlead.store.operator_settings import (
     read_operator_settings,
 )
 from fairlead.store.services import ServicesDep
+from fairlead.wire import NamedWire
 
 router = APIRouter(prefix="/api/settings", tags=["settings"])
 
 FORMAT: Final = "fairlead-settings-1"
 
 
-class Wire(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
-
-
-class SettingsDocument(Wire):
+class SettingsDocument(NamedWire):
     """Every setting with its value; no secret is among them."""
 
     format: Literal["fairlead-settings-1"] = FORMAT
@@ -37,7 +34,7 @@ class SettingsDocument(Wire):
     settings: OperatorSettings
 
 
-class SettingsImport(Wire):
+class SettingsImport(NamedWire):
     """A document as it was exported. Security settings that differ from those in force need
     `currentPassword` beside it.
     """

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StrictBool, StrictInt, model_validator
+from pydantic import Field, SecretStr, StrictBool, StrictInt, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -37,6 +37,7 @@ from fairlead.store.operator_settings import (
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import Operator, Services, ServicesDep
 from fairlead.store.sign_on import in_force, seal_secret
+from fairlead.wire import Wire
 
 _SECURITY_NAME = re.compile(
     "requireLogin|newPassword|currentPassword|oidc.*|corsOrigins|bruteForceProtection"
@@ -68,7 +69,7 @@ NEW_PASSWORD_MIN_CHARS = 8
 _SETTABLE = {field.alias for field in OperatorSettings.model_fields.values()}
 
 
-# What stands beside settings in a body and is none.
+# Fields of a body that are no settings.
 _BESIDE = frozenset({"settingsRevision", "currentPassword"})
 
 
@@ -130,9 +131,7 @@ async def replace(
     return await _change(body, request, services, caller, keep=False)
 
 
-class RequireLogin(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
-
+class RequireLogin(Wire):
     require_login: StrictBool
 
 
@@ -165,19 +164,19 @@ async def _change(
     check_vectors(body)
     set_password = await _confirmed(body, request, services, caller)
 
-    def work(con: Connection) -> SettingsView:
+    def store(con: Connection) -> SettingsView:
         if set_password is not None:
             set_password(con)
         return _store(con, services, body, keep=keep)
 
-    return await services.state.commit(work)
+    return await services.state.commit(store)
 
 
 async def _confirmed(
     body: SettingsChange, request: Request, services: Services, caller: Caller
 ) -> Work[None] | None:
-    """Holds security settings to who may change them; what stores a new password, if one is
-    sent.
+    """Checks that the caller may change security settings. Returns the function that stores the new
+    password, if one was sent.
     """
     sent = body.model_fields_set
     if not sent & (SECURITY_SETTINGS | {"new_password"}):

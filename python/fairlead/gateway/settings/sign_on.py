@@ -1,4 +1,4 @@
-"""Which changes of single sign-on may be stored."""
+"""Checks of changes to single sign-on."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fairlead.store.sign_on import in_force, ruled_by_environment
 def without_ruled(
     sent: dict[str, Any], before: OperatorSettings, config: ServeFields
 ) -> dict[str, Any]:
-    """What of `sent` is to be stored: not what stands there already by the environment's word or as `***`.
-    `Conflict` for another value than the environment's.
+    """The fields of `sent` to store: without those that the environment sets and those sent back as
+    `***`. `Conflict` for a value that differs from the environment's.
     """
     left = dict(sent)
     for name, (variable, value) in ruled_by_environment(config).items():
@@ -41,8 +41,8 @@ def without_ruled(
 
 
 def check_sign_on(before: OperatorSettings, sent: dict[str, Any], config: ServeFields) -> None:
-    """`InvalidRequest` for what would leave half a provider, no way to sign in, or a secret that goes to another
-    issuer than it was given for.
+    """`InvalidRequest` for settings that would leave half a provider, no way to sign in, or a
+    secret sent to another issuer than it was given for.
     """
     after = before.model_copy(update=sent)
     if (after.oidc_issuer is None) != (after.oidc_client_id is None):

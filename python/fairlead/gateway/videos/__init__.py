@@ -1,1 +1,3 @@
-"""Videos: begun at a provider that speaks Gemini's dialect, asked for until they are there, told of."""
+"""Videos: begun at a provider in Gemini's dialect, followed until they are done, announced to
+webhooks.
+"""

@@ -1,4 +1,4 @@
-"""What a call of `predictLongRunning` says."""
+"""The body of a `predictLongRunning` call."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ class VideoAsk(GoogleWire):
     webhook_config: WebhookConfig | None = None
 
     def for_provider(self) -> dict[str, Any]:
-        """What the provider is sent; who is told of it is ours."""
+        """The body for the provider: without the webhooks, which are the gateway's."""
         named = {"instances": self.instances}
         return named if self.parameters is None else {**named, "parameters": self.parameters}

@@ -1,4 +1,4 @@
-"""Calls of the providers that make videos: begin one, ask how far it is, read it."""
+"""Calls of the providers that make videos: begin one, ask for its status, read it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from fairlead.errors import (
     UpstreamTimeout,
 )
 from fairlead.gateway.providers.access_token import TokenRefused
-from fairlead.gateway.providers.dial import fetch, open_client, post
+from fairlead.gateway.providers.client import fetch, open_client, post
 from fairlead.gateway.providers.probe import headers_for
-from fairlead.gateway.videos.lanes import Lane
+from fairlead.gateway.videos.targets import VideoTarget
 from fairlead.operator_egress import AddressForbidden, JudgedTransport
 
 BEGIN_DEADLINE_S: Final = 50.0
@@ -45,26 +45,26 @@ _NAME_MAX_CHARS: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A provider's word on its operation. `fault` is an HTTP status where there was no word, 0 where
-    there was no answer.
+class OperationStatus:
+    """A provider's answer about an operation. `fault` is the HTTP status of an answer that is no
+    operation, 0 where there was no answer.
     """
 
     operation: dict[str, Any] | None = None
     fault: int | None = None
 
 
-async def begin(lanes: list[Lane], body: dict[str, Any]) -> tuple[Lane, str]:
-    """Has a video made by the first connection that takes it; its name of the operation. One that
-    refuses the call leaves it to the next; where it is not known whether a video was begun, none
-    is begun elsewhere.
+async def begin(targets: list[VideoTarget], body: dict[str, Any]) -> tuple[VideoTarget, str]:
+    """Begins a video at the first target that accepts it; returns that target and the provider's
+    name of the operation. A refusal goes on to the next target; an unclear outcome does not,
+    because a video may have been begun.
     """
     refusal: FairleadError | None = None
     try:
         async with asyncio.timeout(BEGIN_DEADLINE_S), open_client() as client:
-            for lane in lanes:
+            for target in targets:
                 try:
-                    return lane, await _begin(client, lane, body)
+                    return target, await _begin(client, target, body)
                 except (
                     ModelNotFound,
                     UpstreamAuth,
@@ -77,28 +77,28 @@ async def begin(lanes: list[Lane], body: dict[str, Any]) -> tuple[Lane, str]:
         raise UpstreamTimeout(
             f"The provider did not begin the video within {BEGIN_DEADLINE_S:g} s."
         ) from None
-    raise refusal or UpstreamRefused("There is nobody to ask.")
+    raise refusal or UpstreamRefused("No connection is left to ask for the video.")
 
 
-async def ask(lane: Lane, name: str) -> Told:
-    """How far an operation is. Never raises for what the provider or the network does."""
+async def read_status(target: VideoTarget, name: str) -> OperationStatus:
+    """The status of an operation. Never raises for errors of the provider or the network."""
     try:
         async with asyncio.timeout(ASK_DEADLINE_S), open_client() as client:
-            headers = await headers_for(client, lane.endpoint, lane.credentials)
-            status, body = await fetch(client, f"{_base(lane)}/{name}", headers)
+            headers = await headers_for(client, target.endpoint, target.credentials)
+            status, body = await fetch(client, f"{_base(target)}/{name}", headers)
     except (TimeoutError, httpx.HTTPError, TokenRefused):
-        return Told(fault=0)
+        return OperationStatus(fault=0)
     if status != 200:
-        return Told(fault=status)
+        return OperationStatus(fault=status)
     operation = _object(body)
-    return Told(operation) if operation is not None else Told(fault=502)
+    return OperationStatus(operation) if operation is not None else OperationStatus(fault=502)
 
 
 async def open_video(
-    egress: Egress, lane: Lane, uri: str
+    egress: Egress, target: VideoTarget, uri: str
 ) -> tuple[str, int | None, AsyncIterator[bytes]]:
-    """A video's content type, its size if that is told, and its bytes as they come. The connection's
-    credential goes to the connection's own origin alone; what lies elsewhere is read as anybody's.
+    """A video's content type, its size if known, and its bytes as they come. The connection's
+    credential is sent to the connection's own origin only; other addresses are read without one.
     """
 
     async def public(host: str, port: int) -> list[str]:
@@ -109,11 +109,13 @@ async def open_video(
 
     url = _read_address(uri)
     for _ in range(REDIRECTS_MAX + 1):
-        is_own = _origin(url) == _origin(httpx.URL(lane.endpoint.base_url))
+        is_own = _origin(url) == _origin(httpx.URL(target.endpoint.base_url))
         client = open_client() if is_own else _open_public(JudgedTransport(public))
         answer = None
         try:
-            headers = await headers_for(client, lane.endpoint, lane.credentials) if is_own else {}
+            headers = (
+                await headers_for(client, target.endpoint, target.credentials) if is_own else {}
+            )
             headers |= {"accept": "*/*", "accept-encoding": "identity"}
             async with asyncio.timeout(HEAD_DEADLINE_S):
                 request = client.build_request("GET", url, headers=headers)
@@ -125,10 +127,10 @@ async def open_video(
                 await client.aclose()
         if not answer.is_redirect:
             break
-        target = answer.headers.get("location", "")
+        location = answer.headers.get("location", "")
         await answer.aclose()
         await client.aclose()
-        url = _read_address(target, url)
+        url = _read_address(location, url)
     else:
         raise UpstreamInvalid("The video is behind too many redirects.")
     if answer.status_code != 200:
@@ -142,13 +144,13 @@ async def open_video(
     return kind, size, _chunks(client, answer)
 
 
-async def _begin(client: httpx.AsyncClient, lane: Lane, body: dict[str, Any]) -> str:
-    model = _core.model_address(lane.model)
+async def _begin(client: httpx.AsyncClient, target: VideoTarget, body: dict[str, Any]) -> str:
+    model = _core.model_address(target.model)
     try:
-        headers = await headers_for(client, lane.endpoint, lane.credentials)
+        headers = await headers_for(client, target.endpoint, target.credentials)
         status, answer = await post(
             client,
-            f"{_base(lane)}/{model}:predictLongRunning",
+            f"{_base(target)}/{model}:predictLongRunning",
             orjson.dumps(body),
             headers,
         )
@@ -180,7 +182,7 @@ def _refusal(status: int, body: bytes) -> FairleadError:
     if status == 429:
         return UpstreamRateLimited("The provider's rate limit is reached.", retry_after_s=10)
     if 400 <= status < 500:
-        # What is wrong with the caller's own words, which only the provider knows.
+        # Only the provider knows the error in the caller's request, so its message is passed on.
         fault = (_object(body) or {}).get("error")
         said = fault.get("message") if isinstance(fault, dict) else None
         reason = f": {said[:MESSAGE_MAX_CHARS]}" if isinstance(said, str) else "."
@@ -233,8 +235,8 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
 
 
-def _base(lane: Lane) -> str:
-    return lane.endpoint.base_url.rstrip("/")
+def _base(target: VideoTarget) -> str:
+    return target.endpoint.base_url.rstrip("/")
 
 
 def _object(body: bytes) -> dict[str, Any] | None:

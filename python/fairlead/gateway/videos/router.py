@@ -10,12 +10,12 @@ from fairlead.bill import lane_bill
 from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import named_model
 from fairlead.gateway.owner import OwnerDep
-from fairlead.gateway.videos.beginnings import Beginnings, Begun, Notice
 from fairlead.gateway.videos.fields import VideoAsk
-from fairlead.gateway.videos.lanes import LANES, chosen_lanes, read_choice
 from fairlead.gateway.videos.provider import begin
 from fairlead.gateway.videos.runner import VideoRunner
+from fairlead.gateway.videos.starts import ProviderOperation, Subscribers, VideoStarts
 from fairlead.gateway.videos.table import Operation, find_operation
+from fairlead.gateway.videos.targets import CHOICE_HEADER, read_choice, targets_of
 from fairlead.gateway.videos.view import operation_view
 from fairlead.moment import now_ms
 from fairlead.origin import public_base
@@ -39,19 +39,19 @@ async def predict(
     its end in place of the key's webhooks (`/v1/webhooks`).
     """
     model, sealer = named_model(model), services.state.sealer
-    choice = read_choice(request.headers.get(LANES, ""))
+    choice = read_choice(request.headers.get(CHOICE_HEADER, ""))
     hooks = ask.webhook_config or WebhookConfig()
     uris = await checked_uris(services.egress, hooks, "webhookConfig")
     if uris:
         await ensure_signing_key(services.state)
 
-    lanes = await services.state.read(lambda con: chosen_lanes(con, sealer, choice))
-    at_ms, beginnings = now_ms(), Beginnings.of(services)
+    targets = await services.state.read(lambda con: targets_of(con, sealer, choice))
+    at_ms, starts = now_ms(), VideoStarts.of(services)
     operation = Operation(
         new_id(""),
         owner,
         model,
-        lanes[0].connection_id,
+        targets[0].connection_id,
         "",
         None,
         None,
@@ -59,16 +59,16 @@ async def predict(
         at_ms + WINDOW_MS,
         None,
     )
-    notice = None if ask.webhook_config is None else Notice(uris, hooks.user_metadata)
-    await beginnings.note(operation, notice)
+    subscribers = None if ask.webhook_config is None else Subscribers(uris, hooks.user_metadata)
+    await starts.record_start(operation, subscribers)
     try:
-        lane, name = await begin(lanes, ask.for_provider())
+        target, name = await begin(targets, ask.for_provider())
     except BaseException:
-        await beginnings.refuse(operation)
+        await starts.record_refusal(operation)
         raise
-    await beginnings.begin(operation, Begun(lane.connection_id, name))
+    await starts.begin(operation, ProviderOperation(target.connection_id, name))
     VideoRunner.of(services).wake()
-    head.headers.update(lane_bill(lane.place))
+    head.headers.update(lane_bill(target.place))
     return operation_view(operation, public_base(services.config, request))
 
 

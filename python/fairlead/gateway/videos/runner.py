@@ -1,7 +1,7 @@
-"""What follows videos: asks their providers until each has ended, and tells of it.
+"""The runner of videos: asks their providers until each has ended, and announces it.
 
-An operation is a row before its provider is asked for it, so a restart takes it up where it stands.
-What came of it and the telling are one write.
+An operation is a row before its provider is asked to begin it, so a restart continues it. The
+result and its event are one write.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from fairlead.gateway.google import (
     rpc_code,
     rpc_error,
 )
-from fairlead.gateway.videos.beginnings import Beginnings
-from fairlead.gateway.videos.lanes import lane_of
-from fairlead.gateway.videos.provider import MESSAGE_MAX_CHARS, Told, ask
+from fairlead.gateway.videos.provider import MESSAGE_MAX_CHARS, OperationStatus, read_status
+from fairlead.gateway.videos.starts import VideoStarts
 from fairlead.gateway.videos.table import (
     Operation,
     VideoFile,
@@ -32,7 +31,8 @@ from fairlead.gateway.videos.table import (
     insert_file,
     take_old,
 )
-from fairlead.gateway.videos.view import take_in, told_of
+from fairlead.gateway.videos.targets import target_of
+from fairlead.gateway.videos.view import event_data, replace_addresses
 from fairlead.moment import now_ms
 from fairlead.origin import public_base
 from fairlead.store.file import Connection
@@ -41,20 +41,20 @@ from fairlead.store.service_jobs import end_job, tell_job
 from fairlead.store.services import BackgroundTask, Services
 
 FIRST_S: Final = 0.5
-"""Before a provider is asked for the first time; then half as long again each time."""
+"""The wait before a provider is first asked for the status; each further wait is half as long again."""
 SLOWEST_S: Final = 15.0
 WITHOUT_ANSWER_S: Final = 60.0
-"""The slowest while there is no answer."""
+"""The longest wait while the provider gives no answer."""
 ASKED_AT_ONCE: Final = 16
 REFUSALS_MAX: Final = 10
-"""In a row: of a credential, say, until an operator has set it right."""
+"""Refusals in a row after which a video has failed; a few may come from a credential that is being replaced."""
 RETRY_S: Final = 5.0
 
 log = structlog.get_logger("fairlead.gateway")
 
 
 class VideoRunner(Runner[Operation]):
-    """Routes call `wake`."""
+    """The process's runner of videos. Routes call `wake`."""
 
     kind = "video"
     sweep_every_s = 600.0
@@ -63,13 +63,13 @@ class VideoRunner(Runner[Operation]):
         super().__init__(services)
         self._room = asyncio.Semaphore(ASKED_AT_ONCE)
         self._origin = public_base(services.config)
-        self._beginnings = Beginnings.of(services)
+        self._starts = VideoStarts.of(services)
 
     async def active(self) -> list[Operation]:
-        # Looked at before the rows: one that is over by then has its row as it is now.
-        beginning = set(self._beginnings.under_way)
+        # Copied before the rows are read: a start that ends in between has its final row by then.
+        starting = set(self._starts.under_way)
         found = await self.services.state.read(active_operations)
-        return [each for each in found if each.id not in beginning]
+        return [each for each in found if each.id not in starting]
 
     def key_of(self, item: Operation) -> str | None:
         return item.owner
@@ -81,11 +81,11 @@ class VideoRunner(Runner[Operation]):
     async def sweep(self) -> None:
         await self.services.state.record(lambda con: take_old(con, now_ms()))
 
-    async def work(self, operation: Operation) -> None:
+    async def process(self, operation: Operation) -> None:
         try:
             await self._take_up_one(operation)
         except FairleadError as error:
-            # The database does not answer: it is taken up again at the next look.
+            # The database does not answer: the video is taken up again later.
             log.error("video interrupted", operation=operation.id, error=type(error).__name__)
             await asyncio.sleep(RETRY_S)
         except Exception as error:  # noqa: BLE001 - a defect ends this video, not the others
@@ -96,13 +96,13 @@ class VideoRunner(Runner[Operation]):
         await self._fail(operation, INTERNAL, reason)
 
     async def _take_up_one(self, operation: Operation) -> None:
-        begun = self._beginnings.unwritten.get(operation.id)
-        if begun is not None:
-            await self._beginnings.write(operation.id)
+        started = self._starts.unwritten.get(operation.id)
+        if started is not None:
+            await self._starts.write(operation.id)
             operation = replace(
                 operation,
-                connection_id=begun.connection_id,
-                provider_operation=begun.provider_operation,
+                connection_id=started.connection_id,
+                provider_operation=started.provider_operation,
             )
         if not operation.provider_operation:
             await self._fail(
@@ -123,40 +123,40 @@ class VideoRunner(Runner[Operation]):
                     operation, DEADLINE_EXCEEDED, "The provider did not end the video in time."
                 )
             await asyncio.sleep(min(wait_s, left_s))
-            told = await self._ask(operation, name)
-            if told is None:
+            status = await self._ask(operation, name)
+            if status is None:
                 return await self._fail(
                     operation, UNKNOWN, "The connection that began the video is gone."
                 )
-            if told.operation is not None and told.operation.get("done") is True:
-                return await self._end(operation, told.operation)
-            if told.fault == 404:
+            if status.operation is not None and status.operation.get("done") is True:
+                return await self._end(operation, status.operation)
+            if status.fault == 404:
                 return await self._fail(
                     operation, rpc_code(404), "The provider does not know the video any more."
                 )
-            is_refused = told.fault is not None and 400 <= told.fault < 500
-            refusals = refusals + 1 if is_refused and told.fault not in (408, 429) else 0
+            is_refused = status.fault is not None and 400 <= status.fault < 500
+            refusals = refusals + 1 if is_refused and status.fault not in (408, 429) else 0
             if refusals >= REFUSALS_MAX:
                 return await self._fail(
                     operation,
-                    rpc_code(told.fault or 0),
-                    f"The provider refuses to say how far the video is ({told.fault}).",
+                    rpc_code(status.fault or 0),
+                    f"The provider refuses to say how far the video is ({status.fault}).",
                 )
-            slowest_s = SLOWEST_S if told.fault is None else WITHOUT_ANSWER_S
+            slowest_s = SLOWEST_S if status.fault is None else WITHOUT_ANSWER_S
             wait_s = min(slowest_s, wait_s * 1.5)
 
-    async def _ask(self, operation: Operation, name: str) -> Told | None:
+    async def _ask(self, operation: Operation, name: str) -> OperationStatus | None:
         sealer = self.services.state.sealer
-        lane = await self.services.state.read(
-            lambda con: lane_of(con, sealer, operation.connection_id)
+        target = await self.services.state.read(
+            lambda con: target_of(con, sealer, operation.connection_id)
         )
-        if lane is None:
+        if target is None:
             return None
         async with self._room:
-            return await ask(lane, name)
+            return await read_status(target, name)
 
-    async def _end(self, operation: Operation, told: dict[str, Any]) -> None:
-        fault, response = told.get("error"), told.get("response")
+    async def _end(self, operation: Operation, finished: dict[str, Any]) -> None:
+        fault, response = finished.get("error"), finished.get("response")
         if isinstance(fault, dict):
             code, said = fault.get("code"), fault.get("message")
             await self._fail(
@@ -165,33 +165,33 @@ class VideoRunner(Runner[Operation]):
                 said[:MESSAGE_MAX_CHARS] if isinstance(said, str) else "The video failed.",
             )
         elif isinstance(response, dict):
-            shown, files = take_in(operation, response, self._origin)
-            await self._keep(operation, orjson.dumps(shown).decode(), None, files)
+            shown, files = replace_addresses(operation, response, self._origin)
+            await self._store_end(operation, orjson.dumps(shown).decode(), None, files)
         else:
             await self._fail(operation, UNKNOWN, "The provider's answer holds no video.")
 
     async def _fail(self, operation: Operation, code: int, message: str) -> None:
         error = orjson.dumps(rpc_error(code, message)).decode()
-        await self._keep(operation, None, error, [])
+        await self._store_end(operation, None, error, [])
 
-    async def _keep(
+    async def _store_end(
         self, operation: Operation, response: str | None, error: str | None, files: list[VideoFile]
     ) -> None:
         at_ms = now_ms()
 
-        def work(con: Connection) -> None:
+        def store_end(con: Connection) -> None:
             if not end_operation(con, operation, response, error, at_ms):
                 return
             for file in files:
                 insert_file(con, file)
             if files:
-                data = told_of(files, self._origin)
+                data = event_data(files, self._origin)
                 tell_job(con, operation.owner, operation.id, "video.generated", data, at_ms)
             else:
-                # There is no event for a video that is not there.
+                # There is no event for a failed video.
                 end_job(con, operation.id, at_ms)
 
-        await self.services.state.record(work)
+        await self.services.state.record(store_end)
 
 
 TASKS = (BackgroundTask("gateway.videos", VideoRunner.run_one),)

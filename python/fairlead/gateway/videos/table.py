@@ -15,9 +15,9 @@ KEPT_MS: Final = 30 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`owner` is the key's id, `model` as the caller named it, `provider_operation` the provider's
-    name of the work; empty while a provider is asked to begin it. `response` and `error` are JSON
-    texts, one of which one that has ended has.
+    """A row of a video operation. `owner` is the key's id, `model` the name that the caller used,
+    `provider_operation` the provider's name of the operation, empty while a provider is asked to
+    begin it. `response` and `error` are JSON texts; an operation that has ended has one of them.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class VideoFile:
-    """Where a video is read at its provider."""
+    """The address of a video at its provider."""
 
     id: str
     operation_id: str
@@ -48,7 +48,7 @@ _FILE: Final = ", ".join(field.name for field in fields(VideoFile))
 
 
 def check_room(con: Connection, owner: str) -> None:
-    """`RateLimited` when as many are under way as may be."""
+    """`RateLimited` when the owner, or the gateway, has as many under way as allowed."""
     own, all_ = con.execute(
         "SELECT count(*) FILTER (owner = ?), count(*) FROM video_operations "
         "WHERE ended_at_ms IS NULL",
@@ -63,7 +63,7 @@ def check_room(con: Connection, owner: str) -> None:
 
 
 def insert_operation(con: Connection, operation: Operation) -> None:
-    """Keeps one that is about to begin, or has."""
+    """Adds an operation, begun or not."""
     con.execute(
         f"INSERT INTO video_operations ({_OPERATION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         list(astuple(operation)),
@@ -73,7 +73,7 @@ def insert_operation(con: Connection, operation: Operation) -> None:
 def begin_operation(
     con: Connection, operation_id: str, connection_id: str, provider_operation: str
 ) -> None:
-    """Notes by which connection it was begun, and the provider's name of it."""
+    """Stores the connection that began the video, and the provider's name of it."""
     con.execute(
         "UPDATE video_operations SET connection_id = ?, provider_operation = ? WHERE id = ?",
         [connection_id, provider_operation, operation_id],
@@ -81,14 +81,14 @@ def begin_operation(
 
 
 def forget_operation(con: Connection, operation_id: str) -> None:
-    """Drops one that no provider took."""
+    """Deletes an operation that no provider took."""
     con.execute(
         "DELETE FROM video_operations WHERE id = ? AND provider_operation = ''", [operation_id]
     )
 
 
 def find_operation(con: Connection, operation_id: str, owner: str, model: str) -> Operation:
-    """The owner's operation of this model; `NotFound` for a stranger's as for none."""
+    """The owner's operation of this model. `NotFound` when there is none, or it is another owner's."""
     row = con.execute(
         f"SELECT {_OPERATION} FROM video_operations WHERE id = ? AND owner = ? AND model = ?",
         [operation_id, owner, model],
@@ -99,7 +99,7 @@ def find_operation(con: Connection, operation_id: str, owner: str, model: str) -
 
 
 def active_operations(con: Connection) -> list[Operation]:
-    """Those that have not ended, oldest first."""
+    """The operations that have not ended, oldest first."""
     rows = con.execute(
         f"SELECT {_OPERATION} FROM video_operations WHERE ended_at_ms IS NULL "
         "ORDER BY created_at_ms, id"
@@ -110,7 +110,7 @@ def active_operations(con: Connection) -> list[Operation]:
 def end_operation(
     con: Connection, operation: Operation, response: str | None, error: str | None, at_ms: int
 ) -> bool:
-    """Notes what came of it; False where it has ended, has begun since, or is gone."""
+    """Stores the result; False where the operation has ended, has begun since, or is deleted."""
     row = con.execute(
         "UPDATE video_operations SET response = ?, error = ?, ended_at_ms = ? "
         "WHERE id = ? AND ended_at_ms IS NULL "
@@ -121,12 +121,12 @@ def end_operation(
 
 
 def insert_file(con: Connection, file: VideoFile) -> None:
-    """Keeps where a video is read."""
+    """Adds a video's address."""
     con.execute(f"INSERT INTO video_files ({_FILE}) VALUES (?, ?, ?, ?, ?)", list(astuple(file)))
 
 
 def find_video_file(con: Connection, file_id: str, owner: str) -> VideoFile | None:
-    """The owner's video."""
+    """The owner's video, or None."""
     row = con.execute(
         f"SELECT {_FILE} FROM video_files WHERE id = ? AND owner = ?", [file_id, owner]
     ).fetchone()
@@ -134,7 +134,7 @@ def find_video_file(con: Connection, file_id: str, owner: str) -> VideoFile | No
 
 
 def take_old(con: Connection, now_ms: int) -> None:
-    """Forgets what ended long ago and what nobody owns any more."""
+    """Deletes operations that ended long ago or whose owner is deleted, and their files."""
     con.execute(
         "DELETE FROM video_operations WHERE ended_at_ms <= ? "
         "OR (ended_at_ms IS NOT NULL AND owner NOT IN (SELECT id FROM keys))",

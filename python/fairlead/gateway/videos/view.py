@@ -12,7 +12,7 @@ from fairlead.gateway.files.contents import new_id
 from fairlead.gateway.google import TYPES
 from fairlead.gateway.videos.table import Operation, VideoFile
 
-# How an address of ours ends, whatever it begins with.
+# The end of one of our addresses; its beginning depends on how the gateway is reached.
 _OWN_PATH = re.compile(r"/v1beta/files/(?P<id>[^/:?]+):download\?alt=media\Z")
 
 
@@ -27,7 +27,7 @@ def operation_view(operation: Operation, base: str) -> dict[str, Any]:
     response = orjson.loads(operation.response or "{}")
     for video in _videos(response.get("generateVideoResponse")):
         if (found := _OWN_PATH.search(str(video.get("uri")))) is not None:
-            # It was kept when the video was made, by nobody's request.
+            # The stored address was made without a request, so its base may not be the reader's.
             video["uri"] = video_address(base, found["id"])
     return shown | {"response": response}
 
@@ -40,11 +40,11 @@ def _videos(made: Any) -> Iterator[dict[str, Any]]:
             yield video
 
 
-def take_in(
+def replace_addresses(
     operation: Operation, told: dict[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[VideoFile]]:
-    """A provider's response with addresses of ours in the place of its own, which need its
-    credential; and the videos behind them.
+    """A provider's response with our addresses in place of its own, which need its credential; and
+    the videos behind them.
     """
     made = told.get("generateVideoResponse")
     if not isinstance(made, dict):
@@ -56,7 +56,7 @@ def take_in(
         if not isinstance(video, dict) or not isinstance(uri, str):
             samples.append(sample)
             continue
-        # Google's client reads a name of small letters and digits out of an address.
+        # Google's client takes the file's name from the address: lower-case letters and digits.
         file = VideoFile(new_id(""), operation.id, operation.owner, operation.connection_id, uri)
         files.append(file)
         samples.append({**sample, "video": {**video, "uri": video_address(origin, file.id)}})
@@ -65,12 +65,12 @@ def take_in(
 
 
 def video_address(origin: str, file_id: str) -> str:
-    """Where a key reads its video."""
+    """The address where a key reads its video."""
     return f"{origin}/v1beta/files/{file_id}:download?alt=media"
 
 
-def told_of(files: list[VideoFile], origin: str) -> dict[str, Any]:
-    """What listeners are told: where the first video is, in the words of older and newer listeners."""
+def event_data(files: list[VideoFile], origin: str) -> dict[str, Any]:
+    """The data of an event: the first video's address, under its old and new names."""
     address = video_address(origin, files[0].id)
     return {
         "output_file_uri": address,

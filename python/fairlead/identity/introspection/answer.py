@@ -1,5 +1,5 @@
-"""What an issuer's answer comes to. Strict: `active` is the JSON value `true`, and a token without a
-subject or an end is none.
+"""Reading an issuer's answer to an introspection. Strict: `active` must be the JSON value `true`,
+and a token without a subject or an expiry is refused.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ TEXT_MAX_CHARS: Final = 4096
 SKEW_S: Final = 60
 
 
-class NoAnswer(Exception):
-    """The issuer's answer is none: not JSON of the right shape."""
+class InvalidAnswer(Exception):
+    """The issuer's answer is not JSON of the right shape."""
 
 
 def read_answer(document: Any, now_s: float) -> Bearer:
     """The active token that `document` describes. `BearerRefused` for a token that is not active,
-    `NoAnswer` for what does not say.
+    `InvalidAnswer` for a document of another shape.
     """
     if not isinstance(document, dict) or not isinstance(document.get("active"), bool):
-        raise NoAnswer
+        raise InvalidAnswer
     if not document["active"]:
         raise BearerRefused("invalid", "The token is not active or has been revoked.")
     sub, expires_at_s = document.get("sub"), document.get("exp")
@@ -40,7 +40,7 @@ def read_answer(document: Any, now_s: float) -> Bearer:
         raise BearerRefused("invalid", "The token is not an access token.")
     scope, client_id = document.get("scope", ""), document.get("client_id", sub)
     if not isinstance(scope, str) or not isinstance(client_id, str):
-        raise NoAnswer
+        raise InvalidAnswer
     issued_at_s = document.get("iat")
     return Bearer(
         client_id=client_id,

@@ -1,4 +1,4 @@
-"""What stands before agents: a bearer header, read strictly, and its introspection."""
+"""Authentication of calls to agents: the bearer header, read strictly, and its introspection."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 class Introspection(Protocol):
-    """Who says what a token is."""
+    """A way to find out what a token is."""
 
     async def introspect(self, text: str) -> Bearer:
         """The active token with this text. `BearerRefused`."""
 
     async def close(self) -> None:
-        """Lets go of what it holds."""
+        """Closes connections."""
 
 
 class OwnIntrospection:
-    """The issuer of this process: a look into its memory, so an end is seen at once."""
+    """Introspection by the issuer in this process. It reads memory, so a revocation is seen at
+    once.
+    """
 
     def __init__(self, issuer: Issuer) -> None:
         self._issuer = issuer
@@ -41,7 +43,7 @@ class OwnIntrospection:
         return read_answer(self._issuer.introspect(text) or {"active": False}, time.time())
 
     async def close(self) -> None:
-        """Nothing: the issuer is closed by who opened it."""
+        """Does nothing: whoever opened the issuer closes it."""
 
 
 class BearerMiddleware:
@@ -57,13 +59,13 @@ class BearerMiddleware:
         return bearer
 
     async def close(self) -> None:
-        """Lets go of what it holds."""
+        """Closes the introspection."""
         await self._introspection.close()
 
 
 class OpenMiddleware:
-    """While no tokens are asked for: agents answer this machine's own programs and pages, and nobody
-    else, unless the operator has said that anybody may call.
+    """Admission while no tokens are required: agents answer programs and pages of this machine, and
+    nobody else unless the operator allows anybody to call.
     """
 
     def __init__(self, settings: ServeFields) -> None:
@@ -92,12 +94,12 @@ class OpenMiddleware:
         request.state.bearer = None
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: there is nothing to close."""
 
 
 def read_bearer(request: Request) -> str:
-    """The token of `Authorization: Bearer <token>`: exactly two parts, the scheme in any case. A token
-    in a query or a cookie is none.
+    """The token of `Authorization: Bearer <token>`: exactly two parts, the scheme in any case.
+    Tokens in queries and cookies are not read.
     """
     shown = request.headers.getlist("authorization")
     if not shown:
@@ -113,8 +115,8 @@ def read_bearer(request: Request) -> str:
 def bearer_middleware(
     settings: ServeFields, issuer: Issuer | None
 ) -> BearerMiddleware | OpenMiddleware:
-    """What `AUTH__*` and `ISSUER__*` ask for. The issuer of this process is asked directly unless
-    another admin address is named.
+    """The middleware that the settings `AUTH__*` and `ISSUER__*` ask for. The issuer of this
+    process is used directly unless another admin address is set.
     """
     if not settings.auth_enabled:
         return OpenMiddleware(settings)

@@ -1,8 +1,8 @@
-"""Introspection over HTTP: at our own issuer in another process, or at somebody else's.
+"""Introspection over HTTP, at our issuer in another process or at another one.
 
-Another issuer's word on a good token counts for half a minute at most and never past the token's end.
-A token of a sensitive scope, and any of our own issuer's, is asked about each time: what was revoked
-is refused at once. What was refused is not kept.
+An answer of another issuer about an active token is cached for half a minute at most, and never
+past the token's expiry. A token with a sensitive scope, and any token of our own issuer, is
+introspected each time, so that a revocation counts at once. Refusals are not cached.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import orjson
 import structlog
 
 from fairlead.bearer import Bearer, BearerRefused
-from fairlead.identity.introspection.answer import NoAnswer, read_answer
+from fairlead.identity.introspection.answer import InvalidAnswer, read_answer
 from fairlead.identity.issuer.http import ISSUER_HEADER
 from fairlead.identity.issuer.token import hash_of
 from fairlead.operator_egress import JudgedTransport
@@ -34,7 +34,9 @@ log = structlog.get_logger("fairlead.identity")
 
 
 class RemoteIntrospection:
-    """One issuer by its admin address. `token` is shown to it as a bearer."""
+    """Introspection at one issuer's admin address. `token` is the bearer that authenticates us
+    there.
+    """
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class RemoteIntrospection:
         )
 
     async def close(self) -> None:
-        """Lets go of the connections."""
+        """Closes the connections."""
         await self._http.aclose()
 
     async def introspect(self, text: str) -> Bearer:
@@ -80,14 +82,14 @@ class RemoteIntrospection:
             async with asyncio.timeout(self._timeout_s), self._asking:
                 begun_s = time.monotonic()
                 document, is_ours = await self._ask(text)
-        except (TimeoutError, httpx.HTTPError, NoAnswer) as error:
+        except (TimeoutError, httpx.HTTPError, InvalidAnswer) as error:
             log.warning("introspection failed", url=self._url, error=type(error).__name__)
             raise unavailable() from None
         finally:
             self._waiting -= 1
         try:
             bearer = read_answer(document, self._now_s())
-        except NoAnswer:
+        except InvalidAnswer:
             log.warning("introspection failed", url=self._url, error="no such answer")
             raise unavailable() from None
         if not is_ours and not bearer.scopes & SENSITIVE:
@@ -97,19 +99,19 @@ class RemoteIntrospection:
     async def _ask(self, text: str) -> tuple[Any, bool]:
         async with self._http.stream("POST", self._url, data={"token": text}) as answer:
             if answer.status_code != 200:
-                raise NoAnswer
+                raise InvalidAnswer
             if answer.headers.get("content-encoding", "identity") != "identity":
-                # It was not asked for, and what it unfolds to is anybody's guess.
-                raise NoAnswer
+                # No compression was asked for, and the decompressed size is unknown.
+                raise InvalidAnswer
             body = b""
             async for chunk in answer.aiter_raw():
                 body += chunk
                 if len(body) > ANSWER_MAX_BYTES:
-                    raise NoAnswer
+                    raise InvalidAnswer
         try:
             return orjson.loads(body), ISSUER_HEADER in answer.headers
         except ValueError:
-            raise NoAnswer from None
+            raise InvalidAnswer from None
 
     def _cached(self, digest: bytes) -> Bearer | None:
         kept = self._kept.get(digest)
@@ -124,7 +126,7 @@ class RemoteIntrospection:
     def _keep(self, digest: bytes, bearer: Bearer, begun_s: float) -> None:
         if self._cache_s <= 0:
             return
-        # From when it was asked, not from when it was answered.
+        # The lifetime counts from the request, not from the answer.
         self._kept[digest] = (begun_s + self._cache_s, bearer)
         self._kept.move_to_end(digest)
         while len(self._kept) > CACHE_MAX:
@@ -132,5 +134,5 @@ class RemoteIntrospection:
 
 
 def unavailable() -> BearerRefused:
-    """Nobody could say whether the token counts."""
+    """The error for a token that no issuer could be asked about."""
     return BearerRefused("unavailable", "Authentication service temporarily unavailable.")

@@ -19,7 +19,13 @@ from starlette.types import ASGIApp
 
 from fairlead.identity.issuer.client import LIFESPAN, scope_of
 from fairlead.identity.issuer.fault import IssuerFault, invalid_request
-from fairlead.identity.issuer.http import Asked, Told, application, not_found, other_method
+from fairlead.identity.issuer.http import (
+    IssuerAnswer,
+    IssuerRequest,
+    application,
+    not_found,
+    other_method,
+)
 from fairlead.identity.issuer.issuer import Issuer
 
 PAGE_DEFAULT: Final = 250
@@ -31,7 +37,7 @@ _HEALTH: Final = (
     "/admin/health/alive",
     "/admin/health/ready",
 )
-_INACTIVE: Final = Told(200, {"active": False})
+_INACTIVE: Final = IssuerAnswer(200, {"active": False})
 
 
 def admin_app(issuer: Issuer, token: str | None = None) -> ASGIApp:
@@ -39,9 +45,9 @@ def admin_app(issuer: Issuer, token: str | None = None) -> ASGIApp:
     and health.
     """
 
-    async def answer(asked: Asked) -> Told:
+    async def answer(asked: IssuerRequest) -> IssuerAnswer:
         if asked.path in _HEALTH:
-            return Told(200, {"status": "ok"})
+            return IssuerAnswer(200, {"status": "ok"})
         _admit(asked, token)
         if asked.path == "/admin/oauth2/introspect":
             return _introspect(issuer, asked)
@@ -58,10 +64,10 @@ def admin_app(issuer: Issuer, token: str | None = None) -> ASGIApp:
     return application(answer)
 
 
-def _admit(asked: Asked, token: str | None) -> None:
+def _admit(asked: IssuerRequest, token: str | None) -> None:
     site = asked.headers.get(b"sec-fetch-site", b"none")
     host = asked.headers.get(b"host", b"").decode("latin-1")
-    if b"origin" in asked.headers or site != b"none" or not _is_own_name(host):
+    if b"origin" in asked.headers or site != b"none" or not _is_rebinding_safe(host):
         raise IssuerFault(
             403,
             "access_denied",
@@ -77,7 +83,10 @@ def _admit(asked: Asked, token: str | None) -> None:
         )
 
 
-def _is_own_name(host: str) -> bool:
+def _is_rebinding_safe(host: str) -> bool:
+    """Whether a `Host` is `localhost` or any address, loopback or not: a stranger's page can point a name of its own
+    here (DNS rebinding), but none of these.
+    """
     name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
     if name.lower() == "localhost":
         return True
@@ -88,7 +97,7 @@ def _is_own_name(host: str) -> bool:
     return True
 
 
-def _introspect(issuer: Issuer, asked: Asked) -> Told:
+def _introspect(issuer: Issuer, asked: IssuerRequest) -> IssuerAnswer:
     if asked.method != "POST":
         raise other_method("POST")
     form = asked.form()
@@ -97,33 +106,33 @@ def _introspect(issuer: Issuer, asked: Asked) -> Told:
         raise invalid_request("token is required.")
     wanted = form.get("scope")
     found = issuer.introspect(token, scope_of(wanted) if wanted else ())
-    return _INACTIVE if found is None else Told(200, found)
+    return _INACTIVE if found is None else IssuerAnswer(200, found)
 
 
-async def _revoke(issuer: Issuer, asked: Asked) -> Told:
+async def _revoke(issuer: Issuer, asked: IssuerRequest) -> IssuerAnswer:
     if asked.method != "POST":
         raise other_method("POST")
     token = asked.form().get("token")
     if token is None:
         raise invalid_request("token is required.")
     await issuer.revoke(token)
-    return Told(200)
+    return IssuerAnswer(200)
 
 
-async def _revoke_all(issuer: Issuer, asked: Asked) -> Told:
+async def _revoke_all(issuer: Issuer, asked: IssuerRequest) -> IssuerAnswer:
     if asked.method != "DELETE":
         raise other_method("DELETE")
     client_id = asked.parameters().get("client_id")
     if client_id is None:
         raise invalid_request("client_id is required.")
     await issuer.revoke_all(client_id)
-    return Told(204)
+    return IssuerAnswer(204)
 
 
-async def _clients(issuer: Issuer, asked: Asked) -> Told:
+async def _clients(issuer: Issuer, asked: IssuerRequest) -> IssuerAnswer:
     if asked.method == "POST":
         client, secret = await issuer.create(_object(asked))
-        return Told(201, client.view(secret))
+        return IssuerAnswer(201, client.view(secret))
     if asked.method != "GET":
         raise other_method("GET", "POST")
     parameters = asked.parameters()
@@ -135,10 +144,10 @@ async def _clients(issuer: Issuer, asked: Asked) -> Told:
         token = base64.urlsafe_b64encode(found[size - 1].client_id.encode()).decode()
         link = f'</admin/clients?page_size={size}&page_token={quote(token)}>; rel="next"'
         headers = ((b"link", link.encode()),)
-    return Told(200, [client.view() for client in found[:size]], headers)
+    return IssuerAnswer(200, [client.view() for client in found[:size]], headers)
 
 
-async def _client(issuer: Issuer, asked: Asked, rest: str) -> Told:
+async def _client(issuer: Issuer, asked: IssuerRequest, rest: str) -> IssuerAnswer:
     client_id, slash, what = rest.partition("/")
     client_id = _known(issuer, client_id)
     if slash:
@@ -148,24 +157,22 @@ async def _client(issuer: Issuer, asked: Asked, rest: str) -> Told:
             raise other_method("PUT")
         value = _object(asked).get(LIFESPAN)
         change = [{"op": "replace", "path": f"/{LIFESPAN}", "value": value}]
-        return Told(200, (await issuer.patch(client_id, change)).view())
+        return IssuerAnswer(200, (await issuer.patch(client_id, change)).view())
     match asked.method:
         case "GET":
-            return Told(200, issuer.client(client_id).view())
+            return IssuerAnswer(200, issuer.client(client_id).view())
         case "PUT":
-            return Told(200, (await issuer.replace(client_id, _object(asked))).view())
+            return IssuerAnswer(200, (await issuer.replace(client_id, _object(asked))).view())
         case "PATCH":
-            return Told(200, (await issuer.patch(client_id, asked.document())).view())
+            return IssuerAnswer(200, (await issuer.patch(client_id, asked.document())).view())
         case "DELETE":
             await issuer.delete(client_id)
-            return Told(204)
+            return IssuerAnswer(204)
     raise other_method("GET", "PUT", "PATCH", "DELETE")
 
 
 def _known(issuer: Issuer, client_id: str) -> str:
-    """The id as it is registered: the path's decoding may have gone one step less than the caller's
-    encoding.
-    """
+    """The id as it is registered: the path may be decoded once less than the caller encoded it."""
     try:
         issuer.client(client_id)
     except IssuerFault:
@@ -173,7 +180,7 @@ def _known(issuer: Issuer, client_id: str) -> str:
     return client_id
 
 
-def _object(asked: Asked) -> dict[str, Any]:
+def _object(asked: IssuerRequest) -> dict[str, Any]:
     document = asked.document()
     if not isinstance(document, dict):
         raise invalid_request("The body must be a JSON object.")

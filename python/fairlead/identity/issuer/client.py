@@ -1,7 +1,7 @@
-"""A client: what is registered of it, as Hydra's admin API spells it, and the rules for that.
+"""A client: its registration in the fields of Hydra's admin API, and their rules.
 
-Only the secret's keyed hash is kept. A secret may be the caller's own choice, so it is keyed with the
-data directory's key: who has the file alone cannot guess it.
+Only the keyed hash of the secret is stored. A secret may be the caller's own choice, so the hash is
+keyed with the data directory's key: the file alone does not allow guessing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ _DURATION = re.compile(r"(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A registered client. `key` is its own, whatever its id; `scopes` are those it may ask for."""
+    """A registered client. `key` is internal and independent of its id; `scopes` are those that it
+    may ask for.
+    """
 
     client_id: str
     key: str
@@ -75,7 +77,7 @@ class Client:
     scopes: frozenset[str] = frozenset()
 
     def fields(self) -> dict[str, Any]:
-        """What was registered, as it is stored and shown; without the secret."""
+        """The registered fields, as they are stored and shown, without the secret."""
         return {
             "client_name": self.client_name,
             "grant_types": list(self.grant_types),
@@ -90,7 +92,7 @@ class Client:
         }
 
     def view(self, secret: str | None = None) -> dict[str, Any]:
-        """The client as the admin API shows it; `secret` in the answer that made it alone."""
+        """The client as the admin API shows it; with `secret` only in the answer that created it."""
         shown: dict[str, Any] = {"client_id": self.client_id, **self.fields()}
         if secret is not None:
             shown["client_secret"] = secret
@@ -106,7 +108,7 @@ LIFESPAN: Final = "client_credentials_grant_access_token_lifespan"
 
 
 class SecretHasher:
-    """Keyed hashes of client secrets; prints as nothing that gives the key away."""
+    """Keyed hashes of client secrets. Its printed form does not show the key."""
 
     def __init__(self, secret_key: bytes) -> None:
         self._key = hmac.digest(secret_key, b"fairlead issuer client secrets", "sha256")
@@ -116,11 +118,11 @@ class SecretHasher:
         return "SecretHasher(***)"
 
     def hash(self, secret: str) -> str:
-        """Hex."""
+        """The keyed hash of a secret, in hex."""
         return hmac.new(self._key, secret.encode(), hashlib.sha256).hexdigest()
 
     def fits(self, secret: str, client: Client | None) -> bool:
-        """Whether this is the client's secret; takes as long without a client."""
+        """Whether this is the client's secret; takes equally long when there is no client."""
         expected = self._none if client is None else client.secret_hash
         same = hmac.compare_digest(self.hash(secret), expected)
         return same and client is not None
@@ -149,8 +151,8 @@ def register(body: dict[str, Any], hasher: SecretHasher) -> tuple[Client, str]:
 
 
 def replaced(client: Client, body: dict[str, Any], hasher: SecretHasher) -> Client:
-    """The client with everything but its id taken from `body`; a secret that is left out stays, as
-    nobody could sign in without one.
+    """The client with everything but its id taken from `body`; without a secret in it the old one
+    stays, because the client could not sign in otherwise.
     """
     if (said := _text(body, "client_id")) and said != client.client_id:
         raise invalid_metadata("client_id", "is the client's name and does not change")
@@ -225,7 +227,7 @@ def seconds_of(duration: str | int | None, field: str) -> int | None:
 
 
 def _registered(body: dict[str, Any]) -> dict[str, Any]:
-    """What a registration says beside id and secret. Members that are not known are left out."""
+    """The fields of a registration besides id and secret. Unknown members are dropped."""
     method = _text(body, "token_endpoint_auth_method") or AUTH_METHODS[0]
     if method not in AUTH_METHODS:
         raise invalid_metadata("token_endpoint_auth_method", f"must be {' or '.join(AUTH_METHODS)}")

@@ -1,7 +1,8 @@
-"""Wrong secrets at the issuer: so many a minute for a client at an address, and so many of an address.
+"""Limits on wrong secrets at the issuer: per minute for a client at an address, and for an address.
 
-Only wrong ones count, so a client that asks for many tokens is not slowed down; while there are too many, a
-right one is refused as well, or the next guess would tell. A stranger elsewhere does not lock a client out.
+Only wrong secrets count, so a client that asks for many tokens is not slowed down. While there are
+too many, a right secret is refused as well, because the answer would confirm the guess. A stranger
+at another address cannot lock a client out.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ OF_ADDRESS_A_MINUTE: Final = 100
 
 
 class SecretGuesses:
-    """One per issuer, in its event loop."""
+    """The counts of one issuer, in its event loop."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._of_client = RateWindow(OF_CLIENT_A_MINUTE, now)
         self._of_address = RateWindow(OF_ADDRESS_A_MINUTE, now)
 
     def check(self, client_id: str, address: str) -> None:
-        """429 while there were too many wrong secrets."""
+        """Raises 429 while there were too many wrong secrets."""
         try:
             self._of_address.check(address)
             self._of_client.check(_pair(client_id, address))
@@ -35,11 +36,11 @@ class SecretGuesses:
             raise too_many_guesses(limited.retry_after_s or 1) from None
 
     def count(self, client_id: str, address: str) -> None:
-        """Notes a wrong secret; the next `check` sees it."""
-        self._of_address.note(address)
-        self._of_client.note(_pair(client_id, address))
+        """Counts a wrong secret."""
+        self._of_address.count_attempt(address)
+        self._of_client.count_attempt(_pair(client_id, address))
 
 
 def _pair(client_id: str, address: str) -> str:
-    # Of one length, whatever the id is: the table keeps the beginning of a name only.
+    # A digest has one length for any id; the table keeps only the beginning of a name.
     return hashlib.sha256(f"{address} {client_id}".encode("utf-8", "surrogatepass")).hexdigest()

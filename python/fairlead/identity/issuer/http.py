@@ -1,7 +1,7 @@
-"""HTTP of the issuer's listeners: a request read under bounds, an answer with the headers that tokens
+"""HTTP of the issuer's listeners: requests read within bounds, answers with the headers that tokens
 need (RFC 6749 section 5.1), faults in OAuth's shape.
 
-Plain ASGI: introspection is asked for each call of an agent, and a framework would be most of its cost.
+Plain ASGI, because agents introspect at every call and a framework would be most of its cost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ REQUEST_DEADLINE_S: Final = 20.0
 FIELDS_MAX: Final = 100
 
 FORM: Final = b"application/x-www-form-urlencoded"
-# Ours: a resource server that sees it knows that asking is cheap, and keeps no answer.
+# A header of ours: a resource server that sees it knows that introspection is cheap, and caches no
+# answer.
 ISSUER_HEADER: Final = "x-fairlead-issuer"
 
 _JSON_HEADERS: Final = [
@@ -41,9 +42,9 @@ log = structlog.get_logger("fairlead.identity")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request: `path` is decoded, `headers` are the last of each name, `query` and `body` raw.
-    `peer` is the socket's other end, `forwarded` every line of `X-Forwarded-For`.
+class IssuerRequest:
+    """A request: `path` is decoded, `headers` holds the last value of each name, `query` and `body`
+    are raw. `peer` is the socket's other end, `forwarded` every line of `X-Forwarded-For`.
     """
 
     method: str
@@ -69,11 +70,11 @@ class Asked:
             raise invalid_request("The body must be JSON.") from None
 
     def parameters(self) -> dict[str, str]:
-        """The query, as `form`."""
+        """The parameters of the query, under the rules of `form`."""
         return _pairs(self.query, "query")
 
     def bearer(self) -> str | None:
-        """What `Authorization: Bearer` shows."""
+        """The token of `Authorization: Bearer`."""
         scheme, _, value = self.headers.get(b"authorization", b"").partition(b" ")
         return value.strip().decode("latin-1") if scheme.lower() == b"bearer" else None
 
@@ -102,15 +103,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An answer. `document` is JSON; without it there is no body."""
+class IssuerAnswer:
+    """An answer. `document` is sent as JSON; without it there is no body."""
 
     status: int = 200
     document: Any = None
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-Handler = Callable[[Asked], Awaitable[Told]]
+Handler = Callable[[IssuerRequest], Awaitable[IssuerAnswer]]
 
 
 def application(answer: Handler) -> ASGIApp:
@@ -128,7 +129,7 @@ def application(answer: Handler) -> ASGIApp:
             told = refusal(unavailable("The request took too long."))
         except FairleadError as error:
             told = refusal(unavailable(error.message))
-        except _Gone:
+        except _ClientDisconnected:
             return
         except Exception as error:  # noqa: BLE001 - the last place that can answer
             log.error("issuer request failed", path=scope["path"][:200], error=type(error).__name__)
@@ -145,8 +146,8 @@ def application(answer: Handler) -> ASGIApp:
     return app
 
 
-def refusal(fault: IssuerFault) -> Told:
-    """A fault as it is told."""
+def refusal(fault: IssuerFault) -> IssuerAnswer:
+    """The answer for a fault."""
     headers: list[tuple[bytes, bytes]] = []
     if fault.challenge is not None:
         headers.append((b"www-authenticate", f'{fault.challenge} realm="issuer"'.encode()))
@@ -159,25 +160,25 @@ def refusal(fault: IssuerFault) -> Told:
         "error_description": fault.description,
         "status_code": fault.status,
     }
-    return Told(fault.status, document, tuple(headers))
+    return IssuerAnswer(fault.status, document, tuple(headers))
 
 
 def not_found() -> IssuerFault:
-    """Nothing is served there."""
+    """The fault for a path that is not served."""
     return IssuerFault(404, "not_found", "Nothing is served under this path.")
 
 
 def other_method(*methods: str) -> IssuerFault:
-    """The path takes other methods."""
+    """The fault for a method that the path does not take."""
     allow = ", ".join(methods)
     return IssuerFault(405, "invalid_request", f"This path takes {allow}.", allow=allow)
 
 
-class _Gone(Exception):
-    """The caller left."""
+class _ClientDisconnected(Exception):
+    """The caller disconnected before its request was complete."""
 
 
-async def _read(scope: Scope, receive: Receive) -> Asked:
+async def _read(scope: Scope, receive: Receive) -> IssuerRequest:
     headers = dict(scope["headers"])
     body = b""
     if scope["method"] not in ("GET", "HEAD"):
@@ -187,7 +188,7 @@ async def _read(scope: Scope, receive: Receive) -> Asked:
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise _Gone
+                    raise _ClientDisconnected
                 chunk = message.get("body", b"")
                 size += len(chunk)
                 if size > BODY_MAX_BYTES:
@@ -204,7 +205,7 @@ async def _read(scope: Scope, receive: Receive) -> Asked:
     )
     peer = (scope.get("client") or ("unknown",))[0]
     query = scope.get("query_string", b"")
-    return Asked(method, scope["path"], query, headers, body, peer, forwarded)
+    return IssuerRequest(method, scope["path"], query, headers, body, peer, forwarded)
 
 
 def _is_head(scope: Scope) -> bool:

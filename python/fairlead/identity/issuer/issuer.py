@@ -1,7 +1,7 @@
-"""The issuer itself: clients and tokens in memory, each change acknowledged once it is in the file.
+"""The issuer: clients and tokens in memory, each change acknowledged once it is in the file.
 
-A token counts from its commit on. What ends (a revoked token, a deleted client) ends in memory first,
-so whoever asks after the end began is told so; it is acknowledged after the commit.
+A token is valid from its commit on. Revoked tokens and deleted clients are removed from memory
+first, so they stop being valid at once, and the removal is acknowledged after the commit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _now_s() -> int:
 
 
 class Issuer:
-    """One per process that has the file open. `url` is the issuer's public address."""
+    """The issuer of the process that has the file open. `url` is its public address."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Issuer:
         self._changing = asyncio.Lock()
 
     async def load(self) -> None:
-        """Takes what the file has into memory."""
+        """Reads clients and tokens from the file."""
         now_s = self._now_s()
 
         def prepare(con: Connection) -> None:
@@ -77,23 +77,23 @@ class Issuer:
 
         await self.database.write(prepare)
 
-        def look(con: Connection) -> tuple[list[Client], list[Token]]:
+        def read_rows(con: Connection) -> tuple[list[Client], list[Token]]:
             return table.all_clients(con), table.live_tokens(con, now_s, TOKENS_MAX)
 
-        clients, tokens = await self.database.read(look)
+        clients, tokens = await self.database.read(read_rows)
         for client in clients:
             self._clients[client.client_id] = self._by_key[client.key] = client
         for token in tokens:
             self._tokens.add(token)
 
     async def close(self) -> None:
-        """Finishes what is under way."""
+        """Waits for writes under way."""
         await self._journal.close()
 
     # --- tokens
 
     def authenticate(self, client_id: str, secret: str, method: str) -> Client:
-        """The client whose secret this is, shown in the way that it registered. `invalid_client`."""
+        """The client with this secret, sent by the method that it registered. `invalid_client`."""
         client = self._clients.get(client_id)
         if not self._hasher.fits(secret, client) or client is None:
             raise IssuerFault(401, "invalid_client", "The client id or its secret is wrong.")
@@ -108,8 +108,8 @@ class Issuer:
     async def issue(
         self, client: Client, wanted: tuple[str, ...], audience: tuple[str, ...] = ()
     ) -> tuple[str, Token]:
-        """A token's text and its record, stored. Without `wanted` it is for all that the client may, and
-        without `audience` for all whom it is registered for.
+        """Issues and stores a token; returns its text and its record. Without `wanted` it has every
+        scope of the client, without `audience` every audience.
         """
         if CLIENT_CREDENTIALS not in client.grant_types:
             raise IssuerFault(
@@ -145,7 +145,9 @@ class Issuer:
         return text, token
 
     def introspect(self, text: str, scopes: tuple[str, ...] = ()) -> dict[str, Any] | None:
-        """What an active token is (RFC 7662), or None; with `scopes`, active only if all are granted."""
+        """The introspection of an active token (RFC 7662), or None; with `scopes`, active only if
+        all of them are granted.
+        """
         token = self._tokens.get(hash_of(text))
         if token is None or token.expires_at_s <= self._now_s():
             return None
@@ -154,7 +156,7 @@ class Issuer:
             return None
         scope = token.scope
         if scope != client.scope:
-            # What an operator took from the client, its tokens lose too.
+            # Scopes that an operator took from the client are lost by its tokens too.
             scope = " ".join(name for name in scope.split(" ") if name in client.scopes)
         if scopes and not set(scope.split(" ")).issuperset(scopes):
             return None
@@ -163,7 +165,7 @@ class Issuer:
             asked = token.audience.split(" ")
             audience = [name for name in asked if name in client.audience]
             if not audience:
-                # It was for somebody whom the client is registered for no more, and an empty list means anybody.
+                # The client lost every audience of the token; an empty list would mean any audience.
                 return None
         return {
             "active": True,
@@ -180,7 +182,7 @@ class Issuer:
         }
 
     async def revoke(self, text: str, client: Client | None = None) -> None:
-        """Ends a token (RFC 7009), whatever it is; with `client`, only one of its own."""
+        """Revokes a token (RFC 7009); with `client`, only a token of that client."""
         digest = hash_of(text)
         token = self._tokens.get(digest)
         if token is None:
@@ -194,8 +196,8 @@ class Issuer:
             raise unavailable(error.message) from None
 
     async def revoke_all(self, client_id: str) -> None:
-        """Ends every token of a client, also those that are being stored right now: they hang on the
-        client's key, and it gets a new one.
+        """Revokes every token of a client, also those that are being stored right now: tokens
+        belong to the client's internal key, and the client gets a new one.
         """
         async with self._changing:
             old = self.client(client_id)
@@ -221,12 +223,14 @@ class Issuer:
         return client
 
     def clients(self, after: str, most: int) -> list[Client]:
-        """A page of clients by id, those behind `after`."""
+        """A page of clients by id, after `after`."""
         behind = sorted(client_id for client_id in self._clients if client_id > after)
         return [self._clients[client_id] for client_id in behind[:most]]
 
     async def create(self, body: dict[str, Any]) -> tuple[Client, str]:
-        """Registers a client; with its secret, which is kept nowhere. 409 if the id is taken."""
+        """Registers a client; returns it with its secret, which is not stored. 409 if the id is
+        taken.
+        """
         client, secret = register(body, self._hasher)
         async with self._changing:
             if client.client_id in self._clients:
@@ -243,7 +247,7 @@ class Issuer:
         return client, secret
 
     async def replace(self, client_id: str, body: dict[str, Any]) -> Client:
-        """Registers a client anew under its id; its tokens go on, with the scopes that it has left."""
+        """Replaces a client's registration; its tokens stay valid, with the scopes that are left."""
         return await self._change(client_id, lambda old: replaced(old, body, self._hasher))
 
     async def patch(self, client_id: str, operations: Any) -> Client:
@@ -251,7 +255,7 @@ class Issuer:
         return await self._change(client_id, lambda old: patched(old, operations, self._hasher))
 
     async def delete(self, client_id: str) -> None:
-        """Removes a client: its tokens end at once."""
+        """Deletes a client; its tokens end at once."""
         async with self._changing:
             client = self.client(client_id)
             del self._clients[client_id]
@@ -260,13 +264,14 @@ class Issuer:
             try:
                 await self._write(lambda con: table.delete_client(con, client.key))
             except IssuerFault:
-                # It is in the file still: it can be seen and deleted again. Its tokens stay ended here.
+                # The write failed, so the client is listed again and can be deleted again. Its tokens
+                # stay revoked.
                 self._keep(client)
                 raise
         log.info("client deleted", client_id=client_id)
 
     async def sweep(self) -> None:
-        """Lets go of what has expired, every half minute; lasts until it is cancelled."""
+        """Deletes expired tokens every half minute; runs until it is cancelled."""
         while True:
             await asyncio.sleep(SWEEP_EVERY_S)
             now_s = self._now_s()
@@ -284,7 +289,7 @@ class Issuer:
         self._clients[client.client_id] = self._by_key[client.key] = client
 
     def _count(self, token: Token) -> None:
-        # A client that was deleted while its token was being stored is not given it.
+        # The client was deleted while its token was being stored, so the token is not given out.
         if token.client_key in self._by_key:
             self._tokens.add(token)
 
@@ -305,8 +310,8 @@ class Issuer:
 async def open_issuer(
     data_dir: Path, secret_key: bytes, url: str, token_ttl_s: int
 ) -> AsyncIterator[Issuer]:
-    """The issuer on its file, until the end of the block. `Refusal` says why the file does not open:
-    another process has it, or it is damaged.
+    """The issuer over its file, until the end of the block. `Refusal` says why the file cannot be
+    opened: another process has it open, or it is damaged.
     """
     database = await asyncio.to_thread(Database.open, issuer_path(data_dir), MIGRATIONS / "issuer")
     try:

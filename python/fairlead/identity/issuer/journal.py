@@ -1,7 +1,7 @@
-"""Tokens on their way into the file: all that wait go into one commit, and count once it is done.
+"""Writes of tokens to the file: all that wait go into one commit, and are valid once it is done.
 
-While a commit is under way the next lot gathers, so the load sets the size of a lot and a lone caller
-waits for one commit. Whoever waits may leave: what was begun is finished.
+While a commit is under way the next batch gathers, so the load sets the size of a batch and a lone
+caller waits for one commit. A caller that disconnects does not stop a write that was begun.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 
 class TokenJournal:
-    """Writes tokens and their ends. `on_stored` is called for each token, in the loop, right after
-    its commit and before whoever waits for it goes on.
+    """Writes tokens and their revocations. `on_stored` is called for each token, in the loop, right
+    after its commit and before its caller continues.
     """
 
     def __init__(self, database: Database, on_stored: Callable[[Token], None]) -> None:
@@ -35,19 +35,19 @@ class TokenJournal:
 
     @property
     def waiting(self) -> int:
-        """How many tokens are not stored yet."""
+        """The number of tokens that are not stored yet."""
         return len(self._issued)
 
     async def store(self, token: Token) -> None:
-        """Returns once the token is stored and counts. `FairleadError` when it could not be."""
+        """Returns once the token is stored and valid. `FairleadError` when it could not be stored."""
         await self._wait(self._issued, token)
 
     async def end(self, digest: bytes) -> None:
-        """Returns once the token's end is stored."""
+        """Returns once the token's revocation is stored."""
         await self._wait(self._ended, digest)
 
     async def close(self) -> None:
-        """Waits for what is under way."""
+        """Waits for writes under way."""
         if self._writing is not None:
             await asyncio.gather(self._writing, return_exceptions=True)
 
@@ -75,7 +75,7 @@ class TokenJournal:
         tokens = [token for token, _ in issued]
         hashes = [digest for digest, _ in ended]
 
-        def work(con: Connection) -> None:
+        def write(con: Connection) -> None:
             if tokens:
                 table.insert_tokens(con, tokens)
             if hashes:
@@ -83,7 +83,7 @@ class TokenJournal:
 
         waiters = [waiter for _, waiter in issued] + [waiter for _, waiter in ended]
         try:
-            await self._database.write(work)
+            await self._database.write(write)
         except BaseException as error:
             for waiter in waiters:
                 if not waiter.done():

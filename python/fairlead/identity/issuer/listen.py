@@ -13,6 +13,7 @@ import structlog
 from starlette.types import ASGIApp
 
 from fairlead.errors import Refusal
+from fairlead.host import is_loopback
 from fairlead.identity.issuer.admin import admin_app
 from fairlead.identity.issuer.issuer import Issuer
 from fairlead.identity.issuer.public import public_app
@@ -52,11 +53,11 @@ async def listen(
         _server(admin, ADMIN_HOST, settings.issuer_admin_port, None),
     ]
     serving = [asyncio.create_task(server.serve()) for server in servers]
-    telling = asyncio.create_task(_tell(settings, on_ready))
+    telling = asyncio.create_task(_notify_when_ready(settings, on_ready))
     sweeping = asyncio.create_task(issuer.sweep())
     log.info("issuer started", port=settings.issuer_port, admin_port=settings.issuer_admin_port)
     try:
-        # None of them ends by itself but by failing.
+        # Each task ends only by failing.
         done, _ = await asyncio.wait([*serving, sweeping], return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
@@ -71,7 +72,7 @@ async def listen(
             task.cancel()
 
 
-async def _tell(settings: ServeFields, on_ready: Callable[[], None]) -> None:
+async def _notify_when_ready(settings: ServeFields, on_ready: Callable[[], None]) -> None:
     for host, port in (
         (settings.issuer_host, settings.issuer_port),
         (ADMIN_HOST, settings.issuer_admin_port),
@@ -99,7 +100,7 @@ async def _connect(host: str, port: int) -> None:
 def check_addresses(settings: ServeFields) -> None:
     """`Refusal` when a port is taken, or when secrets would cross a network in clear."""
     host = settings.issuer_host
-    if not _is_loopback(host) and settings.tls_certificate is None:
+    if not is_loopback(host) and settings.tls_certificate is None:
         url = settings.issuer_public_url
         if url is None or not url.startswith("https://"):
             raise Refusal(
@@ -125,17 +126,13 @@ def check_addresses(settings: ServeFields) -> None:
             ) from None
 
 
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
-
-
 def _server(app: ASGIApp, host: str, port: int, tls: ServeFields | None) -> Any:
     from granian.constants import HTTPModes, Interfaces, SSLProtocols  # noqa: PLC0415 - not for every start
     from granian.http import HTTP1Settings  # noqa: PLC0415
     from granian.log import LogLevels  # noqa: PLC0415
     from granian.server.embed import Server  # noqa: PLC0415
 
-    # It says of itself that it is experimental, at each start.
+    # Granian's embedded server warns at each start that it is experimental.
     logging.getLogger("_granian").setLevel(logging.ERROR)
     certificate: Path | None = tls.tls_certificate if tls else None
     return Server(

@@ -54,19 +54,21 @@ def update_client(con: Connection, client: Client) -> None:
 
 
 def delete_client(con: Connection, key: str) -> None:
-    """Removes a client and whatever it was given."""
+    """Deletes a client and its tokens."""
     con.execute("DELETE FROM clients WHERE key = ?", [key])
     con.execute("DELETE FROM tokens WHERE client_key = ?", [key])
 
 
 def rekey_client(con: Connection, key: str, new_key: str) -> None:
-    """Gives a client a new key, so that none of its tokens is its own any more; removes those."""
+    """Gives a client a new internal key, so that its tokens no longer belong to it, and deletes
+    them.
+    """
     con.execute("UPDATE clients SET key = ? WHERE key = ?", [new_key, key])
     con.execute("DELETE FROM tokens WHERE client_key = ?", [key])
 
 
 def all_clients(con: Connection) -> list[Client]:
-    """Every client, in the order of their making."""
+    """Every client, oldest first."""
     rows = con.execute(f"SELECT {_CLIENT} FROM clients ORDER BY created_at_ms, key").fetchall()
     return [stored(row) for row in rows]
 
@@ -92,12 +94,12 @@ def delete_tokens(con: Connection, hashes: Sequence[bytes]) -> None:
 
 
 def delete_expired(con: Connection, now_s: int) -> None:
-    """Removes what no longer counts."""
+    """Deletes expired tokens."""
     con.execute("DELETE FROM tokens WHERE expires_at_s <= ?", [now_s])
 
 
 def live_tokens(con: Connection, now_s: int, most: int) -> list[Token]:
-    """The tokens of clients that are there, those that last longest first, at most so many."""
+    """Valid tokens of existing clients, those that expire last first, at most so many."""
     rows = con.execute(
         "SELECT t.hash, t.client_key, c.client_id, t.scope, t.issued_at_s, t.expires_at_s, "
         "t.audience "
@@ -105,7 +107,7 @@ def live_tokens(con: Connection, now_s: int, most: int) -> list[Token]:
         "ORDER BY t.expires_at_s DESC LIMIT ?",
         [now_s, most],
     ).fetchall()
-    # Many tokens share few texts.
+    # Equal texts of many tokens are kept once.
     return [
         Token(
             bytes.fromhex(digest),

@@ -13,13 +13,14 @@ from typing import Final, NamedTuple
 PREFIX: Final = "fla_"
 TOKENS_MAX: Final = 200_000
 TOKENS_OF_CLIENT_MAX: Final = 20_000
-# Tokens are forgotten in lots of those that end in the same half minute.
+# Expired tokens are removed in batches, by the half minute in which they expire.
 LOT_S: Final = 30
 
 
 class Token(NamedTuple):
-    """A token at rest: SHA-256 of its text, whose it is, what it is for, and until when (UTC seconds).
-    `audience` is what was asked for, separated by spaces; without it the client's own holds.
+    """A stored token: SHA-256 of its text, its client's key, its scopes, its audience and its
+    expiry (UTC seconds). `audience` is what was asked for, separated by spaces; without it the
+    client's own audiences count.
     """
 
     hash: bytes
@@ -32,17 +33,17 @@ class Token(NamedTuple):
 
 
 def new_text() -> str:
-    """A token's text: 256 random bits."""
+    """The text of a new token: 256 random bits."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def hash_of(text: str) -> bytes:
-    """Under which a token is kept."""
+    """The hash under which a token is stored."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 class TokenTable:
-    """The tokens that count, or did until lately; whether one has ended is the reader's to see."""
+    """Tokens that are valid, or were until lately; readers check the expiry themselves."""
 
     def __init__(self) -> None:
         self._tokens: dict[bytes, Token] = {}
@@ -53,7 +54,7 @@ class TokenTable:
         return len(self._tokens)
 
     def has_room(self, client_key: str, coming: int = 0) -> bool:
-        """Whether the client may be given one more, with so many on their way."""
+        """Whether the client may have one more token, with so many being stored."""
         return (
             len(self._tokens) + coming < TOKENS_MAX
             and len(self._of_client.get(client_key, ())) < TOKENS_OF_CLIENT_MAX
@@ -64,13 +65,13 @@ class TokenTable:
         return self._tokens.get(digest)
 
     def add(self, token: Token) -> None:
-        """Makes a token count."""
+        """Adds a token, which is valid from then on."""
         self._tokens[token.hash] = token
         self._of_client.setdefault(token.client_key, set()).add(token.hash)
         self._lots.setdefault(token.expires_at_s // LOT_S, []).append(token.hash)
 
     def drop(self, digest: bytes) -> Token | None:
-        """Ends a token; the one that ended."""
+        """Removes a token and returns it."""
         token = self._tokens.pop(digest, None)
         if token is not None and (mine := self._of_client.get(token.client_key)) is not None:
             mine.discard(digest)
@@ -79,14 +80,14 @@ class TokenTable:
         return token
 
     def drop_client(self, client_key: str) -> int:
-        """Ends all tokens of a client; how many."""
+        """Removes all tokens of a client; returns how many."""
         mine = self._of_client.pop(client_key, set())
         for digest in mine:
             self._tokens.pop(digest, None)
         return len(mine)
 
     def forget_expired(self, now_s: int) -> int:
-        """Lets go of what has ended; how many."""
+        """Removes expired tokens; returns how many."""
         gone = 0
         for lot in [lot for lot in self._lots if (lot + 1) * LOT_S <= now_s]:
             for digest in self._lots.pop(lot):

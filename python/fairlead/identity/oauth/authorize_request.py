@@ -1,8 +1,8 @@
-"""An authorization request (RFC 6749, 4.1.1; RFC 7636; RFC 8707), judged in this order: client,
+"""An authorization request (RFC 6749, 4.1.1; RFC 7636; RFC 8707), checked in this order: client,
 redirect URI, response type, PKCE, resource.
 
-Until client and redirect URI are known to belong together nobody is sent anywhere: the person reads
-what is wrong. From then on it is the client that is told.
+Until client and redirect URI are known to belong together nobody is redirected: the person reads
+the error. From then on errors are sent to the client.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from fairlead.identity.oauth.redirect import is_same, with_answer
 PATH = "/oauth/authorize"
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 
-# What is read; `resource` may be counted, the others must not be repeated.
+# Parameters that are read. `resource` may be repeated, to be refused with its own error; the others
+# must not.
 KNOWN = (
     "response_type",
     "client_id",
@@ -34,8 +35,8 @@ KNOWN = (
 _ONCE = frozenset(KNOWN) - {"resource", "client_id", "redirect_uri"}
 
 
-class NotForUs(Exception):
-    """What the person reads: client and redirect URI do not belong together."""
+class ClientMismatch(Exception):
+    """Client and redirect URI do not belong together: the error that the person reads."""
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__(title)
@@ -43,8 +44,8 @@ class NotForUs(Exception):
         self.text = text
 
 
-class ToldToClient(Exception):
-    """`location` is where the client is told of it."""
+class ClientError(Exception):
+    """An error that is sent to the client, by a redirect to `location`."""
 
     def __init__(self, location: str) -> None:
         super().__init__("told to the client")
@@ -53,7 +54,7 @@ class ToldToClient(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AuthorizeRequest:
-    """A request in which everything is right."""
+    """A valid request."""
 
     client: Client
     redirect_uri: str
@@ -64,28 +65,28 @@ class AuthorizeRequest:
 
     @property
     def shown_name(self) -> str:
-        """What the client calls itself, without characters that could make it read otherwise."""
+        """The client's own name, without characters that could make it read as another."""
         return "".join(each for each in self.client.name if each.isprintable()).strip()
 
     @property
     def client_host(self) -> str | None:
-        """Whose document describes the client; None for one that registered."""
+        """The host of the document that describes the client; None for a client that registered."""
         return urlsplit(self.client.id).netloc if is_document_id(self.client.id) else None
 
     def approved(self, code: str) -> str:
-        """Where the client gets its code."""
+        """The address that takes the code to the client."""
         return with_answer(self.redirect_uri, code=code, state=self.state, iss=self.issuer.origin)
 
     def denied(self) -> str:
-        """Where the client is told that the person said no."""
+        """The address that tells the client of a denial."""
         return self.failed("access_denied", "the person did not approve")
 
     def failed(self, error: str, description: str) -> str:
-        """Where the client is told what is wrong."""
+        """The address that tells the client of an error."""
         return _failed(self.redirect_uri, self.state, self.issuer, error, description)
 
     def fields(self) -> dict[str, str]:
-        """What the form of the consent page sends again."""
+        """The fields of the consent page's form."""
         fields = {
             "response_type": "code",
             "client_id": self.client.id,
@@ -97,28 +98,28 @@ class AuthorizeRequest:
         return fields if self.state is None else fields | {"state": self.state}
 
 
-# Who has this id, asked for this redirect URI; None, or `NoClient` with why.
+# Finds the client by id and redirect URI: None, or `NoClient` with the reason.
 FindClient = Callable[[str, str | None], Awaitable[Client | None]]
 
 
-async def judge(sent: Parameters, issuer: Issuer, find: FindClient) -> AuthorizeRequest:
-    """The request, or `NotForUs`, or `ToldToClient`."""
+async def check_request(sent: Parameters, issuer: Issuer, find: FindClient) -> AuthorizeRequest:
+    """The valid request; `ClientMismatch` or `ClientError` for any other."""
     client_ids, redirect_uris = sent.all("client_id"), sent.all("redirect_uri")
     client = None
     try:
         if len(client_ids) == 1:
             client = await find(client_ids[0], redirect_uris[0] if redirect_uris else None)
     except NoClient as why:
-        raise NotForUs(
+        raise ClientMismatch(
             "Unknown client", f"This application cannot be connected, because {why}."
         ) from None
     if client is None:
-        raise NotForUs(
+        raise ClientMismatch(
             "Unknown client",
             "This application is not registered here, or no longer. Go back to it and connect anew.",
         )
     if len(redirect_uris) != 1 or not is_same(client.redirect_uri, redirect_uris[0]):
-        raise NotForUs(
+        raise ClientMismatch(
             "Redirect URI mismatch",
             "The application asks to be answered at an address that it did not register. "
             "Do not go on unless you know why.",
@@ -127,26 +128,28 @@ async def judge(sent: Parameters, issuer: Issuer, find: FindClient) -> Authorize
     states = sent.all("state")
     state = states[0] if len(states) == 1 else None
 
-    def tell(error: str, description: str) -> ToldToClient:
-        return ToldToClient(_failed(redirect_uri, state, issuer, error, description))
+    def refuse_to_client(error: str, description: str) -> ClientError:
+        return ClientError(_failed(redirect_uri, state, issuer, error, description))
 
     if (name := sent.repeated(_ONCE)) is not None:
-        raise tell("invalid_request", f"{name} was sent more than once")
+        raise refuse_to_client("invalid_request", f"{name} was sent more than once")
     response_type = sent.get("response_type")
     if response_type is None:
-        raise tell("invalid_request", "response_type is required")
+        raise refuse_to_client("invalid_request", "response_type is required")
     if response_type != "code":
-        raise tell("unsupported_response_type", "response_type must be code")
+        raise refuse_to_client("unsupported_response_type", "response_type must be code")
     challenge = sent.get("code_challenge")
     if challenge is None:
-        raise tell("invalid_request", "code_challenge is required")
+        raise refuse_to_client("invalid_request", "code_challenge is required")
     if sent.get("code_challenge_method") != "S256":
-        raise tell("invalid_request", "code_challenge_method must be S256")
+        raise refuse_to_client("invalid_request", "code_challenge_method must be S256")
     if CHALLENGE.fullmatch(challenge) is None:
-        raise tell("invalid_request", "code_challenge must be the base64url of a SHA-256")
+        raise refuse_to_client(
+            "invalid_request", "code_challenge must be the base64url of a SHA-256"
+        )
     resources = sent.all("resource")
     if len(resources) != 1 or not issuer.is_resource(resources[0]):
-        raise tell("invalid_target", f"resource must be {issuer.resource}, once")
+        raise refuse_to_client("invalid_target", f"resource must be {issuer.resource}, once")
     return AuthorizeRequest(client, redirect_uri, challenge, issuer.resource, state, issuer)
 
 

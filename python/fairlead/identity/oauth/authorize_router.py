@@ -17,9 +17,9 @@ from fairlead.caller import CallerDep
 from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.oauth.authorize_request import (
     AuthorizeRequest,
-    NotForUs,
-    ToldToClient,
-    judge,
+    ClientError,
+    ClientMismatch,
+    check_request,
     path_of,
 )
 from fairlead.identity.oauth.documents import is_document_id
@@ -28,7 +28,7 @@ from fairlead.identity.oauth.pages import page
 from fairlead.identity.oauth.parameters import Parameters, Unreadable, is_form
 from fairlead.identity.oauth.records import Client
 from fairlead.identity.oauth.redirect import source_of
-from fairlead.identity.oauth.room import OAuth, OAuthDep
+from fairlead.identity.oauth.service import OAuthDep, OAuthService
 from fairlead.identity.sign_in import Attempt
 from fairlead.identity.users import MANAGING_ROLES
 
@@ -37,8 +37,8 @@ router = APIRouter(tags=["oauth"])
 GONE_BACK = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
 
 
-class _Answered(Exception):
-    """The answer is known already."""
+class _EarlyAnswer(Exception):
+    """Ends a request with an answer that is ready."""
 
     def __init__(self, answer: Response) -> None:
         super().__init__("answered")
@@ -50,8 +50,8 @@ async def ask(attempt: AttemptDep, room: OAuthDep) -> Response:
     """The page that is next for this person."""
     request = attempt.request
     try:
-        asked = await _judge(request.scope.get("query_string", b""), attempt, room)
-    except _Answered as answered:
+        asked = await _check(request.scope.get("query_string", b""), attempt, room)
+    except _EarlyAnswer as answered:
         return answered.answer
     if not await _is_set_up(attempt):
         return page("setup_first.html", 503)
@@ -78,47 +78,49 @@ async def decide(attempt: AttemptDep, caller: CallerDep, room: OAuthDep) -> Resp
     if issuer is None:
         return _no_issuer()
     if not _is_own_page(request, issuer):
-        return _said(400, "Invalid request origin", "This was not sent by the gateway's own page.")
+        return _message_page(
+            400, "Invalid request origin", "This was not sent by the gateway's own page."
+        )
     if not is_form(request):
-        return _said(400, "Invalid request", "Send the form as the page does.")
+        return _message_page(400, "Invalid request", "Send the form as the page does.")
     body = await request.body()
     try:
-        asked = await _judge(body, attempt, room)
+        asked = await _check(body, attempt, room)
         sent = Parameters.read(body)
-    except _Answered as answered:
+    except _EarlyAnswer as answered:
         return answered.answer
     action = sent.all("action")
     if action not in (["approve"], ["deny"]):
-        return _said(400, "Invalid request", "Approve or deny: there is nothing else.")
+        return _message_page(400, "Invalid request", "Approve or deny: there is nothing else.")
     user = await room.gate.person(request)
     if user is None:
-        return _go(path_of(sent), 303)
+        return _redirect(path_of(sent), 303)
     if action == ["deny"]:
-        return _go(asked.denied())
+        return _redirect(asked.denied())
     code = await room.ledger.issue_code(
         asked.client, user.id, asked.redirect_uri, asked.challenge, asked.resource
     )
-    return _go(asked.approved(code))
+    return _redirect(asked.approved(code))
 
 
-async def _judge(text: bytes, attempt: Attempt, room: OAuth) -> AuthorizeRequest:
+async def _check(text: bytes, attempt: Attempt, room: OAuthService) -> AuthorizeRequest:
     issuer = room.issuer(attempt.request, attempt.caller)
     if issuer is None:
-        raise _Answered(_no_issuer())
+        raise _EarlyAnswer(_no_issuer())
     try:
-        return await judge(Parameters.read(text), issuer, partial(_find, attempt, room))
+        return await check_request(Parameters.read(text), issuer, partial(_find, attempt, room))
     except Unreadable as error:
-        raise _Answered(
-            _said(400, "Invalid request", f"The request cannot be read: {error}.")
+        raise _EarlyAnswer(
+            _message_page(400, "Invalid request", f"The request cannot be read: {error}.")
         ) from None
-    except NotForUs as fault:
-        raise _Answered(_said(400, fault.title, fault.text)) from None
-    except ToldToClient as told:
-        raise _Answered(_go(told.location)) from None
+    except ClientMismatch as fault:
+        raise _EarlyAnswer(_message_page(400, fault.title, fault.text)) from None
+    except ClientError as told:
+        raise _EarlyAnswer(_redirect(told.location)) from None
 
 
 async def _find(
-    attempt: Attempt, room: OAuth, client_id: str, redirect_uri: str | None
+    attempt: Attempt, room: OAuthService, client_id: str, redirect_uri: str | None
 ) -> Client | None:
     if not is_document_id(client_id):
         return await room.ledger.client(client_id)
@@ -167,15 +169,15 @@ def _is_own_page(request: Request, issuer: Issuer) -> bool:
 
 
 def _no_issuer() -> Response:
-    return _said(503, "Not reachable under this address", f"The gateway is {NO_ISSUER}.")
+    return _message_page(503, "Not reachable under this address", f"The gateway is {NO_ISSUER}.")
 
 
-def _said(status: int, title: str, text: str) -> Response:
-    return page("said.html", status, heading=title, text=text)
+def _message_page(status: int, title: str, text: str) -> Response:
+    return page("message.html", status, heading=title, text=text)
 
 
-def _go(url: str, status: int = 302) -> Response:
+def _redirect(url: str, status: int = 302) -> Response:
     answer = RedirectResponse("/", status, GONE_BACK)
-    # As it was put together: the framework would encode it once more.
+    # Set directly, because the framework would encode the address once more.
     answer.headers["location"] = url
     return answer

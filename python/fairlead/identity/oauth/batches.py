@@ -1,8 +1,8 @@
-"""Writes of many requests in one: while one batch is being committed the next one gathers.
+"""Writes of many requests in one commit: while one batch is being committed the next one gathers.
 
-A request is answered after its batch is committed. What a batch that failed leaves in the file is
-not known (its deadline may have passed inside COMMIT), so then everything that waits fails too, and
-`is_behind` says that memory must be read anew before it is used.
+A request is answered after its batch is committed. After a failed batch the content of the file is
+unknown (the deadline may have passed inside COMMIT), so everything that waits fails too, and
+`is_behind` says that memory must be read again before it is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WAITING_MAX = 1024
 
 
 class Batches:
-    """The way to the writer. `store` returns once the change is kept."""
+    """The queue of changes to the database. `store` returns once the change is committed."""
 
     def __init__(self, database: Database) -> None:
         self.is_behind = False
@@ -28,17 +28,17 @@ class Batches:
         self._writing: asyncio.Task[None] | None = None
 
     def make_room(self) -> None:
-        """`Overloaded` when too many changes wait; asked before anything is changed in memory."""
+        """`Overloaded` when too many changes wait; to be called before memory is changed."""
         if len(self._waiting) >= WAITING_MAX:
             raise Overloaded("Too many writes are waiting; try again.", retry_after_s=1)
 
     async def store(self, change: Change) -> None:
-        """`StorageUnavailable` or `Overloaded` when it cannot be kept."""
+        """Stores a change. `StorageUnavailable` or `Overloaded` when it cannot."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((change, done))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write(), name="oauth-writes")
-        # Whoever leaves does not take the others' batch along.
+        # A caller that disconnects must not cancel the batch of the others.
         await asyncio.shield(done)
 
     async def _write(self) -> None:
@@ -75,5 +75,5 @@ def _settle(batch: list[tuple[Change, asyncio.Future[None]]], error: BaseExcepti
             done.set_result(None)
         else:
             done.set_exception(error)
-            # Its request may be gone; whoever is left sees it all the same.
+            # Marks the error as seen, or asyncio would log it when this request's caller is gone.
             done.exception()

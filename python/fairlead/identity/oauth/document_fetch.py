@@ -17,34 +17,34 @@ HEAD_MAX_BYTES = 32 * 1024
 READ_BYTES = 16 * 1024
 
 
-class NotFetched(Exception):
-    """Why there is nothing; the sentence says nothing that only we could see."""
+class FetchFailed(Exception):
+    """The reason why there is no document; the sentence reveals nothing about our network."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedDocument:
     body: bytes
     cache_control: str
 
 
-async def fetch(egress: Egress, address: str) -> Fetched:
-    """The document. `NotFetched`, or `AddressRefused` for an address that is not dialled."""
+async def fetch(egress: Egress, address: str) -> FetchedDocument:
+    """The document. `FetchFailed`, or `AddressRefused` for an address that is not dialled."""
     url = egress.normalise_target(address)
     try:
         async with asyncio.timeout(DEADLINE_S):
             return await _get(egress, url)
     except TimeoutError:
-        raise NotFetched("it did not come in time") from None
+        raise FetchFailed("it did not come in time") from None
     except (AddressForbidden, NameUnknown):
-        # Which of the two it is would tell strangers about this network.
-        raise NotFetched("the host cannot be reached") from None
+        # The difference would tell strangers about this network.
+        raise FetchFailed("the host cannot be reached") from None
     except ssl.SSLError:
-        raise NotFetched("the host's certificate does not count") from None
+        raise FetchFailed("the host's certificate does not count") from None
     except (h11.RemoteProtocolError, OSError):
-        raise NotFetched("the host cannot be reached") from None
+        raise FetchFailed("the host cannot be reached") from None
 
 
-async def _get(egress: Egress, url: str) -> Fetched:
+async def _get(egress: Egress, url: str) -> FetchedDocument:
     host, _, path = url.partition("//")[2].partition("/")
     request = h11.Request(
         method="GET",
@@ -65,28 +65,28 @@ async def _get(egress: Egress, url: str) -> Fetched:
         while isinstance(head, h11.InformationalResponse):
             head = await _next_event(http, reader)
         if not isinstance(head, h11.Response):
-            raise NotFetched("the host said nothing")
+            raise FetchFailed("the host said nothing")
         cache_control = _judge_head(head)
         body = b""
         while isinstance(event := await _next_event(http, reader), h11.Data):
             body += bytes(event.data)
             if len(body) > BODY_MAX_BYTES:
-                raise NotFetched(f"it is larger than {BODY_MAX_BYTES // 1024} KiB")
-        return Fetched(body, cache_control)
+                raise FetchFailed(f"it is larger than {BODY_MAX_BYTES // 1024} KiB")
+        return FetchedDocument(body, cache_control)
     finally:
         writer.transport.abort()
 
 
 def _judge_head(head: h11.Response) -> str:
     if head.status_code != 200:
-        raise NotFetched(f"its host answered {head.status_code}")
+        raise FetchFailed(f"its host answered {head.status_code}")
     kinds = [value for name, value in head.headers if name == b"content-type"]
     essence = kinds[0].decode("latin-1").partition(";")[0].strip().lower() if kinds else ""
     is_json = essence.startswith("application/") and (
         essence == "application/json" or essence.endswith("+json")
     )
     if len(kinds) != 1 or not is_json:
-        raise NotFetched("it is not application/json")
+        raise FetchFailed("it is not application/json")
     return ", ".join(
         value.decode("latin-1") for name, value in head.headers if name == b"cache-control"
     )
@@ -96,5 +96,5 @@ async def _next_event(http: h11.Connection, reader: asyncio.StreamReader) -> h11
     while (event := http.next_event()) is h11.NEED_DATA:
         http.receive_data(await reader.read(READ_BYTES))
     if not isinstance(event, h11.Event):
-        raise NotFetched("the connection ended before it was whole")
+        raise FetchFailed("the connection ended before it was whole")
     return event

@@ -22,9 +22,9 @@ import orjson
 from fairlead.egress import Egress
 from fairlead.errors import RateLimited
 from fairlead.host import AddressRefused
-from fairlead.identity.oauth.document_fetch import Fetched, NotFetched, fetch
+from fairlead.identity.oauth.document_fetch import FetchedDocument, FetchFailed, fetch
 from fairlead.identity.oauth.records import Client
-from fairlead.identity.oauth.redirect import fault_of, is_same
+from fairlead.identity.oauth.redirect import is_same, redirect_fault
 from fairlead.identity.rate_window import RateWindow
 from fairlead.moment import now_ms
 
@@ -39,30 +39,30 @@ ID_MAX_CHARS = 1024
 NAME_MAX_CODE_POINTS = 128
 REDIRECTS_MAX = 20
 
-# Two spellings of one place, and places that are none.
+# Path segments of dots, plain or percent-encoded.
 _DOTS = re.compile(r"/(?:\.|%2[eE]){1,2}(?:/|$)")
 
 
 class NoClient(Exception):
-    """Why an address is no client's; the sentence ends what the person reads."""
+    """The reason why an address is not a client's; the sentence ends the message for the person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a client says of itself, under the address that is its id."""
+    """A client's description of itself, under the address that is its id."""
 
     client_id: str
     name: str
     redirect_uris: tuple[str, ...]
 
     def client(self, asked: str | None) -> Client:
-        """The client as the one that is asked for: of its redirect URIs the one that is meant, else the first."""
+        """The client of this document. Its redirect URI is the requested one, or else the first."""
         meant = (uri for uri in self.redirect_uris if asked is not None and is_same(uri, asked))
         return Client(self.client_id, self.name, next(meant, self.redirect_uris[0]), now_ms())
 
 
 class Documents:
-    """Documents that were read lately. `egress` guards every connection."""
+    """A cache of documents that were read lately. `egress` guards every connection."""
 
     def __init__(
         self, egress: Egress, *, is_on: bool = True, clock: Callable[[], float] = time.monotonic
@@ -75,7 +75,7 @@ class Documents:
         self._fetching: dict[str, asyncio.Task[Document]] = {}
 
     async def find(self, client_id: str, caller_address: str) -> Document:
-        """The document under this address. `NoClient` says why there is none."""
+        """The document under this address. `NoClient` with the reason when there is none."""
         if not self.is_on:
             raise NoClient("clients must be registered here")
         if (fault := fault_of_id(client_id)) is not None:
@@ -84,7 +84,7 @@ class Documents:
         if document is not None and self._clock() < fresh_until_s:
             self._known.move_to_end(client_id)
             return document
-        # Whoever asks for what is on its way already waits for the same fetch.
+        # A request for a document that is being fetched waits for that fetch.
         if (fetching := self._fetching.get(client_id)) is None:
             try:
                 self._window.spend(caller_address)
@@ -100,14 +100,14 @@ class Documents:
     def _ended(self, client_id: str, done: asyncio.Task[Document]) -> None:
         self._fetching.pop(client_id, None)
         if not done.cancelled():
-            # Whoever asked may be gone; whoever is left sees it all the same.
+            # Marks the error as seen, or asyncio would log it when every caller is gone.
             done.exception()
 
     async def _read(self, client_id: str) -> Document:
         try:
             fetched = await fetch(self._egress, client_id)
-            document = judge_document(client_id, fetched.body)
-        except (NotFetched, AddressRefused) as error:
+            document = check_document(client_id, fetched.body)
+        except (FetchFailed, AddressRefused) as error:
             raise NoClient(f"its document cannot be read: {error}") from None
         self._known[client_id] = (self._clock() + fresh_s(fetched), document)
         self._known.move_to_end(client_id)
@@ -117,12 +117,12 @@ class Documents:
 
 
 def is_document_id(client_id: str) -> bool:
-    """Whether this id is meant as an address; ids that are given out here are not."""
+    """Whether this id is meant as an address; ids that are issued here are not."""
     return client_id.lower().startswith(("https:", "http:"))
 
 
 def fault_of_id(client_id: str) -> str | None:
-    """Why this address is no client's id, or None."""
+    """The reason why this address cannot be a client's id, or None."""
     if len(client_id) > ID_MAX_CHARS:
         return f"its id is longer than {ID_MAX_CHARS} characters"
     if not client_id.startswith("https://"):
@@ -148,8 +148,8 @@ def fault_of_id(client_id: str) -> str | None:
     return "its id has dots for a folder" if _DOTS.search(parts.path) else None
 
 
-def judge_document(client_id: str, body: bytes) -> Document:
-    """What the body says; `NoClient` when it must not count."""
+def check_document(client_id: str, body: bytes) -> Document:
+    """The document in a body; `NoClient` when it is not valid."""
     try:
         said = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -176,15 +176,18 @@ def judge_document(client_id: str, body: bytes) -> Document:
 def _redirect_uris(said: Any) -> tuple[str, ...]:
     if not isinstance(said, list) or not 1 <= len(said) <= REDIRECTS_MAX:
         raise NoClient(f"its document must list 1 to {REDIRECTS_MAX} redirect_uris")
-    # Schemes of desktop programs may stand among them; they are no address that we send anybody to.
-    usable = tuple(uri for uri in said if isinstance(uri, str) and uri and fault_of(uri) is None)
+    # Schemes of desktop programs may be listed; they are skipped, because nobody is redirected to
+    # them.
+    usable = tuple(
+        uri for uri in said if isinstance(uri, str) and uri and redirect_fault(uri) is None
+    )
     if not usable:
         raise NoClient("its document lists no redirect URI that may be used here")
     return usable
 
 
-def fresh_s(fetched: Fetched) -> float:
-    """For how long a document counts without being read again (RFC 9111, within bounds)."""
+def fresh_s(fetched: FetchedDocument) -> float:
+    """Seconds for which a document is cached (RFC 9111, within bounds)."""
     control = fetched.cache_control.lower()
     if "no-store" in control or "no-cache" in control:
         return FRESH_LEAST_S

@@ -1,4 +1,4 @@
-"""Errors as OAuth tells them: `{"error", "error_description"}`, never cached (RFC 6749, 5.2)."""
+"""Errors in OAuth's form: `{"error", "error_description"}`, never cached (RFC 6749, 5.2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OAuthFault(Exception):
         self.retry_after_s = retry_after_s
 
     def answer(self) -> Response:
-        """The answer that it is."""
+        """The HTTP answer for this error."""
         answer = json_answer(
             {"error": self.code, "error_description": self.description}, self.status
         )
@@ -36,5 +36,5 @@ class OAuthFault(Exception):
 
 
 def json_answer(body: dict[str, Any], status: int = 200) -> Response:
-    """JSON that nobody keeps."""
+    """A JSON answer that is not cached."""
     return Response(orjson.dumps(body), status, NEVER_CACHED, "application/json")

@@ -6,9 +6,9 @@ from fastapi import APIRouter
 
 from fairlead.errors import NotFound
 from fairlead.identity.attempt import AttemptDep
-from fairlead.identity.oauth.room import OAuthDep
-from fairlead.identity.wire import Success, Wire
+from fairlead.identity.oauth.service import OAuthDep
 from fairlead.moment import Time, moment_of
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/auth/grants", tags=["auth"])
 

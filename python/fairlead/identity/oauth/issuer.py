@@ -28,13 +28,15 @@ _URI = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """`origin` is the issuer's name, byte for byte, wherever it is told."""
+    """The server's addresses. `origin` is the issuer's name, byte for byte, wherever it appears."""
 
     origin: str
 
     @classmethod
     def of(cls, request: Request, caller: Caller, config: ServeFields) -> Self | None:
-        """None when nothing trustworthy says under which address the gateway is reached."""
+        """The issuer for a request; None when nothing trustworthy says under which address the
+        gateway is reached.
+        """
         origin = public_origin(request, caller, config)
         return None if origin is None else cls(origin)
 
@@ -45,7 +47,7 @@ class Issuer:
 
     @property
     def resource_metadata(self) -> str:
-        """Where a challenge points to."""
+        """The address of the resource's metadata, to which a challenge points."""
         return f"{self.origin}{RESOURCE_METADATA}{RESOURCE_PATH}"
 
     def is_resource(self, uri: str) -> bool:
@@ -59,6 +61,6 @@ class Issuer:
         return folded.isascii() and folded == self.origin and found["rest"] == RESOURCE_PATH
 
     def challenge(self, error: str | None = None) -> str:
-        """`WWW-Authenticate` (RFC 9728, 5.1; RFC 6750, 3)."""
+        """The value of `WWW-Authenticate` (RFC 9728, 5.1; RFC 6750, 3)."""
         told = "" if error is None else f'error="{error}", '
         return f'Bearer {told}resource_metadata="{self.resource_metadata}"'

@@ -1,13 +1,13 @@
-"""Codes, tokens and approvals: in memory to decide, in the database to last.
+"""Codes, tokens and approvals: in memory for decisions, in the database for durability.
 
-One process, one event loop: whatever is decided between two awaits is decided once, so of fifty
-requests with one code a single one finds it unspent. A decision is in memory first and answered
-only after its commit; after a crash the file knows everything that anybody was told. If a commit
-fails, memory is read anew before the next decision.
+One process and one event loop: a decision between two awaits is made once, so of fifty requests
+with one code a single one finds it unused. A decision changes memory first and is answered only
+after its commit; after a crash the file knows everything that was answered. If a commit fails,
+memory is read again before the next decision.
 
-Nothing is spent by a request that is wrong in any part. A code that is shown again, rightly, ends
-what came of it; so does a refresh token that was rotated, but for the last one within a grace
-period, because clients with several windows do that.
+A request that is wrong in any part spends nothing. A code that is used again, by a request that is
+otherwise right, ends everything issued for it. So does a rotated refresh token, except the last one
+within a grace period, because clients with several windows send that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from fairlead.identity.oauth.records import (
     Grant,
     RefreshToken,
 )
-from fairlead.identity.oauth.table import Change, Kept, read_all, sweep
+from fairlead.identity.oauth.table import Change, StoredRecords, read_all, sweep
 from fairlead.moment import now_ms
 from fairlead.store.state import State
 
@@ -48,8 +48,10 @@ GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
-    """The texts of fresh tokens, kept nowhere. Within the grace period there is no refresh token."""
+class IssuedTokens:
+    """The texts of new tokens, which are not stored. Within the grace period there is no refresh
+    token.
+    """
 
     access_token: str
     refresh_token: str | None
@@ -68,12 +70,12 @@ class Ledger:
         self.people = People(state)
         self._loading = asyncio.Lock()
         self._is_loaded = False
-        self._take(Kept([], [], [], [], []))
+        self._take(StoredRecords([], [], [], [], []))
 
     # --- memory
 
     async def load(self) -> None:
-        """Reads everything, if it was not read yet or a write has failed since."""
+        """Reads everything, unless it was read already and no write has failed since."""
         if self._is_loaded and not self._batches.is_behind:
             return
         async with self._loading:
@@ -82,11 +84,11 @@ class Ledger:
             self._batches.is_behind = False
             self._is_loaded = False
             at_ms = self._clock()
-            # Through the writer: behind whatever write it is that failed to answer.
+            # Read by the writer, so after any write that timed out.
             self._take(await self._state.database.write(lambda con: read_all(con, at_ms)))
             self._is_loaded = True
 
-    def _take(self, kept: Kept) -> None:
+    def _take(self, kept: StoredRecords) -> None:
         self._clients = {client.id: client for client in kept.clients}
         self._grants = {grant.id: grant for grant in kept.grants}
         self._codes = {code.hash: code for code in kept.codes}
@@ -105,9 +107,7 @@ class Ledger:
                 grant.generation = refresh.generation
 
     async def sweep(self) -> None:
-        """Forgets what has expired, approvals that nothing is left of, and clients that nobody
-        approved.
-        """
+        """Deletes what has expired, approvals without tokens, and clients that nobody approved."""
         await self.load()
         at_ms = self._clock()
         codes_before_ms = at_ms - SPENT_CODE_KEPT_MS
@@ -141,8 +141,8 @@ class Ledger:
     # --- clients
 
     async def register(self, name: str, redirect_uri: str) -> Client:
-        """A fresh client, which lasts once somebody has approved it. When too many wait for that,
-        the oldest makes room.
+        """Registers a client, which becomes permanent once somebody approves it. When too many wait
+        for approval, the oldest is deleted.
         """
         await self.load()
         self._batches.make_room()
@@ -166,7 +166,7 @@ class Ledger:
     async def issue_code(
         self, client: Client, user_id: str, redirect_uri: str, challenge: str, resource: str
     ) -> str:
-        """A person has approved: the code's text, which is kept nowhere."""
+        """The text of a new code after a person's approval; only its hash is stored."""
         await self.load()
         self._batches.make_room()
         text = secrets.token_urlsafe(32)
@@ -185,7 +185,8 @@ class Ledger:
         change = Change(codes=[code])
         known = self._clients.get(client.id)
         if known is None:
-            # Known by its document: kept from now on, to be named among somebody's approvals.
+            # A client known by its document is stored from its first approval on, to be named in the
+            # list of approvals.
             client.approved_at_ms = at_ms
             self._clients[client.id] = client
             change.clients.append(client)
@@ -197,8 +198,8 @@ class Ledger:
 
     async def exchange(
         self, text: str, client_id: str, redirect_uri: str, verifier: str, resource: str
-    ) -> Issued | None:
-        """Fresh tokens for a code, or None when anything about it is wrong."""
+    ) -> IssuedTokens | None:
+        """New tokens for a code, or None when anything about the request is wrong."""
         await self.load()
         self._batches.make_room()
         code = self._codes.get(_core.hash_secret(text))
@@ -222,7 +223,7 @@ class Ledger:
         self._grants[grant.id] = grant
         change = Change(grants=[grant], spent=[code.hash])
         self._keep_few_grants(grant, change)
-        issued = Issued(
+        issued = IssuedTokens(
             self._mint_access(grant, at_ms, change), self._mint_refresh(grant, at_ms, change)
         )
         await self._batches.store(change)
@@ -230,8 +231,8 @@ class Ledger:
 
     # --- tokens
 
-    async def refresh(self, text: str, client_id: str, resource: str) -> Issued | None:
-        """Fresh tokens for a refresh token, or None when anything about it is wrong."""
+    async def refresh(self, text: str, client_id: str, resource: str) -> IssuedTokens | None:
+        """New tokens for a refresh token, or None when anything about the request is wrong."""
         await self.load()
         self._batches.make_room()
         token = self._refresh.get(_core.hash_secret(text))
@@ -254,14 +255,14 @@ class Ledger:
         change = Change()
         if token.rotated_at_ms is None:
             token.rotated_at_ms = at_ms
-            issued = Issued(
+            issued = IssuedTokens(
                 self._mint_access(grant, at_ms, change), self._mint_refresh(grant, at_ms, change)
             )
         elif (
             token.generation == grant.generation - 1
             and at_ms - token.rotated_at_ms < self._grace_ms
         ):
-            issued = Issued(self._mint_access(grant, at_ms, change), None)
+            issued = IssuedTokens(self._mint_access(grant, at_ms, change), None)
         else:
             await self._end_by_replay(grant.id)
             return None
@@ -269,8 +270,8 @@ class Ledger:
         return issued
 
     async def revoke(self, text: str, client_id: str | None) -> None:
-        """Ends a refresh token with everything of its approval, or one access token; nothing for a
-        token that is not known or is another client's.
+        """Revokes a refresh token with its whole approval, or one access token; does nothing for a
+        token that is unknown or another client's.
         """
         await self.load()
         digest = _core.hash_secret(text)
@@ -287,7 +288,7 @@ class Ledger:
         await self._batches.store(change)
 
     async def granted(self, text: str, resource: str) -> tuple[Grant, AccessToken] | None:
-        """What an access token opens at this resource, if it does."""
+        """The grant of a valid access token for this resource, or None."""
         await self.load()
         token = self._access.get(_core.hash_secret(text))
         grant = self._grants.get(token.grant_id) if token else None
@@ -309,7 +310,7 @@ class Ledger:
         return [(grant, self._clients.get(grant.client_id)) for grant in reversed(mine)]
 
     async def end(self, grant_id: str, user_id: str) -> bool:
-        """Takes a user's approval back; whether there was one."""
+        """Ends a user's approval; whether there was one."""
         await self.load()
         grant = self._grants.get(grant_id)
         if grant is None or grant.user_id != user_id:

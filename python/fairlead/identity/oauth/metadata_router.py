@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fairlead.caller import CallerDep
 from fairlead.identity.oauth.fault import OAuthFault, json_answer
 from fairlead.identity.oauth.issuer import NO_ISSUER, RESOURCE_METADATA, RESOURCE_PATH, Issuer
-from fairlead.identity.oauth.room import OAuthDep
+from fairlead.identity.oauth.service import OAuthDep
 
 router = APIRouter(tags=["oauth"])
 
@@ -36,7 +36,9 @@ async def authorization_server(request: Request, caller: CallerDep, room: OAuthD
 
 
 def describe(issuer: Issuer, *, client_documents: bool) -> dict[str, Any]:
-    """The document of RFC 8414. Defaults that are not ours (client secrets) are spelled out."""
+    """The metadata document of RFC 8414. Standard defaults that do not apply here (client secrets)
+    are stated.
+    """
     origin = issuer.origin
     known_by_document = {"client_id_metadata_document_supported": True} if client_documents else {}
     return {
@@ -57,5 +59,5 @@ def describe(issuer: Issuer, *, client_documents: bool) -> dict[str, Any]:
 
 
 def no_issuer() -> OAuthFault:
-    """Closed rather than guessed."""
+    """The answer while the gateway's own address is not known."""
     return OAuthFault("server_error", NO_ISSUER, status=503)

@@ -1,4 +1,4 @@
-"""The parameters of a request, from its query or its form, each said once and readable one way."""
+"""The parameters of a request, from its query or its form, each sent once and readable in one way."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PARAMETERS_MAX = 64
 
 
 class Unreadable(ValueError):
-    """Why the text is no list of parameters."""
+    """The reason why the text is not a list of parameters."""
 
 
 class Parameters:
-    """What was sent. A parameter without a value counts as not sent (RFC 6749, 3.1)."""
+    """The parameters that were sent. One without a value counts as not sent (RFC 6749, 3.1)."""
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self._values: dict[str, list[str]] = {}
@@ -29,7 +29,9 @@ class Parameters:
 
     @classmethod
     def read(cls, text: bytes) -> Self:
-        """From `name=value&...`. `Unreadable` for what two readers could take for two things."""
+        """Parameters of `name=value&...`. `Unreadable` for a text that two readers could understand
+        differently.
+        """
         if not text:
             return cls([])
         pieces = text.split(b"&")
@@ -38,7 +40,7 @@ class Parameters:
         return cls([(_decode(name), _decode(value)) for name, _, value in map(_halves, pieces)])
 
     def get(self, name: str) -> str | None:
-        """Its value, or None. Ask `repeated` before."""
+        """The value of a parameter, or None. To be called after `repeated`."""
         found = self._values.get(name)
         return found[0] if found else None
 
@@ -47,7 +49,7 @@ class Parameters:
         return self._values.get(name, [])
 
     def repeated(self, names: frozenset[str]) -> str | None:
-        """One of these that was sent more than once."""
+        """One of these parameters that was sent more than once, or None."""
         return next((name for name in names if len(self._values.get(name, ())) > 1), None)
 
     def holds(self, names: frozenset[str]) -> bool:
@@ -55,7 +57,7 @@ class Parameters:
         return any(name in self._values for name in names)
 
     def as_mapping(self) -> Mapping[str, list[str]]:
-        """All of them."""
+        """All parameters."""
         return self._values
 
 

@@ -1,6 +1,4 @@
-"""Who may still act through a tool client: users as they are now, kept between two changes of the
-state database.
-"""
+"""Users who may act through a tool client, cached between changes of the state database."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ KEPT_MAX = 10_000
 
 
 class People:
-    """Users by id. One is read again after any change, so that somebody who was switched off is
+    """Users by id. A user is read again after any change, so that one who was switched off is
     refused from then on.
     """
 
@@ -23,9 +21,9 @@ class People:
         self._kept: OrderedDict[str, tuple[int, User | None]] = OrderedDict()
 
     async def find(self, user_id: str) -> User | None:
-        """The user, if there is one who may sign in."""
+        """The user, if there is one and they may sign in."""
         changes, user = self._kept.get(user_id, (-1, None))
-        # Counted before it is read: a change in between makes it be read again.
+        # The number of changes is taken before the read, so a change in between causes another read.
         now = self._state.changes
         if changes != now:
             user = await self._state.read(lambda con: find_user(con, user_id))
@@ -37,5 +35,5 @@ class People:
 
 
 def user_ids(con: Connection) -> frozenset[str]:
-    """Everybody there is."""
+    """The ids of all users."""
     return frozenset(str(row[0]) for row in con.execute("SELECT id FROM users").fetchall())

@@ -1,4 +1,4 @@
-"""What the authorization server keeps, and how long."""
+"""The records of the authorization server, and their lifetimes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ ACCESS_LIFETIME_MS = 3_600_000
 REFRESH_LIFETIME_MS = 30 * 24 * 3_600_000
 # A spent code is remembered past its lifetime, so that showing it again is noticed.
 SPENT_CODE_KEPT_MS = 3_600_000
-# A client that nobody ever approved; one that somebody did stays for good.
+# The lifetime of a client that nobody has approved; an approved one is permanent.
 UNAPPROVED_CLIENT_KEPT_MS = 7 * 24 * 3_600_000
 
 UNAPPROVED_CLIENTS_MAX = 10_000
-# The oldest make room: approvals of a user, tokens of an approval.
+# The most approvals of a user and tokens of an approval; beyond them the oldest is deleted.
 GRANTS_PER_USER_MAX = 200
 ACCESS_PER_GRANT_MAX = 100
 REFRESH_PER_GRANT_MAX = 1000
@@ -21,7 +21,7 @@ REFRESH_PER_GRANT_MAX = 1000
 
 @dataclass(slots=True)
 class Client:
-    """A registered public client. `name` is what it says of itself."""
+    """A registered public client. `name` is the name that it gave itself."""
 
     id: str
     name: str
@@ -32,7 +32,7 @@ class Client:
 
 @dataclass(slots=True)
 class Code:
-    """An authorization code, by its hash, and what it is bound to."""
+    """An authorization code, by its hash, and the request that it is bound to."""
 
     hash: str
     grant_id: str
@@ -71,8 +71,8 @@ class RefreshToken:
 
 @dataclass(slots=True)
 class Grant:
-    """What one person approved for one client. `generation` is that of its newest refresh token;
-    `access` and `refresh` are the hashes of its tokens, oldest first.
+    """A person's approval of a client. `generation` is that of its newest refresh token; `access`
+    and `refresh` are the hashes of its tokens, oldest first.
     """
 
     id: str

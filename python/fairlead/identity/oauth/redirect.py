@@ -1,6 +1,4 @@
-"""Where a client may be sent: the rules of registration, the comparison, and the address with an
-answer in it.
-"""
+"""Redirect URIs: the rules of registration, the comparison, and the address with an answer in it."""
 
 from __future__ import annotations
 
@@ -8,17 +6,19 @@ import ipaddress
 import re
 from urllib.parse import SplitResult, quote, urlsplit
 
+from fairlead.host import is_loopback
+
 MAX_BYTES = 2048
 
-# A browser and we must read the address alike.
+# Browsers must read the address as we do.
 _UNCLEAR = re.compile(r'[\x00-\x20\x7f\\<>"^`{|}\u2028\u2029]')
 _HOST = re.compile(r"[\w.~-]+")
 _KEPT = "!#$%&'()*+,/:;=?@[]~"
 
 
-def fault_of(uri: str) -> str | None:
-    """Why this cannot be registered, or None: an absolute https address, or http of this machine,
-    without user and fragment.
+def redirect_fault(uri: str) -> str | None:
+    """The reason why this cannot be registered, or None: it must be an absolute https address, or
+    http of this machine, without user and fragment.
     """
     if len(uri.encode("utf-8", "replace")) > MAX_BYTES:
         return f"the redirect URI is longer than {MAX_BYTES} bytes"
@@ -34,23 +34,14 @@ def fault_of(uri: str) -> str | None:
     return None
 
 
-def is_loopback(host: str) -> bool:
-    """`localhost`, 127.0.0.0/8 or `::1`."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def is_same(registered: str, asked: str) -> bool:
-    """Whether a client that registered one address may ask for the other: the same text, or on this
-    machine another port, because programs listen on whichever is free (RFC 8252, 7.3).
+    """Whether a client with one registered address may ask for the other: the texts are equal, or
+    on this machine only the ports differ, because programs listen on whichever is free (RFC
+    8252, 7.3).
     """
     if registered == asked:
         return True
-    if fault_of(asked) is not None:
+    if redirect_fault(asked) is not None:
         return False
     ours, theirs = _split(registered), _split(asked)
     return (
@@ -64,7 +55,7 @@ def is_same(registered: str, asked: str) -> bool:
 
 
 def with_answer(uri: str, **answer: str | None) -> str:
-    """The address with the answer in its query, behind what it has there already."""
+    """The address with the answer added to its query."""
     query = "&".join(
         f"{name}={quote(value, safe='')}" for name, value in answer.items() if value is not None
     )
@@ -73,7 +64,7 @@ def with_answer(uri: str, **answer: str | None) -> str:
 
 
 def source_of(uri: str) -> str:
-    """The address's origin as a Content-Security-Policy names it, which has no way to write IPv6."""
+    """The address's origin as a Content-Security-Policy source, which cannot express IPv6."""
     parts = urlsplit(uri)
     return f"{parts.scheme}:" if "[" in parts.netloc else f"{parts.scheme}://{parts.netloc}"
 
@@ -81,7 +72,7 @@ def source_of(uri: str) -> str:
 def _split(uri: str) -> SplitResult | None:
     try:
         parts = urlsplit(uri)
-        # Reading the port judges it; a colon without one has two readings.
+        # Reading the port checks it; a colon without a port could be read in two ways.
         if parts.port == 0 or parts.netloc.endswith(":"):
             return None
         if "[" in parts.netloc:

@@ -14,8 +14,8 @@ from fastapi import APIRouter, Request, Response
 from fairlead.errors import RateLimited
 from fairlead.identity.oauth.fault import TOO_MANY, OAuthFault, json_answer
 from fairlead.identity.oauth.records import Client
-from fairlead.identity.oauth.redirect import fault_of
-from fairlead.identity.oauth.room import OAuth, OAuthDep
+from fairlead.identity.oauth.redirect import redirect_fault
+from fairlead.identity.oauth.service import OAuthDep, OAuthService
 
 router = APIRouter(tags=["oauth"])
 
@@ -33,7 +33,7 @@ async def register(request: Request, room: OAuthDep) -> Response:
     return json_answer(_describe(client), 201)
 
 
-async def _read(request: Request, room: OAuth) -> tuple[str, str]:
+async def _read(request: Request, room: OAuthService) -> tuple[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise _bad_metadata("Content-Type must be application/json")
@@ -59,7 +59,7 @@ def _redirect_uri(said: Any) -> str:
     [uri] = said
     if not isinstance(uri, str) or not uri.strip():
         raise _bad_redirect("the redirect URI is blank")
-    if (fault := fault_of(uri)) is not None:
+    if (fault := redirect_fault(uri)) is not None:
         raise _bad_redirect(fault)
     return uri
 
@@ -76,7 +76,7 @@ def _describe(client: Client) -> dict[str, Any]:
     }
 
 
-def spend(room: OAuth, request: Request, window: str) -> None:
+def spend(room: OAuthService, request: Request, window: str) -> None:
     """Counts a request of this address; `invalid_request` with 429 when it has none left."""
     try:
         getattr(room, window).spend(room.address(request))

@@ -32,7 +32,7 @@ _TOKEN = ("hash", "grant_id", "generation", "created_at_ms", "expires_at_ms")
 
 @dataclass(slots=True)
 class Change:
-    """What one request changes, or many of them together."""
+    """The changes of one request, or of many together."""
 
     clients: list[Client] = field(default_factory=list)
     approved: list[Client] = field(default_factory=list)
@@ -42,23 +42,23 @@ class Change:
     access: list[AccessToken] = field(default_factory=list)
     refresh: list[RefreshToken] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
-    """Tokens that end alone."""
+    """Tokens that end while their grant goes on."""
     ended: list[str] = field(default_factory=list)
-    """Grants that end, with all that came of them."""
+    """Grants that end, with all their codes and tokens."""
     forgotten: list[str] = field(default_factory=list)
     """Clients that are deleted."""
 
     def add(self, other: Change) -> None:
-        """Takes another change in. The order of two changes does not matter to the result: what is
-        made has a fresh name, and what ends never comes back.
+        """Adds another change. The order of two changes does not matter: what is made has a new
+        name, and what ends never comes back.
         """
         for name in self.__dataclass_fields__:
             getattr(self, name).extend(getattr(other, name))
 
 
 @dataclass(slots=True)
-class Kept:
-    """All that is stored."""
+class StoredRecords:
+    """Every stored record."""
 
     clients: list[Client]
     grants: list[Grant]
@@ -67,8 +67,8 @@ class Kept:
     refresh: list[RefreshToken]
 
 
-def read_all(con: Connection, at_ms: int) -> Kept:
-    """Everything that has not expired by then; tokens oldest first."""
+def read_all(con: Connection, at_ms: int) -> StoredRecords:
+    """Every record that has not expired at that time; tokens oldest first."""
 
     def rows(columns: Sequence[str], table: str, rest: str, *values: Any) -> list[Any]:
         return con.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", [*values]).fetchall()
@@ -76,7 +76,7 @@ def read_all(con: Connection, at_ms: int) -> Kept:
     tokens = rows(
         _TOKEN, "oauth_tokens", "WHERE expires_at_ms > ? ORDER BY generation, created_at_ms", at_ms
     )
-    return Kept(
+    return StoredRecords(
         clients=[Client(*row) for row in rows(_CLIENT, "oauth_clients", "ORDER BY created_at_ms")],
         grants=[Grant(*row) for row in rows(_GRANT, "oauth_grants", "ORDER BY created_at_ms")],
         codes=[Code(*row) for row in rows(_CODE, "oauth_codes", "")],
@@ -124,8 +124,8 @@ def apply(con: Connection, change: Change) -> None:
 
 
 def sweep(con: Connection, at_ms: int, codes_before_ms: int) -> None:
-    """Deletes tokens that have expired by then and codes that expired before the other moment, in
-    the writer.
+    """Deletes tokens that have expired by one time and codes that expired before another, in the
+    writer.
     """
     con.execute("DELETE FROM oauth_tokens WHERE expires_at_ms <= ?", [at_ms])
     con.execute("DELETE FROM oauth_codes WHERE expires_at_ms <= ?", [codes_before_ms])

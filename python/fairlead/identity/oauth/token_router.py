@@ -1,4 +1,4 @@
-"""`/oauth/token` and `/oauth/revoke`: what programs of clients call (RFC 6749, RFC 7009)."""
+"""`/oauth/token` and `/oauth/revoke`, for programs of clients (RFC 6749, RFC 7009)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fastapi import APIRouter, Request, Response
 from fairlead.caller import caller_of
 from fairlead.identity.oauth.fault import OAuthFault, json_answer
 from fairlead.identity.oauth.issuer import Issuer
-from fairlead.identity.oauth.ledger import Issued
+from fairlead.identity.oauth.ledger import IssuedTokens
 from fairlead.identity.oauth.metadata_router import no_issuer
 from fairlead.identity.oauth.parameters import Parameters, is_form, read_form
 from fairlead.identity.oauth.records import ACCESS_LIFETIME_MS
 from fairlead.identity.oauth.registration_router import spend
-from fairlead.identity.oauth.room import OAuth, OAuthDep, oauth_of
+from fairlead.identity.oauth.service import OAuthDep, OAuthService, oauth_service
 from fairlead.store.services import services_of
 
 router = APIRouter(tags=["oauth"])
@@ -41,8 +41,8 @@ _NOT_A_FORM = "Content-Type must be application/x-www-form-urlencoded"
 @router.post("/oauth/token", summary="Exchange a code, or refresh")
 async def token(request: Request) -> Response:
     """`access_token`, `token_type`, `expires_in`, and `refresh_token` where there is a new one."""
-    # Without the framework's injection, which costs as much as the rest.
-    room = oauth_of(services_of(request))
+    # Fetched by hand: the framework's injection would cost as much as the rest of the request.
+    room = oauth_service(services_of(request))
     try:
         issued = await _token(request, room.issuer(request, caller_of(request)), room)
     except OAuthFault as fault:
@@ -57,7 +57,7 @@ async def token(request: Request) -> Response:
     return json_answer(body)
 
 
-async def _token(request: Request, issuer: Issuer | None, room: OAuth) -> Issued:
+async def _token(request: Request, issuer: Issuer | None, room: OAuthService) -> IssuedTokens:
     if not is_form(request):
         raise OAuthFault("invalid_request", _NOT_A_FORM)
     spend(room, request, "token_requests")
@@ -108,7 +108,7 @@ async def revoke(request: Request, room: OAuthDep) -> Response:
 
 
 def the_resource(form: Parameters, issuer: Issuer) -> str:
-    """The canonical resource, if it is what the request names, once; else `invalid_target`."""
+    """The canonical resource, if the request names it, once; else `invalid_target`."""
     named = form.all("resource")
     if len(named) != 1 or not issuer.is_resource(named[0]):
         raise OAuthFault("invalid_target", f"resource must be {issuer.resource}, once")

@@ -1,4 +1,4 @@
-"""Identity's half of `fairlead.store.tool_access`: tokens and sessions become people."""
+"""Identity's implementation of `fairlead.store.tool_access`: people from tokens and sessions."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _BEARER = re.compile(r"Bearer +([A-Za-z0-9._~+/-]+=*) *", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ToolGate:
-    """`fairlead.store.tool_access.ToolAccess`, by the ledger."""
+    """`fairlead.store.tool_access.ToolAccess`, over the ledger."""
 
     config: ServeFields
     state: State
     ledger: Ledger
 
     def origin(self, request: Request, caller: Caller) -> str | None:
-        """See `ToolAccess.origin`."""
+        """The gateway's origin for a request, for `ToolAccess`."""
         issuer = Issuer.of(request, caller, self.config)
         return None if issuer is None else issuer.origin
 
     async def resolve(self, request: Request, caller: Caller) -> ToolUser | ToolRefusal:
-        """See `ToolAccess.resolve`."""
+        """The person and grant behind a token, for `ToolAccess`."""
         issuer = Issuer.of(request, caller, self.config)
         if issuer is None:
             return ToolRefusal(503, {"retry-after": "60"})
@@ -53,12 +53,12 @@ class ToolGate:
         return _tool_user(user, grant.client_id, grant.id, token.expires_at_ms)
 
     async def signed_in(self, request: Request) -> ToolUser | None:
-        """See `ToolAccess.signed_in`."""
+        """The signed-in person of a request, for `ToolAccess`."""
         user = await self.person(request)
         return None if user is None else _tool_user(user)
 
     async def person(self, request: Request) -> User | None:
-        """Whose session the cookie is."""
+        """The user of the session cookie."""
         cookie = request.cookies.get(COOKIE)
         if not cookie:
             return None

@@ -1,10 +1,10 @@
-"""Which user an identity is.
+"""The user of an identity.
 
-An identity is issuer and subject, nothing else. The first time one comes, a new `member` is made, who may
-sign in and manages nothing. An account that there is already under its verified address is joined only by
-who is signed in to it in the same browser, or where the operator has said that an address is enough
-(`SERVICE_OIDC_JOIN_EXISTING`); the owner's is never joined by the address alone. A second subject of the
-same issuer never takes over a user that has one.
+An identity is issuer and subject, nothing else. The first time one comes, a new `member` is made,
+who may sign in and manages nothing. An existing account under its verified address is joined only
+by somebody who is signed in to it in the same browser, or where the operator allows joining by
+address (`SERVICE_OIDC_JOIN_EXISTING`); the owner's is never joined by the address alone. A second
+subject of one issuer never takes over a user that has one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ EMAIL_MAX_CHARS = 254
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The user of an identity. `joins` says that the identity is not bound to them yet, because they have
-    not shown their second factor.
+class AccountMatch:
+    """The user of an identity. `joins` says that the identity is not bound to the user yet, because
+    their second factor has not been checked.
     """
 
     user: User
@@ -41,13 +41,15 @@ class Found:
 
 def user_of(
     con: Connection, identity: Identity, *, signed_in_id: str | None, by_address: bool
-) -> Found:
-    """The user, made or bound if need be, in the writer. `signed_in_id` is who is signed in in the
-    browser that came, `by_address` whether a verified address joins an account. `OidcFailed` when it can
-    be nobody.
+) -> AccountMatch:
+    """The user of an identity, made or bound if need be, in the writer. `signed_in_id` is the user
+    signed in in the same browser, `by_address` whether a verified address joins an account.
+    `OidcFailed` when there can be none.
     """
     user = find_by_identity(con, identity.issuer, identity.subject)
-    found = Found(user) if user is not None else _first(con, identity, signed_in_id, by_address)
+    found = (
+        AccountMatch(user) if user is not None else _first(con, identity, signed_in_id, by_address)
+    )
     if not found.user.is_active:
         raise OidcFailed("token", "the account is switched off")
     return found
@@ -55,7 +57,7 @@ def user_of(
 
 def _first(
     con: Connection, identity: Identity, signed_in_id: str | None, by_address: bool
-) -> Found:
+) -> AccountMatch:
     email = canonical_email(identity.email or "")
     if "@" not in email or len(email) > EMAIL_MAX_CHARS or not email.isprintable():
         raise OidcFailed("email", "the address is missing or not verified")
@@ -72,6 +74,6 @@ def _first(
         if user.role == "owner" or not by_address:
             raise OidcFailed("account", "the address is an account's that is not joined by itself")
         if user.has_second_factor:
-            return Found(user, joins=True)
+            return AccountMatch(user, joins=True)
     bind_identity(con, user.id, identity.issuer, identity.subject)
-    return Found(user)
+    return AccountMatch(user)

@@ -1,8 +1,8 @@
-"""The identity provider, as its discovery document describes it.
+"""The identity provider, from its discovery document.
 
-Nothing of it is believed further than it must be: the document's issuer is the configured one, its
-endpoints are https (http on this machine only), answers are bounded in size and time, redirects are
-not followed, and only signatures by asymmetric keys count.
+It is trusted no further than necessary: the document's issuer must be the configured one, endpoints
+are https (http on this machine only), answers are bounded in size and time, redirects are not
+followed, and only signatures by asymmetric keys are accepted.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 ANSWER_MAX_BYTES = 1024 * 1024
 REQUEST_DEADLINE_S = 10.0
 DOCUMENT_FRESH_S = 600.0
-# A token with an unknown key must not make us ask for keys each time.
+# Tokens with unknown keys must not make us fetch the keys each time.
 KEYS_ASKED_AGAIN_EVERY_S = 10.0
-# Providers that settings named before, kept for sign-ins that are under way.
+# Earlier providers that are kept for sign-ins under way.
 LEFT_MAX = 2
 
 
 class OidcFailed(Exception):
-    """Why a sign-in ends: `provider`, `state_invalid`, `token`, `email` or `account`. `reason` is for the log
-    and holds nothing secret.
+    """A failed sign-in: `provider`, `state_invalid`, `token`, `email` or `account`. `reason` is for
+    the log and holds nothing secret.
     """
 
     def __init__(self, code: str, reason: str) -> None:
@@ -46,7 +46,7 @@ class OidcFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """What of the discovery document is used."""
+    """The parts of the discovery document that are used."""
 
     authorization: str
     token: str
@@ -58,7 +58,7 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who signed in there. `email` is verified, or None."""
+    """The person who signed in there. `email` is verified, or None."""
 
     issuer: str
     subject: str
@@ -67,14 +67,16 @@ class Identity:
 
 
 class Providers:
-    """The provider that is in force, made when it is asked for, and made anew when the settings name another."""
+    """The provider in the settings, made when first needed and again when the settings name
+    another.
+    """
 
     def __init__(self) -> None:
         self._now: tuple[SignOn, Provider] | None = None
         self._left: list[Provider] = []
 
     async def of(self, sign_on: SignOn) -> Provider | None:
-        """None: there is no single sign-on."""
+        """The provider; None while there is no single sign-on."""
         if sign_on.issuer is None or sign_on.client_id is None:
             return None
         wanted = replace(sign_on, local_auth_disabled=False)
@@ -86,23 +88,23 @@ class Providers:
         )
         before, self._now = self._now, (wanted, provider)
         if before is not None:
-            # Somebody may be on the way through the one before.
+            # Sign-ins may be under way at the earlier provider.
             self._left.append(before[1])
             if len(self._left) > LEFT_MAX:
                 await self._left.pop(0).close()
         return provider
 
     async def close(self) -> None:
-        """Lets all connections go."""
+        """Closes all connections."""
         for provider in [*self._left, *([self._now[1]] if self._now else [])]:
             await provider.close()
 
 
 class Provider:
-    """One provider as long as the settings name it; its document and keys are fetched when needed."""
+    """One provider; its document and keys are fetched when needed."""
 
     def __init__(self, issuer: str, client_id: str, client_secret: str | None) -> None:
-        # Takes long to import, and most gateways have no provider.
+        # Imported here because it takes long, and most gateways have no provider.
         from fairlead.identity.oidc import signature  # noqa: PLC0415
 
         self._signature = signature
@@ -121,11 +123,13 @@ class Provider:
         self._fetching = asyncio.Lock()
 
     async def close(self) -> None:
-        """Lets the connections go."""
+        """Closes the connections."""
         await self._http.aclose()
 
     async def endpoints(self) -> Endpoints:
-        """From the discovery document; `UpstreamOverloaded` (503) when it cannot be had."""
+        """The endpoints of the discovery document; `UpstreamOverloaded` (503) when it cannot be
+        fetched.
+        """
         async with self._fetching:
             if self._endpoints and time.monotonic() - self._endpoints[0] < DOCUMENT_FRESH_S:
                 return self._endpoints[1]
@@ -140,7 +144,7 @@ class Provider:
             return endpoints
 
     async def exchange(self, code: str, verifier: str, redirect_uri: str, nonce: str) -> Identity:
-        """Who the code stands for. `OidcFailed` for anything but a whole and right answer."""
+        """The identity for a code. `OidcFailed` for anything but a complete and valid answer."""
         endpoints = await self.endpoints()
         form = {
             "grant_type": "authorization_code",
@@ -187,7 +191,7 @@ class Provider:
             keys = await self._key_set(endpoints, again=False)
             return self._signature.signed_claims(id_token, keys)
         except ValueError:
-            # A provider that changed its keys signs with one that we have not seen.
+            # The provider may have changed its keys since they were fetched.
             keys = await self._key_set(endpoints, again=True)
         try:
             return self._signature.signed_claims(id_token, keys)
@@ -213,7 +217,7 @@ class Provider:
         headers = {"authorization": f"Bearer {tokens.get('access_token', '')}"}
         claims = await self._json("GET", url, headers=headers)
         if claims.get("sub") != subject:
-            raise OidcFailed("token", "its userinfo is about somebody else")
+            raise OidcFailed("token", "its userinfo is about another subject")
         return claims
 
     async def _json(

@@ -14,7 +14,7 @@ from fairlead.identity.attempt import AttemptDep
 from fairlead.identity.challenges import Joining, open_challenge
 from fairlead.identity.oauth.pages import page
 from fairlead.identity.oidc.account import user_of
-from fairlead.identity.oidc.errand import COOKIE, LIFETIME_S, Errand, own_path
+from fairlead.identity.oidc.login_state import COOKIE, LIFETIME_S, LoginState, own_path
 from fairlead.identity.oidc.provider import OidcFailed, Provider
 from fairlead.identity.pages import factor_page
 from fairlead.identity.sign_in import Attempt
@@ -28,7 +28,7 @@ log = structlog.get_logger("fairlead.identity")
 
 PATH = "/api/auth/oidc"
 CALLBACK = f"{PATH}/callback"
-# Longer than any that a provider sends.
+# Longer than any parameter that a provider sends.
 PathText = Annotated[str | None, Query(max_length=8192)]
 ParamText = Annotated[str | None, Query(max_length=4096)]
 
@@ -63,9 +63,9 @@ async def login(attempt: AttemptDep, return_to: PathText = None) -> Response:
             "The identity provider does not answer as it should. Go back and try again in a while."
         )
         return page(
-            "said.html", error.status, heading="Single sign-on does not work now", text=text
+            "message.html", error.status, heading="Single sign-on does not work now", text=text
         )
-    errand = Errand.begin(own_path(return_to), origin + CALLBACK, provider.issuer, now_ms())
+    errand = LoginState.begin(own_path(return_to), origin + CALLBACK, provider.issuer, now_ms())
     question = {
         "response_type": "code",
         "client_id": provider.client_id,
@@ -120,7 +120,7 @@ async def _signed_in(
     iss: str | None,
 ) -> Response:
     state_db = attempt.services.state
-    errand = Errand.from_cookie(attempt.request.cookies.get(COOKIE, ""), state_db.sealer)
+    errand = LoginState.from_cookie(attempt.request.cookies.get(COOKIE, ""), state_db.sealer)
     if errand is None or state is None or not errand.is_of(state, now_ms()):
         raise OidcFailed("state_invalid", "the answer is not for this browser, or comes too late")
     sends_iss = (await provider.endpoints()).sends_iss
@@ -136,15 +136,15 @@ async def _signed_in(
     signed_in_id = who.id if who.kind == "session" else None
     by_address = attempt.config.service_oidc_join_existing
 
-    def work(con: Connection) -> tuple[User, str | None]:
+    def resolve_user(con: Connection) -> tuple[User, str | None]:
         found = user_of(con, identity, signed_in_id=signed_in_id, by_address=by_address)
         if not found.user.has_second_factor or found.user.id == signed_in_id:
             return found.user, None
-        # What they set up here is asked for here, whoever vouches for them.
+        # A second factor that was set up here is asked for here, whatever the provider checked.
         joining = Joining(identity.issuer, identity.subject) if found.joins else None
         return found.user, open_challenge(con, found.user.id, now_ms(), "oidc", joining)
 
-    user, token = await state_db.database.write(work)
+    user, token = await state_db.database.write(resolve_user)
     if token is not None:
         return factor_page(token, errand.return_to)
     answer = _redirect(errand.return_to)

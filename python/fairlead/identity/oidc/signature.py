@@ -1,5 +1,5 @@
-"""Id tokens: whose key signed them, and whether they are for us. Loaded where a provider is set up
-only: the cryptography behind it takes long to import.
+"""Checks of id tokens: the signature, and the claims. Imported only where a provider is set up,
+because the cryptography behind it takes long to import.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read_keys(document: dict[str, Any]) -> KeySet:
 
 
 def signed_claims(id_token: str, keys: KeySet) -> dict[str, Any]:
-    """What the token says, if one of the keys signed it; else `ValueError`."""
+    """The claims of a token signed by one of the keys; else `ValueError`."""
     try:
         return dict(jwt.decode(id_token, keys, algorithms=ALGORITHMS).claims)
     except JoseError as error:
@@ -55,6 +55,6 @@ def check_claims(claims: dict[str, Any], *, issuer: str, client_id: str, nonce: 
         raise ValueError(str(error)) from error
     subject, audience = claims["sub"], claims["aud"]
     if not isinstance(subject, str) or not 0 < len(subject) <= 255:
-        raise ValueError("it names nobody")
+        raise ValueError("it has no usable subject")
     if isinstance(audience, list) and len(audience) > 1 and claims.get("azp") != client_id:
-        raise ValueError("it is for somebody else")
+        raise ValueError("it is for another client")

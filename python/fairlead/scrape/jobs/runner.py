@@ -146,7 +146,7 @@ class JobRunner(Runner[Job]):
         self._of_owners += Counter()
         self._tell()
 
-    async def work(self, job: Job) -> None:
+    async def process(self, job: Job) -> None:
         try:
             job = await self.services.state.read(lambda con: whole_job(con, job))
             run = AgentRun if job.kind == "agent" else _Run

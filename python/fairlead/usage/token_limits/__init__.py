@@ -1,1 +1,1 @@
-"""Token limits of keys: how many tokens in each day, week or month."""
+"""Token limits of keys: tokens per day, week or month."""

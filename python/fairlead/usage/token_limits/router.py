@@ -25,7 +25,7 @@ from fairlead.usage.token_limits.table import (
     list_limits,
     put_limit,
 )
-from fairlead.usage.views import Body
+from fairlead.wire import Success, Wire
 
 router = APIRouter(prefix="/api/usage/token-limits", tags=["usage"])
 
@@ -35,7 +35,7 @@ Id = Annotated[str, Field(min_length=1, max_length=64)]
 ClockTime = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 
 
-class NewTokenLimit(Body):
+class NewTokenLimit(Wire):
     """A limit to set. With the id of one that is there it takes that one's place."""
 
     id: Id | None = None
@@ -50,7 +50,7 @@ class NewTokenLimit(Body):
     enabled: StrictBool = True
 
 
-class TokenLimitView(Body):
+class TokenLimitView(Wire):
     """A limit and how much of it is used."""
 
     id: str
@@ -70,13 +70,9 @@ class TokenLimitView(Body):
     next_reset_at: Time
 
 
-class TokenLimits(Body):
+class TokenLimits(Wire):
     api_key_id: str
     limits: list[TokenLimitView]
-
-
-class Success(Body):
-    success: StrictBool = True
 
 
 @router.get("", summary="Token limits of a key, with what is used of them")
@@ -85,11 +81,11 @@ async def show(
 ) -> TokenLimits:
     """Every limit of the key, also those that are switched off."""
 
-    def look(con: Connection) -> list[TokenLimit]:
+    def read_limits(con: Connection) -> list[TokenLimit]:
         _check_key(con, api_key_id)
         return list_limits(con, api_key_id)
 
-    limits = await services.state.read(look)
+    limits = await services.state.read(read_limits)
     return TokenLimits.model_construct(api_key_id=api_key_id, limits=await _views(services, limits))
 
 
@@ -109,7 +105,7 @@ async def put(
             param="scopeValue",
         )
 
-    def work(con: Connection) -> tuple[TokenLimit, bool]:
+    def store(con: Connection) -> tuple[TokenLimit, bool]:
         refuse_over_managing_keys(caller.principal, _check_key(con, new.api_key_id))
         before = find_limit(con, new.id) if new.id else None
         if new.id and (before is None or before.key_id != new.api_key_id):
@@ -135,7 +131,7 @@ async def put(
         put_limit(con, limit)
         return limit, before is not None
 
-    limit, is_change = await services.state.commit(work)
+    limit, is_change = await services.state.commit(store)
     if is_change:
         response.status_code = 200
     return (await _views(services, [limit]))[0]
@@ -147,19 +143,19 @@ async def lift(
 ) -> Success:
     """The limit holds no more when this is answered."""
 
-    def work(con: Connection) -> None:
+    def delete_row(con: Connection) -> None:
         limit = find_limit(con, limit_id)
         if limit is None:
             raise NotFound("There is no token limit with this id.", param="id")
         refuse_over_managing_keys(caller.principal, _check_key(con, limit.key_id))
         delete_limit(con, limit_id)
 
-    await services.state.commit(work)
+    await services.state.commit(delete_row)
     return Success()
 
 
 def _check_key(con: Connection, key_id: str) -> list[str]:
-    """The scopes of a key that there is."""
+    """The scopes of a key; `NotFound` when it does not exist."""
     row = con.execute("SELECT scopes FROM keys WHERE id = ?", [key_id]).fetchone()
     if row is None:
         raise NotFound("There is no API key with this id.", param="apiKeyId")

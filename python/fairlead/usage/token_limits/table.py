@@ -1,4 +1,4 @@
-"""The table `token_limits`: what is stored of a limit, and what the relay gets of it."""
+"""The table `token_limits`, and limits as the snapshot holds them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _INSERT = (
 
 @dataclass(frozen=True, slots=True)
 class TokenLimit:
-    """A limit at rest. `reset_minute` is of the day, UTC."""
+    """A row of a limit. `reset_minute` is the minute of the day, UTC."""
 
     id: str
     key_id: str
@@ -54,7 +54,7 @@ def find_limit(con: Connection, limit_id: str) -> TokenLimit | None:
 
 
 def list_limits(con: Connection, key_id: str) -> list[TokenLimit]:
-    """A key's limits in the order of their making."""
+    """A key's limits, oldest first."""
     rows = con.execute(
         f"{_SELECT} WHERE key_id = ? ORDER BY created_at_ms, id", [key_id]
     ).fetchall()
@@ -62,7 +62,7 @@ def list_limits(con: Connection, key_id: str) -> list[TokenLimit]:
 
 
 def put_limit(con: Connection, limit: TokenLimit) -> None:
-    """Stores the limit in place of what had its id, in the writer."""
+    """Stores the limit in place of the one with its id, in the writer."""
     delete_limit(con, limit.id)
     con.execute(_INSERT, [getattr(limit, name) for name in _COLUMNS])
 
@@ -74,7 +74,7 @@ def delete_limit(con: Connection, limit_id: str) -> bool:
 
 
 def compile_token_limits(con: Connection) -> dict[str, list[dict[str, Any]]]:
-    """Limits in force by key, as the snapshot has them."""
+    """Limits in force by key, as the snapshot holds them."""
     limits: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in con.execute(f"{_SELECT} WHERE enabled ORDER BY created_at_ms, id").fetchall():
         limit = TokenLimit(*row)

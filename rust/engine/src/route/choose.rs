@@ -192,7 +192,10 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
         });
     }
     if is_closed && soonest_ms == u64::MAX {
-        let message = format!("No connection of `{prefix}` can be used until an operator mends it.");
+        let message = format!(
+            "No connection of `{prefix}` can be used, because the provider refuses the account or its credential. \
+             An operator must replace the credential, or put the account in order and test the connection."
+        );
         return Err(Error::gateway(Kind::NoRoute, message));
     }
     if is_broken {

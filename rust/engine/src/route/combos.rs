@@ -125,7 +125,10 @@ fn none(ready: &Ready, closed: &[(Arc<str>, u64)], is_barred: bool) -> Error {
     let name = &ready.name;
     let soonest_ms = closed.iter().map(|(_, rest_ms)| *rest_ms).min();
     if soonest_ms == Some(u64::MAX) {
-        let message = format!("No target of the combo `{name}` can be used until an operator mends its connection.");
+        let message = format!(
+            "No target of the combo `{name}` can be used, because the providers refuse the accounts or their credentials. \
+             An operator must replace the credentials, or put the accounts in order and test the connections."
+        );
         return Error::gateway(Kind::NoRoute, message);
     }
     if let Some(soonest_ms) = soonest_ms {

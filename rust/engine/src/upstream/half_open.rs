@@ -81,7 +81,8 @@ fn closed(left_ms: Option<u64>) -> Failed {
         None => Error::upstream(
             Kind::UpstreamAuth,
             Retry::Elsewhere,
-            "The connection is of no use until an operator mends it.",
+            "The connection cannot be used, because the provider refuses the account or its credential. An operator must \
+             replace the credential, or put the account in order and test the connection.",
         ),
     };
     Failed { error, hint_ms: left_ms, rejection: None, blames_connection: false }

@@ -18,7 +18,7 @@ import pytest
 
 from fairlead.bearer import BearerRefused
 from fairlead.identity.introspection import remote as remote_module
-from fairlead.identity.introspection.answer import NoAnswer, read_answer
+from fairlead.identity.introspection.answer import InvalidAnswer, read_answer
 from fairlead.identity.introspection.remote import RemoteIntrospection
 from tests.support.external_issuer import token_that
 from tests.support.polling import eventually
@@ -237,5 +237,5 @@ async def test_what_is_kept_is_bounded(issuer: str, monkeypatch: pytest.MonkeyPa
 
 def test_an_answer_without_shape_is_no_answer() -> None:
     for document in (None, 7, "x", [], {}, {"active": 0}):
-        with pytest.raises(NoAnswer):
+        with pytest.raises(InvalidAnswer):
             read_answer(document, time.time())

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.gateway.providers import dial
+from fairlead.gateway.providers import client
 from fairlead.gateway.providers.credentials import Credentials
 from fairlead.gateway.providers.endpoint import Endpoint
 from fairlead.gateway.providers.probe import probe
@@ -143,7 +143,7 @@ async def test_nobody_listens() -> None:
 async def test_an_answer_without_end_is_not_read(
     up: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dial, "MAX_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(client, "MAX_ANSWER_BYTES", 1000)
     up.script(reply({"data": [{"id": "m" * 2000}]}))
 
     assert (await probe(endpoint(up.url), Credentials())).diagnosis == "network"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fairlead.gateway.resilience.fields import ResilienceSettings
+from fairlead.gateway.resilience.persistence import StatePersistence
 from fairlead.gateway.resilience.table import CLEARS_KEPT
-from fairlead.gateway.resilience.watch import Watch
 from fairlead.moment import now_ms
 from fairlead.store.services import WorkerReport
 from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
@@ -146,13 +146,13 @@ async def test_what_must_outlive_a_worker_is_kept_until_it_is_mended(
     management: Management,
 ) -> None:
     connection_id = (await make(management))["id"]
-    watch = Watch(management.services)
+    watch = StatePersistence(management.services)
     say(management, word(management, connection_id, "cooling", cooling_ms=5))
-    await watch.look()
+    await watch.check()
     assert held(management) == [None]
     gone = word(management, connection_id, "terminal", reason="credits_exhausted")
     say(management, gone)
-    await watch.look()
+    await watch.check()
     kept = {"state": "terminal", "reason": "credits_exhausted", "until_ms": None}
     assert held(management) == [kept]
     # Without any worker, and from one that has just begun, it is still known.
@@ -166,7 +166,7 @@ async def test_what_must_outlive_a_worker_is_kept_until_it_is_mended(
     await management.ask("PUT", f"/api/providers/{connection_id}", fresh)
     assert held(management) == [None]
     say(management, gone)
-    await watch.look()
+    await watch.check()
     assert held(management) == [None]
 
 
@@ -174,19 +174,19 @@ async def test_a_reset_is_carried_out_once_and_stale_words_do_not_undo_it(
     management: Management,
 ) -> None:
     connection_id = (await make(management))["id"]
-    watch = Watch(management.services)
+    watch = StatePersistence(management.services)
     gone = word(management, connection_id, "terminal", reason="banned")
     say(management, gone)
-    await watch.look()
+    await watch.check()
     body = {"connection": connection_id}
     assert await management.ask("POST", f"{PATH}/reset", body) == {"success": True}
     assert held(management) == [None]
     (clear,) = management.snapshot()["resilience"]["clears"]
     assert (clear["number"], clear["connection"], clear["model"]) == (1, connection_id, None)
-    await watch.look()
+    await watch.check()
     assert held(management) == [None], "said by a worker that has not forgotten yet"
     say(management, gone, cleared=1)
-    await watch.look()
+    await watch.check()
     assert held(management) != [None], "said of what happened after"
     await management.ask("POST", f"{PATH}/reset")
     assert held(management) == [None]
@@ -207,15 +207,15 @@ async def test_an_empty_quota_is_kept_until_its_reset_and_told_once(
         lambda con: insert_endpoint(con, services.state.sealer, endpoint, secret)
     )
     own = Management(management.client, replace(services))
-    watch = Watch(own.services)
+    watch = StatePersistence(own.services)
     until_ms = now_ms() + 3_600_000
     said = word(own, connection_id, "quota-exhausted", until_ms=until_ms, cooling_ms=3_600_000)
     for _ in range(3):
         say(own, said)
-        await watch.look()
+        await watch.check()
     assert held(management)[0]["until_ms"] == until_ms
     say(own, word(own, connection_id, "active", successes=1))
-    await watch.look()
+    await watch.check()
     assert held(management) == [None]
     rows = await services.state.read(
         lambda con: con.execute("SELECT event, body FROM webhook_messages").fetchall()

@@ -72,7 +72,7 @@ class Rows(Runner[Row]):
     def has_room(self, item: Row) -> bool:
         return item.id != self.refused
 
-    async def work(self, item: Row) -> None:
+    async def process(self, item: Row) -> None:
         await self._tell(f"{item.id} begins")
         await self.goes_on[item.id].wait()
         self.rows.remove(item)

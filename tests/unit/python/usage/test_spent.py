@@ -12,7 +12,7 @@ from fairlead.store.database import Database
 from fairlead.store.state import State
 from fairlead.usage.ingest import Ingest
 from fairlead.usage.segment import has_unread
-from fairlead.usage.spent import Question, Spending, Spent
+from fairlead.usage.spent import Question, SpentQuery, SpentSums
 
 pytestmark = pytest.mark.anyio
 
@@ -45,8 +45,8 @@ async def test_a_model_counts_under_every_name_that_led_to_it(
         Question(key_id="k", unit="tokens", from_ms=0, model=model)
         for model in ("lab/m", "node-1/m", "openai/m", "m", "quick", "lab/n", "other/m")
     ]
-    spending = Spending(usage, spool, state)
-    sums = await spending.sums("w", Spent(before_segment=1, questions=questions))
+    spending = SpentSums(usage, spool, state)
+    sums = await spending.sums("w", SpentQuery(before_segment=1, questions=questions))
     assert sums == [110, 110, 1000, 1110, 1100, 10_000, 0]
 
 
@@ -82,8 +82,8 @@ async def test_sums_are_of_what_is_asked(
         Question(key_id="k", unit="requests", from_ms=0),
         Question(key_id="nobody", unit="requests", from_ms=0),
     ]
-    spending = Spending(usage, spool, state)
-    sums = await spending.sums("w", Spent(before_segment=1, questions=questions))
+    spending = SpentSums(usage, spool, state)
+    sums = await spending.sums("w", SpentQuery(before_segment=1, questions=questions))
     assert sums == [33, 22, 11, 0, 12, 3, 0]
 
 
@@ -106,8 +106,8 @@ async def test_no_sum_without_all_records(
 ) -> None:
     monkeypatch.setattr("fairlead.usage.spent.WAIT_S", 0.1)
     (spool / "w-00000000.ndjson").touch()
-    asked = Spent(before_segment=1, questions=[Question(key_id="k", unit="tokens", from_ms=0)])
-    assert await Spending(usage, spool, state).sums("w", asked) is None
+    asked = SpentQuery(before_segment=1, questions=[Question(key_id="k", unit="tokens", from_ms=0)])
+    assert await SpentSums(usage, spool, state).sums("w", asked) is None
 
 
 async def test_a_call_over_an_edge_is_in_the_sum_of_the_window_in_which_it_ended(
@@ -132,7 +132,7 @@ async def test_a_call_over_an_edge_is_in_the_sum_of_the_window_in_which_it_ended
             ("tokens", "other"),
         )
     ]
-    sums = await Spending(usage, spool, state).sums(
-        "w", Spent(before_segment=1, questions=questions)
+    sums = await SpentSums(usage, spool, state).sums(
+        "w", SpentQuery(before_segment=1, questions=questions)
     )
     assert sums == [22, 1003, 1, 0]

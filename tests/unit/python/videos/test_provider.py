@@ -26,11 +26,11 @@ from fairlead.errors import (
 from fairlead.gateway.providers.credentials import Credentials
 from fairlead.gateway.providers.endpoint import Endpoint
 from fairlead.gateway.videos import runner
-from fairlead.gateway.videos.beginnings import Beginnings, Begun, Notice
-from fairlead.gateway.videos.lanes import Lane
 from fairlead.gateway.videos.provider import open_video
 from fairlead.gateway.videos.runner import VideoRunner
+from fairlead.gateway.videos.starts import ProviderOperation, Subscribers, VideoStarts
 from fairlead.gateway.videos.table import Operation, find_operation, insert_operation
+from fairlead.gateway.videos.targets import VideoTarget
 from fairlead.store.service_jobs import insert_job
 from tests.support.management import Management, hold_keys, run_management
 from tests.support.process import free_port
@@ -49,9 +49,9 @@ def serve(*scripts: Script) -> Iterator[Upstream]:
         yield up
 
 
-def lane(url: str) -> Lane:
+def lane(url: str) -> VideoTarget:
     endpoint = Endpoint(("p",), "gemini", url, "x-goog-api-key", None, None, None, {})
-    return Lane("connection", "p", "", endpoint, Credentials(api_key=KEY))
+    return VideoTarget("connection", "p", "", endpoint, Credentials(api_key=KEY))
 
 
 async def read(egress: Egress, server: Upstream, uri: str) -> bytes:
@@ -287,18 +287,18 @@ async def test_one_that_has_begun_is_not_lost_with_its_database(
 ) -> None:
     """The news waits until it can be written; meanwhile the row is nobody else's to end."""
     services = management.services
-    beginnings, state = Beginnings.of(services), services.state
+    starts, state = VideoStarts.of(services), services.state
     at_ms = time.time_ns() // 1_000_000
     operation = Operation("b1", "key", "p/veo", "gone", "", None, None, at_ms, at_ms + 60_000, None)
-    await beginnings.note(operation, None)
+    await starts.record_start(operation, None)
     record = type(state).record
 
     async def refuse(*_: Any) -> Any:
         raise StorageUnavailable("The disk is full.")
 
     monkeypatch.setattr(type(state), "record", refuse)
-    await beginnings.begin(operation, Begun("gone", "models/veo/operations/y"))
-    assert beginnings.unwritten == {"b1": Begun("gone", "models/veo/operations/y")}
+    await starts.begin(operation, ProviderOperation("gone", "models/veo/operations/y"))
+    assert starts.unwritten == {"b1": ProviderOperation("gone", "models/veo/operations/y")}
     monkeypatch.setattr(type(state), "record", record)
     VideoRunner.of(services).wake()
     with anyio.fail_after(30):
@@ -309,16 +309,16 @@ async def test_one_that_has_begun_is_not_lost_with_its_database(
             await anyio.sleep(0.02)
     assert found.provider_operation == "models/veo/operations/y"
     assert "The connection that began the video is gone" in json.loads(found.error)["message"]
-    assert beginnings.unwritten == {}
+    assert starts.unwritten == {}
 
 
 async def test_one_that_no_provider_took_leaves_no_row(management: Management) -> None:
     state = management.services.state
-    beginnings, at_ms = Beginnings.of(management.services), time.time_ns() // 1_000_000
+    starts, at_ms = VideoStarts.of(management.services), time.time_ns() // 1_000_000
     operation = Operation("c1", "key", "p/veo", "c", "", None, None, at_ms, at_ms + 60_000, None)
-    await beginnings.note(operation, Notice([], {"a": 1}))
-    assert beginnings.under_way == {"c1"}
-    await beginnings.refuse(operation)
-    assert beginnings.under_way == set()
+    await starts.record_start(operation, Subscribers([], {"a": 1}))
+    assert starts.under_way == {"c1"}
+    await starts.record_refusal(operation)
+    assert starts.under_way == set()
     with pytest.raises(NotFound):
         await state.read(lambda con: find_operation(con, "c1", "key", "p/veo"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import orjson
 
 from fairlead.gateway.videos.table import Operation
-from fairlead.gateway.videos.view import operation_view, take_in, told_of
+from fairlead.gateway.videos.view import event_data, operation_view, replace_addresses
 
 OPERATION = Operation(
     "a1", "key", "veo/3", "connection", "models/x/operations/y", None, None, 1, 2, None
@@ -22,7 +22,7 @@ def test_addresses_of_a_provider_become_ours() -> None:
         "nonsense",
     ]
     told = {"@type": "t", "generateVideoResponse": {"generatedSamples": samples, "other": 1}}
-    shown, (file,) = take_in(OPERATION, told, "http://gateway")
+    shown, (file,) = replace_addresses(OPERATION, told, "http://gateway")
     made = shown["generateVideoResponse"]
     address = f"http://gateway/v1beta/files/{file.id}:download?alt=media"
     assert made == {
@@ -33,7 +33,7 @@ def test_addresses_of_a_provider_become_ours() -> None:
     # Google's client takes small letters and digits for a name.
     assert file.id.isalnum()
     assert file.id == file.id.lower()
-    assert told_of([file], "http://gateway") == {
+    assert event_data([file], "http://gateway") == {
         "output_file_uri": address,
         "file_name": f"files/{file.id}",
         "video_uri": address,
@@ -42,7 +42,7 @@ def test_addresses_of_a_provider_become_ours() -> None:
 
 def test_an_operation_has_an_error_or_a_response() -> None:
     assert operation_view(OPERATION, "https://gw.example") == {"name": "models/veo/3/operations/a1"}
-    shown, files = take_in(OPERATION, {"generateVideoResponse": None}, "http://gateway")
+    shown, files = replace_addresses(OPERATION, {"generateVideoResponse": None}, "http://gateway")
     assert files == []
     assert "generateVideoResponse" in shown
 
@@ -51,7 +51,7 @@ def test_an_operation_shows_its_videos_by_the_address_that_its_reader_uses() -> 
     told = {
         "generateVideoResponse": {"generatedSamples": [{"video": {"uri": "https://p.example/x"}}]}
     }
-    shown, [file] = take_in(OPERATION, told, "http://127.0.0.1:20128")
+    shown, [file] = replace_addresses(OPERATION, told, "http://127.0.0.1:20128")
     ended = replace(OPERATION, ended_at_ms=1, response=orjson.dumps(shown).decode())
     [sample] = operation_view(ended, "https://gw.example/base")["response"][
         "generateVideoResponse"

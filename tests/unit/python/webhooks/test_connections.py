@@ -13,8 +13,8 @@ import pytest
 from fairlead import _core
 from fairlead.egress import Egress
 from fairlead.moment import now_ms
-from fairlead.webhooks.attempt import DEADLINE_S, Answer, Parcel, attempt
-from fairlead.webhooks.connection import Kept
+from fairlead.webhooks.attempt import DEADLINE_S, Answer, OutgoingMessage, attempt
+from fairlead.webhooks.connection import ConnectionPool
 
 pytestmark = pytest.mark.anyio
 
@@ -86,8 +86,8 @@ def egress():
 
 
 @asynccontextmanager
-async def keeping() -> AsyncIterator[Kept]:
-    kept = Kept()
+async def keeping() -> AsyncIterator[ConnectionPool]:
+    kept = ConnectionPool()
     try:
         yield kept
     finally:
@@ -98,9 +98,9 @@ async def keeping() -> AsyncIterator[Kept]:
 SECRET = _core.new_webhook_secret()
 
 
-async def send(egress: Egress, url: str, kept: Kept | None) -> Answer:
-    parcel = Parcel("msg_1", b'{"a":1}', url, (SECRET,))
-    return await attempt(parcel, egress, now_ms(), kept)
+async def send(egress: Egress, url: str, kept: ConnectionPool | None) -> Answer:
+    outgoing = OutgoingMessage("msg_1", b'{"a":1}', url, (SECRET,))
+    return await attempt(outgoing, egress, now_ms(), kept)
 
 
 async def test_one_connection_serves_many_requests(egress) -> None:

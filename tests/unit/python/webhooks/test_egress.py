@@ -11,7 +11,7 @@ import pytest
 from fairlead import egress as egress_module
 from fairlead.egress import AddressForbidden, Egress, NameUnknown
 from fairlead.host import AddressRefused
-from fairlead.webhooks.attempt import Parcel, attempt
+from fairlead.webhooks.attempt import OutgoingMessage, attempt
 
 pytestmark = pytest.mark.anyio
 
@@ -105,8 +105,8 @@ async def test_and_never_dialled(url: str, monkeypatch) -> None:
 
     monkeypatch.setattr(asyncio, "open_connection", dial)
     monkeypatch.setattr(socket, "getaddrinfo", resolver({"good": ["10.0.0.1"]}))
-    parcel = Parcel("msg_1", b"{}", url, ("whsec_" + "bmV3" * 8,))
-    answer = await attempt(parcel, Egress(), 0)
+    outgoing = OutgoingMessage("msg_1", b"{}", url, ("whsec_" + "bmV3" * 8,))
+    answer = await attempt(outgoing, Egress(), 0)
     assert answer.error == "address_refused"
     assert dialled == []
 
@@ -202,7 +202,9 @@ async def test_a_resolver_that_fails_is_a_refusal(monkeypatch) -> None:
     with pytest.raises(NameUnknown):
         await Egress().resolve("nowhere.test", 80)
     answer = await attempt(
-        Parcel("msg_1", b"{}", "http://nowhere.test/", ("whsec_" + "bmV3" * 8,)), Egress(), 0
+        OutgoingMessage("msg_1", b"{}", "http://nowhere.test/", ("whsec_" + "bmV3" * 8,)),
+        Egress(),
+        0,
     )
     assert answer.error == "name_unknown"
 

@@ -11,7 +11,7 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from fairlead import _core
-from fairlead.webhooks.token import Received, verify_token
+from fairlead.webhooks.token import ReceivedDelivery, verify_token
 
 NOW_S = 1_795_279_399
 AUDIENCE = "https://hooks.example.com/order/7"
@@ -24,12 +24,12 @@ def jwks(key: RSAKey = KEY) -> bytes:
     return orjson.dumps({"keys": [{**public, "kid": "k1", "use": "sig", "alg": "RS256"}]})
 
 
-def received(key: RSAKey = KEY) -> Received:
+def received(key: RSAKey = KEY) -> ReceivedDelivery:
     pem = key.as_pem(private=True).decode()
     token = _core.sign_webhook_token(
         pem, "k1", "https://gateway.example.com", AUDIENCE, "msg_1", NOW_S, b'{"a": 1}'
     )
-    return Received("msg_1", str(NOW_S), token, b'{"a": 1}')
+    return ReceivedDelivery("msg_1", str(NOW_S), token, b'{"a": 1}')
 
 
 def test_a_genuine_delivery() -> None:
@@ -51,7 +51,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("one", "audience", "now_s", "said"), BROKEN)
-def test_another_delivery(one: Received, audience: str, now_s: int, said: str) -> None:
+def test_another_delivery(one: ReceivedDelivery, audience: str, now_s: int, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         verify_token(jwks(), one, audience, now_s, 300)
 

@@ -17,7 +17,7 @@ from fairlead.store.webhook_endpoints import (
     rotate_secret,
     update_endpoint,
 )
-from fairlead.webhooks.due import PER_ENDPOINT_MAX
+from fairlead.webhooks.due_deliveries import PER_ENDPOINT_MAX
 from fairlead.webhooks.history import requeue
 from fairlead.webhooks.schedule import BACKOFF_S
 from fairlead.webhooks.settle import DISABLE_AFTER_MS

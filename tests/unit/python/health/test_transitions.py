@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.gateway.health.turns import Turns
+from fairlead.gateway.health.transitions import HealthTransitions
 from fairlead.moment import now_ms
 from fairlead.store.services import WorkerReport
 from fairlead.store.webhook_endpoints import insert_endpoint, new_endpoint
@@ -44,11 +44,11 @@ async def test_turns_are_told_once_each(management: Management) -> None:
     )
     # Those of control itself are told by its own task.
     services = replace(services)
-    turns = Turns(services)
+    turns = HealthTransitions(services)
 
     async def told(*reports: Any) -> list[str]:
         services.workers = lambda: list(reports)
-        await turns.look()
+        await turns.check()
         rows = await services.state.read(
             lambda con: con.execute(
                 "SELECT event, body FROM webhook_messages ORDER BY id"

@@ -1,8 +1,8 @@
-"""Videos that are being begun: noted before their provider is asked, so that each of them has a row
+"""Videos whose provider is being asked to begin them: stored before that, so that each has a row
 whatever happens to the process.
 
-What this process is beginning it knows itself; a row that has not begun and is nobody's here is of a
-process that ended in between.
+This process knows which videos it is beginning itself. A row that has not begun, and that this
+process is not beginning, was left by a process that ended in between.
 """
 
 from __future__ import annotations
@@ -28,82 +28,86 @@ log = structlog.get_logger("fairlead.gateway")
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """By which connection a video was begun, and its provider's name of it."""
+class ProviderOperation:
+    """The connection that began a video, and the provider's name of the operation."""
 
     connection_id: str
     provider_operation: str
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
-    """Who is told of a video, where its caller says so."""
+class Subscribers:
+    """The webhooks that are notified of one video, where its caller names them."""
 
     uris: list[str]
     metadata: dict[str, object] | None
 
 
 @dataclass
-class Beginnings:
-    """One for the process. What is in it is bounded by the rows that `check_room` lets in."""
+class VideoStarts:
+    """The videos that are being begun; one object for the process. Its size is bounded by
+    `check_room`.
+    """
 
     services: Services
     under_way: set[str] = field(default_factory=set)
-    unwritten: dict[str, Begun] = field(default_factory=dict)
-    """Begun, while the database did not take the news: `VideoRunner` writes them."""
+    unwritten: dict[str, ProviderOperation] = field(default_factory=dict)
+    """Begun videos that the database could not store yet: `VideoRunner` stores them."""
 
     @classmethod
     def of(cls, services: Services) -> Self:
-        """The process's own."""
+        """The process's object, made when it is first needed."""
         found = services.rooms.get(cls)
         if not isinstance(found, cls):
             found = services.rooms[cls] = cls(services)
         return found
 
-    async def note(self, operation: Operation, notice: Notice | None) -> None:
-        """Writes down that a provider is about to be asked. `RateLimited` where there is no room:
-        looked at in the writer, so that many at once do not pass together.
+    async def record_start(self, operation: Operation, subscribers: Subscribers | None) -> None:
+        """Stores a video before its provider is asked. `RateLimited` where there is no room,
+        checked in the writer so that concurrent requests cannot pass together.
         """
 
-        def work(con: Connection) -> None:
+        def insert(con: Connection) -> None:
             check_room(con, operation.owner)
             insert_operation(con, operation)
-            if notice is not None:
+            if subscribers is not None:
                 insert_job(
                     con,
                     operation.owner,
                     operation.id,
-                    notice.uris,
-                    notice.metadata,
+                    subscribers.uris,
+                    subscribers.metadata,
                     operation.created_at_ms,
                 )
 
         self.under_way.add(operation.id)
         try:
-            await self.services.state.record(work)
+            await self.services.state.record(insert)
         except BaseException:
             self.under_way.discard(operation.id)
             raise
 
-    async def refuse(self, operation: Operation) -> None:
-        """No provider took it. Where that cannot be written, the runner ends the row."""
+    async def record_refusal(self, operation: Operation) -> None:
+        """Deletes the row of a video that no provider took. Where that fails, the runner ends the
+        row.
+        """
 
-        def work(con: Connection) -> None:
+        def delete_row(con: Connection) -> None:
             forget_operation(con, operation.id)
             end_job(con, operation.id, operation.created_at_ms)
 
         try:
-            await self.services.state.record(work)
+            await self.services.state.record(delete_row)
         except FairleadError as error:
             log.error("video not let go", operation=operation.id, error=type(error).__name__)
         finally:
             self.under_way.discard(operation.id)
 
-    async def begin(self, operation: Operation, begun: Begun) -> None:
-        """A provider has taken it. It is paid for from here on, so a database that takes no news now is
-        no reason to lose it.
+    async def begin(self, operation: Operation, started: ProviderOperation) -> None:
+        """Stores the provider's operation. The video is paid for by now, so a failing database must
+        not lose it: it stays in `unwritten`.
         """
-        self.unwritten[operation.id] = begun
+        self.unwritten[operation.id] = started
         try:
             await self.write(operation.id)
         except FairleadError as error:
@@ -112,13 +116,13 @@ class Beginnings:
             self.under_way.discard(operation.id)
 
     async def write(self, operation_id: str) -> None:
-        """Writes what is known of a video that has begun, if there is anything."""
-        begun = self.unwritten.get(operation_id)
-        if begun is None:
+        """Stores the provider's operation from `unwritten`, if there is one."""
+        started = self.unwritten.get(operation_id)
+        if started is None:
             return
         await self.services.state.record(
             lambda con: begin_operation(
-                con, operation_id, begun.connection_id, begun.provider_operation
+                con, operation_id, started.connection_id, started.provider_operation
             )
         )
         self.unwritten.pop(operation_id, None)

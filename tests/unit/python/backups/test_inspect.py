@@ -25,7 +25,7 @@ async def test_it_finds_no_secret_in_its_environment(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a canary")
     keeper = Keeper.__new__(Keeper)
     with pytest.raises(InvalidRequest, match="damaged"):
-        await keeper.judge(tmp_path / "part")
+        await keeper.inspect(tmp_path / "part")
     text = found.read_text()
     assert "PATH=" in text
     assert "canary" not in text

@@ -1,4 +1,4 @@
-"""What the bodies of management requests and answers are made of."""
+"""Texts in the bodies of management requests, each held to its spelling."""
 
 from __future__ import annotations
 
@@ -6,39 +6,20 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Query
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
 )
-from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 
-class Wire(BaseModel):
-    """A body: camelCase names only, nothing unknown."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
-
-
-def changed_names(change: Wire) -> list[str]:
-    """The fields that a body was sent with, as they are spelled in JSON, in order."""
-    return sorted(to_camel(name) for name in change.model_fields_set)
-
-
-class Message(Wire):
-    """An answer that has nothing to show."""
-
-    message: str
-
-
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """Holds a whole text to a pattern; programs are shown the pattern, people `rule`."""
+    """Requires that a whole text matches a pattern. The schema shows the pattern, the error message
+    `rule`.
+    """
 
     pattern: str
     rule: str
@@ -61,7 +42,7 @@ class Spelled:
         return {**handler(schema), "pattern": f"^{self.pattern}$"}
 
 
-# Something to see in tables and logs.
+# A name must have a visible character, because it is shown in tables and logs.
 _NAME = r"[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0][^\x00-\x1f\x7f-\x9f]*"
 
 Text = Annotated[str, Field(strict=True)]
@@ -70,13 +51,9 @@ Name = Annotated[
     Field(min_length=1, max_length=200),
     Spelled(_NAME, "must have a character other than blanks, and no control characters"),
 ]
-# A model as a provider names it, or with a prefix, or a pattern of such names.
+# A model's name at its provider, with or without a prefix, or a pattern of such names.
 ModelId = Annotated[
     Text,
     Field(min_length=1, max_length=300),
     Spelled(r"[^\x00-\x20\x7f]+", "must be without blanks and control characters"),
 ]
-
-# Which part of a list is asked for.
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[int, Query(ge=0, le=2**31)]

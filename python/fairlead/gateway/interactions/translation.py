@@ -1,4 +1,4 @@
-"""An interaction's call as a call for a response."""
+"""Translation of a call for an interaction into a call for a response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _CHOICES = {"auto": "auto", "any": "required", "none": "none", "validated": "aut
 
 
 def as_response(ask: InteractionAsk) -> dict[str, Any]:
-    """The body of `/v1/responses`. `InvalidRequest` names what that has no word for."""
+    """The body of `/v1/responses` for an interaction. `InvalidRequest` names a field that has no
+    equivalent there.
+    """
     body: dict[str, Any] = {"model": bare_model(ask.model), "input": _input(ask.input)}
     if ask.system_instruction is not None:
         body["instructions"] = ask.system_instruction
@@ -84,7 +86,7 @@ def _input(said: str | dict[str, Any] | list[dict[str, Any]]) -> str | list[dict
         raise InvalidRequest("input must not be empty.", param="input")
     if all(each.get("type") in _CONTENTS for each in contents):
         places = ["input"] if isinstance(said, dict) else _places("input", contents)
-        return [_said_by("user", contents, places)]
+        return [_role_of("user", contents, places)]
     items: list[dict[str, Any]] = []
     for place, step in zip(_places("input", contents), contents, strict=True):
         items += _step(step, place)
@@ -98,9 +100,9 @@ def _step(step: dict[str, Any], place: str) -> list[dict[str, Any]]:
             if not isinstance(contents, list) or not all(isinstance(one, dict) for one in contents):
                 raise InvalidRequest(f"{place}.content must be a list of contents.", param=place)
             who = "user" if kind == "user_input" else "assistant"
-            return [_said_by(who, contents, _places(f"{place}.content", contents))]
+            return [_role_of(who, contents, _places(f"{place}.content", contents))]
         case "thought":
-            # What a model thought at another provider is of no use to this one.
+            # Reasoning that another provider returned means nothing to this one, so it is dropped.
             return []
         case "function_call":
             return [
@@ -123,7 +125,7 @@ def _step(step: dict[str, Any], place: str) -> list[dict[str, Any]]:
     )
 
 
-def _said_by(who: str, contents: list[dict[str, Any]], places: list[str]) -> dict[str, Any]:
+def _role_of(who: str, contents: list[dict[str, Any]], places: list[str]) -> dict[str, Any]:
     parts = [_part(who, one, place) for one, place in zip(contents, places, strict=True)]
     return {"type": "message", "role": who, "content": parts}
 

@@ -24,14 +24,14 @@ from fairlead.store.sealer import Sealer
 
 COOKIE = "oidc_errand"
 LIFETIME_S = 600
-# The longest that the relay lets a browser ask for.
+# The longest path that the relay accepts from a browser.
 RETURN_TO_MAX_CHARS = 8192
 _SEALED_AS = "oidc-errand"
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """One sign-in at one issuer. `return_to` is a path of ours."""
+class LoginState:
+    """A sign-in under way at one issuer. `return_to` is a path of ours."""
 
     state: str
     nonce: str
@@ -43,7 +43,7 @@ class Errand:
 
     @classmethod
     def begin(cls, return_to: str, redirect_uri: str, issuer: str, at_ms: int) -> Self:
-        """A fresh one."""
+        """The state of a new sign-in."""
         state, nonce, verifier = (secrets.token_urlsafe(48) for _ in range(3))
         return cls(
             state, nonce, verifier, return_to, redirect_uri, issuer, at_ms + LIFETIME_S * 1000
@@ -51,25 +51,26 @@ class Errand:
 
     @property
     def challenge(self) -> str:
-        """S256 of the verifier."""
+        """The S256 challenge of the verifier."""
         digest = hashlib.sha256(self.verifier.encode()).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
     def is_of(self, state: str, at_ms: int) -> bool:
-        """Whether an answer with this state belongs to it, and in time."""
+        """Whether an answer with this state belongs to this sign-in, and came in time."""
         return at_ms < self.expires_at_ms and hmac.compare_digest(
             self.state.encode(), state.encode()
         )
 
     def to_cookie(self, sealer: Sealer) -> str:
-        """Sealed, for the browser."""
-        # Browsers keep cookies of 4 KiB: an authorization request of a tool client is long, and repeats itself.
+        """The sealed form, for the browser's cookie."""
+        # Browsers keep cookies of 4 KiB. An authorization request of a tool client is long and
+        # repetitive, so it is compressed.
         sealed = sealer.seal(_SEALED_AS, zlib.compress(orjson.dumps(asdict(self)), 9))
         return base64.urlsafe_b64encode(sealed).decode()
 
     @classmethod
     def from_cookie(cls, text: str, sealer: Sealer) -> Self | None:
-        """None for what is no cookie of ours."""
+        """The state in a cookie; None for a cookie that is not ours."""
         try:
             sealed = base64.b64decode(text.encode(), altchars=b"-_", validate=True)
             return cls(**orjson.loads(zlib.decompress(sealer.unseal(_SEALED_AS, sealed))))
@@ -78,13 +79,13 @@ class Errand:
 
 
 def own_path(text: str | None) -> str:
-    """The path of ours that a link may lead back to; `/` for anything that could lead elsewhere."""
+    """The path of ours that a link may return to; `/` for anything that could lead elsewhere."""
     if not text or len(text) > RETURN_TO_MAX_CHARS:
         return "/"
     if re.search(r"[\x00-\x1f\x7f\\]", text):
         return "/"
-    # A browser may decode a path once more than we think, and takes a backslash for a slash. What stands in the query
-    # is a tool client's, leads nowhere, and comes back as it was.
+    # Browsers may decode a path once more than we do, and read a backslash as a slash. The query
+    # is a tool client's, leads nowhere, and is returned unchanged.
     path = text.partition("?")[0]
     for form in (path, unquote(path), unquote(unquote(path))):
         if (

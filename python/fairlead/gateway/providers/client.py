@@ -1,4 +1,4 @@
-"""Asking a provider from control: one client for one errand, and answers of bounded size."""
+"""HTTP requests from control to providers, with answers of bounded size."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ CONNECT_S = 5.0
 
 
 class AnswerTooLarge(httpx.HTTPError):
-    """More bytes than such an answer has."""
+    """The answer has more bytes than any valid one."""
 
 
 def open_client() -> httpx.AsyncClient:
-    """A client for one errand; close it."""
+    """An HTTP client for a few requests; the caller closes it."""
     return httpx.AsyncClient(
         transport=JudgedTransport(),
         follow_redirects=False,
@@ -25,8 +25,8 @@ def open_client() -> httpx.AsyncClient:
 
 
 async def fetch(client: httpx.AsyncClient, url: str, headers: dict[str, str]) -> tuple[int, bytes]:
-    """GET: the status and the body, which has at most `MAX_ANSWER_BYTES`; `httpx.HTTPError` when
-    there is none.
+    """GET: the status and the body, at most `MAX_ANSWER_BYTES`; `httpx.HTTPError` when there is no
+    answer.
     """
     return await _read(client.build_request("GET", url, headers=headers), client)
 
@@ -34,13 +34,13 @@ async def fetch(client: httpx.AsyncClient, url: str, headers: dict[str, str]) ->
 async def post(
     client: httpx.AsyncClient, url: str, body: bytes, headers: dict[str, str]
 ) -> tuple[int, bytes]:
-    """POST of JSON; the answer as `fetch` gives it."""
+    """POST of a JSON body; returns like `fetch`."""
     headers = {**headers, "content-type": "application/json"}
     return await _read(client.build_request("POST", url, content=body, headers=headers), client)
 
 
 async def exchange(client: httpx.AsyncClient, url: str, form: dict[str, str]) -> tuple[int, bytes]:
-    """POST of a form; the answer as `fetch` gives it."""
+    """POST of a form; returns like `fetch`."""
     headers = {"accept": "application/json"}
     return await _read(client.build_request("POST", url, data=form, headers=headers), client)
 

@@ -1,4 +1,4 @@
-"""A response that is asked for in the background: what of the request is looked at, and the request itself as bytes."""
+"""A request for a background response: the fields that control needs, and the body as bytes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from fairlead.gateway.files.contents import new_id
 from fairlead.moment import now_ms
 
 ENVELOPE_MAX_BYTES: Final = 8 * 1024 * 1024
-"""Of what an answer says again of its request: each event that tells of the whole response has it."""
+"""The largest `instructions`, `tools` and `metadata`, which every event with the whole response repeats."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """`body` is the request as it came, `input` its items as JSON, `response` what its caller is told at once."""
+class BackgroundRequest:
+    """A parsed request. `body` is the request as it came, `input` its items as JSON, `response` the
+    object that its caller is answered with at once, `envelope` that object as JSON.
+    """
 
     body: bytes
     model: str
@@ -28,8 +30,10 @@ class Asked:
     envelope: str
 
 
-def asked_of(body: dict[str, Any], raw: bytes | None = None) -> Asked:
-    """Of a request that was checked. `TooLarge`; not for the event loop where the request is long."""
+def background_request(body: dict[str, Any], raw: bytes | None = None) -> BackgroundRequest:
+    """The parts of a valid request. `TooLarge`. Slow for a long request: not to be called on the
+    event loop.
+    """
     response = {
         "id": new_id("resp_"),
         "object": "response",
@@ -60,7 +64,7 @@ def asked_of(body: dict[str, Any], raw: bytes | None = None) -> Asked:
         )
     said = body["input"]
     items = said if isinstance(said, list) else [{"role": "user", "content": said}]
-    return Asked(
+    return BackgroundRequest(
         body=raw if raw is not None else orjson.dumps(body),
         model=body["model"],
         previous_id=body.get("previous_response_id"),
@@ -71,8 +75,8 @@ def asked_of(body: dict[str, Any], raw: bytes | None = None) -> Asked:
     )
 
 
-def as_asked(body: bytes) -> bytes:
-    """The request as the relay is asked for it: streamed, and not kept a second time."""
+def relay_body(body: bytes) -> bytes:
+    """The body that the relay is sent: streamed, and not stored a second time."""
     asked: dict[str, Any] = orjson.loads(body)
     asked.pop("background", None)
     return orjson.dumps({**asked, "stream": True, "store": False})

@@ -1,5 +1,5 @@
-"""The credential that a caller sends for a connection: which kinds a provider takes, and whether all
-of it is there.
+"""Rules for the credential of a connection: which kinds a provider takes, and whether all of it is
+there.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from fairlead.gateway.providers.endpoint import Provider
 from fairlead.gateway.providers.fields import AwsKeys, ConnectionFields
 from fairlead.kept_secret import check_kept
 
-# By `authType`: the field that holds the credential, in JSON and in `Credentials`.
+# The field that holds the credential, in JSON and in `Credentials`, by `authType`.
 _HOLDERS = {
     "apikey": ("apiKey", "api_key"),
     "aws": ("awsKeys", "aws"),
     "service-account": ("serviceAccount", "service_account"),
 }
-# By what the catalogue says of a provider; any other takes a key.
+# The kinds of credential that a provider takes, by its `auth` in the catalogue; the default is a key.
 _NODE = ("apikey", "none")
 _TAKEN = {
     "aws-sigv4": ("aws", "apikey"),
@@ -32,7 +32,7 @@ _NAMES = {"api_key": "api_key", "aws_keys": "aws", "service_account": "service_a
 
 
 def auth_type_of(fields: ConnectionFields, otherwise: str = "none") -> str:
-    """What is said, else what the credential that is sent says, else `otherwise`."""
+    """The `authType` that was sent, else the one of the credential that was sent, else `otherwise`."""
     if fields.auth_type is not None:
         return fields.auth_type
     for auth_type, sent in (
@@ -46,8 +46,8 @@ def auth_type_of(fields: ConnectionFields, otherwise: str = "none") -> str:
 
 
 def merge_credentials(before: Credentials, fields: ConnectionFields, auth_type: str) -> Credentials:
-    """The credential after a change: a field that is not sent stays, as long as its kind is the
-    connection's.
+    """The credential after a change: a field that was not sent stays, unless the kind of credential
+    has changed.
     """
     changed: dict[str, Any] = {}
     for name, kept in _NAMES.items():
@@ -60,15 +60,15 @@ def merge_credentials(before: Credentials, fields: ConnectionFields, auth_type: 
 
 
 def check_credential(provider: Provider, auth_type: str, credentials: Credentials) -> None:
-    """`InvalidRequest` for a kind that the provider does not take, one that is missing, and one
-    that is sent beside it.
+    """`InvalidRequest` for a kind of credential that the provider does not take, a missing
+    credential, or one of another kind beside it.
     """
     taken = _NODE if isinstance(provider, Node) else _TAKEN.get(provider.auth, ("apikey",))
     if auth_type not in taken:
         field = _HOLDERS[taken[0]][0] if taken[0] in _HOLDERS else "authType"
         if auth_type == "none":
             raise InvalidRequest(
-                f"{field} is required: {provider.name} serves nobody without.", param=field
+                f"{field} is required: {provider.name} refuses calls without it.", param=field
             )
         known = " or ".join(f"`{each}`" for each in taken)
         raise InvalidRequest(f"authType must be {known} at {provider.name}.", param="authType")
@@ -91,9 +91,7 @@ def check_credential_kept(
     before: Iterable[str],
     after: Iterable[str],
 ) -> None:
-    """`InvalidRequest` when a credential that is not among the fields that were sent would go to a host
-    that it was not given for.
-    """
+    """`InvalidRequest` when a stored credential would be sent to a host that it was not given for."""
     field, name = _HOLDERS.get(auth_type, ("", ""))
     is_kept = name and not any(_NAMES.get(each) == name for each in sent)
     if is_kept and getattr(credentials, name) is not None:

@@ -1,8 +1,8 @@
-"""Fields that are stored and that nothing reads yet.
+"""Fields that are stored although nothing uses them yet.
 
-A field that the specification names is taken, and the answer lists it in `notInForce`. Any other one
-is refused with what to do, because who sets it would rely on it. A value that is stored already may
-be sent again: what was read back can be written back.
+Fields that the specification names are accepted, and answers list them in `notInForce`. Setting any
+other unused field is refused with advice, because whoever sets it would rely on it. A value that is
+stored already may be sent again, so that an answer can be sent back.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from fairlead.errors import InvalidRequest
 
-# Field, in JSON's spelling, and what would have to be there.
+# Unused fields, in JSON's spelling, and why each has no effect.
 _LACKS = {
     "maxConcurrent": "nothing limits how many calls a connection has at once",
     "supportedEndpoints": "a model is offered wherever its provider serves it",
@@ -21,8 +21,10 @@ _LACKS = {
 }
 
 
-def refuse_unread(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
-    """`sent` and `stored` by the names of JSON; `InvalidRequest` for the first one that is new."""
+def refuse_unused(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
+    """`InvalidRequest` for the first unused field that is new. `sent` and `stored` are by the names
+    in JSON.
+    """
     for name, lack in _LACKS.items():
         value = sent.get(name)
         if value is not None and value != stored.get(name):
@@ -32,5 +34,5 @@ def refuse_unread(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
 
 
 def not_in_force(stored: Mapping[str, Any]) -> list[str]:
-    """Which of the stored fields, by the names of JSON, have no effect."""
+    """The stored fields, by their names in JSON, that have no effect."""
     return [name for name in _LACKS if stored.get(name) is not None]

@@ -1,13 +1,11 @@
-"""What the bodies of identity have in common."""
+"""Addresses, passwords and codes in the bodies of identity."""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated
 
-from fastapi import Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StrictBool
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_core import PydanticCustomError
 
 from fairlead.placeholder import is_placeholder
@@ -16,19 +14,9 @@ from fairlead.settings import PASSWORD_MAX_CHARS
 NEW_PASSWORD_MIN_CHARS = 8
 
 
-class Wire(BaseModel):
-    """A body: camelCase names only, nothing unknown."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
-
-
-class Success(Wire):
-    success: StrictBool = True
-
-
 def _email(text: str) -> str:
     text = text.strip()
-    # What may stand before and after the sign is the business of whoever delivers; we deliver nothing.
+    # Only the shape is checked: fairlead sends no mail, so whether the address exists does not matter.
     if re.fullmatch(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+", text) is None:
         raise PydanticCustomError("email", "must be an address such as ada@example.org")
     return text
@@ -49,22 +37,11 @@ def _strong(secret: SecretStr) -> SecretStr:
     return secret
 
 
-def _visible(text: str) -> str:
-    text = text.strip()
-    if not text or not text.isprintable():
-        raise PydanticCustomError("name", "must have a character, and no control characters")
-    return text
-
-
 Email = Annotated[str, Field(strict=True, max_length=254), AfterValidator(_email)]
-Name = Annotated[str, Field(strict=True, min_length=1, max_length=200), AfterValidator(_visible)]
-# A password as somebody claims to know it.
+# A password that somebody types to prove who they are.
 Password = Annotated[SecretStr, Field(strict=True, min_length=1, max_length=PASSWORD_MAX_CHARS)]
-# One that is to be.
+# A password that is being set.
 NewPassword = Annotated[
     SecretStr, Field(strict=True, max_length=PASSWORD_MAX_CHARS), AfterValidator(_strong)
 ]
 Code = Annotated[str, Field(strict=True, min_length=1, max_length=64)]
-
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[int, Query(ge=0, le=2**31)]

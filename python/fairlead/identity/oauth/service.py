@@ -1,4 +1,4 @@
-"""What the authorization server keeps for the life of the process, and how its routes get it:
+"""The authorization server's state in this process, and the dependency by which its routes get it:
 `room: OAuthDep`.
 """
 
@@ -25,8 +25,10 @@ TOKEN_REQUESTS_A_MINUTE = 60
 
 
 @dataclass(frozen=True, slots=True)
-class OAuth:
-    """One per process. The windows count by address alone, apart from those of signing in."""
+class OAuthService:
+    """The state of the process: ledger, documents and limits. The limits count by address, apart
+    from those of signing in.
+    """
 
     services: Services
     ledger: Ledger
@@ -37,35 +39,35 @@ class OAuth:
     revocations: RateWindow = field(default_factory=lambda: RateWindow(TOKEN_REQUESTS_A_MINUTE))
 
     def issuer(self, request: Request, caller: Caller) -> Issuer | None:
-        """See `Issuer.of`."""
+        """The server's addresses for a request; None where nothing trustworthy gives them."""
         return Issuer.of(request, caller, self.services.config)
 
     def address(self, request: Request) -> str:
-        """Whom the windows count."""
+        """The address that the limits count."""
         return address_of(request, caller_of(request), self.services.config)
 
 
 async def open_oauth(services: Services) -> ToolAccess:
-    """Reads what is stored and takes its place among the rooms."""
+    """Reads the stored records and keeps the service for the process."""
     config = services.config
     ledger = Ledger(services.state, config.oauth_refresh_grace_s)
     await ledger.load()
     gate = ToolGate(config, services.state, ledger)
     documents = Documents(services.egress, is_on=config.oauth_client_documents)
-    services.rooms[OAuth] = OAuth(services, ledger, gate, documents)
+    services.rooms[OAuthService] = OAuthService(services, ledger, gate, documents)
     return gate
 
 
-def oauth_of(services: Services) -> OAuth:
-    """The room of this process."""
-    room = services.rooms.get(OAuth)
-    if not isinstance(room, OAuth):
+def oauth_service(services: Services) -> OAuthService:
+    """The service of this process."""
+    room = services.rooms.get(OAuthService)
+    if not isinstance(room, OAuthService):
         raise Internal("The authorization server was not opened.")
     return room
 
 
-async def _oauth(request: Request) -> OAuth:
-    return oauth_of(services_of(request))
+async def _oauth(request: Request) -> OAuthService:
+    return oauth_service(services_of(request))
 
 
-OAuthDep = Annotated[OAuth, Depends(_oauth)]
+OAuthDep = Annotated[OAuthService, Depends(_oauth)]

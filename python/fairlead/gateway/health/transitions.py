@@ -1,8 +1,8 @@
-"""When a connection begins to fail and when it serves again, as events.
+"""Events when a connection begins to fail and when it serves again.
 
-Relay workers tell on the link, at least every two seconds, what the last error of each connection
-was; a success clears it. What turned is known to this process only: after a restart of control a
-connection that still fails is told of again.
+Relay workers report the last error of each connection on the link, at least every two seconds; a
+success clears it. The failing connections are remembered in this process only: after a restart of
+control, a connection that still fails is announced again.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from fairlead.store.file import Connection
 from fairlead.store.outbox import Event, emit
 from fairlead.store.services import BackgroundTask, Services
 
-# Workers say on the link what has changed; this is for what they cannot say, as that one is gone.
-LOOK_EVERY_S: Final = 10.0
+# Workers say on the link what has changed; this finds changes of a worker that is gone.
+CHECK_EVERY_S: Final = 10.0
 
 
-class Turns:
-    """Remembers which connections fail; `look` tells of those for which that has changed."""
+class HealthTransitions:
+    """The set of failing connections; `check` emits events for those that entered or left it."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._failing: dict[str, str] = {}
 
-    async def look(self) -> None:
-        """One look at what workers said last. Raises when the database does not answer; what turned
-        is told at the next look then.
+    async def check(self) -> None:
+        """Compares the latest reports of the workers with the known failures. Raises when the
+        database does not answer; the change is then emitted by the next check.
         """
         said = merge_reports(each for each in self._services.workers() if each.live)
         failing = dict(self._failing)
@@ -40,35 +40,35 @@ class Turns:
         if failing.keys() == self._failing.keys():
             return
         before = self._failing
-        await self._services.state.record(lambda con: _tell(con, before, failing))
+        await self._services.state.record(lambda con: _emit_transitions(con, before, failing))
         self._failing = failing
 
 
-def _tell(con: Connection, before: dict[str, str], after: dict[str, str]) -> None:
-    # What is deleted meanwhile was told of by that.
+def _emit_transitions(con: Connection, before: dict[str, str], after: dict[str, str]) -> None:
+    # A connection that was deleted meanwhile was announced by its deletion.
     stored = {each.id: each for each in read_connections(con)}
     began = [
-        Event("provider.error", {**_told(stored[each]), "errorKind": after[each]})
+        Event("provider.error", {**_event_data(stored[each]), "errorKind": after[each]})
         for each in after.keys() - before.keys()
         if each in stored
     ]
     ended = [
-        Event("provider.recovered", _told(stored[each]))
+        Event("provider.recovered", _event_data(stored[each]))
         for each in before.keys() - after.keys()
         if each in stored
     ]
     emit(con, *began, *ended)
 
 
-def _told(connection: StoredConnection) -> dict[str, Any]:
+def _event_data(connection: StoredConnection) -> dict[str, Any]:
     return {"id": connection.id, "name": connection.name, "provider": connection.provider}
 
 
 async def _watch(services: Services) -> None:
-    turns = Turns(services)
+    transitions = HealthTransitions(services)
     while True:
-        await turns.look()
-        await services.connections_changed(LOOK_EVERY_S)
+        await transitions.check()
+        await services.connections_changed(CHECK_EVERY_S)
 
 
 TASKS = (BackgroundTask("health.turns", _watch),)

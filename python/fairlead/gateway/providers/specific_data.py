@@ -1,4 +1,6 @@
-"""`providerSpecificData` at rest: the fields that are set, money as integer micro-dollars."""
+"""`providerSpecificData` in its stored form: the fields that are set, money as integer
+micro-dollars.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from fairlead.money import micros_of, usd_of
 
 
 def merge_specific(stored: dict[str, Any], sent: ProviderSpecific) -> dict[str, Any]:
-    """The stored form after a change: what was not sent stays, null clears."""
+    """The stored form after a change: fields that were not sent stay, null clears."""
     merged = dict(stored)
     for name in sent.model_fields_set:
         value = getattr(sent, name)
@@ -25,7 +27,7 @@ def merge_specific(stored: dict[str, Any], sent: ProviderSpecific) -> dict[str, 
 
 
 def show_specific(stored: dict[str, Any]) -> ProviderSpecific:
-    """The stored form as the API shows it."""
+    """The stored form in the API's form."""
     shown = dict(stored)
     if "prices" in shown:
         shown["prices"] = {model: _usd(price) for model, price in shown["prices"].items()}

@@ -1,4 +1,6 @@
-"""Telling of a batch's end: `batch.*`, to the owner's webhooks or the batch's own listeners."""
+"""The events `batch.*`: a batch has ended. They go to the owner's webhooks, or to those that the
+batch named.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ _NAMES: Final = {
     "expired": "batch.expired",
     "failed": "batch.failed",
 }
-# Of a batch that a defect ended.
+# The error that is reported when a defect of fairlead ended the batch.
 _UNKNOWN: Final = {"code": "internal", "message": "The batch failed."}
 
 
-def tell_end(con: Connection, batch_id: str, origin: str) -> None:
-    """Tells how a batch ended, in the transaction that ends it; nothing of one that has not.
-    `origin` is the gateway's, as its callers reach it.
+def notify_end(con: Connection, batch_id: str, origin: str) -> None:
+    """Queues the event of a batch's end, in the transaction that ends it; does nothing for a batch
+    that has not ended. `origin` is the gateway's address for callers.
     """
     batch = find_batch(con, batch_id)
     if batch.status not in ENDED or batch.ended_at_ms is None:

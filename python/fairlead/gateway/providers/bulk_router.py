@@ -1,7 +1,6 @@
-"""`/api/providers/bulk` and `/api/providers/import`: many connections at once, each row for itself.
+"""`/api/providers/bulk` and `/api/providers/import`: many connections at once, each row on its own.
 
-A row that is wrong is told with its place and what is wrong; the others are made, all in one
-commit.
+An invalid row is reported with its place and its error; the others are created in one commit.
 """
 
 from __future__ import annotations
@@ -13,23 +12,24 @@ from fastapi import APIRouter
 from pydantic import Field, StrictBool, ValidationError
 
 from fairlead.errors import FairleadError, InvalidRequest
+from fairlead.gateway.fields import Text
+from fairlead.gateway.providers.creation import add_connection, draft_connection, provider_of
 from fairlead.gateway.providers.credentials import open_credentials
 from fairlead.gateway.providers.endpoint import endpoint_of
 from fairlead.gateway.providers.fields import NewConnection
-from fairlead.gateway.providers.making import add_connection, drafted, provider_of
 from fairlead.gateway.providers.probe import probe
 from fairlead.gateway.providers.table import Connection
-from fairlead.gateway.wire import Text, Wire
 from fairlead.invalid import invalid_request
 from fairlead.store.file import Connection as Database
 from fairlead.store.services import Services, ServicesDep
+from fairlead.wire import Wire
 
 router = APIRouter(prefix="/api/providers", tags=["providers"])
 
-# Providers are asked about this many keys at once.
+# Keys that are probed at once.
 ASKED_AT_ONCE = 8
 
-# Of any kind: one that is no object fails by itself.
+# Any JSON value is accepted here, so that a row which is no object fails alone.
 Rows = Annotated[list[Any], Field(min_length=1, max_length=200)]
 
 
@@ -96,13 +96,11 @@ async def import_list(body: Import, services: ServicesDep) -> Outcome:
 
 
 def _known(entry: dict[str, Any]) -> dict[str, Any]:
-    """The row as a connection: what lists spell shorter stands in its place, what a list leaves
-    empty is left out.
-    """
+    """The row as the body of a connection: short spellings are replaced, empty fields left out."""
     row = {name: value for name, value in entry.items() if value not in (None, "")}
     specific = row.get("providerSpecificData") or {}
     if not isinstance(specific, dict):
-        # What it must be is said where the row is held to its rules.
+        # The value's type is checked later, together with the row's other fields.
         return row
     specific = dict(specific)
     row.pop("providerSpecificData", None)
@@ -128,9 +126,9 @@ async def _make(services: Services, rows: list[Any], *, asks: bool) -> Outcome:
         except ValidationError as error:
             errors[index] = invalid_request([dict(each) for each in error.errors()])
     if asks:
-        errors |= await _ask(services, parsed)
+        errors |= await _probe_rows(services, parsed)
 
-    def work(con: Database) -> dict[int, Connection]:
+    def insert_rows(con: Database) -> dict[int, Connection]:
         made = {}
         for index, new in parsed.items():
             if index in errors:
@@ -141,7 +139,7 @@ async def _make(services: Services, rows: list[Any], *, asks: bool) -> Outcome:
                 errors[index] = error
         return made
 
-    made = await services.state.commit(work)
+    made = await services.state.commit(insert_rows)
     return Outcome.model_construct(
         success=len(made),
         failed=len(errors),
@@ -159,15 +157,17 @@ async def _make(services: Services, rows: list[Any], *, asks: bool) -> Outcome:
     )
 
 
-async def _ask(services: Services, parsed: dict[int, NewConnection]) -> dict[int, FairleadError]:
-    """What the providers say against these keys, by row."""
+async def _probe_rows(
+    services: Services, parsed: dict[int, NewConnection]
+) -> dict[int, FairleadError]:
+    """Probes the providers with the keys of these rows; the errors by row."""
     turns = asyncio.Semaphore(ASKED_AT_ONCE)
     sealer = services.state.sealer
     errors: dict[int, FairleadError] = {}
 
-    async def one(index: int, new: NewConnection) -> None:
-        def look(con: Database) -> tuple[Any, Any]:
-            draft = drafted(con, sealer, new)
+    async def probe_row(index: int, new: NewConnection) -> None:
+        def find_endpoint(con: Database) -> tuple[Any, Any]:
+            draft = draft_connection(con, sealer, new)
             endpoint = endpoint_of(
                 provider_of(con, draft), draft.auth_type, draft.provider_specific
             )
@@ -175,7 +175,7 @@ async def _ask(services: Services, parsed: dict[int, NewConnection]) -> dict[int
 
         async with turns:
             try:
-                finding = await probe(*await services.state.read(look))
+                finding = await probe(*await services.state.read(find_endpoint))
             except FairleadError as error:
                 errors[index] = error
                 return
@@ -186,7 +186,7 @@ async def _ask(services: Services, parsed: dict[int, NewConnection]) -> dict[int
 
     async with asyncio.TaskGroup() as asking:
         for index, new in parsed.items():
-            asking.create_task(one(index, new))
+            asking.create_task(probe_row(index, new))
     return errors
 
 

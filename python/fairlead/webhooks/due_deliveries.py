@@ -1,4 +1,6 @@
-"""What is to be delivered now: a few of each endpoint, so that no queue stands before another."""
+"""Deliveries that are due now: a few of each endpoint, so that no endpoint's queue delays
+another's.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,17 @@ from fairlead.store.file import Connection
 from fairlead.store.sealer import Sealer
 from fairlead.store.signing_keys import find_signing_key
 from fairlead.store.webhook_endpoints import live_secrets
-from fairlead.webhooks.attempt import Parcel, Signer
+from fairlead.webhooks.attempt import OutgoingMessage, Signer
 
 log = structlog.get_logger("fairlead.webhooks")
 
 IN_FLIGHT_MAX: Final = 256
-# What is taken up of one endpoint at a time beyond what is in flight, so that the next goes out as
-# soon as one is answered; and of all together, with the bodies that are then in memory.
+# Deliveries of one endpoint that are read beyond those in flight, so that the next goes out as
+# soon as one is answered; and of all endpoints together, whose bodies are then in memory.
 QUEUE_MAX: Final = 64
 TAKEN_UP_MAX: Final = 512
 PER_ENDPOINT_MAX: Final = 8
-# Above this, an endpoint that has something in flight gets no more: many that begin to stall at once
+# Above this, an endpoint with a delivery in flight gets no more: many that begin to stall at once
 # must not fill the room before they are known to fail.
 CROWDED: Final = 128
 # An endpoint whose last attempt failed gets one at a time, and all such endpoints together leave
@@ -60,33 +62,33 @@ WHERE d.state = 'pending' AND e.state = 'enabled'
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """A delivery to be tried now, after `tries` failed ones since it was put into the queue."""
+class DueDelivery:
+    """A delivery to be tried now, after `tries` failures since it was queued."""
 
     id: str
     endpoint_id: str
     tries: int
     expires_at_ms: int
     failing: bool
-    parcel: Parcel
+    message: OutgoingMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """`next_ms` is when the next one after now is due. `is_all`: nothing else is due now but at
-    endpoints that fail and have one in flight.
+class DueDeliveries:
+    """Deliveries that were read. `next_ms` is when the next one after now is due. `is_all`: nothing
+    else is due now, except at failing endpoints with one in flight.
     """
 
-    due: list[Due]
+    due: list[DueDelivery]
     next_ms: int | None
     is_all: bool
 
 
 def find_due(
-    con: Connection, sealer: Sealer, now_ms: int, taken: Mapping[str, Due], issuer: str = ""
-) -> Found:
-    """Deliveries for which there is room beside those that are taken up already. `issuer` is who we
-    are to listeners that have no secret.
+    con: Connection, sealer: Sealer, now_ms: int, taken: Mapping[str, DueDelivery], issuer: str = ""
+) -> DueDeliveries:
+    """Due deliveries for which there is room beside those taken up already. `issuer` is our name
+    for listeners without a secret.
     """
     busy = Counter(each.endpoint_id for each in taken.values())
     room = TAKEN_UP_MAX - len(taken)
@@ -103,7 +105,7 @@ def find_due(
     secrets = live_secrets(con, sealer, list({row[1] for row in rows}), now_ms)
     signer = _signer(con, sealer, issuer) if any(row[6] == "job" for row in rows) else None
     failing_busy = sum(each.failing for each in taken.values())
-    chosen: list[Due] = []
+    chosen: list[DueDelivery] = []
     for row in rows:
         delivery_id, endpoint_id, message_id, tries, expires_at_ms, url, surface, failing, body = (
             row
@@ -114,24 +116,24 @@ def find_due(
             continue
         busy[endpoint_id] += 1
         failing_busy += failing
-        parcel = Parcel(
+        message = OutgoingMessage(
             message_id,
             body.encode(),
             url,
             tuple(secrets.get(endpoint_id, ())),
             signer if surface == "job" else None,
         )
-        chosen.append(Due(delivery_id, endpoint_id, tries, expires_at_ms, failing, parcel))
+        chosen.append(DueDelivery(delivery_id, endpoint_id, tries, expires_at_ms, failing, message))
     following = con.execute(_NEXT, [now_ms]).fetchone()
     is_all = len(chosen) == len(rows) < room and max(busy.values(), default=0) < QUEUE_MAX
-    return Found(chosen, following[0] if following else None, is_all)
+    return DueDeliveries(chosen, following[0] if following else None, is_all)
 
 
 def _signer(con: Connection, sealer: Sealer, issuer: str) -> Signer | None:
     try:
         key = find_signing_key(con, sealer)
     except Internal:
-        # Their deliveries fail, and say why; those of others go out.
+        # Deliveries without a usable secret fail with a reason; those of other endpoints go out.
         log.error("the key that signs tokens of webhooks does not open")
         return None
     return None if key is None else Signer(key, issuer)

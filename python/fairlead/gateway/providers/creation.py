@@ -1,4 +1,4 @@
-"""How a connection comes to be, whichever way it was sent."""
+"""Creation of a connection, from one body or from a list."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from uuid import uuid4
 
 from fairlead.errors import Conflict, InvalidRequest
 from fairlead.gateway.nodes.table import Node
+from fairlead.gateway.providers.credential_rules import (
+    auth_type_of,
+    check_credential,
+    merge_credentials,
+)
 from fairlead.gateway.providers.credentials import (
     Credentials,
     open_headers,
@@ -21,22 +26,21 @@ from fairlead.gateway.providers.endpoint import (
     resolve_provider,
 )
 from fairlead.gateway.providers.fields import ConnectionFields, NewConnection
-from fairlead.gateway.providers.sent import auth_type_of, check_credential, merge_credentials
-from fairlead.gateway.providers.specific import merge_specific
+from fairlead.gateway.providers.specific_data import merge_specific
 from fairlead.gateway.providers.table import Connection, insert_connection
-from fairlead.gateway.unread import refuse_unread
+from fairlead.gateway.unused_fields import refuse_unused
 from fairlead.moment import now_ms
 from fairlead.store.file import Connection as Database
 from fairlead.store.outbox import Event, emit
 from fairlead.store.sealer import Sealer
 
-# Fields of the body that are columns of the same name.
+# Fields of the body with a column of the same name.
 PLAIN = ("name", "display_name", "priority", "is_active", "default_model", "max_concurrent")
 
 
-def drafted(con: Database, sealer: Sealer, new: NewConnection) -> Connection:
-    """The connection as it would be stored; `InvalidRequest` for what is missing or wrong."""
-    refuse_unread({"maxConcurrent": new.max_concurrent}, {})
+def draft_connection(con: Database, sealer: Sealer, new: NewConnection) -> Connection:
+    """The connection as it would be stored; `InvalidRequest` for a field that is missing or wrong."""
+    refuse_unused({"maxConcurrent": new.max_concurrent}, {})
     connection_id, made_at_ms = str(uuid4()), now_ms()
     provider = resolve_provider(con, new.provider)
     auth_type = auth_type_of(new)
@@ -62,10 +66,10 @@ def drafted(con: Database, sealer: Sealer, new: NewConnection) -> Connection:
 
 
 def add_connection(con: Database, sealer: Sealer, new: NewConnection) -> Connection:
-    """Stores a new connection, in the writer."""
-    connection = drafted(con, sealer, new)
+    """Stores a new connection and emits its event, in the writer."""
+    connection = draft_connection(con, sealer, new)
     insert_connection(con, connection)
-    emit(con, Event("provider.created", told(connection)))
+    emit(con, Event("provider.created", event_data(connection)))
     return connection
 
 
@@ -76,7 +80,7 @@ def first_credentials(
     auth_type: str,
     specific: dict[str, Any],
 ) -> Credentials:
-    """The credential of a connection that has none yet."""
+    """The credential of a new connection."""
     headers = own_headers(sealer, provider, specific)
     credentials = merge_credentials(Credentials(headers=headers), fields, auth_type)
     check_credential(provider, auth_type, credentials)
@@ -108,6 +112,6 @@ def provider_of(con: Database, connection: Connection) -> Provider:
     return provider
 
 
-def told(connection: Connection) -> dict[str, Any]:
-    """What events say of it."""
+def event_data(connection: Connection) -> dict[str, Any]:
+    """The data of an event about a connection."""
     return {"id": connection.id, "name": connection.name, "provider": connection.provider}

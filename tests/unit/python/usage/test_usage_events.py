@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from fairlead.events import CATALOGUE
-from fairlead.usage.turns import turns
+from fairlead.usage.usage_events import usage_events
 
 COMBOS = {"fast": ("fast", "priority"), "combo/fast": ("fast", "priority"), "p": ("p", "fusion")}
 
@@ -30,7 +30,7 @@ def row(request_id: str, **fields: Any) -> dict[str, Any]:
 
 
 def told(*rows: dict[str, Any]) -> list[tuple[str, dict[str, Any], str | None]]:
-    events = turns(pl.DataFrame(rows, infer_schema_length=None), COMBOS, {"k": "laptop"})
+    events = usage_events(pl.DataFrame(rows, infer_schema_length=None), COMBOS, {"k": "laptop"})
     found = [(each.name, dict(each.data), each.id) for each in events]
     for name, data, _ in found:
         assert set(data) == set(CATALOGUE["gateway"][name].data)

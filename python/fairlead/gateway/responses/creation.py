@@ -1,4 +1,4 @@
-"""The beginning of a response in the background: a request that the relay hands over as its caller sent it."""
+"""Creation of a background response, from a request that the relay forwards as its caller sent it."""
 
 from __future__ import annotations
 
@@ -12,43 +12,46 @@ from starlette.responses import Response, StreamingResponse
 
 from fairlead.caller import caller_of
 from fairlead.errors import InvalidRequest, TooLarge
-from fairlead.gateway.responses.asked import Asked, asked_of
-from fairlead.gateway.responses.background import headers_for, works_of
+from fairlead.gateway.responses.background import background_responses
+from fairlead.gateway.responses.background_request import BackgroundRequest, background_request
+from fairlead.gateway.responses.relay_call import headers_for
 from fairlead.json_values import VALUES_MAX, has_too_many_values
 from fairlead.store.services import Services
 
 BEGIN_PATH: Final = "/internal/responses/background"
 BODY_MAX_BYTES: Final = 24 * 1024 * 1024
-# What the caller may say of a call in its head; the relay hands it on.
+# Headers of the caller that are sent along with the call to the relay.
 _HEADERS: Final = ("x-gateway-connection", "x-gateway-session-id", "x-session-id", "x-route-model")
 
 
 async def begin(request: Request) -> Response:
-    """The response as it is queued, or its events."""
+    """The queued response, or its events."""
     services: Services = request.app.state.services
     principal = caller_of(request).principal
     if principal.kind not in ("key", "anonymous"):
         raise InvalidRequest("`background` needs an API key.", param="background")
     raw = await request.body()
-    # As long as it may be, the event loop would stand still for it.
-    asked = await asyncio.to_thread(_read, raw)
+    # Parsing a long body would block the event loop.
+    asked = await asyncio.to_thread(_parse, raw)
     sent = {name: value for name in _HEADERS if (value := request.headers.get(name))}
     key_id = principal.id if principal.kind == "key" else None
     owner = f"{principal.kind}:{principal.id or ''}"
-    work = await works_of(services).begin(owner, asked, headers_for(services, key_id, sent))
+    job = await background_responses(services).begin(
+        owner, asked, headers_for(services, key_id, sent)
+    )
     if asked.streams:
-        return told_as_events(work.frames(-1))
-    return Response(orjson.dumps(work.response), media_type="application/json")
+        return event_stream(job.frames(-1))
+    return Response(orjson.dumps(job.response), media_type="application/json")
 
 
-def told_as_events(frames: AsyncIterator[bytes]) -> StreamingResponse:
-    """A stream of server-sent events."""
+def event_stream(frames: AsyncIterator[bytes]) -> StreamingResponse:
+    """An answer of server-sent events."""
     headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
     return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
 
-def _read(raw: bytes) -> Asked:
-    """What is asked for. `InvalidRequest`, `TooLarge`."""
+def _parse(raw: bytes) -> BackgroundRequest:
+    """The request in a body. `InvalidRequest`, `TooLarge`."""
     if has_too_many_values(raw):
         raise TooLarge(f"The body holds more than {VALUES_MAX} values.")
     try:
@@ -70,4 +73,4 @@ def _read(raw: bytes) -> Asked:
         raise InvalidRequest(
             "`previous_response_id` must be a string.", param="previous_response_id"
         )
-    return asked_of(body, raw)
+    return background_request(body, raw)

@@ -1,7 +1,7 @@
-"""By which connections a video is made: those that the relay has chosen for its key, in their order.
+"""The connections that may make a video, in the order in which the relay chose them.
 
-The relay holds the key's rules and the price of the model; what it chose comes in a header that it
-alone can send.
+The relay enforces the key's limits and knows the price of the model; its choice comes in a header
+that only the relay can send.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from fairlead.gateway.providers.table import Connection, find_connection
 from fairlead.store.file import Connection as Database
 from fairlead.store.sealer import Sealer
 
-LANES: Final = "x-fairlead-lanes"
+CHOICE_HEADER: Final = "x-fairlead-lanes"
 DIALECT: Final = "gemini"
-# Vertex has other addresses for operations.
+# Vertex, which has other addresses for operations, is not supported.
 _OTHER_AUTH: Final = "google-service-account"
 
 
-class Chosen(BaseModel):
-    """One connection of the relay's choice, and the model as its provider knows it."""
+class RelayChoice(BaseModel):
+    """One connection that the relay chose, and the model's name at its provider."""
 
     connection_id: str
     model: str
 
 
-_CHOICE: Final = TypeAdapter(list[Chosen])
+_CHOICE: Final = TypeAdapter(list[RelayChoice])
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """One connection with what is needed to call it. `model` is as the provider knows it, `place`
-    where the lane stands in the relay's choice.
+class VideoTarget:
+    """A connection with its endpoint and credential. `model` is the name at the provider, `place`
+    the position in the relay's choice.
     """
 
     connection_id: str
@@ -50,21 +50,21 @@ class Lane:
     place: int = 0
 
 
-def read_choice(header: str) -> list[Chosen]:
-    """What the relay has chosen, in its order."""
+def read_choice(header: str) -> list[RelayChoice]:
+    """The connections that the relay chose, in its order."""
     try:
         return _CHOICE.validate_json(base64.b64decode(header, validate=True))
     except (ValueError, ValidationError):
         raise Internal("The relay's choice of connections cannot be read.") from None
 
 
-def chosen_lanes(con: Database, sealer: Sealer, choice: Sequence[Chosen]) -> list[Lane]:
-    """At least one of the choice; `ModelNotFound` where none of the connections is there any more."""
+def targets_of(con: Database, sealer: Sealer, choice: Sequence[RelayChoice]) -> list[VideoTarget]:
+    """The chosen connections that still exist, at least one; `ModelNotFound` where there is none."""
     found = []
     for place, chosen in enumerate(choice):
-        lane = lane_of(con, sealer, chosen.connection_id)
-        if lane is not None:
-            found.append(replace(lane, model=chosen.model, place=place))
+        target = target_of(con, sealer, chosen.connection_id)
+        if target is not None:
+            found.append(replace(target, model=chosen.model, place=place))
     if not found:
         raise ModelNotFound(
             "No connection in Gemini's dialect serves the model any more.", param="model"
@@ -72,15 +72,15 @@ def chosen_lanes(con: Database, sealer: Sealer, choice: Sequence[Chosen]) -> lis
     return found
 
 
-def lane_of(con: Database, sealer: Sealer, connection_id: str) -> Lane | None:
-    """A connection that makes videos, or began one; None where it is gone."""
+def target_of(con: Database, sealer: Sealer, connection_id: str) -> VideoTarget | None:
+    """A connection that makes videos, or began one; None where it no longer exists."""
     connection = find_connection(con, connection_id)
     provider = None if connection is None else find_provider(con, connection.provider)
     endpoint = None if connection is None or provider is None else _endpoint(provider, connection)
     if connection is None or endpoint is None:
         return None
     credentials = open_credentials(sealer, connection)
-    return Lane(connection.id, connection.provider, "", endpoint, credentials)
+    return VideoTarget(connection.id, connection.provider, "", endpoint, credentials)
 
 
 def _endpoint(provider: Provider, connection: Connection) -> Endpoint | None:

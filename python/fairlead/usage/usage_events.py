@@ -1,5 +1,5 @@
-"""What settled calls say beside themselves, for listeners: that a key met one of its limits, and
-that a combo's answer came from another target than the first.
+"""Events from settled calls: a key met one of its limits, or a combo's answer came from another
+target than the first.
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ from fairlead.store.file import Connection
 from fairlead.store.outbox import Event
 
 EVENTS: Final = ("quota.exceeded", "combo.switched")
-# Refusals by a limit of the key's own.
+# Errors of requests that a limit of the key refused.
 _LIMITS: Final = ("budget_exceeded", "token_limit_exceeded", "rate_limited")
 HOUR_MS: Final = 3_600_000
-# Their targets are asked together or in turn, whoever answers first.
+# Strategies that call several targets anyway, so that a second call is no sign of failure.
 HEDGED: Final = "hedged"
 _STAGED: Final = frozenset({"fusion", "pipeline", HEDGED})
 
 
 def read_combos(con: Connection) -> dict[str, tuple[str, str]]:
-    """Name and strategy of the combo that each name stands for; `auto` channels are no records."""
+    """The name and strategy of the combo behind each name; `auto` channels are not stored."""
     rows = con.execute("SELECT name, strategy, config FROM combos").fetchall()
-    combos = {name: (name, _asked(strategy, config)) for name, strategy, config in rows}
+    combos = {
+        name: (name, _effective_strategy(strategy, config)) for name, strategy, config in rows
+    }
     spelled = {f"combo/{name}": one for name, one in combos.items()}
     known = combos | spelled
     aliases = con.execute("SELECT alias, target FROM model_aliases").fetchall()
     return known | {alias: known[target] for alias, target in aliases if target in known}
 
 
-def _asked(strategy: str, config: str) -> str:
-    # Of a combo that hedges, two calls are no sign that the first target failed.
+def _effective_strategy(strategy: str, config: str) -> str:
+    # In a combo that hedges, two calls do not mean that the first target failed.
     return HEDGED if json.loads(config).get("hedging") else strategy
 
 
@@ -44,10 +46,10 @@ def read_names(con: Connection) -> dict[str, str]:
     return dict(con.execute("SELECT id, name FROM keys").fetchall())
 
 
-def turns(
+def usage_events(
     rows: pl.DataFrame, combos: Mapping[str, tuple[str, str]], names: Mapping[str, str]
 ) -> Iterator[Event]:
-    """The events of these records. A call whose key asked for no log is not told of."""
+    """The events of these records. Calls whose key asked for no log are left out."""
     told = rows.filter(~pl.col("no_log"))
     limited = told.filter(
         pl.col("error_kind").is_in(_LIMITS) & pl.col("key_id").is_not_null()
@@ -73,7 +75,7 @@ def _combo(
 
 
 def _limit_met(row: Mapping[str, Any], name: str | None) -> Event:
-    # A caller that goes on asking is told of once an hour.
+    # A caller that goes on being refused is announced once an hour.
     hour = row["ts_ms"] // HOUR_MS
     data = {
         "scope": "key",

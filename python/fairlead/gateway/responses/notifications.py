@@ -1,5 +1,5 @@
-"""Telling of a response that was begun as an interaction: `interaction.*`, to its owner's webhooks or
-its own listeners.
+"""The events `interaction.*`: a response that was begun as an interaction has ended. They go to its
+owner's webhooks, or to those that it named.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from fairlead.moment import now_ms
 from fairlead.store.file import Connection
 from fairlead.store.service_jobs import end_job, job_owner, tell_job
 
-# An answer that was cut off is one.
+# An answer that was cut off counts as completed.
 _NAMES: Final = {
     "completed": "interaction.completed",
     "incomplete": "interaction.completed",
@@ -21,7 +21,7 @@ _NAMES: Final = {
 
 
 def status_of(response: dict[str, Any]) -> str:
-    """A response's status in Google's words."""
+    """A response's status in Google's dialect."""
     status = str(response.get("status") or "completed")
     calls = any(
         isinstance(item, dict) and item.get("type") == "function_call"
@@ -30,9 +30,9 @@ def status_of(response: dict[str, Any]) -> str:
     return "requires_action" if calls and status == "completed" else status
 
 
-def tell_end(con: Connection, response: dict[str, Any]) -> None:
-    """Tells how an interaction ended, in the transaction that ends it; nothing of a response that was
-    begun as one.
+def notify_end(con: Connection, response: dict[str, Any]) -> None:
+    """Queues the event of an interaction's end, in the transaction that ends it; does nothing for a
+    response that was not begun as an interaction.
     """
     response_id = str(response["id"])
     owner = job_owner(con, response_id)
@@ -48,5 +48,5 @@ def tell_end(con: Connection, response: dict[str, Any]) -> None:
         }
     at_ms = now_ms()
     tell_job(con, owner, response_id, name, data, at_ms)
-    # What goes on from one that waits for its caller is another.
+    # An interaction that requires action has ended too: its continuation is another one.
     end_job(con, response_id, at_ms)

@@ -1,0 +1,49 @@
+"""A response of an owner, whether it is running or stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from fairlead.errors import InvalidRequest
+from fairlead.gateway.responses.background import background_responses
+from fairlead.gateway.responses.table import delete_response, find_response
+from fairlead.moment import now_ms
+from fairlead.store.services import Services
+
+
+async def read_response(
+    services: Services, owner: str, response_id: str
+) -> tuple[dict[str, Any], str]:
+    """The response as it is now, and the model's name that its caller used. `NotFound`."""
+    if (job := background_responses(services).find(response_id, owner)) is not None:
+        return job.response, job.model
+    kept = await services.state.read(lambda con: find_response(con, response_id, owner, now_ms()))
+    return orjson.loads(kept.response), kept.model
+
+
+async def cancel_response(
+    services: Services, owner: str, response_id: str
+) -> tuple[dict[str, Any], str]:
+    """The response after it was cancelled, and its model; one that has ended stays as it is.
+    `NotFound`; `InvalidRequest` for one that was not asked for in the background.
+    """
+    responses = background_responses(services)
+    if (job := responses.find(response_id, owner)) is not None:
+        return await responses.cancel(job), job.model
+    told, model = await read_response(services, owner, response_id)
+    if not told.get("background"):
+        status = told.get("status", "completed")
+        raise InvalidRequest(
+            f"The response is {status}: only one that works in the background can be cancelled."
+        )
+    return told, model
+
+
+async def delete_owned_response(services: Services, owner: str, response_id: str) -> None:
+    """Deletes a response; one that is running is cancelled first. `NotFound`."""
+    responses = background_responses(services)
+    if (job := responses.find(response_id, owner)) is not None:
+        await responses.cancel(job)
+    await services.state.record(lambda con: delete_response(con, response_id, owner, now_ms()))
