@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from fairlead.scrape.fetch import ROBOT
-from fairlead.scrape.robots import own_groups, parsed
+from fairlead.scrape.fetch.fetcher import ROBOT
+from fairlead.scrape.fetch.robots import own_groups, parsed
 from tests.fuzz.budget import at_most, budget_of
 
 AGENTS = st.sampled_from(

@@ -40,20 +40,7 @@ from fairlead.gateway.videos.router import router as videos
 from fairlead.gateway.videos.runner import TASKS as VIDEO_TASKS
 from fairlead.identity.routers import ROUTERS as IDENTITY
 from fairlead.identity.tasks import TASKS as IDENTITY_TASKS
-from fairlead.scrape.agent.router import router as scrape_agents
-from fairlead.scrape.browser.calls_router import router as browser_calls
-from fairlead.scrape.browser.router import router as browser_sessions
-from fairlead.scrape.css.router import router as extract_auto
-from fairlead.scrape.document.router import router as scrape_documents
-from fairlead.scrape.jobs.download_router import router as scrape_downloads
-from fairlead.scrape.jobs.extract_router import router as extractions
-from fairlead.scrape.jobs.llmstxt_router import router as llmstxt
-from fairlead.scrape.jobs.router import router as scrape_jobs
-from fairlead.scrape.map_router import router as scrape_maps
-from fairlead.scrape.router import router as scrape
-from fairlead.scrape.saved.endpoint_router import router as saved_endpoints
-from fairlead.scrape.saved.site_router import router as saved_sites
-from fairlead.scrape.search_router import router as scrape_search
+from fairlead.scrape.routers import ROUTERS as SCRAPE
 from fairlead.scrape.tasks import TASKS as SCRAPE_TASKS
 from fairlead.search.router import router as search
 from fairlead.store.services import BackgroundTask
@@ -86,20 +73,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     guardrails,
     webhooks,
     *SERVICE_WEBHOOKS,
-    scrape,
-    scrape_jobs,
-    extract_auto,
-    scrape_maps,
-    scrape_search,
-    saved_endpoints,
-    saved_sites,
-    browser_sessions,
-    scrape_downloads,
-    llmstxt,
-    scrape_documents,
-    extractions,
-    browser_calls,
-    scrape_agents,
+    *SCRAPE,
     health,
     board,
     board_pages,

@@ -152,7 +152,7 @@ def canonical(url: str, base: str | None = None) -> str:
     return known
 
 
-def checked(url: str, egress: Egress, param: str = "url") -> str:
+def check_url(url: str, egress: Egress, param: str = "url") -> str:
     """The canonical spelling of an address that a caller sent. `InvalidRequest` names the field.
 
     Literal addresses, in every spelling that a resolver takes, are judged here already; names are

@@ -18,7 +18,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cached:
+class CachedPage:
     """`key` is `scraper.cache_key`; `document` is JSON text. A stale copy serves to ask again."""
 
     key: str
@@ -32,18 +32,18 @@ class Cached:
     expires_at_ms: int
     document: str
 
-    def renewed(self, expires_at_ms: int) -> Cached:
+    def renewed(self, expires_at_ms: int) -> CachedPage:
         """The same page, good for longer."""
         return replace(self, expires_at_ms=expires_at_ms)
 
 
-def find_cached(con: Connection, key: str) -> Cached | None:
+def find_cached(con: Connection, key: str) -> CachedPage | None:
     """The copy, fresh or stale."""
     row = con.execute(f"SELECT {_COLUMNS} FROM scrape_cache WHERE key = ?", [key]).fetchone()
-    return None if row is None else Cached(*row)
+    return None if row is None else CachedPage(*row)
 
 
-def store_cached(con: Connection, cached: Cached, most_bytes: int) -> None:
+def store_cached(con: Connection, cached: CachedPage, most_bytes: int) -> None:
     """Keeps a copy in the place of an earlier one, and no more than there is room for, in the writer.
     One that is more than its owner's share alone is not kept.
     """

@@ -15,16 +15,16 @@ import orjson
 from fairlead.errors import StorageFull
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.browser.process import Browser
-from fairlead.scrape.browser.reader import JobReader, Rendering
+from fairlead.scrape.browser.reader import JobReader, Renderer
 from fairlead.scrape.browser.sessions import Sessions
-from fairlead.scrape.cache import Cached, find_cached, store_cached
-from fairlead.scrape.fetch import Fetched, Fetcher, FetchFailed
-from fairlead.scrape.manners import Manners
-from fairlead.scrape.options import ScrapeOptions
-from fairlead.scrape.page.extract import Source, Want
+from fairlead.scrape.cache import CachedPage, find_cached, store_cached
+from fairlead.scrape.change_tracking import record_fingerprint, tracking_key
+from fairlead.scrape.fetch.fetcher import Fetcher, FetchFailed, FetchResult
+from fairlead.scrape.fetch.politeness import Politeness
+from fairlead.scrape.model.schema import Schema
+from fairlead.scrape.page.extract import ReadOptions, Source
 from fairlead.scrape.page.pool import Pool, ReadFailed
-from fairlead.scrape.schema import Schema
-from fairlead.scrape.seen import note_seen, seen_key
+from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
 from fairlead.store.owner_bytes import MIB, check_disk
 from fairlead.store.services import Services
@@ -37,7 +37,7 @@ _FORMS: Final = ("markdown", "html", "rawHtml", "text")
 
 
 @dataclass(frozen=True, slots=True)
-class Scraped:
+class ScrapeResult:
     """A page that was read. `document` is what the caller gets; `links` are where a crawl may go."""
 
     url: str
@@ -53,9 +53,9 @@ class Scraper:
         self.services = services
         self.egress = services.egress
         self.fetcher = Fetcher(self.egress)
-        self.manners = Manners(self.fetcher)
+        self.politeness = Politeness(self.fetcher)
         self.browser = Browser(self.egress)
-        self.rendering = Rendering(self.browser)
+        self.renderer = Renderer(self.browser)
         self.sessions = Sessions(self.browser)
         self.pool = Pool()
         self._settings: tuple[float, OperatorSettings] | None = None
@@ -66,7 +66,7 @@ class Scraper:
 
     async def close(self) -> None:
         """Ends connections, processes and the browser."""
-        await self.manners.close()
+        await self.politeness.close()
         await self.fetcher.close()
         await self.sessions.close_all()
         await self.browser.close()
@@ -87,13 +87,13 @@ class Scraper:
         *,
         wants_links: bool = False,
         reader: JobReader | None = None,
-    ) -> Scraped:
+    ) -> ScrapeResult:
         """Reads one page for a key; `reader` is the browser's context of a job. Raises `FetchFailed`
         when it was not got, was refused by robots.txt, or answered with an error.
         """
         started = time.monotonic()
         key = cache_key(owner, url, options)
-        cached: Cached | None = None
+        cached: CachedPage | None = None
         # What a session sees depends on what was done in it; whether a page has changed, no copy can tell.
         tracks = "changeTracking" in options.formats
         keeps = not (options.skip_cache or options.session_id or options.wants_print or tracks)
@@ -118,7 +118,7 @@ class Scraper:
         document, links = await self.extract(fetched, options, tracks=tracks, owner=owner)
         at_ms = now_ms()
         if tracks:
-            await self._track(document, seen_key(owner, url, options), at_ms)
+            await self._track(document, tracking_key(owner, url, options), at_ms)
         document["metadata"] |= {
             "timestamp": iso(moment_of(at_ms)),
             "status": fetched.status,
@@ -127,10 +127,10 @@ class Scraper:
             "fromCache": False,
             "cacheTtl": options.cache_ttl or CACHE_TTL_S,
         }
-        scraped = Scraped(fetched.url, fetched.status, document, links)
+        scraped = ScrapeResult(fetched.url, fetched.status, document, links)
         if keeps and not wants_links:
             await self._keep(
-                Cached(
+                CachedPage(
                     key=key,
                     owner=owner,
                     url=url,
@@ -151,13 +151,15 @@ class Scraper:
         settings = await self.settings()
         delay_s = settings.scrape_host_delay_ms / 1000
         if settings.scrape_robots:
-            rules = await self.manners.rules(url)
+            rules = await self.politeness.rules(url)
             if not rules.allows(url):
                 raise FetchFailed(
                     "The site's robots.txt does not allow this address.", code="robots"
                 )
             delay_s = max(delay_s, rules.delay_s)
-        async with self.manners.turn(url, width=settings.scrape_host_concurrency, delay_s=delay_s):
+        async with self.politeness.turn(
+            url, width=settings.scrape_host_concurrency, delay_s=delay_s
+        ):
             yield settings
 
     async def get(
@@ -165,16 +167,16 @@ class Scraper:
         url: str,
         options: ScrapeOptions,
         owner: str,
-        cached: Cached | None = None,
+        cached: CachedPage | None = None,
         reader: JobReader | None = None,
-    ) -> Fetched | None:
+    ) -> FetchResult | None:
         """The page as it came, over HTTP or by the browser; None where the cached copy still holds."""
         async with self.admitted(url) as settings:
             if options.session_id is not None:
                 session = self.sessions.find(options.session_id, owner)
                 fetched = await self.sessions.read(session, url, options)
             elif options.needs_browser:
-                fetched = await (reader or self.rendering).fetch(url, options)
+                fetched = await (reader or self.renderer).fetch(url, options)
             else:
                 conditions: dict[str, str] = {}
                 if cached is not None and cached.etag:
@@ -187,11 +189,11 @@ class Scraper:
         await self.check_redirect(fetched, settings)
         return None if fetched.status == 304 and cached is not None else fetched
 
-    async def check_redirect(self, fetched: Fetched, settings: OperatorSettings) -> None:
+    async def check_redirect(self, fetched: FetchResult, settings: OperatorSettings) -> None:
         """`FetchFailed` where robots.txt forbids the address that a page turned out to have."""
         if not settings.scrape_robots or not fetched.redirects:
             return
-        rules = await self.manners.rules(fetched.url)
+        rules = await self.politeness.rules(fetched.url)
         if not rules.allows(fetched.url):
             raise FetchFailed(
                 "The site's robots.txt does not allow the address that it redirects to.",
@@ -199,10 +201,10 @@ class Scraper:
             )
 
     async def extract(
-        self, fetched: Fetched, options: ScrapeOptions, *, tracks: bool = False, owner: str = ""
+        self, fetched: FetchResult, options: ScrapeOptions, *, tracks: bool = False, owner: str = ""
     ) -> tuple[dict[str, Any], list[str]]:
         """What the page holds; where changes are tracked, with a `fingerprint` of it."""
-        want = Want(
+        want = ReadOptions(
             form=options.extractor_format or "html",
             only_main_content=options.only_main_content,
             fit_markdown=options.fit_markdown,
@@ -241,7 +243,7 @@ class Scraper:
         self, source: Source, *, is_main: bool, owner: str = ""
     ) -> dict[str, Any]:
         """A document of any kind that is at hand, as `document.read_document` tells it."""
-        want = Want("markdown", only_main_content=is_main, is_document=True)
+        want = ReadOptions("markdown", only_main_content=is_main, is_document=True)
         try:
             document, _ = await self.pool.read(source, want, owner)
         except ReadFailed as failure:
@@ -253,7 +255,7 @@ class Scraper:
     ) -> dict[str, Any]:
         """What HTML that is at hand holds, as a scrape tells it; nothing is fetched."""
         started = time.monotonic()
-        fetched = Fetched(
+        fetched = FetchResult(
             url, 200, {}, html.encode("utf-8", "replace"), "text/html; charset=utf-8", 0.0
         )
         document, _ = await self.extract(fetched, options, owner=owner)
@@ -267,11 +269,11 @@ class Scraper:
     async def _track(self, document: dict[str, Any], key: str, at_ms: int) -> None:
         fingerprint = document.pop("fingerprint")
         told = await self.services.state.database.write(
-            lambda con: note_seen(con, key, fingerprint, at_ms)
+            lambda con: record_fingerprint(con, key, fingerprint, at_ms)
         )
         document["formats"] = document.get("formats", {}) | {"changeTracking": told}
 
-    async def _keep(self, cached: Cached) -> None:
+    async def _keep(self, cached: CachedPage) -> None:
         most_bytes = (await self.settings()).scrape_cache_mb * MIB
         try:
             await asyncio.to_thread(check_disk, self.services.data_dir, len(cached.document))
@@ -289,14 +291,14 @@ def cache_key(owner: str, url: str, options: ScrapeOptions) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def _from_cache(cached: Cached, started: float) -> Scraped:
+def _from_cache(cached: CachedPage, started: float) -> ScrapeResult:
     document = orjson.loads(cached.document)
     document["metadata"] |= {
         "fromCache": True,
         "cachedAt": iso(moment_of(cached.stored_at_ms)),
         "processingTime": round((time.monotonic() - started) * 1000),
     }
-    return Scraped(cached.final_url, cached.status, document, [])
+    return ScrapeResult(cached.final_url, cached.status, document, [])
 
 
 def scraper_of(services: Services) -> Scraper:

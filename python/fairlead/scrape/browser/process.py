@@ -21,8 +21,8 @@ import structlog
 from fairlead.bare_environment import bare_environment
 from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
-from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.proxy import GuardedProxy
+from fairlead.scrape.browser.proxy import GuardedProxy
+from fairlead.scrape.fetch.fetcher import FetchFailed
 
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CONTEXTS_WORN: Final = 100
@@ -50,7 +50,7 @@ _FLAGS: Final = [
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ContextOptions:
     """How a context presents itself, and what it may do. `viewport` is width and height in pixels."""
 
     skip_tls_verification: bool = False
@@ -101,7 +101,7 @@ class Browser:
         """How many are running: one, and those that are worn but still in use."""
         return len(self._running)
 
-    async def open(self, look: Look, state: Any = None) -> Context:
+    async def open(self, look: ContextOptions, state: Any = None) -> Context:
         """A context of its own: cookies, storage and cache are shared with nobody. `state` is what
         `Context.state` told of an earlier one. `InvalidRequest` where there is no browser.
         """

@@ -13,20 +13,20 @@ from urllib.parse import urlsplit
 from fairlead.egress import AddressForbidden, NameUnknown
 from fairlead.errors import FairleadError
 from fairlead.scrape.address import BadAddress, canonical
-from fairlead.scrape.browser.bounded import text_of
-from fairlead.scrape.browser.calls import Calls
+from fairlead.scrape.browser.actions import Downloads, act, archive_of, pdf_of, picture_of
+from fairlead.scrape.browser.api_calls import Calls
+from fairlead.scrape.browser.evaluate import text_of
 from fairlead.scrape.browser.process import (
     ACTION_MS,
     Browser,
     Context,
-    Look,
+    ContextOptions,
     failure_of,
     in_time,
 )
-from fairlead.scrape.browser.steps import Downloads, act, archive_of, pdf_of, picture_of
-from fairlead.scrape.fetch import PAGE_MAX_BYTES, Fetched, FetchFailed
-from fairlead.scrape.options import ScrapeOptions
-from fairlead.scrape.transport import RESOLVE_S
+from fairlead.scrape.fetch.fetcher import PAGE_MAX_BYTES, FetchFailed, FetchResult
+from fairlead.scrape.fetch.transport import RESOLVE_S
+from fairlead.scrape.requests.page import ScrapeOptions
 
 CONTEXT_PAGES: Final = 50
 PAGES_AT_ONCE: Final = 4
@@ -35,14 +35,16 @@ PAGE_DEADLINE_S: Final = 120.0
 GIVEN_MAX_BYTES: Final = 5 * 1024 * 1024
 
 
-class Rendering:
+class Renderer:
     """What lets only so many pages be rendered at once, over all callers."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
         self.free = asyncio.Semaphore(PAGES_AT_ONCE)
 
-    async def fetch(self, url: str, options: ScrapeOptions, calls: Calls | None = None) -> Fetched:
+    async def fetch(
+        self, url: str, options: ScrapeOptions, calls: Calls | None = None
+    ) -> FetchResult:
         """The page after its scripts, waits and actions, in a context of its own; `calls` notes what it
         calls. `FetchFailed`, or `InvalidRequest` where there is no browser.
         """
@@ -56,9 +58,9 @@ class Rendering:
 class JobReader:
     """The pages of one job, which share cookies; the context is opened for the first of them."""
 
-    def __init__(self, rendering: Rendering, options: ScrapeOptions) -> None:
-        self._rendering = rendering
-        self._look = Look(
+    def __init__(self, renderer: Renderer, options: ScrapeOptions) -> None:
+        self._rendering = renderer
+        self._look = ContextOptions(
             skip_tls_verification=options.skip_tls_verification,
             is_usual=options.stealth_mode,
             takes_downloads=options.wants_downloads,
@@ -74,7 +76,9 @@ class JobReader:
         if context is not None:
             await context.close()
 
-    async def fetch(self, url: str, options: ScrapeOptions, calls: Calls | None = None) -> Fetched:
+    async def fetch(
+        self, url: str, options: ScrapeOptions, calls: Calls | None = None
+    ) -> FetchResult:
         """As `Rendering.fetch`, in the job's context."""
         started = time.monotonic()
         await judge(self._rendering.browser, url)
@@ -129,7 +133,7 @@ async def judge(browser: Browser, url: str) -> None:
 
 async def read(
     context: Any, url: str, options: ScrapeOptions, started: float, calls: Calls | None = None
-) -> Fetched:
+) -> FetchResult:
     """Opens the address in a tab of the context, does what is asked, and closes the tab."""
     page = await context.new_page()
     downloads = Downloads()
@@ -157,8 +161,8 @@ async def read(
 
 async def taken(
     page: Any, answer: Any, url: str, options: ScrapeOptions, started: float, downloads: Downloads
-) -> Fetched:
-    """The page as it stands, as a `Fetched`; `answer` is what it was loaded by, if that is known."""
+) -> FetchResult:
+    """The page as it stands, as a `FetchResult`; `answer` is what it was loaded by, if that is known."""
     text = await text_of(page, PAGE_MAX_BYTES)
     given: dict[str, Any] = {}
     if options.wants_picture:
@@ -177,7 +181,7 @@ async def taken(
         final = canonical(page.url)
     except BadAddress as fault:
         raise FetchFailed(f"The page went to an address that {fault}.", code="redirects") from None
-    return Fetched(
+    return FetchResult(
         url=final,
         status=answer.status if answer is not None else 200,
         headers=headers,

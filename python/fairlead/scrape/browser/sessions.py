@@ -17,13 +17,14 @@ from uuid import uuid4
 
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.moment import iso, moment_of, now_ms
-from fairlead.scrape.browser.bounded import text_of, title_of, value_of
-from fairlead.scrape.browser.process import Browser, Context, Look, failure_of, in_time
+from fairlead.scrape.browser.actions import Downloads, File, perform, picture_of
+from fairlead.scrape.browser.evaluate import evaluate_script, text_of, title_of
+from fairlead.scrape.browser.process import Browser, Context, ContextOptions, failure_of, in_time
 from fairlead.scrape.browser.reader import LOAD_MS, judge, taken
-from fairlead.scrape.browser.steps import Downloads, File, perform, picture_of
 from fairlead.scrape.browser.survey import Survey, settle, survey_of
-from fairlead.scrape.fetch import PAGE_MAX_BYTES, Fetched, FetchFailed
-from fairlead.scrape.options import Action, ScrapeOptions, SessionAction, SessionAsk
+from fairlead.scrape.fetch.fetcher import PAGE_MAX_BYTES, FetchFailed, FetchResult
+from fairlead.scrape.requests.browser import SessionAction, SessionRequest
+from fairlead.scrape.requests.page import Action, ScrapeOptions
 
 SESSIONS_MAX: Final = 10
 SESSIONS_OF_OWNER_MAX: Final = 5
@@ -101,7 +102,7 @@ class Sessions:
         self._open: dict[str, Session] = {}
         self._opening = 0
 
-    async def create(self, owner: str, ask: SessionAsk) -> Session:
+    async def create(self, owner: str, ask: SessionRequest) -> Session:
         """A new session on an empty page; `RateLimited` where there are enough of them."""
         # Those whose time is over take no room, whenever they are swept.
         await self.expire()
@@ -116,7 +117,7 @@ class Sessions:
         try:
             size = ask.viewport
             context = await self._browser.open(
-                Look(
+                ContextOptions(
                     user_agent=ask.user_agent,
                     viewport=(size.width, size.height) if size else None,
                     takes_downloads=True,
@@ -219,7 +220,7 @@ class Sessions:
         async with self._deadline(session, "The page did not answer in time"):
             await session.context.inner.route("**/*", judge_way)
 
-    async def read(self, session: Session, url: str, options: ScrapeOptions) -> Fetched:
+    async def read(self, session: Session, url: str, options: ScrapeOptions) -> FetchResult:
         """An address in the session's tab, with the session's cookies, as a scrape sees it."""
         started = time.monotonic()
         if session.turn.locked():
@@ -282,7 +283,7 @@ class Sessions:
                 picture = await picture_of(page, is_whole=action.full_page)
                 return {"contentType": "image/png", "screenshot": b64encode(picture).decode()}
             case "evaluate":
-                value = await value_of(page, action.script or "", RESULT_MAX_CHARS)
+                value = await evaluate_script(page, action.script or "", RESULT_MAX_CHARS)
                 return {"value": value}
             case "content":
                 return {"url": page.url, "content": await text_of(page, PAGE_MAX_BYTES)}

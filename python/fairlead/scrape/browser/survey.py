@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead.scrape.browser.bounded import look_of, text_of, title_of
-from fairlead.scrape.fetch import PAGE_MAX_BYTES
+from fairlead.scrape.browser.evaluate import evaluate_bounded, text_of, title_of
+from fairlead.scrape.fetch.fetcher import PAGE_MAX_BYTES
 
 ELEMENTS_MAX: Final = 100
 FIELD_MAX_CHARS: Final = 300
@@ -69,7 +69,7 @@ async def settle(page: Any) -> None:
 async def survey_of(page: Any, windows: list[str]) -> Survey:
     """What is to be seen. What Playwright raises, or `FetchFailed`."""
     html = await text_of(page, PAGE_MAX_BYTES)
-    found = await look_of(page, _LOOK, [ELEMENTS_MAX, FIELD_MAX_CHARS], LOOK_MAX_CHARS)
+    found = await evaluate_bounded(page, _LOOK, [ELEMENTS_MAX, FIELD_MAX_CHARS], LOOK_MAX_CHARS)
     elements = [
         _typed(each)
         for each in (found if isinstance(found, list) else [])[:ELEMENTS_MAX]

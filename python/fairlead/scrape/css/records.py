@@ -16,15 +16,15 @@ from weakref import WeakValueDictionary
 import orjson
 
 from fairlead.errors import FairleadError, InvalidRequest, UpstreamTimeout
-from fairlead.model import Asked, Model
+from fairlead.model import Model, ModelAnswer
 from fairlead.moment import now_ms
-from fairlead.scrape.css.heal import Tried, find_selectors
-from fairlead.scrape.css.schema import AutoOptions, CssAsk, CssSchema
+from fairlead.scrape.calls import read_page, resolve_model
+from fairlead.scrape.css.heal import SelectorTrial, find_selectors
+from fairlead.scrape.css.schema import AutoOptions, CssSchema, RecordsRequest
 from fairlead.scrape.css.table import find_css_schema, store_css_schema
-from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.options import ScrapeOptions
-from fairlead.scrape.router import model_name, read_page
-from fairlead.scrape.scraper import Scraped, scraper_of
+from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.requests.page import ScrapeOptions
+from fairlead.scrape.scraper import ScrapeResult, scraper_of
 from fairlead.store.services import Services
 
 HEALTHY_RATIO: Final = 0.5
@@ -32,20 +32,20 @@ HEALING_MAX_S: Final = 40.0
 
 Source = Literal["cache", "provided", "derived", "healed"]
 Health = Literal["healthy", "degraded", "unknown"]
-Attempt = Callable[[CssSchema], Awaitable[Tried]]
+Attempt = Callable[[CssSchema], Awaitable[SelectorTrial]]
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class RecordsResult:
     """The records and how they were come by. `note` says why a page that needed healing was not healed."""
 
-    page: Scraped
-    tried: Tried | None
+    page: ScrapeResult
+    tried: SelectorTrial | None
     source: Source
     is_blank: bool = False
     note: str | None = None
     model: str | None = None
-    asked: Asked | None = None
+    asked: ModelAnswer | None = None
 
     @property
     def health(self) -> Health:
@@ -79,7 +79,7 @@ class Extracted:
         return view
 
 
-class _Healings:
+class _HealingLocks:
     """One model is asked at a time for the selectors of one key: who waited finds what was found meanwhile."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class _Healings:
         return self._locks.setdefault(key, asyncio.Lock())
 
 
-def page_key(owner: str, url: str, ask: CssAsk) -> str:
+def page_key(owner: str, url: str, ask: RecordsRequest) -> str:
     """Under what selectors of a page are kept: whatever the query, the same path looks the same."""
     parts = urlsplit(url)
     asked = [field.model_dump(mode="json") for field in ask.fields]
@@ -101,12 +101,12 @@ async def extract_records(
     services: Services,
     owner: str,
     url: str,
-    ask: CssAsk,
+    ask: RecordsRequest,
     options: AutoOptions,
     *,
     key: str,
     is_forced: bool = False,
-) -> Extracted:
+) -> RecordsResult:
     """The page's records. `InvalidRequest` where the page or the given selectors cannot be read, and where a model is
     needed and none is named; what the model's refusal is where there are no other records to fall back on.
     """
@@ -115,27 +115,27 @@ async def extract_records(
         options = options.model_copy(update={"skip_cache": True})
     page = await _read(services, url, options, owner)
 
-    async def attempt(schema: CssSchema) -> Tried:
+    async def attempt(schema: CssSchema) -> SelectorTrial:
         return await _attempt(services, owner, page, schema)
 
-    best: tuple[Tried, Source] | None = None
+    best: tuple[SelectorTrial, Source] | None = None
     if ask.css_schema is not None:
         best = (await attempt(ask.css_schema), "provided")
     if best is None or not _is_enough(best[0]):
         best = _better(best, await _from_cache(services, key, attempt))
     if best is not None and _is_enough(best[0]) and not is_forced:
-        return Extracted(page, *best)
+        return RecordsResult(page, *best)
     seen = await _select(services, owner, page, None)
     if seen["is_blank"]:
         tried, source = best or (None, "derived")
-        return Extracted(page, tried, source, is_blank=True)
+        return RecordsResult(page, tried, source, is_blank=True)
     async with _lock(services, key):
         if not is_forced:
             best = _better(best, await _from_cache(services, key, attempt))
             if best is not None and _is_enough(best[0]):
-                return Extracted(page, *best)
+                return RecordsResult(page, *best)
         try:
-            name = await model_name(services, options.model)
+            name = await resolve_model(services, options.model)
             model = Model(services.config, owner, name, temperature=options.temperature)
             async with _in_time():
                 found, asked = await find_selectors(
@@ -144,7 +144,7 @@ async def extract_records(
         except FairleadError as fault:
             if best is None or is_forced:
                 raise
-            return Extracted(page, *best, note=f"The page was not healed: {fault.message}")
+            return RecordsResult(page, *best, note=f"The page was not healed: {fault.message}")
         source = "derived" if best is None else "healed"
         if _is_enough(found):
             plan = found.schema.plan
@@ -153,14 +153,14 @@ async def extract_records(
             )
     if best is not None and not _is_enough(found) and best[0].rank >= found.rank:
         note = "The page was not healed: the model's selectors find no more than the old ones."
-        return Extracted(page, *best, note=note, model=name, asked=asked)
-    return Extracted(page, found, source, model=name, asked=asked)
+        return RecordsResult(page, *best, note=note, model=name, asked=asked)
+    return RecordsResult(page, found, source, model=name, asked=asked)
 
 
 def _lock(services: Services, key: str) -> asyncio.Lock:
-    healings = services.rooms.get(_Healings)
-    if not isinstance(healings, _Healings):
-        healings = services.rooms[_Healings] = _Healings()
+    healings = services.rooms.get(_HealingLocks)
+    if not isinstance(healings, _HealingLocks):
+        healings = services.rooms[_HealingLocks] = _HealingLocks()
     return healings.lock(key)
 
 
@@ -174,7 +174,7 @@ async def _in_time() -> AsyncIterator[None]:
         raise UpstreamTimeout(f"The model found no selectors within {HEALING_MAX_S:g} s.") from None
 
 
-async def _read(services: Services, url: str, options: AutoOptions, owner: str) -> Scraped:
+async def _read(services: Services, url: str, options: AutoOptions, owner: str) -> ScrapeResult:
     read = options.model_dump(exclude={"temperature", "model"})
     read |= {"extractor_format": "html", "only_main_content": False}
     asked = ScrapeOptions.model_validate(read, by_name=True, by_alias=False)
@@ -186,7 +186,7 @@ async def _read(services: Services, url: str, options: AutoOptions, owner: str) 
 
 
 async def _select(
-    services: Services, owner: str, page: Scraped, plan: dict[str, Any] | None
+    services: Services, owner: str, page: ScrapeResult, plan: dict[str, Any] | None
 ) -> dict[str, Any]:
     html = page.document["content"]
     try:
@@ -204,10 +204,12 @@ async def check_selectors(services: Services, schema: CssSchema) -> None:
     _refuse(found["wrongs"])
 
 
-async def _attempt(services: Services, owner: str, page: Scraped, schema: CssSchema) -> Tried:
+async def _attempt(
+    services: Services, owner: str, page: ScrapeResult, schema: CssSchema
+) -> SelectorTrial:
     found = await _select(services, owner, page, schema.plan)
     _refuse(found["wrongs"])
-    return Tried(schema, found["records"], found["fill_ratio"])
+    return SelectorTrial(schema, found["records"], found["fill_ratio"])
 
 
 def _refuse(wrongs: list[str]) -> None:
@@ -217,7 +219,7 @@ def _refuse(wrongs: list[str]) -> None:
 
 async def _from_cache(
     services: Services, key: str, attempt: Attempt
-) -> tuple[Tried, Source] | None:
+) -> tuple[SelectorTrial, Source] | None:
     kept = await services.state.read(lambda con: find_css_schema(con, key, now_ms()))
     if kept is None:
         return None
@@ -225,12 +227,12 @@ async def _from_cache(
 
 
 def _better(
-    one: tuple[Tried, Source] | None, other: tuple[Tried, Source] | None
-) -> tuple[Tried, Source] | None:
+    one: tuple[SelectorTrial, Source] | None, other: tuple[SelectorTrial, Source] | None
+) -> tuple[SelectorTrial, Source] | None:
     if one is None or other is None:
         return one or other
     return other if other[0].rank > one[0].rank else one
 
 
-def _is_enough(tried: Tried) -> bool:
+def _is_enough(tried: SelectorTrial) -> bool:
     return tried.ratio >= HEALTHY_RATIO

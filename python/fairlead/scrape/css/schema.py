@@ -1,4 +1,4 @@
-"""What is asked for (`FieldAsk`), and where it stands in a page (`CssSchema`)."""
+"""What is asked for (`RequestedField`), and where it stands in a page (`CssSchema`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, StrictBool, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from fairlead.scrape.options import Ask, SessionId, SummarizeOptions, Url
+from fairlead.scrape.requests.fields import RequestBody, SessionId, Url
+from fairlead.scrape.requests.page import SummarizeOptions
 
 DEPTH_MAX: Final = 3
 NESTED: Final = frozenset(["nested", "nested_list"])
@@ -19,7 +20,7 @@ Attribute = Annotated[StrictStr, Field(pattern=r"^[A-Za-z_:][A-Za-z0-9_.:-]{0,99
 Selector = Annotated[StrictStr, Field(max_length=500)]
 
 
-class _Named(Ask):
+class _Named(RequestBody):
     """What a field is, and what is in it where it holds records itself."""
 
     name: FieldName
@@ -52,13 +53,13 @@ class _Named(Ask):
         return self
 
 
-class FieldAsk(_Named):
+class RequestedField(_Named):
     """One field of each record."""
 
     description: Annotated[StrictStr, Field(max_length=500)] | None = Field(
         None, description="What the model, if one is asked, should look for."
     )
-    fields: list[FieldAsk] = Field([], max_length=50)
+    fields: list[RequestedField] = Field([], max_length=50)
 
     @property
     def inner(self) -> Sequence[_Named]:
@@ -86,7 +87,7 @@ class CssField(_Named):
         return self
 
 
-class CssSchema(Ask):
+class CssSchema(RequestBody):
     """`baseSelector` finds the records."""
 
     base_selector: Annotated[Selector, Field(min_length=1)]
@@ -105,10 +106,10 @@ class AutoOptions(SummarizeOptions):
     session_id: SessionId = None
 
 
-Fields = Annotated[list[FieldAsk], Field(min_length=1, max_length=50)]
+Fields = Annotated[list[RequestedField], Field(min_length=1, max_length=50)]
 
 
-class CssAsk(Ask):
+class RecordsRequest(RequestBody):
     """What is asked of a page's records, wherever the page is."""
 
     fields: Fields
@@ -119,7 +120,7 @@ class CssAsk(Ask):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         _check_names(self.fields)
-        wrongs = misfits(self.fields, self.css_schema.fields) if self.css_schema else []
+        wrongs = schema_mismatches(self.fields, self.css_schema.fields) if self.css_schema else []
         if wrongs:
             raise PydanticCustomError(
                 "no_valid_fields", "cssSchema does not fit fields: {wrong}.", {"wrong": wrongs[0]}
@@ -127,7 +128,7 @@ class CssAsk(Ask):
         return self
 
 
-class AutoAsk(CssAsk):
+class ExtractAutoRequest(RecordsRequest):
     """An extraction by selectors that heal."""
 
     url: Url
@@ -137,7 +138,9 @@ class AutoAsk(CssAsk):
     options: AutoOptions = AutoOptions()
 
 
-def misfits(asked: Sequence[_Named], given: Sequence[_Named], place: str = "") -> list[str]:
+def schema_mismatches(
+    asked: Sequence[_Named], given: Sequence[_Named], place: str = ""
+) -> list[str]:
     """Where selectors are not for the fields that are asked for, as sentences."""
     wrongs: list[str] = []
     wanted, found = ({field.name: field for field in fields} for fields in (asked, given))
@@ -149,7 +152,7 @@ def misfits(asked: Sequence[_Named], given: Sequence[_Named], place: str = "") -
         elif wanted[name].type != found[name].type:
             wrongs.append(f"{place}{name} must be of type {wanted[name].type}")
         else:
-            wrongs += misfits(wanted[name].inner, found[name].inner, f"{place}{name}.")
+            wrongs += schema_mismatches(wanted[name].inner, found[name].inner, f"{place}{name}.")
     return wrongs
 
 

@@ -103,7 +103,7 @@ class Archive:
         return body
 
 
-class _Begun(Exception):
+class _RootStarted(Exception):
     """The root element begins: what follows cannot declare anything."""
 
 
@@ -112,14 +112,14 @@ def _refuse_dtd(body: bytes, name: str) -> None:
         raise Unreadable(f"The document's part {name[:100]} declares entities, which is not read.")
 
     def begin(*_: object) -> None:
-        raise _Begun
+        raise _RootStarted
 
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = begin
     try:
         parser.Parse(body, True)
-    except _Begun:
+    except _RootStarted:
         return
     except (expat.ExpatError, LookupError, ValueError):
         raise Unreadable(f"The document's part {name[:100]} is no XML.") from None

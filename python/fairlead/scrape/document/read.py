@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.scrape.charset import decode
 from fairlead.scrape.document import docx, xlsx
 from fairlead.scrape.document.archive import Archive, kind_of_archive
 from fairlead.scrape.document.kinds import SUPPORTED, ZIP, UnknownKind, kind_of
-from fairlead.scrape.page.extract import Source, Unreadable, Want, extract
+from fairlead.scrape.page.charset import decode
+from fairlead.scrape.page.extract import ReadOptions, Source, Unreadable, extract
 from fairlead.scrape.page.fence import fenced
 
 # What relative links are relative to in a document that came without an address.
@@ -26,7 +26,7 @@ CELL_MAX_CHARS: Final = 1_000_000
 _DELIMITERS: Final = ",;\t|"
 
 
-def read_document(source: Source, want: Want) -> dict[str, Any]:
+def read_document(source: Source, want: ReadOptions) -> dict[str, Any]:
     """`title`, `markdown`, `detectedType`, `metadata`. `Unreadable` for what is of no kind that is read,
     and for what is broken.
     """
@@ -66,9 +66,9 @@ def read_document(source: Source, want: Want) -> dict[str, Any]:
     }
 
 
-def _html(html: str, url: str, want: Want, metadata: dict[str, Any]) -> tuple[str, str]:
+def _html(html: str, url: str, want: ReadOptions, metadata: dict[str, Any]) -> tuple[str, str]:
     source = Source(url, html.encode("utf-8", "replace"), "text/html; charset=utf-8")
-    document, _ = extract(source, Want("markdown", only_main_content=want.only_main_content))
+    document, _ = extract(source, ReadOptions("markdown", only_main_content=want.only_main_content))
     for name in ("description", "language"):
         if name in document["metadata"]:
             metadata[name] = document["metadata"][name]

@@ -14,11 +14,13 @@ from urllib.parse import urlsplit
 import orjson
 
 from fairlead.moment import now_ms
-from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.map_cache import find_map, map_key
-from fairlead.scrape.options import EstimateAsk, MapAsk, ScrapeOptions
+from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.map.cache import find_map, map_key
+from fairlead.scrape.map.sitemap import sitemap_urls
+from fairlead.scrape.requests.jobs import EstimateRequest
+from fairlead.scrape.requests.page import ScrapeOptions
+from fairlead.scrape.requests.site import MapRequest
 from fairlead.scrape.scraper import Scraper
-from fairlead.scrape.sitemap import sitemap_urls
 from fairlead.store.services import Services
 
 LOOK_S: Final = 10.0
@@ -49,7 +51,7 @@ class SiteView:
 
 
 async def estimate_crawl(
-    services: Services, scraper: Scraper, owner: str, url: str, ask: EstimateAsk
+    services: Services, scraper: Scraper, owner: str, url: str, ask: EstimateRequest
 ) -> dict[str, Any]:
     """Bounds and a forecast, and what they rest on."""
     settings = await scraper.settings()
@@ -78,7 +80,7 @@ async def estimate_crawl(
 
 
 async def _look(
-    services: Services, scraper: Scraper, owner: str, url: str, ask: EstimateAsk, view: SiteView
+    services: Services, scraper: Scraper, owner: str, url: str, ask: EstimateRequest, view: SiteView
 ) -> None:
     """Adds what can be seen before the time is over; what was seen by then counts."""
     try:
@@ -92,7 +94,7 @@ async def _look(
 
 
 async def _read_start(
-    scraper: Scraper, owner: str, url: str, ask: EstimateAsk, view: SiteView
+    scraper: Scraper, owner: str, url: str, ask: EstimateRequest, view: SiteView
 ) -> None:
     # By HTTP, whatever the options say: an estimate starts no browser.
     tls = ask.scrape_options.skip_tls_verification
@@ -107,7 +109,7 @@ async def _read_start(
 
 async def _read_kept(services: Services, owner: str, url: str, view: SiteView) -> bool:
     """Whether a map of the site is kept for the caller, as `POST /api/map` makes it by default."""
-    key = map_key(owner, url, MapAsk(url=url))
+    key = map_key(owner, url, MapRequest(url=url))
     kept = await services.state.read(lambda con: find_map(con, key, now_ms()))
     if kept is None:
         return False

@@ -16,12 +16,12 @@ from fairlead.errors import (
     UpstreamRateLimited,
 )
 from fairlead.model import Model
-from fairlead.scrape.confidence import confidence_of
-from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.jobs.table import Page
-from fairlead.scrape.model import PAGE_MAX_CHARS, extract_by_schema
-from fairlead.scrape.options import ExtractTaskAsk
-from fairlead.scrape.scraper import Scraped, Scraper
+from fairlead.scrape.model.confidence import confidence_of
+from fairlead.scrape.model.extract import PAGE_MAX_CHARS, extract_by_schema
+from fairlead.scrape.requests.jobs import ExtractJobRequest
+from fairlead.scrape.scraper import Scraper, ScrapeResult
 from fairlead.settings import ControlConfig
 
 TRIES: Final = 3
@@ -37,13 +37,13 @@ class Extraction:
     """The model's part of one job."""
 
     def __init__(
-        self, config: ControlConfig, scraper: Scraper, owner: str, ask: ExtractTaskAsk
+        self, config: ControlConfig, scraper: Scraper, owner: str, ask: ExtractJobRequest
     ) -> None:
         self._model = Model(config, owner, ask.model or "")
         self._schema = scraper.schema(ask.schema_ if ask.schema_ is not None else ANYTHING, owner)
         self._prompt = ask.prompt
 
-    async def of(self, scraped: Scraped) -> Scraped:
+    async def of(self, scraped: ScrapeResult) -> ScrapeResult:
         """The page with what was read from it in place of its content. `FetchFailed` with the code
         `model` where that did not work.
         """

@@ -7,15 +7,15 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fairlead.scrape.address import is_page
-from fairlead.scrape.jobs.patterns import Patterns
 from fairlead.scrape.jobs.table import Place
-from fairlead.scrape.options import CrawlAsk
+from fairlead.scrape.page.patterns import Patterns
+from fairlead.scrape.requests.jobs import CrawlRequest
 
 KNOWN_MAX: Final = 50_000
 """Addresses that one job remembers. A site that makes up addresses without end is cut off here."""
 
 
-def patterns_of(ask: CrawlAsk) -> Patterns:
+def patterns_of(ask: CrawlRequest) -> Patterns:
     """What a crawl takes."""
     if ask.regex_on_full_url:
         return Patterns(
@@ -30,7 +30,7 @@ def patterns_of(ask: CrawlAsk) -> Patterns:
 class Frontier:
     """Taken up from rows with `know` and `wait`; then `pop` and `add`."""
 
-    def __init__(self, ask: CrawlAsk | None, start: str) -> None:
+    def __init__(self, ask: CrawlRequest | None, start: str) -> None:
         self._depth_max = ask.depth_max if ask else 0
         self._subdomains = bool(ask and ask.allow_subdomains)
         self._hosts = {urlsplit(start).netloc}
@@ -76,7 +76,7 @@ class Frontier:
         inside = [url for url in links if url not in self._known and self._is_inside(url)]
         room = KNOWN_MAX - len(self._known)
         found: list[Place] = []
-        for url in self._patterns.taken(list(dict.fromkeys(inside)))[: max(room, 0)]:
+        for url in self._patterns.accepted(list(dict.fromkeys(inside)))[: max(room, 0)]:
             place = Place(self._next, depth, url)
             self.wait(place, pending=True)
             found.append(place)

@@ -11,21 +11,17 @@ from urllib.parse import unquote, urlsplit
 import orjson
 from fastapi import APIRouter
 
-from fairlead.scrape.address import checked
-from fairlead.scrape.jobs.runner import JobRunner
+from fairlead.scrape.address import check_url
+from fairlead.scrape.jobs.start import new_job, start_job
 from fairlead.scrape.jobs.table import (
-    Job,
     Page,
     Place,
-    Progress,
-    find_job,
-    insert_job,
+    find_job_progress,
     list_pages,
-    progress_of,
 )
-from fairlead.scrape.options import LlmsTxtAsk
-from fairlead.scrape.owner import BaseDep, OwnerDep
-from fairlead.scrape.router import job_view, new_job, progress_view
+from fairlead.scrape.jobs.view import job_view, progress_view
+from fairlead.scrape.limits.owner import BaseDep, OwnerDep
+from fairlead.scrape.requests.jobs import LlmsTxtRequest
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
@@ -40,31 +36,20 @@ _BLANKS = re.compile(r"\s+")
 
 @router.post("", summary="Write a site's llms.txt in the background")
 async def start(
-    ask: LlmsTxtAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    ask: LlmsTxtRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """A job's id and where to ask for it. The pages are those of the sitemaps and what is linked."""
-    url = checked(ask.url, scraper_of(services).egress)
-    asked = ask.model_dump(mode="json", by_alias=True)
-    job = new_job("llmstxt", owner, url, asked, ask.max_urls)
-    await services.state.database.write(lambda con: insert_job(con, job, [Place(0, 0, url)]))
-    JobRunner.of(services).wake()
-    return {
-        "success": True,
-        "id": job.id,
-        "url": f"{base}/api/llmstxt/{job.id}",
-        "status": job.status,
-    }
+    url = check_url(ask.url, scraper_of(services).egress)
+    job = new_job("llmstxt", owner, url, ask, ask.max_urls)
+    return await start_job(services, job, [Place(0, 0, url)], base)
 
 
 @router.get("/{job_id}", summary="A site's llms.txt, or how far it is")
 async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """`result` has `host`, `pageCount`, `llmstxt`, and `llmsFullTxt` where it was asked for."""
-
-    def look(con: Connection) -> tuple[Job, Progress]:
-        job = find_job(con, job_id, "llmstxt", owner)
-        return job, progress_of(con, job)
-
-    job, progress = await services.state.read(look)
+    job, progress = await services.state.read(
+        lambda con: find_job_progress(con, job_id, "llmstxt", owner)
+    )
     view: dict[str, Any] = {
         "success": True,
         **job_view(job),

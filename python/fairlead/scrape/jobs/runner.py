@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -21,42 +22,42 @@ from fairlead.moment import now_ms
 from fairlead.scrape.agent.run import AgentRun
 from fairlead.scrape.browser.reader import JobReader
 from fairlead.scrape.cache import sweep_cache
+from fairlead.scrape.change_tracking import sweep_fingerprints
 from fairlead.scrape.css.table import sweep_css_schemas
-from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.jobs.ending import conclude, finish
+from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.jobs.completion import conclude, finish
 from fairlead.scrape.jobs.extraction import Extraction
 from fairlead.scrape.jobs.frontier import Frontier
-from fairlead.scrape.jobs.hook import sweep_hooks, tell_page
+from fairlead.scrape.jobs.listener import notify_page, sweep_listeners
 from fairlead.scrape.jobs.table import (
     Job,
     Kind,
     Page,
     Place,
-    Settled,
+    PlaceOutcome,
     active_jobs,
     begin_job,
     count_pages,
     extend_frontier,
-    forget_strays,
+    finish_place,
+    forget_orphans,
     frontier_of,
-    read_urls,
-    settle_place,
+    list_read_urls,
     sweep_jobs,
     whole_job,
 )
-from fairlead.scrape.map_cache import sweep_maps
-from fairlead.scrape.options import (
+from fairlead.scrape.map.cache import sweep_maps
+from fairlead.scrape.map.sitemap import sitemap_urls
+from fairlead.scrape.requests.jobs import (
     DEPTH_MAX,
     WIDTH_DEFAULT,
-    BatchAsk,
-    CrawlAsk,
-    ExtractTaskAsk,
-    LlmsTxtAsk,
-    ScrapeAsk,
+    BatchRequest,
+    CrawlRequest,
+    ExtractJobRequest,
+    LlmsTxtRequest,
 )
-from fairlead.scrape.scraper import Scraped, Scraper, scraper_of
-from fairlead.scrape.seen import sweep_seen
-from fairlead.scrape.sitemap import sitemap_urls
+from fairlead.scrape.requests.page import ScrapeRequest
+from fairlead.scrape.scraper import Scraper, ScrapeResult, scraper_of
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 from fairlead.store.owner_bytes import DATABASE, MIB, claim_bytes, count_bytes
@@ -77,7 +78,7 @@ log = structlog.get_logger("fairlead.scrape")
 
 
 class JobRunner(Runner[Job]):
-    """Routes call `wake`, `stop` and `news`."""
+    """The runner of every kind of job. Routes call `wake`, `stop` and `wait_for_change`."""
 
     kind = "job"
     at_once = JOBS_AT_ONCE
@@ -118,16 +119,16 @@ class JobRunner(Runner[Job]):
 
     def stop(self, item_id: str) -> None:
         super().stop(item_id)
-        self._tell()
+        self._announce_change()
 
-    async def news(self, within_s: float) -> None:
-        """Waits until some job has changed, or for so long."""
+    async def wait_for_change(self, within_s: float) -> None:
+        """Waits until some job has changed, at most `within_s`."""
         changed = self._changed
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await changed.wait()
 
-    def _tell(self) -> None:
+    def _announce_change(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -144,14 +145,14 @@ class JobRunner(Runner[Job]):
         self._of_owners[item.kind, item.owner] -= 1
         # Keys come and go: what is at nothing is not kept.
         self._of_owners += Counter()
-        self._tell()
+        self._announce_change()
 
     async def work(self, job: Job) -> None:
         try:
             job = await self.services.state.read(lambda con: whole_job(con, job))
-            run = AgentRun if job.kind == "agent" else _Run
+            run = AgentRun if job.kind == "agent" else PagesRun
             async with asyncio.timeout(JOB_DEADLINE_S):
-                await run(self.services, self._scraper, job, self._tell).run()
+                await run(self.services, self._scraper, job, self._announce_change).run()
         except TimeoutError:
             await self._end(
                 job, "failed", f"The job was not done within {JOB_DEADLINE_S / 3600:g} h."
@@ -168,46 +169,48 @@ class JobRunner(Runner[Job]):
 
     async def give_up(self, job: Job, reason: str) -> None:
         await self._end(job, "failed", reason)
-        self._tell()
+        self._announce_change()
 
     async def _end(self, job: Job, status: str, error: str | None) -> None:
         await self.services.state.record(lambda con: conclude(con, job, status, error))
 
 
-class _Run:
+class PagesRun:
     """One job from where its rows end to its last status."""
 
-    def __init__(self, services: Services, scraper: Scraper, job: Job, tell: Any) -> None:
+    def __init__(
+        self, services: Services, scraper: Scraper, job: Job, announce: Callable[[], None]
+    ) -> None:
         self._services = services
         self._scraper = scraper
         self._job = job
-        self._tell = tell
+        self._announce_change = announce
         asked = orjson.loads(job.options)
-        self._crawl: CrawlAsk | None = None
+        self._crawl: CrawlRequest | None = None
         self._extraction: Extraction | None = None
         self._retries, self._page_deadline_s, self._fails_fast = 1, PAGE_DEADLINE_S, False
         if job.kind == "batch":
-            batch = BatchAsk.model_validate(asked)
+            batch = BatchRequest.model_validate(asked)
             self._options, self._width = batch.options, batch.concurrency
             self._retries, self._fails_fast = batch.max_retries, batch.fail_fast
             self._page_deadline_s = (batch.timeout or PAGE_DEADLINE_S * 1000) / 1000
         elif job.kind == "scrape":
-            self._options, self._width = ScrapeAsk.model_validate(asked).options, 1
+            self._options, self._width = ScrapeRequest.model_validate(asked).options, 1
         elif job.kind == "extract":
-            extract = ExtractTaskAsk.model_validate(asked)
+            extract = ExtractJobRequest.model_validate(asked)
             self._extraction = Extraction(services.config, scraper, job.owner, extract)
             self._options, self._width = extract.page_options, WIDTH_DEFAULT
             self._crawl = extract.as_crawl()
         elif job.kind == "crawl":
-            self._crawl = CrawlAsk.model_validate(asked)
+            self._crawl = CrawlRequest.model_validate(asked)
         else:
-            self._crawl = LlmsTxtAsk.model_validate(asked).as_crawl()
+            self._crawl = LlmsTxtRequest.model_validate(asked).as_crawl()
         if self._crawl is not None:
             self._options, self._width = self._crawl.page_options, self._crawl.width
             self._retries = self._crawl.max_retries
             # A page's links are not in the cache, and a crawl wants the site as it is.
             self._options = self._options.model_copy(update={"skip_cache": True})
-        self._reader = JobReader(scraper.rendering, self._options)
+        self._reader = JobReader(scraper.renderer, self._options)
         self._frontier = Frontier(self._crawl, job.url)
         self._pages = 0
         # Bytes that were claimed and are not used yet.
@@ -241,13 +244,13 @@ class _Run:
             await self._reader.close()
         if not self._has_ended:
             await self._write(lambda con: finish(con, self._job))
-            self._tell()
+            self._announce_change()
 
     async def _take_up(self) -> None:
         job_id = self._job.id
         await self._write(lambda con: begin_job(con, job_id))
         frontier, read = await self._services.state.read(
-            lambda con: (frontier_of(con, job_id), read_urls(con, job_id))
+            lambda con: (frontier_of(con, job_id), list_read_urls(con, job_id))
         )
         for place, pending in frontier:
             self._frontier.wait(place, pending=pending)
@@ -265,7 +268,7 @@ class _Run:
             await self._write(partial(extend_frontier, job_id=job_id, found=found))
 
     async def _read(self, place: Place) -> None:
-        scraped: Scraped | None = None
+        scraped: ScrapeResult | None = None
         failure: FetchFailed | None = None
         is_new = True
         try:
@@ -300,7 +303,7 @@ class _Run:
             found = self._frontier.add(scraped.links, place.depth + 1)
         await self._store(place, page, scraped.document["title"] if scraped else None, found)
 
-    def _is_new(self, place: Place, scraped: Scraped) -> bool:
+    def _is_new(self, place: Place, scraped: ScrapeResult) -> bool:
         """Whether the page is not one that the job knows under another address already."""
         if self._crawl is None:
             return True
@@ -308,7 +311,7 @@ class _Run:
             self._frontier.widen(scraped.url)
         return scraped.url == place.url or self._frontier.know(scraped.url)
 
-    async def _scrape(self, url: str) -> Scraped:
+    async def _scrape(self, url: str) -> ScrapeResult:
         """The page, asked for again as often as was allowed where that may help."""
         tries = 0
         while True:
@@ -328,7 +331,9 @@ class _Run:
             # Not all at once: what made a host busy was perhaps this job.
             await asyncio.sleep(min(wait_s, AGAIN_MAX_S) * random.uniform(0.8, 1.2))  # noqa: S311 - chance, no secret
 
-    def _page(self, place: Place, scraped: Scraped | None, failure: FetchFailed | None) -> Page:
+    def _page(
+        self, place: Place, scraped: ScrapeResult | None, failure: FetchFailed | None
+    ) -> Page:
         self._pages += 1
         if scraped is not None:
             return Page(
@@ -363,8 +368,8 @@ class _Run:
         if page is not None and page.document is not None:
             size += len(page.document.encode())
 
-        def work(con: Connection) -> tuple[Settled, int]:
-            settled = settle_place(con, job.id, place.place, page, found)
+        def work(con: Connection) -> tuple[PlaceOutcome, int]:
+            settled = finish_place(con, job.id, place.place, page, found)
             claimed = self._claimed
             if settled == "stored":
                 # Not for each page: a claim is a write of its own.
@@ -376,7 +381,7 @@ class _Run:
                         claim_bytes(con, DATABASE, job.owner, claimed := size)
                 claimed -= size
                 if page is not None:
-                    tell_page(con, job, page, title)
+                    notify_page(con, job, page, title)
             return settled, claimed
 
         settled, self._claimed = await self._write(work)
@@ -386,7 +391,7 @@ class _Run:
             reason = f"A page failed, and failFast is set: {page.error}"
             await self._write(lambda con: conclude(con, job, "failed", reason))
             self._has_ended = True
-        self._tell()
+        self._announce_change()
 
     async def _write(self, work: Any) -> Any:
         # Past the publisher: relays need not know of pages.
@@ -395,11 +400,11 @@ class _Run:
 
 def _sweep(con: Connection) -> None:
     at_ms = now_ms()
-    forget_strays(con)
+    forget_orphans(con)
     sweep_jobs(con, at_ms)
-    sweep_hooks(con)
+    sweep_listeners(con)
     sweep_cache(con, at_ms, read_operator_settings(con).scrape_cache_mb * MIB)
     sweep_maps(con, at_ms)
     sweep_css_schemas(con, at_ms)
-    sweep_seen(con, at_ms)
+    sweep_fingerprints(con, at_ms)
     count_bytes(con)

@@ -11,7 +11,7 @@ from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
 
 Kind = Literal["scrape", "crawl", "batch", "llmstxt", "extract", "agent"]
-Settled = Literal["stored", "known", "ended"]
+PlaceOutcome = Literal["stored", "known", "ended"]
 
 ACTIVE: Final = ("pending", "processing", "scraping")
 FIRST_STATUS: Final[dict[Kind, str]] = {
@@ -159,6 +159,12 @@ def find_job(con: Connection, job_id: str, kind: Kind, owner: str) -> Job:
     return Job(*row)
 
 
+def find_job_progress(con: Connection, job_id: str, kind: Kind, owner: str) -> tuple[Job, Progress]:
+    """The owner's job and how far it is; `NotFound`, also for another's."""
+    job = find_job(con, job_id, kind, owner)
+    return job, progress_of(con, job)
+
+
 def status_of(con: Connection, job_id: str) -> str | None:
     """The job's status; None when it is gone."""
     row = con.execute("SELECT status FROM scrape_jobs WHERE id = ?", [job_id]).fetchone()
@@ -285,7 +291,7 @@ def frontier_of(con: Connection, job_id: str) -> list[tuple[Place, bool]]:
     return [(Place(place, depth, url), pending) for place, depth, url, pending in rows]
 
 
-def read_urls(con: Connection, job_id: str) -> list[tuple[int, int, str]]:
+def list_read_urls(con: Connection, job_id: str) -> list[tuple[int, int, str]]:
     """Number, place and final address of every page of the job."""
     return con.execute(
         "SELECT number, place, url FROM scrape_pages WHERE job_id = ? ORDER BY number", [job_id]
@@ -299,9 +305,9 @@ def begin_job(con: Connection, job_id: str) -> None:
     )
 
 
-def settle_place(
+def finish_place(
     con: Connection, job_id: str, place: int, page: Page | None, found: list[Place]
-) -> Settled:
+) -> PlaceOutcome:
     """An address is done: with a page, or as a second way to one. Nothing is stored when the job
     has `ended` meanwhile, or the address did not wait (`known`): a write that was given up may have
     come through late.
@@ -321,7 +327,7 @@ def settle_place(
     return "stored"
 
 
-def store_step(con: Connection, job_id: str, page: Page) -> Settled:
+def store_step(con: Connection, job_id: str, page: Page) -> PlaceOutcome:
     """A step of a job that has steps in place of pages, unless the job has ended or has it already."""
     if status_of(con, job_id) not in ACTIVE:
         return "ended"
@@ -379,7 +385,7 @@ def forget_ended(con: Connection, kind: Kind, owner: str, before_ms: int) -> int
     return len(rows)
 
 
-def forget_strays(con: Connection) -> None:
+def forget_orphans(con: Connection) -> None:
     """Lets go what belongs to keys that are deleted: nobody can ask for it any more."""
     gone = "owner NOT IN (SELECT id FROM keys)"
     for table in ("scrape_endpoints", "scrape_cache", "scrape_maps", "scrape_css_schemas"):

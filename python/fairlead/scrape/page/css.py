@@ -59,7 +59,7 @@ _INLINE: Final = frozenset(
 _ADDRESSES: Final = frozenset(["href", "src", "action", "poster", "cite"])
 
 
-def wrong_selectors(plan: dict[str, Any]) -> list[str]:
+def invalid_selectors(plan: dict[str, Any]) -> list[str]:
     """What is no selector in a plan, as sentences that name the place."""
     empty = LexborHTMLParser("<p>")
     wrongs: list[str] = []

@@ -12,9 +12,9 @@ import orjson
 from selectolax.lexbor import LexborHTMLParser
 
 from fairlead import _core
-from fairlead.scrape.charset import decode
+from fairlead.scrape.page.charset import decode
 from fairlead.scrape.page.contacts import contacts_of
-from fairlead.scrape.page.css import fill_ratio, records_of, text_of, wrong_selectors
+from fairlead.scrape.page.css import fill_ratio, invalid_selectors, records_of, text_of
 from fairlead.scrape.page.fence import fenced
 from fairlead.scrape.page.links import base_of, links_of
 from fairlead.scrape.page.metadata import metadata_of
@@ -39,7 +39,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class ReadOptions:
     """What is asked of a page: `form` is `html`, `markdown` or `text`; `lists` names what `formats`
     shall have of `links`, `tables`, `code`, `images` and `contacts`, and `forms` in which other forms it shall have
     the content too (`rawHtml` is the page as it came). A `fingerprint` changes when the content's words do.
@@ -55,7 +55,7 @@ class Want:
     is_document: bool = False
 
 
-def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
+def extract(source: Source, want: ReadOptions) -> tuple[dict[str, Any], list[str]]:
     """The answer's document and the page's links. `Unreadable` for what is no text."""
     kind = source.content_type.partition(";")[0].strip().lower()
     if kind not in _HTML and not kind.startswith(_TEXTUAL):
@@ -118,7 +118,7 @@ def select(url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
     """What a plan of selectors (`page.css`) finds in a page: `records` and their `fill_ratio`, or `wrongs` where the
     plan is none. Without a plan, what is needed to make one: the page's `outline`, and whether it `is_blank`.
     """
-    if plan is not None and (wrongs := wrong_selectors(plan)):
+    if plan is not None and (wrongs := invalid_selectors(plan)):
         return {"wrongs": wrongs}
     parser = LexborHTMLParser(_core.flattened(html))
     if plan is None:
@@ -128,7 +128,7 @@ def select(url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
     return {"wrongs": [], "records": records, "fill_ratio": fill_ratio(records)}
 
 
-def _held(parser: LexborHTMLParser, base: str, form: str, want: Want) -> dict[str, Any]:
+def _held(parser: LexborHTMLParser, base: str, form: str, want: ReadOptions) -> dict[str, Any]:
     """What the page's body holds. The parser of the standard is Lexbor's; what it wrote out again, in
     order and with every element closed, is read by our own code, which can then be simple and fast.
     """
@@ -141,7 +141,7 @@ def _held(parser: LexborHTMLParser, base: str, form: str, want: Want) -> dict[st
 
 
 def _document(
-    source: Source, title: str, content: str, want: Want, metadata: dict[str, Any]
+    source: Source, title: str, content: str, want: ReadOptions, metadata: dict[str, Any]
 ) -> dict[str, Any]:
     return {
         "url": source.url,

@@ -16,8 +16,8 @@ import orjson
 import structlog
 
 from fairlead.bare_environment import bare_environment
-from fairlead.scrape.page.extract import Source, Want
-from fairlead.scrape.page.turns import Crowded, Turns
+from fairlead.scrape.page.extract import ReadOptions, Source
+from fairlead.scrape.page.fair_queue import FairQueue, QueueFull
 
 WORKERS: Final = 3
 OWN_WORKERS: Final = 2
@@ -82,7 +82,7 @@ class Pool:
         self._read_deadline_s = read_deadline_s
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
-        self._turns = Turns(workers, min(OWN_WORKERS, workers), WAITING_MAX, OWN_WAITING_MAX)
+        self._turns = FairQueue(workers, min(OWN_WORKERS, workers), WAITING_MAX, OWN_WAITING_MAX)
 
     @property
     def process_ids(self) -> list[int]:
@@ -96,7 +96,7 @@ class Pool:
             await worker.end()
 
     async def read(
-        self, source: Source, want: Want, owner: str = ""
+        self, source: Source, want: ReadOptions, owner: str = ""
     ) -> tuple[dict[str, Any], list[str]]:
         """As `extract.extract`, elsewhere and in bounded time. `ReadFailed`."""
         head = {
@@ -134,7 +134,7 @@ class Pool:
         try:
             async with self._turns.turn(owner):
                 answer: dict[str, Any] = orjson.loads(await self._ask(asked, body))
-        except Crowded:
+        except QueueFull:
             raise ReadFailed("Too many pages wait to be read.", "overloaded") from None
         if "unreadable" in answer:
             raise ReadFailed(answer["unreadable"], "content_type")

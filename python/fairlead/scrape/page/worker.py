@@ -24,7 +24,7 @@ from typing import Any, Final
 import orjson
 
 from fairlead.scrape.document.read import read_document
-from fairlead.scrape.page.extract import Source, Unreadable, Want, extract, select
+from fairlead.scrape.page.extract import ReadOptions, Source, Unreadable, extract, select
 from fairlead.scrape.page.schema import judge
 from fairlead.scrape.page.sitemap import read_sitemap
 
@@ -57,7 +57,7 @@ def _read(head: dict[str, Any], body: bytes) -> bytes:
             asked = orjson.loads(body)
             told = judge(asked["schema"], *([asked["data"]] if "data" in asked else []))
         else:
-            want = Want(**head.pop("want"))
+            want = ReadOptions(**head.pop("want"))
             source = Source(body=body, **head)
             links: list[str] = []
             if want.is_document:

@@ -21,7 +21,7 @@ _COLUMNS: Final = "id, owner, kind, slug, definition, created_at_ms, last_run"
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedCall:
     """`definition` is what was sent, `last_run` what is told of a site's last run."""
 
     id: str
@@ -33,12 +33,12 @@ class Saved:
     last_run: dict[str, Any] | None = None
 
 
-def new_saved(owner: str, kind: Kind, slug: str, definition: dict[str, Any]) -> Saved:
+def new_saved(owner: str, kind: Kind, slug: str, definition: dict[str, Any]) -> SavedCall:
     """One that is about to be stored."""
-    return Saved(str(uuid4()), owner, kind, slug, definition, now_ms())
+    return SavedCall(str(uuid4()), owner, kind, slug, definition, now_ms())
 
 
-def insert_saved(con: Connection, saved: Saved, *, named: str) -> None:
+def insert_saved(con: Connection, saved: SavedCall, *, named: str) -> None:
     """Stores it, in the writer. `Conflict` where the slug, which callers know as `named`, is taken, or there are too
     many.
     """
@@ -65,7 +65,7 @@ def insert_saved(con: Connection, saved: Saved, *, named: str) -> None:
     )
 
 
-def list_saved(con: Connection, kind: Kind, owner: str) -> list[Saved]:
+def list_saved(con: Connection, kind: Kind, owner: str) -> list[SavedCall]:
     """An owner's, by slug."""
     rows = con.execute(
         f"SELECT {_COLUMNS} FROM scrape_endpoints WHERE owner = ? AND kind = ? ORDER BY slug",
@@ -76,7 +76,7 @@ def list_saved(con: Connection, kind: Kind, owner: str) -> list[Saved]:
 
 def find_saved(
     con: Connection, kind: Kind, owner: str, *, slug: str | None = None, saved_id: str | None = None
-) -> Saved | None:
+) -> SavedCall | None:
     """By its slug, or by its id."""
     row = con.execute(
         f"SELECT {_COLUMNS} FROM scrape_endpoints WHERE owner = ? AND kind = ? AND (slug = ? OR id = ?)",
@@ -85,12 +85,12 @@ def find_saved(
     return None if row is None else _saved(row)
 
 
-def delete_saved(con: Connection, saved: Saved) -> None:
+def delete_saved(con: Connection, saved: SavedCall) -> None:
     """It is gone, in the writer."""
     con.execute("DELETE FROM scrape_endpoints WHERE id = ?", [saved.id])
 
 
-def note_run(con: Connection, saved_id: str, run: dict[str, Any]) -> None:
+def record_run(con: Connection, saved_id: str, run: dict[str, Any]) -> None:
     """Keeps how the last run went, in the writer."""
     con.execute(
         "UPDATE scrape_endpoints SET last_run = ? WHERE id = ?",
@@ -98,6 +98,6 @@ def note_run(con: Connection, saved_id: str, run: dict[str, Any]) -> None:
     )
 
 
-def _saved(row: tuple[Any, ...]) -> Saved:
+def _saved(row: tuple[Any, ...]) -> SavedCall:
     last_run = orjson.loads(row[6]) if row[6] is not None else None
-    return Saved(row[0], row[1], row[2], row[3], orjson.loads(row[4]), row[5], last_run)
+    return SavedCall(row[0], row[1], row[2], row[3], orjson.loads(row[4]), row[5], last_run)

@@ -11,7 +11,7 @@ from pydantic import Field, StrictStr
 
 from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
-from fairlead.scrape.address import checked
+from fairlead.scrape.address import check_url
 
 _PARAMETER: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_]{0,39})\}")
 
@@ -25,7 +25,7 @@ Parameters = Annotated[
 
 def check_template(url: str, params: Mapping[str, str | None], egress: Egress) -> None:
     """`InvalidRequest` for what can be no address whatever the values are, or has other parameters than it says."""
-    checked(_PARAMETER.sub("x", url), egress)
+    check_url(_PARAMETER.sub("x", url), egress)
     parts = urlsplit(url)
     if _PARAMETER.search(parts.netloc) or _PARAMETER.search(parts.scheme):
         raise InvalidRequest("url may have parameters in its path and query only.", param="url")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fairlead.errors import InvalidRequest
-from fairlead.scrape.model import plain
+from fairlead.scrape.model.schema import SCHEMA_MAX_BYTES, Schema
+from fairlead.scrape.model.untrusted import strip_link_targets
 from fairlead.scrape.page.pool import Pool
 from fairlead.scrape.page.schema import (
     DEPTH_MAX,
@@ -19,7 +20,6 @@ from fairlead.scrape.page.schema import (
     _OutOfTime,
     judge,
 )
-from fairlead.scrape.schema import SCHEMA_MAX_BYTES, Schema
 from tests.fuzz.budget import at_most
 
 
@@ -148,7 +148,7 @@ async def test_a_schema_is_judged_in_another_process_which_goes_on(pool: Pool) -
     with pytest.raises(InvalidRequest) as refused:
         await Schema(pool, doubled(30), "k1").check()
     assert (refused.value.message, refused.value.param) == (TOO_COSTLY, "schema")
-    assert await good.wrongs_of({"name": 1}) == ["/name: 1 is not of type 'string'"]
+    assert await good.violations_of({"name": 1}) == ["/name: 1 is not of type 'string'"]
     assert pool.process_ids == [reader]
 
 
@@ -196,7 +196,7 @@ async def test_every_door_refuses_a_schema_that_costs_too_much(
     ],
 )
 def test_links_of_an_answer_lose_their_targets(text: str, shown: str) -> None:
-    assert plain(text) == shown
+    assert strip_link_targets(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -204,4 +204,4 @@ def test_links_of_an_answer_lose_their_targets(text: str, shown: str) -> None:
 )
 def test_no_answer_takes_long_to_be_freed_of_links(text: str) -> None:
     with at_most(2.0):
-        plain(text)
+        strip_link_targets(text)

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from fairlead.scrape import cache as cache_module
-from fairlead.scrape.cache import Cached, find_cached, store_cached, sweep_cache
+from fairlead.scrape.cache import CachedPage, find_cached, store_cached, sweep_cache
 from fairlead.scrape.jobs import runner as runner_module
 from fairlead.scrape.jobs import table
 from fairlead.scrape.jobs.runner import JobRunner
@@ -43,7 +43,7 @@ class Held:
                 held.changed.notify_all()
             await held.goes_on.wait()
 
-        monkeypatch.setattr(runner_module._Run, "run", run)
+        monkeypatch.setattr(runner_module.PagesRun, "run", run)
 
     async def until(self, owner: str, count: int) -> None:
         async with asyncio.timeout(20), self.changed:
@@ -57,8 +57,8 @@ def con(tmp_path: Path) -> Any:
     connection.close()
 
 
-def copy(name: str, owner: str, size: int, at_ms: int) -> Cached:
-    return Cached(name, owner, "u", "u", 200, None, None, at_ms, at_ms + 10_000, "x" * size)
+def copy(name: str, owner: str, size: int, at_ms: int) -> CachedPage:
+    return CachedPage(name, owner, "u", "u", 200, None, None, at_ms, at_ms + 10_000, "x" * size)
 
 
 def test_copies_of_pages_are_bounded_in_all_and_for_each_owner(con: Connection) -> None:
@@ -218,7 +218,7 @@ async def test_a_job_of_a_revoked_key_is_not_taken_up_after_a_restart(
     async def run(self: Any) -> None:
         read.append(self._job.id)
 
-    monkeypatch.setattr(runner_module._Run, "run", run)
+    monkeypatch.setattr(runner_module.PagesRun, "run", run)
     async with run_scraping(tmp_path / "data") as scraping:
         answer = await ended(scraping, f"/api/crawl/{begun['id']}")
     assert (answer["status"], read) == ("failed", [])

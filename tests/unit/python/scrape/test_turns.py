@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from fairlead.scrape.page.turns import Crowded, Turns
+from fairlead.scrape.page.fair_queue import FairQueue, QueueFull
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +19,7 @@ def anyio_backend() -> str:
 class Users:
     """Owners that hold places until they are told to leave, in the order in which they came in."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: FairQueue) -> None:
         self.order: list[str] = []
         self._turns = turns
         self._leave: dict[str, asyncio.Event] = {}
@@ -58,7 +58,7 @@ class Users:
 
 
 async def test_one_owner_never_has_all_places() -> None:
-    users = Users(Turns(3, 2, 100, 100))
+    users = Users(FairQueue(3, 2, 100, 100))
     await users.come("a1", "a2", "a3", "a4", "b1")
     assert users.order == ["a1", "a2", "b1"]
     await users.leave("b1")
@@ -69,7 +69,7 @@ async def test_one_owner_never_has_all_places() -> None:
 
 
 async def test_owners_who_wait_take_turns_however_many_each_waits_with() -> None:
-    users = Users(Turns(1, 1, 100, 100))
+    users = Users(FairQueue(1, 1, 100, 100))
     await users.come("x1", "a1", "a2", "a3", "a4", "b1", "c1", "b2")
     await users.leave("x1", "a1", "b1", "c1", "a2", "b2", "a3")
     assert users.order == ["x1", "a1", "b1", "c1", "a2", "b2", "a3", "a4"]
@@ -77,7 +77,7 @@ async def test_owners_who_wait_take_turns_however_many_each_waits_with() -> None
 
 
 async def test_who_gives_up_leaves_no_place_taken() -> None:
-    users = Users(Turns(1, 1, 100, 100))
+    users = Users(FairQueue(1, 1, 100, 100))
     await users.come("a1", "b1", "c1")
     await users.give_up("b1")
     await users.give_up("a1")
@@ -92,14 +92,14 @@ async def test_who_gives_up_leaves_no_place_taken() -> None:
 
 
 async def test_so_many_wait_and_no_more() -> None:
-    turns = Turns(1, 1, 3, 2)
+    turns = FairQueue(1, 1, 3, 2)
     users = Users(turns)
     await users.come("x1", "a1", "a2")
-    with pytest.raises(Crowded):
+    with pytest.raises(QueueFull):
         async with turns.turn("a"):
             raise AssertionError
     await users.come("b1")
-    with pytest.raises(Crowded):
+    with pytest.raises(QueueFull):
         async with turns.turn("c"):
             raise AssertionError
     await users.end()

@@ -1,0 +1,3 @@
+"""The addresses of a site: `sitemap.py` (from its sitemaps), `cache.py` (maps that are kept), `router.py` (the
+routes).
+"""
