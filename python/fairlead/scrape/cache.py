@@ -1,4 +1,4 @@
-"""Pages that were scraped, kept for whoever asked: one caller's copies are not another's."""
+"""The cache of scraped pages, for each key its own. Bounded by rows and by bytes, with a share for each key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from fairlead.store.file import Connection
 
 ROWS_MAX: Final = 5000
-# Of the bytes, to one owner.
+# One owner has at most this part (1/4) of the bytes.
 OWNER_SHARE: Final = 4
 STALE_KEPT_MS: Final = 7 * 86_400_000
 
@@ -19,7 +19,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class CachedPage:
-    """`key` is `scraper.cache_key`; `document` is JSON text. A stale copy serves to ask again."""
+    """A page in the cache. `key` is `scraper.cache_key`; `document` is JSON text. A stale copy still has what a
+    conditional request needs.
+    """
 
     key: str
     owner: str
@@ -33,7 +35,7 @@ class CachedPage:
     document: str
 
     def renewed(self, expires_at_ms: int) -> CachedPage:
-        """The same page, good for longer."""
+        """A copy of this row that expires later."""
         return replace(self, expires_at_ms=expires_at_ms)
 
 
@@ -44,8 +46,8 @@ def find_cached(con: Connection, key: str) -> CachedPage | None:
 
 
 def store_cached(con: Connection, cached: CachedPage, most_bytes: int) -> None:
-    """Keeps a copy in the place of an earlier one, and no more than there is room for, in the writer.
-    One that is more than its owner's share alone is not kept.
+    """Stores a copy in place of an earlier one and drops the oldest beyond `most_bytes`, in the writer. A copy that
+    is larger than its owner's share is not stored.
     """
     con.execute("DELETE FROM scrape_cache WHERE key = ?", [cached.key])
     size = len(cached.document.encode())

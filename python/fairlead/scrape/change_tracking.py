@@ -1,4 +1,4 @@
-"""What a page held when its caller last asked whether it had changed."""
+"""Change tracking: the fingerprint of a page when its caller last asked whether it had changed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ROWS_MAX: Final = 100_000
 
 
 def tracking_key(owner: str, url: str, options: ScrapeOptions) -> str:
-    """Whose page, and how much of it."""
+    """The hash of the key, the address and whether only the main content counts."""
     text = orjson.dumps([owner, url, options.only_main_content])
     return hashlib.sha256(text).hexdigest()
 
 
 def record_fingerprint(con: Connection, key: str, fingerprint: str, at_ms: int) -> dict[str, Any]:
-    """Notes what a page holds now, in the writer. `changeStatus` is new, same or changed."""
+    """Stores the page's fingerprint, in the writer. `changeStatus` is new, same or changed."""
     row = con.execute(
         "DELETE FROM scrape_seen WHERE key = ? RETURNING fingerprint, at_ms", [key]
     ).fetchone()
@@ -37,7 +37,7 @@ def record_fingerprint(con: Connection, key: str, fingerprint: str, at_ms: int) 
 
 
 def sweep_fingerprints(con: Connection, at_ms: int) -> None:
-    """Drops what is too old, and the oldest beyond `ROWS_MAX`, in the writer."""
+    """Drops fingerprints older than `KEPT_MS`, and the oldest beyond `ROWS_MAX`, in the writer."""
     con.execute("DELETE FROM scrape_seen WHERE at_ms < ?", [at_ms - KEPT_MS])
     con.execute(
         "DELETE FROM scrape_seen WHERE key IN "

@@ -75,7 +75,7 @@ async def scrape_job(job_id: str, services: ServicesDep, owner: OwnerDep) -> Res
 async def reader(
     url: str, services: ServicesDep, owner: OwnerDep, request: Request
 ) -> Response | dict[str, Any]:
-    """The main content; bare where `Accept` asks for text/markdown or text/plain, else as a scrape tells it."""
+    """The main content; bare where `Accept` asks for text/markdown or text/plain, else the document of a scrape."""
     options = ScrapeOptions.model_validate({"extractorFormat": "markdown"})
     scraped = await read_page(services, check_url(url, scraper_of(services).egress), options, owner)
     accepted = request.headers.get("accept", "")
@@ -122,7 +122,9 @@ async def forget(
 
 @router.get("/usage", summary="How many calls the key has made today, and has left")
 async def usage(services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
-    """Counted are calls that do something, not looks at what is there. The day is that of UTC."""
+    """Calls that read pages or start something count; GET and DELETE of stored things do not. The day is that of
+    UTC.
+    """
     at_ms = now_ms()
     made = await daily_calls_of(services).made(owner, at_ms)
     most = (await scraper_of(services).settings(fresh=True)).scrape_requests_per_day

@@ -1,4 +1,4 @@
-"""Searching the web, and scraping what is found."""
+"""The route that searches the web and scrapes what is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What control keeps running for scraping."""
+"""Background tasks of scraping, which control keeps running."""
 
 from __future__ import annotations
 

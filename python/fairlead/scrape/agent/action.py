@@ -38,12 +38,12 @@ ANSWER_MAX_CHARS: Final = 100_000
 
 
 class InvalidAction(ValueError):
-    """What is wrong with an answer, for whoever gave it."""
+    """An answer that is no action; its text tells the model what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The end that the model has chosen. `data` counts where there is a schema."""
+    """The action that ends the agent. `data` is None where the request has no schema."""
 
     completed: bool
     reason: str
@@ -53,13 +53,13 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One answer of the model."""
+    """One answer of the model: its thought, and an action or the end."""
 
     thought: str
     action: SessionAction | Finish
 
     def view(self) -> dict[str, Any]:
-        """The action as it is shown and told again."""
+        """The action as the API shows it and the next prompt repeats it."""
         if isinstance(self.action, Finish):
             return {
                 "type": "finish",
@@ -72,16 +72,18 @@ class Decision:
 
 
 async def decision_of(text: str, schema: Schema | None, *, only_finish: bool) -> Decision:
-    """What the model has said, if it fits, also the schema, if there is one. `InvalidAction`; `InvalidRequest` for a
-    schema that cannot be judged by.
+    """Reads the model's answer and holds it to the schema, if there is one. `InvalidAction` for an answer that does
+    not fit, `InvalidRequest` for a schema that cannot be used.
     """
     try:
-        said = json_of(text)
+        answer_json = json_of(text)
     except ValueError:
         raise InvalidAction("it is not JSON") from None
-    if not isinstance(said, dict) or not isinstance(action := said.get("action"), dict):
+    if not isinstance(answer_json, dict) or not isinstance(
+        action := answer_json.get("action"), dict
+    ):
         raise InvalidAction('it is not an object with "thought" and "action"')
-    thought = said.get("thought")
+    thought = answer_json.get("thought")
     thought = thought[:THOUGHT_MAX_CHARS] if isinstance(thought, str) else ""
     if action.get("type") == "finish":
         return Decision(thought, await _finish(action, schema))
@@ -114,11 +116,11 @@ async def _finish(action: dict[str, Any], schema: Schema | None) -> Finish:
     if schema is None:
         data = None
     elif data is not None or completed:
-        wrongs = await schema.violations_of(data)
-        if wrongs:
-            raise InvalidAction('"data" does not fit the schema: ' + "; ".join(wrongs))
+        violations = await schema.violations_of(data)
+        if violations:
+            raise InvalidAction('"data" does not fit the schema: ' + "; ".join(violations))
     if schema is None and completed and not answer:
         raise InvalidAction('"answer" is missing')
     # A page may have put what it wants to learn into the addresses of links.
-    told = strip_link_targets(answer)[:ANSWER_MAX_CHARS] if answer else None
-    return Finish(completed, strip_link_targets(reason)[:THOUGHT_MAX_CHARS], told, data)
+    text = strip_link_targets(answer)[:ANSWER_MAX_CHARS] if answer else None
+    return Finish(completed, strip_link_targets(reason)[:THOUGHT_MAX_CHARS], text, data)

@@ -1,6 +1,4 @@
-"""Asking a model for the next action. Pages are data between marks that they cannot know; the goal alone is
-what it works towards.
-"""
+"""Asking a model for the next action. Pages stand between random marks, as data: they do not change the goal."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ ANSWER_MAX_CHARS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What does not change while an agent works. `hosts` are where it may go; None is anywhere."""
+    """The goal and its bounds. `hosts` are where the agent may go; None is anywhere."""
 
     goal: str
     schema: Schema | None
@@ -35,8 +33,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What there is before an action: the page and its text, the steps until now, how many are left.
-    `note` is what happened to the browser meanwhile.
+    """What the model sees before an action: the page and its text, the steps so far, how many are left. `note` is
+    news of the browser, such as a restart.
     """
 
     survey: Survey

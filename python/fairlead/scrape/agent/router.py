@@ -1,4 +1,4 @@
-"""Agents: set one to work, and see what it did."""
+"""Routes of agents: start one, show its steps and its result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def start(
     if ask.schema_ is not None:
         await scraper_of(services).schema(ask.schema_, owner).check()
     url = check_url(ask.url, scraper_of(services).egress)
-    # The setting of today: a job goes on with the model that it began with.
+    # The model is fixed now: a later change of the setting does not reach a job that has begun.
     asked = ask.model_copy(update={"model": await resolve_model(services, ask.model, "model")})
     job = new_job("agent", owner, url, asked, 1)
     return await start_job(services, job, [Place(0, 0, url)], base)
@@ -42,11 +42,11 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str,
     the model says of the goal.
     """
 
-    def look(con: Connection) -> tuple[Job, list[Page]]:
+    def read_steps(con: Connection) -> tuple[Job, list[Page]]:
         job = find_job(con, job_id, "agent", owner)
         return job, list_pages(con, job.id, 0, STEPS_MAX + 1, most_bytes=STEPS_MAX_BYTES)
 
-    job, pages = await services.state.read(look)
+    job, pages = await services.state.read(read_steps)
     steps = [orjson.loads(page.document or "{}") for page in pages if page.place]
     view = {"success": True, **job_view(job)}
     ends = [orjson.loads(page.document or "{}") for page in pages if not page.place]

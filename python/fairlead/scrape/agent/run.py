@@ -1,4 +1,4 @@
-"""One agent from its start to its end: look, ask, act, store, and again.
+"""One agent from its start to its end: observe the page, ask the model, act, store the step, and again.
 
 Each step is a row as soon as it is done. After a crash the agent goes on behind the last of them, in a new tab
 at the address where that was; what had been filled in or logged in to is gone, and the model is told so.
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 AGENT_DEADLINE_S: Final = 900.0
 SESSION_RETRY_S: Final = 2.0
 STEPS_MAX: Final = 20
-# Of all steps together: what the model said at each, and no pages.
+# Of the rows of all steps together: thoughts and actions, no pages.
 STEPS_MAX_BYTES: Final = 64 * 1024 * 1024
 OBSERVATIONS_MAX: Final = 3
 _MARKDOWN: Final = ScrapeOptions.model_validate(
@@ -59,7 +59,7 @@ _RESTARTED: Final = (
 
 
 class AgentRun:
-    """As a run of any job: `run` lasts until the job has ended."""
+    """The run of one agent job: `run` lasts until the job has ended."""
 
     def __init__(
         self, services: Services, scraper: Scraper, job: Job, announce: Callable[[], None]
@@ -104,11 +104,11 @@ class AgentRun:
             self._url = page.url
             self._note = _RESTARTED
             if self._hosts is not None:
-                # Where it has been it was allowed to be.
+                # A host that was visited before was allowed then.
                 self._hosts.add(urlsplit(page.url).netloc)
 
     async def _run_steps(self) -> None:
-        """Ends with the job, at the latest when no step is left."""
+        """Takes steps until the job has ended, at the latest when none is left."""
         while True:
             survey = await self._observe()
             left = self._ask.max_steps - len(self._steps)
@@ -148,7 +148,7 @@ class AgentRun:
     # --- the browser
 
     async def _observe(self) -> Survey:
-        """The page as it stands, in a new tab where there is none, and never of another site."""
+        """The page as it stands, in a new tab where there is none, and never a page of another site."""
         failure = FetchFailed("The page always leads to another site.", code="redirects")
         for _ in range(OBSERVATIONS_MAX):
             if self._session is None or not self._session.context.is_alive:
@@ -156,7 +156,7 @@ class AgentRun:
             try:
                 survey = await self._scraper.sessions.survey(self._session)
             except FetchFailed as fault:
-                # A page that goes on by itself while it is looked at, or one that hung.
+                # The page navigated while it was observed, or it hung.
                 failure = fault
                 continue
             if self._is_allowed(survey.url):
@@ -174,14 +174,16 @@ class AgentRun:
             await self._scraper.sessions.confine(session, self._is_allowed)
         await self._navigate(self._url)
         if self._hosts is not None and is_first:
-            # The start turned out to live here: its host belongs to the site.
+            # The start may have redirected: the host that it ended at belongs to the site.
             self._note_address(session.page.url)
             self._hosts.add(urlsplit(self._url).netloc)
             await self._scraper.sessions.confine(session, self._is_allowed)
         return session
 
     async def _create_session(self) -> Session:
-        """A tab of the job's own, which no call of its owner can come into."""
+        """A session that belongs to the job's id, so no call of its owner can use it. Waits while all sessions are
+        taken.
+        """
         while True:
             try:
                 return await self._scraper.sessions.create(self._job.id, SessionRequest())
@@ -193,14 +195,14 @@ class AgentRun:
 
     async def _navigate(self, url: str) -> None:
         action = SessionAction.model_validate({"type": "navigate", "url": url})
-        async with self._scraper.admitted(url):
+        async with self._scraper.admit(url):
             await self._scraper.sessions.act(self._require_session(), action)
         await self._scraper.sessions.settled(self._require_session())
 
     async def _act(self, action: SessionAction) -> str | None:
-        """Does it; what went wrong, if anything did."""
+        """Performs the action; the reason of its failure, or None."""
         session = self._require_session()
-        session.barred.clear()
+        session.blocked.clear()
         try:
             if action.type == "navigate":
                 await self._navigate(self._target(action.url or ""))
@@ -212,8 +214,8 @@ class AgentRun:
                 await self._navigate(self._url)
                 return _away(url)
             self._note_address(url)
-            if session.barred:
-                return _away(session.barred[0])
+            if session.blocked:
+                return _away(session.blocked[0])
         except FetchFailed as failure:
             return failure.reason
         except (InvalidRequest, NotFound) as fault:
@@ -235,7 +237,7 @@ class AgentRun:
         return self._hosts is None or parts.netloc in self._hosts or parts.scheme == "about"
 
     def _note_address(self, url: str) -> None:
-        # An empty page is nowhere to come back to.
+        # An empty page (`about:blank`) is no address to return to.
         if url.startswith(("http://", "https://")):
             self._url = url
 
@@ -283,7 +285,7 @@ class AgentRun:
     async def _end(
         self, status: str, error: str | None, end: Finish, last: Page | None = None
     ) -> None:
-        """The last row is the result; it comes with the last step and the job's end."""
+        """Stores the result in place 0, with the last step and the job's end, in one transaction."""
         job, number = self._job, len(self._steps) + 1
         result = {
             "completed": end.completed,

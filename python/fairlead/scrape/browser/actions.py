@@ -32,9 +32,9 @@ async def act(page: Any, action: Action, number: int) -> None:
     except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
         if action.optional:
             return
-        said = error.reason if isinstance(error, FetchFailed) else first_line(error)
+        reason = error.reason if isinstance(error, FetchFailed) else first_line(error)
         raise FetchFailed(
-            f"actions[{number}] ({action.type}) failed: {said}", code="action"
+            f"actions[{number}] ({action.type}) failed: {reason}", code="action"
         ) from None
 
 
@@ -71,7 +71,7 @@ async def picture_of(page: Any, *, is_whole: bool) -> bytes:
     if is_whole:
         width, height = await extent_of(page)
         width = max(1, min(width, PICTURE_MAX_PX))
-        # What has so many pixels is never more than a few times `PICTURE_MAX_BYTES`, whatever is in it.
+        # A PNG of `PICTURE_MAX_PIXELS` is at most a few times `PICTURE_MAX_BYTES`, whatever it shows.
         most = min(PICTURE_MAX_PX, PICTURE_MAX_PIXELS // width)
         clip = {"x": 0, "y": 0, "width": width, "height": max(1, min(height, most))}
     picture: bytes = await page.screenshot(full_page=is_whole, clip=clip, timeout=ACTION_MS)
@@ -83,7 +83,7 @@ async def picture_of(page: Any, *, is_whole: bool) -> bytes:
 
 
 async def pdf_of(page: Any) -> bytes:
-    """The page as it would be printed."""
+    """A PDF of the page as it would be printed."""
     async with asyncio.timeout(PRINT_DEADLINE_S):
         paper: bytes = await page.pdf(print_background=True)
     if len(paper) > PRINT_MAX_BYTES:
@@ -96,10 +96,10 @@ async def archive_of(page: Any) -> str:
     async with asyncio.timeout(PRINT_DEADLINE_S):
         wire = await page.context.new_cdp_session(page)
         try:
-            said = await wire.send("Page.captureSnapshot", {"format": "mhtml"})
+            snapshot = await wire.send("Page.captureSnapshot", {"format": "mhtml"})
         finally:
             await wire.detach()
-    archive: str = said["data"]
+    archive: str = snapshot["data"]
     if len(archive) > PRINT_MAX_BYTES:
         raise FetchFailed(f"The archive is larger than {PRINT_MAX_BYTES} bytes.", code="too_large")
     return archive
@@ -116,7 +116,7 @@ class File:
 
 
 class Downloads:
-    """The files of one context; what is too many or too large is not kept."""
+    """The files of one context; those beyond `FILES_MAX` or larger than `FILE_MAX_BYTES` are refused."""
 
     def __init__(self) -> None:
         self.files: list[File] = []
@@ -125,11 +125,11 @@ class Downloads:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def watch(self, page: Any) -> None:
-        """Takes what this page gives from now on."""
+        """Keeps the files that this page gives from now on."""
         page.on("download", self._begin)
 
     async def settled(self) -> None:
-        """Waits for what is on its way."""
+        """Waits for downloads that are under way, at most `FILE_DEADLINE_S`."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=FILE_DEADLINE_S)
 
@@ -150,8 +150,8 @@ class Downloads:
                 if size > FILE_MAX_BYTES:
                     raise FetchFailed(f"Larger than {FILE_MAX_BYTES} bytes.")
         except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
-            said = error.reason if isinstance(error, FetchFailed) else "It did not come in time."
-            self.refused.append(f"{name}: {said}")
+            reason = error.reason if isinstance(error, FetchFailed) else "It did not come in time."
+            self.refused.append(f"{name}: {reason}")
             del self.refused[FILES_MAX:]
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(ACTION_MS / 1000):

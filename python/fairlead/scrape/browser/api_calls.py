@@ -1,7 +1,7 @@
 """The calls that a page's scripts make: what was asked, what came back, and what both look like.
 
-Only calls of scripts (`fetch`, `XMLHttpRequest`) are noted. Bodies are told by their shape and a bounded
-sample; headers are not told, because they carry what a page is logged in with.
+Only calls of scripts (`fetch`, `XMLHttpRequest`) are noted. A body is shown by its shape and a bounded sample; headers
+are not shown, because they carry what a page is logged in with.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ class Calls:
         self._begun: dict[Any, float] = {}
         self._reading: set[asyncio.Task[None]] = set()
         self.more = 0
-        """Calls beyond `CALLS_MAX`, which are counted and not told."""
+        """Calls beyond `CALLS_MAX`, which are counted and not shown."""
 
     def watch(self, page: Any) -> None:
-        """Notes what this page and its frames call from now on."""
+        """Records the calls of this page and its frames from now on."""
         page.on("request", self._begin)
         page.on("requestfinished", self._finish)
         page.on("requestfailed", self._fail)
 
     async def settled(self, page: Any) -> None:
-        """Waits until the page calls no more, or for so long."""
-        # A page that always calls is told of as far as it went.
+        """Waits until the page calls no more, at most `SETTLE_MS`."""
+        # A page that never stops calling is shown as far as it went.
         with contextlib.suppress(Exception):
             await page.wait_for_load_state("networkidle", timeout=SETTLE_MS)
         if self._reading:
             await asyncio.wait(self._reading, timeout=BODIES_DEADLINE_S)
 
     def view(self) -> list[dict[str, Any]]:
-        """What the API shows."""
+        """The calls as the API shows them."""
         return list(self._views.values())
 
     def _begin(self, request: Any) -> None:
@@ -72,7 +72,7 @@ class Calls:
             "state": "open",
             "status": None,
             "contentType": None,
-            "request": _sent(request),
+            "request": _request_summary(request),
             "response": None,
         }
 
@@ -97,23 +97,26 @@ class Calls:
                 kind = answer.headers.get("content-type", "")[:200]
                 view |= {"state": "done", "status": answer.status, "contentType": kind}
                 size = (await request.sizes())["responseBodySize"]
-                # What is too large to be looked at is not brought here either.
+                # A body that is too large to be parsed is not transferred either.
                 body = await answer.body() if size <= BODY_MAX_BYTES else None
         except Exception as error:  # noqa: BLE001 - Playwright's errors share no base with ours
             view["error"] = f"The answer could not be read: {first_line(error)}"
             return
-        view["response"] = {"bytes": len(body) if body is not None else size, **_looks(body, kind)}
+        view["response"] = {
+            "bytes": len(body) if body is not None else size,
+            **_summary(body, kind),
+        }
 
 
-def _sent(request: Any) -> dict[str, Any] | None:
+def _request_summary(request: Any) -> dict[str, Any] | None:
     body = request.post_data_buffer
     if not body:
         return None
     kind = request.headers.get("content-type", "")[:200]
-    return {"contentType": kind, "bytes": len(body), **_looks(body[: BODY_MAX_BYTES + 1], kind)}
+    return {"contentType": kind, "bytes": len(body), **_summary(body[: BODY_MAX_BYTES + 1], kind)}
 
 
-def _looks(body: bytes | None, kind: str) -> dict[str, Any]:
+def _summary(body: bytes | None, kind: str) -> dict[str, Any]:
     """`shape` and `sample` of a body, as far as there are any."""
     if body is None or len(body) > BODY_MAX_BYTES:
         return {"shape": None, "sample": None}
@@ -139,8 +142,8 @@ def _names(body: bytes) -> list[str]:
 
 
 def shape_of(value: Any, depth: int) -> Any:
-    """The names of types in place of values; of a list its first element, of an object `FIELDS_MAX`
-    fields, and nothing deeper than `DEPTH_MAX`.
+    """A JSON value with names of types in place of its values: the first element of each list, `FIELDS_MAX` fields
+    of each object, `DEPTH_MAX` levels.
     """
     if isinstance(value, dict):
         if depth >= DEPTH_MAX:

@@ -28,7 +28,7 @@ async def discover(ask: DiscoverRequest, services: ServicesDep, owner: OwnerDep)
     calls = Calls()
     async with answer_deadline():
         try:
-            async with scraper.admitted(url) as settings:
+            async with scraper.admit(url) as settings:
                 fetched = await scraper.renderer.fetch(url, ask.options.as_scrape(), calls)
             await scraper.check_redirect(fetched, settings)
         except FetchFailed as failure:

@@ -1,5 +1,5 @@
-"""What is asked of a page's scripts, with the bound on the page's side: a page can answer with gigabytes, and what
-has come here is in the memory of everybody.
+"""Evaluating scripts in a page with the bound on the page's side: a page can answer with gigabytes, and an answer that
+has arrived takes memory of the whole process.
 
 What leaves the page is a number, or a text that was measured in the same step. A page can put its own functions in
 the place of the language's, but not change the length of a text, nor what stands where in it: so it may lie, and its
@@ -17,8 +17,8 @@ from fairlead.scrape.fetch.fetcher import FetchFailed
 
 TITLE_MAX_CHARS: Final = 500
 
-# A text that is JSON; 1 where it is too long, 2 where the value is none that JSON has (undefined, a function). The
-# script runs as Playwright itself would run it, but its value stays behind: a text comes here with its handle, too.
+# Returns JSON text; 1 where it is too long, 2 for a value that JSON does not have (undefined, a function). The script
+# runs as Playwright itself would run it, but the value itself stays in the page.
 _VALUE: Final = """async ([script, most]) => {
   let value = globalThis.eval(script);
   if (typeof value === 'function') value = value();
@@ -61,7 +61,7 @@ _EXTENT: Final = """() => {
 
 
 async def evaluate_script(page: Any, script: str, max_chars: int) -> Any:
-    """What the script gives, as JSON has it. `FetchFailed` where it is longer than that; what Playwright raises."""
+    """The value of a caller's script, as JSON. `FetchFailed` for more than `max_chars`; also what Playwright raises."""
     script = script.strip()
     if _IS_FUNCTION.match(script):
         script = f"({script})"
@@ -72,7 +72,7 @@ async def evaluate_script(page: Any, script: str, max_chars: int) -> Any:
 
 
 async def text_of(page: Any, max_chars: int) -> str:
-    """The page's HTML as it stands. `FetchFailed` where it is longer than that."""
+    """The page's HTML as it stands. `FetchFailed` for more than `max_chars`."""
     answer = await page.evaluate(_TEXT, max_chars)
     if not isinstance(answer, str):
         raise FetchFailed(f"The page is larger than {max_chars} bytes.", code="too_large")
@@ -80,17 +80,17 @@ async def text_of(page: Any, max_chars: int) -> str:
 
 
 async def title_of(page: Any) -> str:
-    """The beginning of the page's title."""
+    """The page's title, cut to `TITLE_MAX_CHARS`."""
     answer = await page.evaluate(_TITLE, TITLE_MAX_CHARS)
     return answer if isinstance(answer, str) else ""
 
 
-async def evaluate_bounded(page: Any, look: str, argument: Any, max_chars: int) -> Any:
-    """What `look`, a function of ours that a page may have bent, gives for the argument; None where it is longer
-    than that.
+async def evaluate_bounded(page: Any, function: str, argument: Any, max_chars: int) -> Any:
+    """The value of `function`, our JavaScript, for the argument; None for more than `max_chars`. A page may have
+    replaced what the function uses, so the value is not to be trusted.
     """
     bounded = f"""([argument, most]) => {{
-      const text = JSON.stringify(({look})(argument));
+      const text = JSON.stringify(({function})(argument));
       return typeof text === 'string' && text.length <= most ? text : 1;
     }}"""
     answer = await page.evaluate(bounded, [argument, max_chars])

@@ -18,7 +18,7 @@ DIAL_DEADLINE_S: Final = 10.0
 IDLE_S: Final = 60.0
 PIECE_BYTES: Final = 64 * 1024
 CONNECTIONS_MAX: Final = 256
-# What one connection may bring: an endless stream ends here, and a file that would fill the disk.
+# What one connection may transfer: an endless stream ends here, and a file that would fill the disk.
 CONNECTION_MAX_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -63,7 +63,7 @@ class GuardedProxy:
             asyncio.LimitOverrunError,
             ValueError,
         ) as error:
-            # The browser sees a closed connection and tells the page.
+            # The browser sees a closed connection and reports it to the page.
             log.debug("proxied connection ended", error=type(error).__name__)
         finally:
             self._open.discard(task)
@@ -115,11 +115,11 @@ class GuardedProxy:
                 )
                 # A form's body goes up before the answer comes down.
                 up = asyncio.create_task(_copy(reader, far_writer))
-                # The browser must know that nothing more comes on this connection either.
+                # `Connection: close` tells the browser too that nothing more comes on this connection.
                 async with asyncio.timeout(IDLE_S):
                     answer = await far_reader.readuntil(b"\r\n\r\n")
                 writer.write(answer[:-2] + b"Connection: close\r\n\r\n")
-            # The answer's end is the end; a browser keeps its side open.
+            # The end of the answer ends the connection; a browser would keep its side open.
             await _copy(far_reader, writer)
         finally:
             up.cancel()
@@ -128,7 +128,7 @@ class GuardedProxy:
 
 
 async def _nothing() -> None:
-    """What goes up before there is anything."""
+    """An upload that has not begun."""
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

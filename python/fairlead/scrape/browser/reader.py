@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from base64 import b64encode
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -32,11 +33,11 @@ CONTEXT_PAGES: Final = 50
 PAGES_AT_ONCE: Final = 4
 LOAD_MS: Final = 30_000
 PAGE_DEADLINE_S: Final = 120.0
-GIVEN_MAX_BYTES: Final = 5 * 1024 * 1024
+ARTIFACTS_MAX_BYTES: Final = 5 * 1024 * 1024
 
 
 class Renderer:
-    """What lets only so many pages be rendered at once, over all callers."""
+    """Renders pages, at most `PAGES_AT_ONCE` over all callers."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
@@ -60,9 +61,9 @@ class JobReader:
 
     def __init__(self, renderer: Renderer, options: ScrapeOptions) -> None:
         self._rendering = renderer
-        self._look = ContextOptions(
+        self._context_options = ContextOptions(
             skip_tls_verification=options.skip_tls_verification,
-            is_usual=options.stealth_mode,
+            is_ordinary=options.stealth_mode,
             takes_downloads=options.wants_downloads,
         )
         self._context: Context | None = None
@@ -79,9 +80,9 @@ class JobReader:
     async def fetch(
         self, url: str, options: ScrapeOptions, calls: Calls | None = None
     ) -> FetchResult:
-        """As `Rendering.fetch`, in the job's context."""
+        """The page after its scripts, waits and actions, in the job's context. `FetchFailed`."""
         started = time.monotonic()
-        await judge(self._rendering.browser, url)
+        await check_destination(self._rendering.browser, url)
         try:
             async with self._rendering.free, asyncio.timeout(PAGE_DEADLINE_S):
                 context = await self._opened()
@@ -107,14 +108,16 @@ class JobReader:
                 await self.close()
                 context = None
             if context is None:
-                context = self._context = await self._rendering.browser.open(self._look, state)
+                context = self._context = await self._rendering.browser.open(
+                    self._context_options, state
+                )
                 self._pages = 0
             self._pages += 1
             return context
 
 
-async def judge(browser: Browser, url: str) -> None:
-    """Refuses at once what the proxy would refuse, with a better reason."""
+async def check_destination(browser: Browser, url: str) -> None:
+    """Refuses an address that the proxy would refuse, before the browser asks for it and with a plain reason."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
@@ -154,28 +157,40 @@ async def read(
             await act(page, action, number)
         if calls is not None:
             await calls.settled(page)
-        return await taken(page, answer, url, options, started, downloads)
+        return await capture(page, PageLoad(url, started, answer), options, downloads)
     finally:
         await in_time(page.close())
 
 
-async def taken(
-    page: Any, answer: Any, url: str, options: ScrapeOptions, started: float, downloads: Downloads
+@dataclass(frozen=True, slots=True)
+class PageLoad:
+    """How a page was loaded: the address that was asked for, when (monotonic seconds), and Playwright's response,
+    if known.
+    """
+
+    url: str
+    started_s: float
+    answer: Any
+
+
+async def capture(
+    page: Any, load: PageLoad, options: ScrapeOptions, downloads: Downloads
 ) -> FetchResult:
-    """The page as it stands, as a `FetchResult`; `answer` is what it was loaded by, if that is known."""
+    """The page as it stands, with the files and pictures that were asked for."""
+    answer = load.answer
     text = await text_of(page, PAGE_MAX_BYTES)
-    given: dict[str, Any] = {}
+    artifacts: dict[str, Any] = {}
     if options.wants_picture:
         picture = await picture_of(page, is_whole=False)
-        given["screenshot"] = f"data:image/png;base64,{b64encode(picture).decode()}"
+        artifacts["screenshot"] = f"data:image/png;base64,{b64encode(picture).decode()}"
     if "pdf" in options.formats:
         paper = await pdf_of(page)
-        given["pdf"] = f"data:application/pdf;base64,{b64encode(paper).decode()}"
+        artifacts["pdf"] = f"data:application/pdf;base64,{b64encode(paper).decode()}"
     if "mhtml" in options.formats:
-        given["mhtml"] = await archive_of(page)
+        artifacts["mhtml"] = await archive_of(page)
     if options.wants_downloads:
         await downloads.settled()
-        given["downloads"] = await _files(downloads)
+        artifacts["downloads"] = await _files(downloads)
     headers = await answer.all_headers() if answer is not None else {}
     try:
         final = canonical(page.url)
@@ -188,21 +203,21 @@ async def taken(
         body=text.encode("utf-8", "replace"),
         # The browser has decoded it, and shows everything as HTML.
         content_type="text/html; charset=utf-8",
-        elapsed_ms=(time.monotonic() - started) * 1000,
-        redirects=[url] if final != url else [],
-        given=given,
+        elapsed_ms=(time.monotonic() - load.started_s) * 1000,
+        redirects=[load.url] if final != load.url else [],
+        artifacts=artifacts,
     )
 
 
 async def _files(downloads: Downloads) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    room = GIVEN_MAX_BYTES
+    room = ARTIFACTS_MAX_BYTES
     for file in downloads.files:
         view: dict[str, Any] = {"name": file.name, "size": file.size_bytes}
         if file.size_bytes <= room:
             room -= file.size_bytes
             view["content"] = b64encode(await asyncio.to_thread(file.path.read_bytes)).decode()
         else:
-            view["error"] = f"Larger than what is left of {GIVEN_MAX_BYTES} bytes."
+            view["error"] = f"Larger than what is left of {ARTIFACTS_MAX_BYTES} bytes."
         found.append(view)
-    return found + [{"error": said} for said in downloads.refused]
+    return found + [{"error": reason} for reason in downloads.refused]

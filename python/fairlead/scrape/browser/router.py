@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 Number = Annotated[int, Query(ge=1, le=1_000_000)]
 
-_OF_A_FETCH: Final = frozenset(["screenshot", "pdf", "mhtml", "changeTracking"])
+_SCRAPE_ONLY_FORMATS: Final = frozenset(["screenshot", "pdf", "mhtml", "changeTracking"])
 
 
 @router.post("", status_code=201, summary="Open a browser session")
@@ -39,14 +39,14 @@ async def create(
     scraper = scraper_of(services)
     url = check_url(ask.initial_url, scraper.egress, "initialUrl") if ask.initial_url else None
     async with answer_deadline():
-        session = await _told(scraper.sessions.create(owner, ask))
+        session = await _or_refusal(scraper.sessions.create(owner, ask))
         if url is not None:
             try:
                 await _act(
                     scraper, session, SessionAction.model_validate({"type": "navigate", "url": url})
                 )
             except BaseException:
-                # What the caller does not learn of, it cannot close.
+                # The caller has no id yet, so it could not close the session.
                 await scraper.sessions.close(session)
                 raise
     return {"success": True, "session": _view(session, base)}
@@ -110,29 +110,30 @@ async def _act(scraper: Scraper, session: Session, ask: SessionAction) -> dict[s
         url = check_url(ask.url or "", scraper.egress)
         ask = ask.model_copy(update={"url": url})
 
-        async def go() -> dict[str, Any]:
-            async with scraper.admitted(url):
+        async def navigate() -> dict[str, Any]:
+            async with scraper.admit(url):
                 return await scraper.sessions.act(session, ask)
 
-        return await _told(go())
+        return await _or_refusal(navigate())
     if ask.type == "scrape":
-        if elsewhere := sorted(_OF_A_FETCH.intersection(ask.options.formats)):
+        if unavailable := sorted(_SCRAPE_ONLY_FORMATS.intersection(ask.options.formats)):
             raise InvalidRequest(
-                f"{elsewhere[0]} is not a format of what stands in a session: scrape with options.sessionId.",
+                f"{unavailable[0]} is not a format of what stands in a session: scrape with options.sessionId.",
                 param="options.formats",
             )
-        content = await _told(
+        content = await _or_refusal(
             scraper.sessions.act(session, SessionAction.model_validate({"type": "content"}))
         )
-        return await _told(
+        return await _or_refusal(
             scraper.document_of(content["url"], content["content"], ask.options, session.owner)
         )
-    return await _told(scraper.sessions.act(session, ask))
+    return await _or_refusal(scraper.sessions.act(session, ask))
 
 
-async def _told(work: Awaitable[T]) -> T:
+async def _or_refusal(call: Awaitable[T]) -> T:
+    """The call's result; a `FetchFailed` becomes the `InvalidRequest` that the caller is answered with."""
     try:
-        return await work
+        return await call
     except FetchFailed as failure:
         raise failure.as_refusal() from None
 

@@ -1,5 +1,5 @@
 """Records of one page, by the selectors that were given, those that were found before, or new ones: in this order, the
-first that finds enough. A model is asked only where none does, or where the caller says so.
+first that finds enough. A model is answer only where none does, or where the caller says so.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ Attempt = Callable[[CssSchema], Awaitable[SelectorTrial]]
 
 @dataclass(frozen=True, slots=True)
 class RecordsResult:
-    """The records and how they were come by. `note` says why a page that needed healing was not healed."""
+    """The records and where their selectors came from. `note` says why a page that needed healing was not healed."""
 
     page: ScrapeResult
-    tried: SelectorTrial | None
+    trial: SelectorTrial | None
     source: Source
     is_blank: bool = False
     note: str | None = None
     model: str | None = None
-    asked: ModelAnswer | None = None
+    answer: ModelAnswer | None = None
 
     @property
     def health(self) -> Health:
-        """Of a page without any text nothing can be said."""
+        """`unknown` for a page without text; else whether enough of the fields are filled."""
         if self.is_blank:
             return "unknown"
-        return "healthy" if self.tried is not None and _is_enough(self.tried) else "degraded"
+        return "healthy" if self.trial is not None and _is_enough(self.trial) else "degraded"
 
     def view(self) -> dict[str, Any]:
-        """As it is answered."""
+        """The result as the API shows it."""
         metadata = dict(self.page.document["metadata"])
-        if self.asked is not None:
-            metadata |= {"model": self.model, "tokens": self.asked.tokens}
-        records = self.tried.records if self.tried else []
+        if self.answer is not None:
+            metadata |= {"model": self.model, "tokens": self.answer.tokens}
+        records = self.trial.records if self.trial else []
         view: dict[str, Any] = {
             "success": True,
             "url": self.page.url,
@@ -67,20 +67,22 @@ class RecordsResult:
             "recordCount": len(records),
             "health": self.health,
             "healthy": self.health == "healthy",
-            "fieldFillRatio": self.tried.ratio if self.tried else 0.0,
+            "fieldFillRatio": self.trial.ratio if self.trial else 0.0,
             "source": self.source,
             "healed": self.source == "healed",
             "metadata": metadata,
         }
-        if self.tried is not None:
-            view["cssSchema"] = self.tried.schema.plan
+        if self.trial is not None:
+            view["cssSchema"] = self.trial.schema.plan
         if self.note is not None:
             view["note"] = self.note
         return view
 
 
 class _HealingLocks:
-    """One model is asked at a time for the selectors of one key: who waited finds what was found meanwhile."""
+    """Locks by key, so that one call at a time asks a model for the selectors of a page; the others then find them
+    stored.
+    """
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -90,10 +92,10 @@ class _HealingLocks:
 
 
 def page_key(owner: str, url: str, ask: RecordsRequest) -> str:
-    """Under what selectors of a page are kept: whatever the query, the same path looks the same."""
+    """The key under which a page's selectors are stored. It leaves out the query: pages of one path look alike."""
     parts = urlsplit(url)
-    asked = [field.model_dump(mode="json") for field in ask.fields]
-    text = orjson.dumps([owner, parts.scheme, parts.netloc, parts.path, asked])
+    answer = [field.model_dump(mode="json") for field in ask.fields]
+    text = orjson.dumps([owner, parts.scheme, parts.netloc, parts.path, answer])
     return hashlib.sha256(text).hexdigest()
 
 
@@ -105,13 +107,13 @@ async def extract_records(
     options: AutoOptions,
     *,
     key: str,
-    is_forced: bool = False,
+    force_reheal: bool = False,
 ) -> RecordsResult:
-    """The page's records. `InvalidRequest` where the page or the given selectors cannot be read, and where a model is
-    needed and none is named; what the model's refusal is where there are no other records to fall back on.
+    """The page's records. `InvalidRequest` where the page or the given selectors cannot be read, and where a model
+    is needed and none is named. An error of the model is raised where there are no other records to fall back on.
     """
-    if is_forced:
-        # What is to be healed is the page as it is now.
+    if force_reheal:
+        # Healing needs the page as it is now.
         options = options.model_copy(update={"skip_cache": True})
     page = await _read(services, url, options, owner)
 
@@ -123,14 +125,14 @@ async def extract_records(
         best = (await attempt(ask.css_schema), "provided")
     if best is None or not _is_enough(best[0]):
         best = _better(best, await _from_cache(services, key, attempt))
-    if best is not None and _is_enough(best[0]) and not is_forced:
+    if best is not None and _is_enough(best[0]) and not force_reheal:
         return RecordsResult(page, *best)
     seen = await _select(services, owner, page, None)
     if seen["is_blank"]:
-        tried, source = best or (None, "derived")
-        return RecordsResult(page, tried, source, is_blank=True)
+        trial, source = best or (None, "derived")
+        return RecordsResult(page, trial, source, is_blank=True)
     async with _lock(services, key):
-        if not is_forced:
+        if not force_reheal:
             best = _better(best, await _from_cache(services, key, attempt))
             if best is not None and _is_enough(best[0]):
                 return RecordsResult(page, *best)
@@ -138,11 +140,11 @@ async def extract_records(
             name = await resolve_model(services, options.model)
             model = Model(services.config, owner, name, temperature=options.temperature)
             async with _in_time():
-                found, asked = await find_selectors(
+                found, answer = await find_selectors(
                     model, seen["outline"], ask.fields, attempt, HEALTHY_RATIO
                 )
         except FairleadError as fault:
-            if best is None or is_forced:
+            if best is None or force_reheal:
                 raise
             return RecordsResult(page, *best, note=f"The page was not healed: {fault.message}")
         source = "derived" if best is None else "healed"
@@ -153,8 +155,8 @@ async def extract_records(
             )
     if best is not None and not _is_enough(found) and best[0].rank >= found.rank:
         note = "The page was not healed: the model's selectors find no more than the old ones."
-        return RecordsResult(page, *best, note=note, model=name, asked=asked)
-    return RecordsResult(page, found, source, model=name, asked=asked)
+        return RecordsResult(page, *best, note=note, model=name, answer=answer)
+    return RecordsResult(page, found, source, model=name, answer=answer)
 
 
 def _lock(services: Services, key: str) -> asyncio.Lock:
@@ -166,7 +168,7 @@ def _lock(services: Services, key: str) -> asyncio.Lock:
 
 @asynccontextmanager
 async def _in_time() -> AsyncIterator[None]:
-    """Less than the request has, so that what there is can still be answered."""
+    """Bounds the model to less than the request's deadline, so that older records can still be the answer."""
     try:
         async with asyncio.timeout(HEALING_MAX_S):
             yield
@@ -177,8 +179,8 @@ async def _in_time() -> AsyncIterator[None]:
 async def _read(services: Services, url: str, options: AutoOptions, owner: str) -> ScrapeResult:
     read = options.model_dump(exclude={"temperature", "model"})
     read |= {"extractor_format": "html", "only_main_content": False}
-    asked = ScrapeOptions.model_validate(read, by_name=True, by_alias=False)
-    page = await read_page(services, url, asked, owner)
+    answer = ScrapeOptions.model_validate(read, by_name=True, by_alias=False)
+    page = await read_page(services, url, answer, owner)
     kind = page.document["metadata"]["contentType"]
     if kind not in ("text/html", "application/xhtml+xml", ""):
         raise InvalidRequest(f"The address holds {kind[:80]}: selectors are for HTML.", param="url")
@@ -196,25 +198,25 @@ async def _select(
 
 
 async def check_selectors(services: Services, schema: CssSchema) -> None:
-    """`InvalidRequest` names the first that is none."""
+    """`InvalidRequest` names the first selector that cannot be read."""
     try:
         found = await scraper_of(services).select("http://x/", "", schema.plan)
     except FetchFailed as failure:
         raise InvalidRequest(failure.reason, param="cssSchema") from None
-    _refuse(found["wrongs"])
+    _raise_first(found["problems"])
 
 
 async def _attempt(
     services: Services, owner: str, page: ScrapeResult, schema: CssSchema
 ) -> SelectorTrial:
     found = await _select(services, owner, page, schema.plan)
-    _refuse(found["wrongs"])
+    _raise_first(found["problems"])
     return SelectorTrial(schema, found["records"], found["fill_ratio"])
 
 
-def _refuse(wrongs: list[str]) -> None:
-    if wrongs:
-        raise InvalidRequest(f"cssSchema.{wrongs[0]}.", param="cssSchema")
+def _raise_first(problems: list[str]) -> None:
+    if problems:
+        raise InvalidRequest(f"cssSchema.{problems[0]}.", param="cssSchema")
 
 
 async def _from_cache(
@@ -234,5 +236,5 @@ def _better(
     return other if other[0].rank > one[0].rank else one
 
 
-def _is_enough(tried: SelectorTrial) -> bool:
-    return tried.ratio >= HEALTHY_RATIO
+def _is_enough(trial: SelectorTrial) -> bool:
+    return trial.ratio >= HEALTHY_RATIO

@@ -33,6 +33,6 @@ async def extract_auto(
             ask,
             ask.options,
             key=page_key(owner, url, ask),
-            is_forced=ask.force_reheal,
+            force_reheal=ask.force_reheal,
         )
     return extracted.view()

@@ -26,7 +26,7 @@ RELATIONSHIP: Final = "{http://schemas.openxmlformats.org/package/2006/relations
 
 
 class Archive:
-    """An archive's files. Everything raises `Unreadable`."""
+    """The files of an archive. Every method raises `Unreadable` for what is missing, broken or too large."""
 
     def __init__(self, body: bytes) -> None:
         try:
@@ -104,7 +104,7 @@ class Archive:
 
 
 class _RootStarted(Exception):
-    """The root element begins: what follows cannot declare anything."""
+    """Ends the search for a DTD: none may follow the start of the root element."""
 
 
 def _refuse_dtd(body: bytes, name: str) -> None:

@@ -1,4 +1,4 @@
-"""`POST /api/parse`: a document as markdown."""
+"""The route that turns a document into markdown: `POST /api/parse`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def _source(scraper: Scraper, ask: ParseRequest) -> Source:
             raise TooLarge(f"content is larger than {DOCUMENT_MAX_BYTES} bytes.", param="content")
         return Source(f"{NOWHERE}/", body, ask.content_type)
     url = check_url(ask.url or "", scraper.egress)
-    async with scraper.admitted(url) as settings:
+    async with scraper.admit(url) as settings:
         fetched = await scraper.fetcher.fetch(url, max_bytes=DOCUMENT_MAX_BYTES)
     await scraper.check_redirect(fetched, settings)
     if fetched.status >= 400:

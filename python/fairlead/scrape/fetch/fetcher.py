@@ -1,4 +1,4 @@
-"""Fetching one page over HTTP: behind the egress guard, under caps, redirects by our own hand."""
+"""Fetching one page over HTTP: behind the egress guard, under caps, with every redirect checked."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _HEADERS: Final = {
     "accept-encoding": "gzip, deflate",
 }
 
-_PASSING: Final = frozenset([408, 425, 429, 500, 502, 503, 504])
+_TEMPORARY: Final = frozenset([408, 425, 429, 500, 502, 503, 504])
 
 
 class FetchFailed(Exception):
-    """A page that was not got: `reason` is a sentence without secrets, `status` the answer's, if any.
-    `retry_after_s` is when the host wants to be asked again, if it said so.
+    """A page that could not be fetched: `reason` is a sentence without secrets, `status` the answer's, if any.
+    `retry_after_s` is the host's Retry-After, if it sent one.
     """
 
     def __init__(
@@ -55,20 +55,20 @@ class FetchFailed(Exception):
         self.retry_after_s = retry_after_s
 
     def as_refusal(self, **known: object) -> InvalidRequest:
-        """What whoever asked for the page is told, with what else is known."""
+        """The failure as an answer of 400 to the caller, with further fields in `known`."""
         return InvalidRequest(self.reason, extra={**known, "metadata": {"reason": self.code}})
 
     @property
-    def may_pass(self) -> bool:
+    def is_temporary(self) -> bool:
         """Whether asking again may help: the host was busy, or did not answer."""
         if self.code == "status":
-            return self.status in _PASSING
+            return self.status in _TEMPORARY
         return self.code in {"unreachable", "timeout", "overloaded"}
 
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """An answer. `body` is decoded, and empty for 304; `content_type` is the header's value."""
+    """An HTTP answer. `body` is decoded, and empty for 304; `content_type` is the header's value."""
 
     url: str
     status: int
@@ -77,12 +77,12 @@ class FetchResult:
     content_type: str
     elapsed_ms: float
     redirects: list[str] = field(default_factory=list)
-    given: dict[str, Any] = field(default_factory=dict)
-    """What a browser made beside the text, as `formats` shows it."""
+    artifacts: dict[str, Any] = field(default_factory=dict)
+    """Pictures, prints and files that a browser made, as `formats` shows them."""
 
     @property
     def text(self) -> str:
-        """The body as UTF-8, for files that have to be that: robots.txt, sitemaps."""
+        """The body as UTF-8, for files that must be in it: robots.txt, sitemaps."""
         return self.body.decode("utf-8", "replace")
 
 
@@ -135,20 +135,20 @@ class Fetcher:
         self, url: str, conditions: Mapping[str, str], verify: bool, max_bytes: int, started: float
     ) -> FetchResult:
         client = self._client(verify=verify)
-        passed: list[str] = []
+        redirects: list[str] = []
         while True:
             request = client.build_request("GET", url, headers={**_HEADERS, **conditions})
             answer = await client.send(request, stream=True)
             try:
                 target = answer.headers.get("location")
                 if answer.status_code in {301, 302, 303, 307, 308} and target:
-                    if len(passed) >= REDIRECTS_MAX:
+                    if len(redirects) >= REDIRECTS_MAX:
                         raise FetchFailed(
                             f"The address redirects more than {REDIRECTS_MAX} times.",
                             status=answer.status_code,
                             code="redirects",
                         )
-                    passed.append(url)
+                    redirects.append(url)
                     try:
                         url = canonical(target.strip(), base=url)
                     except BadAddress as fault:
@@ -168,7 +168,7 @@ class Fetcher:
                 body=body,
                 content_type=answer.headers.get("content-type", ""),
                 elapsed_ms=(time.monotonic() - started) * 1000,
-                redirects=passed,
+                redirects=redirects,
             )
 
     def _client(self, *, verify: bool) -> httpx.AsyncClient:
@@ -179,13 +179,13 @@ class Fetcher:
                 timeout=httpx.Timeout(15.0, connect=8.0, pool=PAGE_DEADLINE_S),
                 trust_env=False,
             )
-            # A page's cookies are nobody's: they must not go from one caller's job to another's.
+            # Cookies are not kept: they must not go from one caller's job to another's.
             self._clients[verify].cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         return self._clients[verify]
 
 
 async def _body(answer: httpx.Response, max_bytes: int) -> bytes:
-    """The decoded body, at most `max_bytes`; a bomb stops at the cap, not at the end of memory."""
+    """The decoded body, at most `max_bytes`; a compression bomb stops at the cap, not at the end of memory."""
     coding = answer.headers.get("content-encoding", "").strip().lower()
     if coding in {"gzip", "x-gzip"}:
         decoder = zlib.decompressobj(wbits=47)

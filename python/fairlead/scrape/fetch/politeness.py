@@ -1,4 +1,4 @@
-"""Manners towards a host: its robots.txt, and how often and how widely it is asked.
+"""Politeness towards a host: its robots.txt, the pause between requests, and how many run at once.
 
 Hosts are forgotten when they are idle, so neither table grows with what was crawled.
 """
@@ -18,21 +18,21 @@ from protego import Protego
 
 from fairlead.scrape.address import host_of
 from fairlead.scrape.fetch.fetcher import ROBOT, Fetcher, FetchFailed
-from fairlead.scrape.fetch.robots import parsed
+from fairlead.scrape.fetch.robots import parse_robots
 
 ROBOTS_MAX_BYTES: Final = 500 * 1024
 ROBOTS_DEADLINE_S: Final = 10.0
-ROBOTS_KEPT_S: Final = 3600.0
+ROBOTS_TTL_S: Final = 3600.0
 ROBOTS_RETRY_S: Final = 60.0
-# Of files as they came; rules take some twenty times as much.
-ROBOTS_KEPT_BYTES: Final = 8 * 1024 * 1024
+# Counted as received; parsed rules take some twenty times as much memory.
+ROBOTS_CACHE_BYTES: Final = 8 * 1024 * 1024
 CRAWL_DELAY_MAX_S: Final = 30.0
 HOSTS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a host's robots.txt says. `parsed` is None where nothing is disallowed."""
+    """The rules of a host's robots.txt. `parsed` is None where nothing is disallowed."""
 
     parsed: Protego | None
     disallows_all: bool
@@ -48,12 +48,12 @@ class Rules:
     @property
     def delay_s(self) -> float:
         """`Crawl-delay`, capped; 0 where there is none."""
-        said = self.parsed.crawl_delay(ROBOT) if self.parsed else None
-        return min(float(said), CRAWL_DELAY_MAX_S) if said and said > 0 else 0.0
+        delay_s = self.parsed.crawl_delay(ROBOT) if self.parsed else None
+        return min(float(delay_s), CRAWL_DELAY_MAX_S) if delay_s and delay_s > 0 else 0.0
 
     @property
     def sitemaps(self) -> list[str]:
-        """The sitemaps that it names."""
+        """The sitemaps that robots.txt names, at most 50."""
         return list(self.parsed.sitemaps)[:50] if self.parsed else []
 
 
@@ -78,7 +78,7 @@ class _Host:
 
 
 class Politeness:
-    """One for the process: a host is one host, whoever crawls it."""
+    """The pace of requests to hosts, one object for the process: a host has one pace, whoever crawls it."""
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
@@ -86,14 +86,14 @@ class Politeness:
         self._hosts: OrderedDict[str, _Host] = OrderedDict()
 
     async def close(self) -> None:
-        """Ends what is being fetched."""
+        """Cancels fetches of robots.txt that are under way."""
         for task in self._rules.values():
             task.cancel()
         await asyncio.gather(*self._rules.values(), return_exceptions=True)
         self._rules.clear()
 
     async def rules(self, url: str) -> Rules:
-        """The rules of the address's origin; fetched once by whoever comes first."""
+        """The rules of the address's origin; concurrent callers share one fetch."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         task = self._rules.get(origin)
@@ -107,16 +107,16 @@ class Politeness:
         return await asyncio.shield(task)
 
     def _forget_rules(self) -> None:
-        """The oldest, until there are no more than so many, and of no more than so many bytes."""
+        """Drops the least recently used rules beyond `HOSTS_MAX` and `ROBOTS_CACHE_BYTES`."""
         size = sum(map(_size_of, self._rules.values()))
-        while len(self._rules) > HOSTS_MAX or size > ROBOTS_KEPT_BYTES:
+        while len(self._rules) > HOSTS_MAX or size > ROBOTS_CACHE_BYTES:
             _, task = self._rules.popitem(last=False)
             size -= _size_of(task)
             task.cancel()
 
     @asynccontextmanager
-    async def turn(self, url: str, *, width: int, delay_s: float) -> AsyncIterator[None]:
-        """Waits until the host may be asked: at most `width` at once, `delay_s` between two."""
+    async def slot(self, url: str, *, width: int, delay_s: float) -> AsyncIterator[None]:
+        """Waits until a request to the host may begin: at most `width` at once, `delay_s` between two starts."""
         name = host_of(url)
         host = self._hosts.get(name)
         if host is None or (host.width != width and host.users == 0):
@@ -145,7 +145,7 @@ class Politeness:
             del self._hosts[name]
 
     async def _fetch_rules(self, origin: str) -> Rules:
-        """As RFC 9309 has it: 4xx disallows nothing; unreachable or 5xx disallows everything."""
+        """Fetches robots.txt by RFC 9309: 4xx disallows nothing; unreachable or 5xx disallows everything."""
         now_s = time.monotonic()
         try:
             answer = await self._fetcher.fetch(
@@ -153,17 +153,17 @@ class Politeness:
             )
         except FetchFailed as failure:
             if failure.code == "too_large":
-                return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_KEPT_S)
+                return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_TTL_S)
             return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
         if answer.status >= 500 or answer.status == 429:
             return Rules(None, disallows_all=True, fresh_until_s=now_s + ROBOTS_RETRY_S)
         if answer.status >= 400:
-            return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_KEPT_S)
+            return Rules(None, disallows_all=False, fresh_until_s=now_s + ROBOTS_TTL_S)
         # Half a megabyte of rules takes a good part of a second.
-        rules = await asyncio.to_thread(parsed, answer.text)
+        rules = await asyncio.to_thread(parse_robots, answer.text)
         return Rules(
             rules,
             disallows_all=False,
-            fresh_until_s=now_s + ROBOTS_KEPT_S,
+            fresh_until_s=now_s + ROBOTS_TTL_S,
             size_bytes=len(answer.body),
         )

@@ -2,7 +2,7 @@
 
 The parser keeps every group, and gives each rule to each agent of its group: a file of half a megabyte that names
 sixteen thousand agents before twenty thousand rules asks for hundreds of millions of them. We are one agent. So what
-is said to others is put to one name before the parser sees it.
+is addressed to others is put under one name before the parser sees it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _OTHER_FIELDS: Final = frozenset(
 )
 
 
-def parsed(text: str) -> Protego:
-    """The rules of a robots.txt, of which those for our robot are to be asked."""
+def parse_robots(text: str) -> Protego:
+    """The rules of a robots.txt. Only those for our robot are kept apart, so only they may be asked for."""
     return Protego.parse(own_groups(text))
 
 
@@ -76,7 +76,9 @@ def _agent(line: str) -> str:
 
 
 def _score(agent: str) -> int:
-    """As the parser has it: the longest name that ours begins with, else the wildcard."""
+    """How well an agent matches ours, by the parser's rule: the longest name that ours begins with, else the
+    wildcard.
+    """
     if agent == "*":
         return 1
     return len(agent) if agent and ROBOT.startswith(agent) else 0

@@ -1,6 +1,6 @@
-"""Connections of the fetcher: kept by host name, as any client does, and each dialled through the egress
-guard. Because the guard stands where a socket is made, redirects and names that change under way
-pass it as well. The name itself stays in `Host` and in TLS.
+"""Connections of the fetcher: pooled by host name, each dialled through the egress guard. Because the guard stands
+where a socket is made, redirects and names that change their address pass it too. The name itself stays in `Host`
+and in TLS.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Forbidden(httpx.ConnectError):
 
 
 class _Stream(httpcore.AsyncNetworkStream):
-    """A socket that answers cheaply whether the other side has ended it: the pool asks that of every
-    kept connection at every request.
+    """A socket that answers cheaply whether the other side has closed it: the pool asks that of every idle
+    connection at every request.
     """
 
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
@@ -44,7 +44,7 @@ class _Stream(httpcore.AsyncNetworkStream):
         await self._inner.write(buffer, timeout)
 
     async def aclose(self) -> None:
-        # The number of a closed socket is soon another's.
+        # The file descriptor of a closed socket is soon another's.
         self._is_watched = False
         await self._inner.aclose()
 
@@ -64,7 +64,7 @@ class _Stream(httpcore.AsyncNetworkStream):
 
 
 class _Backend(httpcore.AsyncNetworkBackend):
-    """Makes sockets to judged addresses."""
+    """Makes sockets to addresses that the egress guard allows."""
 
     def __init__(self, egress: Egress) -> None:
         self._egress = egress
@@ -124,7 +124,7 @@ class _Body(httpx.AsyncByteStream):
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """Keeps connections by host name, as any client does; each was dialled through the guard."""
+    """A transport of httpx that pools connections by host name; each is dialled through the egress guard."""
 
     def __init__(self, egress: Egress, *, verify: bool = True, connections_max: int = 64) -> None:
         context = httpx.create_ssl_context(verify=verify, trust_env=False)

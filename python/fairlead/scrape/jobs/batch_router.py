@@ -26,7 +26,9 @@ Days = Annotated[int, Query(ge=1, le=365)]
 async def batch(
     ask: BatchRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
-    """Each address is read once, however often it is named. `estimatedTime` are seconds, and the least."""
+    """Each address is read once, however often it is named. `estimatedTime` is the least time that it takes, in
+    seconds.
+    """
     egress = scraper_of(services).egress
     urls = dict.fromkeys(check_url(url, egress, f"urls[{n}]") for n, url in enumerate(ask.urls))
     places = [Place(place, 0, url) for place, url in enumerate(urls)]

@@ -1,16 +1,16 @@
-"""How jobs end: which status they end with, who is told, and how long they are kept."""
+"""Ending a job: its last status, the notification of its listener, and how long it is kept."""
 
 from __future__ import annotations
 
 from fairlead.moment import now_ms
 from fairlead.scrape.jobs.listener import notify_ended
-from fairlead.scrape.jobs.table import Job, end_job, list_pages, progress_of
+from fairlead.scrape.jobs.table import Job, JobEnd, end_job, list_pages, progress_of
 from fairlead.store.file import Connection
 from fairlead.store.operator_settings import read_operator_settings
 
 
 def finish(con: Connection, job: Job) -> None:
-    """The job has nothing left to do: its last status follows from its pages."""
+    """Ends a job whose pages are all done; the status follows from how they went."""
     progress = progress_of(con, job)
     status, error = "completed", None
     if job.kind == "batch" and progress.failed and progress.completed:
@@ -23,16 +23,16 @@ def finish(con: Connection, job: Job) -> None:
 
 
 def conclude(con: Connection, job: Job, status: str, error: str | None) -> bool:
-    """Ends a job and tells its listener; False when it had ended already."""
+    """Ends a job and notifies its listener; False when it had ended already."""
     at_ms = now_ms()
-    expires_at_ms = at_ms + retention_ms(con)
+    end = JobEnd(status, error, at_ms, at_ms + retention_ms(con))
     progress = progress_of(con, job)
-    if not end_job(con, job.id, status, error, at_ms, expires_at_ms):
+    if not end_job(con, job.id, end):
         return False
-    notify_ended(con, job, status, error, progress, at_ms)
+    notify_ended(con, job, end, progress)
     return True
 
 
 def retention_ms(con: Connection) -> int:
-    """How long an ended job is kept."""
+    """How long an ended job is kept, in milliseconds, by the setting `scrapeRetentionHours`."""
     return read_operator_settings(con).scrape_retention_hours * 3_600_000

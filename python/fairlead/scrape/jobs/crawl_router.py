@@ -39,6 +39,5 @@ async def estimate(
     """By `maxDepth`, the start page's links and the site's map: one that is kept, else its sitemaps.
     `lookedAt` says what was seen within ten seconds.
     """
-    scraper = scraper_of(services)
-    url = check_url(ask.url, scraper.egress)
-    return {"success": True, "estimate": await estimate_crawl(services, scraper, owner, url, ask)}
+    url = check_url(ask.url, scraper_of(services).egress)
+    return {"success": True, "estimate": await estimate_crawl(services, owner, url, ask)}

@@ -1,4 +1,4 @@
-"""Data from many pages by a model: a job whose pages are read, and then asked about."""
+"""Routes of extraction jobs: data from many pages by a model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def start(
     written = ask.urls if ask.urls is not None else [ask.url or ""]
     param = "urls" if ask.urls is not None else "url"
     urls = list(dict.fromkeys(check_url(url, egress, param) for url in written))[: ask.pages_max]
-    # The setting of today: a job goes on with the model that it began with.
+    # The model is fixed now: a later change of the setting does not reach a job that has begun.
     asked = ask.model_copy(update={"model": await resolve_model(services, ask.model, "model")})
     job = new_job("extract", owner, urls[0], asked, ask.pages_max)
     places = [Place(number, 0, url) for number, url in enumerate(urls)]
@@ -58,13 +58,13 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> Response:
     if not job.is_active:
         result = ExtractionResult(orjson.loads(job.options)["model"])
         after = -1
-        while pages := await services.state.read(partial(_some, job_id=job.id, after=after)):
+        while pages := await services.state.read(partial(_next_pages, job_id=job.id, after=after)):
             after = pages[-1].place
             await asyncio.to_thread(result.add, pages)
         view["result"] = result.view()
-    # What the model read can be as long as it likes to be: not for the event loop.
+    # A model's data may be large, so it is not serialized on the event loop.
     return Response(await asyncio.to_thread(orjson.dumps, view), media_type="application/json")
 
 
-def _some(con: Connection, job_id: str, after: int) -> list[Page]:
+def _next_pages(con: Connection, job_id: str, after: int) -> list[Page]:
     return list_pages(con, job_id, after, EXTRACT_PAGES_MAX, order="place")

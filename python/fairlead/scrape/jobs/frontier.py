@@ -1,4 +1,4 @@
-"""What a running job has before it: addresses in the order of depth and finding, each once."""
+"""The frontier of a running job: addresses to read, in the order of depth and finding, each once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KNOWN_MAX: Final = 50_000
 
 
 def patterns_of(ask: CrawlRequest) -> Patterns:
-    """What a crawl takes."""
+    """The patterns of addresses that a crawl takes."""
     if ask.regex_on_full_url:
         return Patterns(
             include_patterns=ask.include_paths + ask.include_patterns,
@@ -28,7 +28,7 @@ def patterns_of(ask: CrawlRequest) -> Patterns:
 
 
 class Frontier:
-    """Taken up from rows with `know` and `wait`; then `pop` and `add`."""
+    """The frontier. It is filled from the rows with `know` and `wait`; then `pop` and `add` move it on."""
 
     def __init__(self, ask: CrawlRequest | None, start: str) -> None:
         self._depth_max = ask.depth_max if ask else 0
@@ -40,21 +40,21 @@ class Frontier:
         self._next = 0
 
     def know(self, url: str) -> bool:
-        """Notes an address; False if it was known."""
+        """Adds an address to the known ones; False if it was known."""
         if url in self._known:
             return False
         self._known.add(url)
         return True
 
     def wait(self, place: Place, *, pending: bool) -> None:
-        """Takes up a stored address."""
+        """Adds a stored address, which waits if it is still `pending`."""
         self._known.add(place.url)
         self._next = max(self._next, place.place + 1)
         if pending:
             heapq.heappush(self._waiting, (place.depth, place.place, place.url))
 
     def widen(self, url: str) -> None:
-        """The start page turned out to live here: its host belongs to the site."""
+        """Adds the host of the start page's final address to the site: the start may have been redirected."""
         self._hosts.add(urlsplit(url).netloc)
 
     @property

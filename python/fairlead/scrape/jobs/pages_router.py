@@ -63,6 +63,7 @@ class PagesRoutes:
         services: ServicesDep,
         owner: OwnerDep,
         base: BaseDep,
+        *,
         skip: Skip = 0,
         limit: PageLimit = 20,
     ) -> Response:
@@ -152,9 +153,15 @@ class PagesRoutes:
 
     def router(self) -> APIRouter:
         """The routes under the kind's path, each with its name, summary and description."""
-        kind, plural = self._kind, self._plural
-        router = APIRouter(prefix=PATHS[kind], tags=["scraping"])
-        add = router.add_api_route
+        router = APIRouter(prefix=PATHS[self._kind], tags=["scraping"])
+        # Lists first: `/{job_id}` would take `/active` for an id.
+        self._add_lists(router)
+        self._add_views(router)
+        self._add_downloads(router)
+        return router
+
+    def _add_lists(self, router: APIRouter) -> None:
+        add, plural = router.add_api_route, self._plural
         add(
             "",
             self.list_all,
@@ -163,8 +170,7 @@ class PagesRoutes:
             summary=f"List {plural}",
             description=f"The caller's {plural}, newest first.",
         )
-        if kind == "crawl":
-            # Before `/{job_id}`, which would take it for an id.
+        if self._kind == "crawl":
             add(
                 "/active",
                 self.list_active,
@@ -173,6 +179,9 @@ class PagesRoutes:
                 summary=f"List {plural} that have not ended",
                 description=f"The caller's {plural} that are under way, newest first.",
             )
+
+    def _add_views(self, router: APIRouter) -> None:
+        add, kind = router.add_api_route, self._kind
         add(
             "/{job_id}",
             self.show,
@@ -201,6 +210,17 @@ class PagesRoutes:
             "were seen.",
         )
         add(
+            "/{job_id}",
+            self.cancel,
+            methods=["DELETE"],
+            name=f"cancel_{kind}",
+            summary=f"Cancel a {kind}",
+            description=f"Ends it now; what was read stays. A {kind} that has ended stays as it ended.",
+        )
+
+    def _add_downloads(self, router: APIRouter) -> None:
+        add, kind = router.add_api_route, self._kind
+        add(
             "/{job_id}/download/json",
             self.download_json,
             methods=["GET"],
@@ -217,15 +237,6 @@ class PagesRoutes:
             description="A file for each page and `manifest.json`, which says which is which; 404 while there is "
             "no page.",
         )
-        add(
-            "/{job_id}",
-            self.cancel,
-            methods=["DELETE"],
-            name=f"cancel_{kind}",
-            summary=f"Cancel a {kind}",
-            description=f"Ends it now; what was read stays. A {kind} that has ended stays as it ended.",
-        )
-        return router
 
 
 crawl_pages = PagesRoutes("crawl", "crawls").router()

@@ -1,4 +1,4 @@
-"""Who calls the scraping API: always a key, and not too often."""
+"""The calling key, as a dependency of every route of scraping, with its limits of calls in a minute and in a day."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fairlead.store.services import services_of
 
 WINDOW_S: Final = 60.0
 OWNERS_MAX: Final = 10_000
-# Pages are read for these, though they are asked for by GET.
-_READING: Final = ("/api/reader", "/api/endpoints/", "/api/map/health")
+# GET routes that read pages, so they count towards the day.
+_COUNTED_GETS: Final = ("/api/reader", "/api/endpoints/", "/api/map/health")
 
 
 class CallLimit:
-    """Calls of each key in the present minute. Keys are known ones, so the table is bounded."""
+    """Calls of each key in the present minute, for the `OWNERS_MAX` keys that called last."""
 
     def __init__(self) -> None:
         self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()
@@ -55,7 +55,7 @@ async def _owner(request: Request, response: Response) -> str:
     settings = await scraper_of(services).settings()
     if isinstance(limit, CallLimit):
         limit.spend(principal.id, settings.scrape_requests_per_minute, time.monotonic())
-    if _does_something(request):
+    if _is_counted(request):
         most = settings.scrape_requests_per_day
         made = await daily_calls_of(services).spend(principal.id, most, now_ms())
         if most:
@@ -64,10 +64,10 @@ async def _owner(request: Request, response: Response) -> str:
     return principal.id
 
 
-def _does_something(request: Request) -> bool:
-    """Whether a call is more than a look at what is there, or the end of it."""
-    is_look = request.method in {"GET", "DELETE"}
-    return not is_look or request.url.path.startswith(_READING)
+def _is_counted(request: Request) -> bool:
+    """Whether a call counts towards the day: GET and DELETE of stored things do not."""
+    is_free = request.method in {"GET", "DELETE"}
+    return not is_free or request.url.path.startswith(_COUNTED_GETS)
 
 
 async def _base(request: Request) -> str:

@@ -1,5 +1,5 @@
-"""Calls of each key in the present day (UTC). They are counted in memory and written down every few seconds: a crash
-forgets the last of them, a restart none.
+"""Calls of each key in the present day (UTC). They are counted in memory and stored every `WRITE_EVERY_S`: a crash
+loses the last of them, a restart none.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ log = structlog.get_logger("fairlead.scrape")
 
 
 class DailyCalls:
-    """One for the process."""
+    """The counts of the present day, one object for the process."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._day = ""
         self._counts: dict[str, int] = {}
-        self._unwritten: set[str] = set()
+        self._unstored: set[str] = set()
 
     async def made(self, owner: str, at_ms: int) -> int:
         """How many calls a key has made on the day of this moment."""
@@ -49,31 +49,31 @@ class DailyCalls:
                 extra={"dailyLimit": most, "remaining": 0},
             )
         self._counts[owner] += 1
-        self._unwritten.add(owner)
+        self._unstored.add(owner)
         return self._counts[owner]
 
     async def store_counts(self) -> None:
-        """Stores what has been counted since the last time."""
-        day, owners = self._day, self._unwritten
+        """Stores the counts that have changed since they were last stored."""
+        day, owners = self._day, self._unstored
         if not owners:
             return
         counts = {owner: self._counts[owner] for owner in owners}
-        self._unwritten = set()
+        self._unstored = set()
         try:
             await self._services.state.database.write(lambda con: _store(con, day, counts))
         except FairleadError as error:
-            # Told, and tried again with the next ones.
+            # Logged, and stored with the next counts.
             log.warning("calls not stored", error=error.kind)
             if self._day == day:
-                self._unwritten |= owners
+                self._unstored |= owners
             return
         for owner in list(self._counts)[: max(0, len(self._counts) - OWNERS_MAX)]:
-            if owner not in self._unwritten:
+            if owner not in self._unstored:
                 del self._counts[owner]
 
     def _turn_to(self, day: str) -> None:
         if day > self._day:
-            self._day, self._counts, self._unwritten = day, {}, set()
+            self._day, self._counts, self._unstored = day, {}, set()
 
 
 def day_of(at_ms: int) -> str:
@@ -82,7 +82,7 @@ def day_of(at_ms: int) -> str:
 
 
 def daily_calls_of(services: Services) -> DailyCalls:
-    """The process's count, made when it is first needed."""
+    """The process's counts, made when they are first needed."""
     calls = services.rooms.get(DailyCalls)
     if not isinstance(calls, DailyCalls):
         calls = services.rooms[DailyCalls] = DailyCalls(services)

@@ -1,4 +1,4 @@
-"""Maps of sites, kept for whoever asked: one caller's are not another's. Bounded by number and by weight."""
+"""The cache of maps, for each key its own. Bounded by number and by bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS: Final = "key, owner, url, size_bytes, stored_at_ms, expires_at_ms, doc
 
 @dataclass(frozen=True, slots=True)
 class CachedMap:
-    """`key` is `map_key`; `document` is JSON text."""
+    """A map in the cache. `key` is `map_key`; `document` is JSON text."""
 
     key: str
     owner: str
@@ -33,14 +33,14 @@ class CachedMap:
 
 @dataclass(frozen=True, slots=True)
 class MapCacheStats:
-    """How many maps are kept, and how many bytes they are."""
+    """How many maps of one key are in the cache, and their bytes."""
 
     count: int
     size_bytes: int
 
 
 def map_key(owner: str, url: str, ask: MapRequest) -> str:
-    """A map as one caller asked for it: all that changes the answer."""
+    """The hash of the key, the address and every field that changes the answer."""
     asked = ask.model_dump(exclude={"url", "skip_cache", "cache_ttl", "timeout_ms"})
     text = orjson.dumps([owner, url, asked], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()
@@ -55,7 +55,7 @@ def find_map(con: Connection, key: str, at_ms: int) -> CachedMap | None:
 
 
 def store_map(con: Connection, kept: CachedMap) -> None:
-    """Keeps a map in the place of an earlier one, and no more than there is room for, in the writer."""
+    """Stores a map in place of an earlier one and drops the oldest beyond the bounds, in the writer."""
     con.execute("DELETE FROM scrape_maps WHERE key = ?", [kept.key])
     con.execute(
         f"INSERT INTO scrape_maps ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", list(astuple(kept))
@@ -64,7 +64,7 @@ def store_map(con: Connection, kept: CachedMap) -> None:
 
 
 def map_stats(con: Connection, owner: str, at_ms: int) -> MapCacheStats:
-    """Of an owner's fresh maps."""
+    """Number and bytes of an owner's fresh maps."""
     count, size = con.execute(
         "SELECT count(*), coalesce(sum(size_bytes), 0) FROM scrape_maps "
         "WHERE owner = ? AND expires_at_ms > ?",
@@ -83,7 +83,7 @@ def forget_maps(con: Connection, owner: str, url: str | None) -> int:
 
 
 def sweep_maps(con: Connection, at_ms: int) -> None:
-    """Drops what is stale, and the oldest beyond `ROWS_MAX`, `BYTES_MAX` and `OWNER_BYTES_MAX`, in the
+    """Drops stale maps, and the oldest beyond `ROWS_MAX`, `BYTES_MAX` and `OWNER_BYTES_MAX`, in the
     writer.
     """
     con.execute("DELETE FROM scrape_maps WHERE expires_at_ms <= ?", [at_ms])

@@ -14,7 +14,7 @@ from fairlead.scrape.scraper import Scraper
 
 FILES_MAX: Final = 50
 FILE_MAX_BYTES: Final = 10 * 1024 * 1024
-# Of an index; more than are read, because some of them may be named twice or be no addresses.
+# Sitemaps of an index that wait; more than `FILES_MAX`, because some may be named twice or be no addresses.
 WAITING_MAX: Final = 500
 
 log = structlog.get_logger("fairlead.scrape")
@@ -45,7 +45,7 @@ async def sitemap_urls(scraper: Scraper, url: str, limit: int, owner: str = "") 
                 target, fetched.body, max(limit, FILES_MAX), owner
             )
         except FetchFailed as failure:
-            # One file of a site that is not to be had, or to be read, leaves the others.
+            # A sitemap that cannot be fetched or read leaves the others.
             log.info("sitemap not read", host=urlsplit(target).netloc, reason=failure.code)
             continue
         if is_index:

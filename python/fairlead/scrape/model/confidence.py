@@ -1,8 +1,8 @@
-"""How far extracted data can be held against the page that it is said to come from.
+"""How much of extracted data stands in the page that it was extracted from.
 
-It is a share and no feeling of the model's: of the fields that the schema declares, and of those that the
-model gave beside them, how many were filled with something that stands in the page. What cannot be looked
-up there is not counted: true and false, and values of an `enum`, which are judgements about a page.
+The confidence is a share, measured and not asked of the model: of the fields that the schema declares, and of those
+that the model added, how many hold something that stands in the page. Values that need not stand there are not
+counted: true and false, and values of an `enum`, which are judgements about a page.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from itertools import islice
 from typing import Any, Final
 
 VALUES_MAX: Final = 500
-# A page may be made of beginnings of what is looked for.
+# Bounds the search in a page that repeats the beginning of a value.
 PLACES_MAX: Final = 1000
 DEPTH_MAX: Final = 20
 _MARKS: Final = re.compile(r"[\\*_`#|>\[\]]")
 
 
 def confidence_of(data: Any, schema: dict[str, Any], page: str) -> float | None:
-    """Between 0 and 1, of the first `VALUES_MAX` values; None where there is nothing to look up."""
+    """The confidence between 0 and 1, from the first `VALUES_MAX` values; None where no value can be looked up."""
     text = _plain(page)
     values = list(islice(_values(data, schema, schema, 0), VALUES_MAX))
     if not values:
@@ -33,7 +33,7 @@ def confidence_of(data: Any, schema: dict[str, Any], page: str) -> float | None:
 def _values(
     data: Any, schema: Any, root: dict[str, Any], depth: int
 ) -> Iterator[str | int | float | None]:
-    """What was given, and None for each field that was not."""
+    """The values of the data, and None for each field without one."""
     schema = _resolved(schema, root)
     if data is None or data in ("", [], {}):
         yield None
@@ -51,7 +51,7 @@ def _values(
 
 
 def _resolved(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
-    """The schema itself, where it is a reference to a part of the whole; {} for what is no object."""
+    """The schema that a `$ref` refers to, else the schema itself; {} for what is no object."""
     found: Any = schema
     for _ in range(DEPTH_MAX):
         if not isinstance(found, dict) or not isinstance(reference := found.get("$ref"), str):
@@ -71,7 +71,7 @@ def _stands_in(text: str, value: str | float) -> bool:
 
 
 def _written(number: float) -> Iterator[str]:
-    """A number in the ways in which people write it."""
+    """Spellings of a number: separators of thousands, points and commas."""
     yield str(number)
     if abs(number) < 1e15 and number == int(number):
         number = int(number)
@@ -93,7 +93,7 @@ def _written(number: float) -> Iterator[str]:
 
 
 def _is_word(text: str, wanted: str) -> bool:
-    """Whether it stands there, and not within a longer word or number; looked for in `PLACES_MAX` places."""
+    """Whether `wanted` stands in the text as a whole word or number; `PLACES_MAX` places are tried."""
     start = -1
     for _ in range(PLACES_MAX):
         start = text.find(wanted, start + 1)
@@ -114,5 +114,5 @@ def _goes_on(following: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Without the marks of markdown, case and the width of blanks."""
+    """The text in lower case, without marks of markdown, with single blanks."""
     return " ".join(_MARKS.sub(" ", text).casefold().split())

@@ -1,5 +1,5 @@
-"""A caller's JSON Schema. It is checked, and data is held to it, in the processes that read pages: what a schema
-costs is not to be seen from its size.
+"""A caller's JSON Schema. It is checked, and data is held to it, in the processes that read pages, because its size
+does not show what it costs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SCHEMA_MAX_BYTES: Final = 100_000
 
 
 class Schema:
-    """The schema that `owner` (the id of a key) has sent, and who judges by it."""
+    """A schema that `owner` (the id of a key) has sent, and the pool of processes that applies it."""
 
     def __init__(self, pool: Pool, document: dict[str, Any], owner: str) -> None:
         self.document = document
@@ -24,12 +24,12 @@ class Schema:
         self._owner = owner
 
     async def check(self) -> None:
-        """`InvalidRequest` for what is no JSON Schema, is too large or too costly, or points elsewhere."""
+        """`InvalidRequest` for what is no JSON Schema, is too large or too costly, or refers to another document."""
         await self._judge({"schema": self._sized()})
 
     async def violations_of(self, data: Any) -> list[str]:
-        """What is wrong with data, which comes from JSON: a few sentences at most. `InvalidRequest` where the
-        schema is not one to judge by, or costs too much for this data.
+        """What is wrong with JSON data by this schema: a few sentences at most. `InvalidRequest` where the schema
+        is invalid or costs too much for this data.
         """
         return await self._judge({"schema": self._sized(), "data": data})
 
@@ -47,12 +47,12 @@ class Schema:
 
     async def _judge(self, question: dict[str, Any]) -> list[str]:
         try:
-            told = await self._pool.judge(question, self._owner)
+            verdict = await self._pool.judge(question, self._owner)
         except ReadFailed as failure:
             if failure.code in {"overloaded", "internal"}:
                 raise Overloaded(failure.reason, retry_after_s=2) from None
             raise InvalidRequest(TOO_COSTLY, param="schema") from None
-        if "refused" in told:
-            raise InvalidRequest(told["refused"], param="schema")
-        wrongs: list[str] = told["wrongs"]
-        return wrongs
+        if "refused" in verdict:
+            raise InvalidRequest(verdict["refused"], param="schema")
+        violations: list[str] = verdict["violations"]
+        return violations

@@ -1,4 +1,4 @@
-"""Pages are untrusted: what a model is told about them, and what may not leave in its answers."""
+"""Pages are untrusted: how a prompt marks them, and what may not leave in an answer."""
 
 from __future__ import annotations
 

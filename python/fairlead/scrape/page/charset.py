@@ -1,4 +1,4 @@
-"""From bytes to text: what a page says of its charset is a hint, its bytes decide."""
+"""Decoding pages: the declared charset is a hint, the bytes decide."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _META = re.compile(
     rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{2,40})", re.IGNORECASE
 )
 _HEADER = re.compile(r"charset\s*=\s*[\"']?([a-zA-Z0-9_:.-]{2,40})", re.IGNORECASE)
-# What the web means by these names (Encoding standard).
-_MEANT = {
+# What the Encoding standard makes of these names.
+_WEB_CHARSETS = {
     "iso-8859-1": "cp1252",
     "latin-1": "cp1252",
     "latin1": "cp1252",
@@ -82,9 +82,9 @@ def decode(body: bytes, content_type: str) -> tuple[str, str]:
         # A body that was cut at its cap may end inside a character.
         if error.start >= len(body) - 4:
             return body.decode("utf-8", "ignore"), "utf-8"
-    said = [match[1] for match in (_HEADER.search(content_type),) if match]
-    said += [match[1].decode("ascii") for match in (_META.search(body[:4096]),) if match]
-    for name in said:
+    declared = [match[1] for match in (_HEADER.search(content_type),) if match]
+    declared += [match[1].decode("ascii") for match in (_META.search(body[:4096]),) if match]
+    for name in declared:
         known = _known(name)
         if known is None or known == "utf-8":
             continue
@@ -92,7 +92,7 @@ def decode(body: bytes, content_type: str) -> tuple[str, str]:
             return body.decode(known), known
         except (UnicodeDecodeError, LookupError):
             continue
-    if any(_known(name) == "utf-8" for name in said):
+    if any(_known(name) == "utf-8" for name in declared):
         text = body.decode("utf-8", "replace")
         # Mostly UTF-8 with a few broken bytes is that, and not another charset.
         if text.count("\ufffd") * 50 < len(text):
@@ -100,7 +100,7 @@ def decode(body: bytes, content_type: str) -> tuple[str, str]:
     best = from_bytes(body[:SNIFF_BYTES]).best()
     name = best.encoding if best is not None else "cp1252"
     if name in _WESTERN:
-        # Too little tells these apart; the web's default among them is right most often.
+        # A short text does not show which of these it is; the web's default is right most often.
         try:
             return body.decode("cp1252"), "cp1252"
         except UnicodeDecodeError:
@@ -109,7 +109,7 @@ def decode(body: bytes, content_type: str) -> tuple[str, str]:
 
 
 def _known(name: str) -> str | None:
-    name = _MEANT.get(name.lower(), name.lower())
+    name = _WEB_CHARSETS.get(name.lower(), name.lower())
     try:
         found = codecs.lookup(name).name
     except (LookupError, ValueError):

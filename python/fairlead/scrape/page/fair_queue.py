@@ -1,7 +1,7 @@
-"""Whose turn it is: a few places, shared fairly between owners who wait for them.
+"""A fair queue: a few places, shared between owners who wait for them.
 
-One owner never holds all places, and of those who wait each owner has one turn after the other's, however many
-one of them waits with. So pages that take as long as a page may hold up whoever sent them, and hardly anybody else.
+One owner never holds all places, and waiting owners take turns, however many requests one of them waits with. So slow
+pages hold up the key that sent them, and hardly any other.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from contextlib import asynccontextmanager
 
 
 class QueueFull(Exception):
-    """Too many wait already, in all or of this owner."""
+    """A refusal, because enough requests wait already, in all or of this owner."""
 
 
 class FairQueue:
-    """`places` in all, of which an owner has `own_places` at once; bounds of who may wait."""
+    """`places` in all, of which one owner holds `own_places` at most; `waiting_max` and `own_waiting_max` may wait."""
 
     def __init__(
         self, places: int, own_places: int, waiting_max: int, own_waiting_max: int
@@ -30,7 +30,7 @@ class FairQueue:
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @asynccontextmanager
-    async def turn(self, owner: str) -> AsyncIterator[None]:
+    async def place(self, owner: str) -> AsyncIterator[None]:
         """Holds a place while it is open. `QueueFull`."""
         await self._take(owner)
         try:
@@ -54,7 +54,7 @@ class FairQueue:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                # It was given in the same moment: it goes on to the next.
+                # The place was given in the same moment: it is passed on.
                 self._give_back(owner)
             else:
                 self._leave(owner, place)
@@ -72,7 +72,7 @@ class FairQueue:
         self._held[owner] -= 1
         if not self._held[owner]:
             del self._held[owner]
-        self._call()
+        self._serve_next()
 
     def _leave(self, owner: str, place: asyncio.Future[None]) -> None:
         own = self._waiting.get(owner)
@@ -81,8 +81,8 @@ class FairQueue:
             if not own:
                 del self._waiting[owner]
 
-    def _call(self) -> None:
-        """Gives what is free to whoever's turn it is; an owner who was called goes to the end of the line."""
+    def _serve_next(self) -> None:
+        """Gives free places to the owners in turn; one that was served goes to the end of the line."""
         for owner in list(self._waiting):
             if self._free <= 0:
                 return

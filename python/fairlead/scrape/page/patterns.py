@@ -1,4 +1,4 @@
-"""Patterns that callers send, matched by an engine of linear time (Rust's, which polars carries)."""
+"""Regular expressions of callers, matched by an engine of linear time (Rust's, through polars)."""
 
 from __future__ import annotations
 

@@ -33,14 +33,14 @@ ENDLESS: Final = (
     "contains it only from within properties or items."
 )
 
-# Whatever its type, each of these goes through everything that applies to the same place. What costs too much
-# for them costs too much for any answer, and is refused before a model is asked.
+# A value of each type goes through everything that a schema applies to one place. What costs too much for these
+# costs too much for any answer, so the schema is refused before a model is asked.
 _SAMPLES: Final[tuple[Any, ...]] = (None, {}, [], "", 0)
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class _SchemaRefused(Exception):
-    """Why the schema is not taken; a sentence."""
+    """A schema that is refused; the text is a sentence with the reason."""
 
 
 class _OutOfTime(BaseException):
@@ -48,7 +48,7 @@ class _OutOfTime(BaseException):
 
 
 def judge(schema: dict[str, Any], *data: Any) -> dict[str, Any]:
-    """`{"refused"}` for a schema that is not taken; else `{"wrongs"}`, what is wrong with the data by it, at most
+    """`{"refused"}` for a schema that is refused; else `{"violations"}` of the data, at most
     `VIOLATIONS_MAX` of them, and none where no data is given. Takes at most `JUDGE_CPU_S` of the processor.
     """
     try:
@@ -56,11 +56,11 @@ def judge(schema: dict[str, Any], *data: Any) -> dict[str, Any]:
             _check_form(schema)
             validator = _validator(schema)
             if data:
-                return {"wrongs": _violations_of(data[0], validator)}
+                return {"violations": _violations_of(data[0], validator)}
             for sample in _SAMPLES:
                 for _ in validator.iter_errors(sample):
                     pass
-            return {"wrongs": []}
+            return {"violations": []}
     except _SchemaRefused as reason:
         return {"refused": str(reason)}
     except _OutOfTime:
@@ -80,7 +80,7 @@ def _at_most(cpu_s: float) -> Iterator[None]:
             raise _OutOfTime
 
     earlier = signal.signal(signal.SIGPROF, stop)
-    # Again and again: what is raised while an object is being taken apart is dropped by the interpreter.
+    # Repeated, because the interpreter drops an exception that is raised while it destroys an object.
     signal.setitimer(signal.ITIMER_PROF, cpu_s, AGAIN_CPU_S)
     try:
         try:
@@ -93,7 +93,7 @@ def _at_most(cpu_s: float) -> Iterator[None]:
 
 
 def _check_form(schema: dict[str, Any]) -> None:
-    """Depth, references and patterns. `_SchemaRefused`."""
+    """Checks depth, references and patterns. `_SchemaRefused`."""
     waiting: list[tuple[Any, int]] = [(schema, 1)]
     while waiting:
         each, depth = waiting.pop()
@@ -144,10 +144,10 @@ def _match_pattern(
 
 
 def _violations_of(data: Any, validator: Any) -> list[str]:
-    wrongs: list[str] = []
+    violations: list[str] = []
     for fault in validator.iter_errors(data):
         where = "/".join(map(str, fault.absolute_path))
-        wrongs.append(f"/{where}: {fault.message[:200]}")
-        if len(wrongs) >= VIOLATIONS_MAX:
+        violations.append(f"/{where}: {fault.message[:200]}")
+        if len(violations) >= VIOLATIONS_MAX:
             break
-    return wrongs
+    return violations

@@ -12,7 +12,7 @@ from fairlead.scrape.requests.page import ScrapeOptions, StepOptions
 
 
 class Viewport(RequestBody):
-    """Pixels."""
+    """The size of a tab in pixels."""
 
     width: Annotated[StrictInt, Field(ge=200, le=4000)]
     height: Annotated[StrictInt, Field(ge=200, le=4000)]
@@ -27,7 +27,7 @@ class SessionRequest(RequestBody):
 
 
 class DiscoverOptions(StepOptions):
-    """Options of a look at a page's calls."""
+    """Options of the discovery of a page's calls."""
 
     stealth_mode: StrictBool = False
     skip_tls_verification: StrictBool = False
@@ -75,7 +75,7 @@ class SessionAction(RequestBody):
         None, description="Milliseconds; above 30000 it counts as 30000."
     )
     script: Annotated[StrictStr, Field(min_length=1, max_length=50_000)] | None = Field(
-        None, description="JavaScript of which the value is told; it runs in the page."
+        None, description="JavaScript that runs in the page; its value is the result."
     )
     full_page: StrictBool = False
     options: ScrapeOptions = ScrapeOptions()

@@ -21,7 +21,7 @@ A = TypeVar("A", bound=BaseModel)
 
 
 def lowered_to(most: int) -> AfterValidator:
-    """For a bound that callers may not know: what is above it counts as it."""
+    """Lowers a number above `most` to it, for bounds that callers may not know."""
 
     def lower(number: float) -> float:
         return min(number, most)
@@ -35,13 +35,13 @@ KeptS = Annotated[StrictInt, Field(gt=0), lowered_to(30 * 86_400)]
 
 
 class RequestBody(BaseModel):
-    """A body of the scraping API: camelCase names, nothing unknown."""
+    """The base of bodies of the scraping API: camelCase names, no unknown fields."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid")
 
 
 def one_of(ask: A, first: str, second: str) -> A:
-    """The body, if it has one of these fields and not both."""
+    """The body, if it has exactly one of these two fields."""
     if (getattr(ask, first) is None) == (getattr(ask, second) is None):
         raise PydanticCustomError(
             "no_valid_fields",

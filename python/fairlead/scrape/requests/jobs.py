@@ -27,7 +27,7 @@ class CrawlOptions(RequestBody):
 
 
 class CrawlRequest(RequestBody):
-    """`limit` and `maxUrls` are two names of one bound, `maxDepth` and `maxDiscoveryDepth` too: the
+    """A crawl. `limit` and `maxUrls` are two names of one bound, `maxDepth` and `maxDiscoveryDepth` too: the
     lower counts. Bounds above ours are lowered to ours.
     """
 
@@ -62,14 +62,14 @@ class CrawlRequest(RequestBody):
     @property
     def pages_max(self) -> int:
         """How many pages are fetched at most."""
-        said = [n for n in (self.limit, self.max_urls) if n is not None]
-        return min([*said, LIMIT_MAX]) if said else LIMIT_DEFAULT
+        bounds = [n for n in (self.limit, self.max_urls) if n is not None]
+        return min([*bounds, LIMIT_MAX]) if bounds else LIMIT_DEFAULT
 
     @property
     def depth_max(self) -> int:
         """How many links away from the start a page may be."""
-        said = [n for n in (self.max_depth, self.max_discovery_depth) if n is not None]
-        return min([*said, DEPTH_MAX]) if said else DEPTH_DEFAULT
+        bounds = [n for n in (self.max_depth, self.max_discovery_depth) if n is not None]
+        return min([*bounds, DEPTH_MAX]) if bounds else DEPTH_DEFAULT
 
     @property
     def reads_sitemaps(self) -> bool:
@@ -98,7 +98,7 @@ WIDTH_DEFAULT, WIDTH_MAX = 5, 20
 
 
 class EstimateRequest(RequestBody):
-    """Bounds above a crawl's are lowered to them."""
+    """An estimate of a crawl. Bounds above those of crawls are lowered to them."""
 
     url: Url
     limit: Count | None = None
@@ -167,7 +167,7 @@ class ExtractJobRequest(RequestBody):
     scrape_options: ScrapeOptions = ScrapeOptions()
 
     @model_validator(mode="after")
-    def _has_pages_and_a_wish(self) -> Self:
+    def _has_pages_and_a_question(self) -> Self:
         if self.prompt is None and self.schema_ is None:
             raise PydanticCustomError("no_valid_fields", "Send prompt, schema or both.")
         return one_of(self, "urls", "url")
@@ -197,7 +197,7 @@ class ExtractJobRequest(RequestBody):
 
 
 class AgentRequest(RequestBody):
-    """What an agent shall come to, and where it begins."""
+    """An agent: its goal, and the address where it begins."""
 
     url: Url
     prompt: Prompt = Field(description="The goal.")

@@ -38,7 +38,7 @@ class Action(RequestBody):
     timeout: StepMs | None = Field(
         None, description="Milliseconds; above 30000 it counts as 30000."
     )
-    optional: StrictBool = Field(False, description="Whether a step that fails is passed over.")
+    optional: StrictBool = Field(False, description="Whether a step that fails is skipped.")
 
 
 class StepOptions(RequestBody):
@@ -99,7 +99,7 @@ class ScrapeOptions(CommonOptions):
         "`screenshot` for a picture and `downloads` for the files that a browser was given.",
     )
     formats: list[Format] = Field(
-        default=[], max_length=20, description="What else of the page is told, in `formats`."
+        default=[], max_length=20, description="What else of the page is given, in `formats`."
     )
     session_id: SessionId = None
 
@@ -120,12 +120,12 @@ class ScrapeOptions(CommonOptions):
         return self.wants("screenshot")
 
     def wants(self, name: str) -> bool:
-        """Whether this is asked for, in whichever way."""
+        """Whether this is asked for, in `formats` or in `extractionOptions`."""
         return name in self.formats or bool((self.extraction_options or {}).get(name))
 
     @property
     def wants_print(self) -> bool:
-        """Whether the page is asked for as a file, which is not kept."""
+        """Whether a PDF or MHTML of the page is asked for; such answers are not cached."""
         return "pdf" in self.formats or "mhtml" in self.formats
 
     @property

@@ -1,4 +1,4 @@
-"""Scrapes and extractions saved as endpoints of their own."""
+"""Routes of saved endpoints: save a scrape or an extraction, list, run and delete it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is saved, by owner, kind and slug."""
+"""The rows of saved calls, by owner, kind and slug."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS: Final = "id, owner, kind, slug, definition, created_at_ms, last_run"
 
 @dataclass(frozen=True, slots=True)
 class SavedCall:
-    """`definition` is what was sent, `last_run` what is told of a site's last run."""
+    """A saved call. `definition` is the request that saved it, `last_run` how a site's last run went."""
 
     id: str
     owner: str
@@ -34,13 +34,13 @@ class SavedCall:
 
 
 def new_saved(owner: str, kind: Kind, slug: str, definition: dict[str, Any]) -> SavedCall:
-    """One that is about to be stored."""
+    """A saved call with an id of its own, not stored yet."""
     return SavedCall(str(uuid4()), owner, kind, slug, definition, now_ms())
 
 
 def insert_saved(con: Connection, saved: SavedCall, *, named: str) -> None:
-    """Stores it, in the writer. `Conflict` where the slug, which callers know as `named`, is taken, or there are too
-    many.
+    """Stores a saved call, in the writer. `Conflict` where the slug, which callers know as `named`, is taken, or
+    there are too many.
     """
     count, taken = con.execute(
         "SELECT count(*), count(*) FILTER (slug = ?) FROM scrape_endpoints WHERE owner = ? AND kind = ?",
@@ -66,7 +66,7 @@ def insert_saved(con: Connection, saved: SavedCall, *, named: str) -> None:
 
 
 def list_saved(con: Connection, kind: Kind, owner: str) -> list[SavedCall]:
-    """An owner's, by slug."""
+    """An owner's saved calls, by slug."""
     rows = con.execute(
         f"SELECT {_COLUMNS} FROM scrape_endpoints WHERE owner = ? AND kind = ? ORDER BY slug",
         [owner, kind],
@@ -77,7 +77,7 @@ def list_saved(con: Connection, kind: Kind, owner: str) -> list[SavedCall]:
 def find_saved(
     con: Connection, kind: Kind, owner: str, *, slug: str | None = None, saved_id: str | None = None
 ) -> SavedCall | None:
-    """By its slug, or by its id."""
+    """The owner's saved call with this slug or this id, if there is one."""
     row = con.execute(
         f"SELECT {_COLUMNS} FROM scrape_endpoints WHERE owner = ? AND kind = ? AND (slug = ? OR id = ?)",
         [owner, kind, slug, saved_id],
@@ -86,12 +86,12 @@ def find_saved(
 
 
 def delete_saved(con: Connection, saved: SavedCall) -> None:
-    """It is gone, in the writer."""
+    """Deletes a saved call, in the writer."""
     con.execute("DELETE FROM scrape_endpoints WHERE id = ?", [saved.id])
 
 
 def record_run(con: Connection, saved_id: str, run: dict[str, Any]) -> None:
-    """Keeps how the last run went, in the writer."""
+    """Stores how the last run went, in the writer."""
     con.execute(
         "UPDATE scrape_endpoints SET last_run = ? WHERE id = ?",
         [orjson.dumps(run).decode(), saved_id],

@@ -24,7 +24,7 @@ Parameters = Annotated[
 
 
 def check_template(url: str, params: Mapping[str, str | None], egress: Egress) -> None:
-    """`InvalidRequest` for what can be no address whatever the values are, or has other parameters than it says."""
+    """`InvalidRequest` for a template that no values make an address, or whose parameters differ from `params`."""
     check_url(_PARAMETER.sub("x", url), egress)
     parts = urlsplit(url)
     if _PARAMETER.search(parts.netloc) or _PARAMETER.search(parts.scheme):
@@ -37,7 +37,9 @@ def check_template(url: str, params: Mapping[str, str | None], egress: Egress) -
 
 
 def fill(url: str, params: Mapping[str, str | None], sent: Mapping[str, str], *, place: str) -> str:
-    """The address with values that stay where they are put. `place` is where the caller sends them."""
+    """The address filled with values, escaped so that each stays within its segment or query value. `place` is
+    where the caller sends them.
+    """
     unknown = sorted(set(sent) - set(params))
     if unknown:
         raise InvalidRequest(

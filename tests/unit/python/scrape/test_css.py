@@ -23,7 +23,7 @@ def plan(*fields: dict[str, Any], base: str = "li.good") -> dict[str, Any]:
 
 def found(*fields: dict[str, Any], html: str | None = None, base: str = "li.good") -> Any:
     told = select(BASE, market("york", "old") if html is None else html, plan(*fields, base=base))
-    assert told["wrongs"] == []
+    assert told["problems"] == []
     return told["records"]
 
 

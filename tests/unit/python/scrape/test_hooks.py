@@ -25,7 +25,7 @@ from fairlead.scrape.jobs.listener import (
     sweep_listeners,
 )
 from fairlead.scrape.jobs.start import new_job
-from fairlead.scrape.jobs.table import Job, Page, Progress, find_job, insert_job, sweep_jobs
+from fairlead.scrape.jobs.table import Job, JobEnd, Page, Progress, find_job, insert_job, sweep_jobs
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.store.sealer import Sealer
@@ -200,7 +200,7 @@ async def test_what_is_written_twice_is_told_once(state) -> None:
         notify_started(con, job)
         notify_page(con, job, page, "a title")
         notify_page(con, job, again, "a title")
-        notify_ended(con, job, "completed", None, Progress(1, 0, 0), now_ms())
+        notify_ended(con, job, JobEnd("completed", None, now_ms(), now_ms()), Progress(1, 0, 0))
 
     await state.record(work)
     await state.record(work)

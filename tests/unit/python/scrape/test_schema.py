@@ -54,13 +54,13 @@ TREE = {
 
 
 def test_parts_that_refer_to_each_other_are_taken() -> None:
-    assert judge(TREE) == {"wrongs": []}
-    assert judge(TREE, {"name": "a", "children": [{"name": "b"}]}) == {"wrongs": []}
+    assert judge(TREE) == {"violations": []}
+    assert judge(TREE, {"name": "a", "children": [{"name": "b"}]}) == {"violations": []}
     assert judge(TREE, {"name": "a", "children": [{}]}) == {
-        "wrongs": ["/children/0: 'name' is a required property"]
+        "violations": ["/children/0: 'name' is a required property"]
     }
-    assert judge(doubled(6), {}) == {"wrongs": []}
-    assert judge(nested(DEPTH_MAX - 1)) == {"wrongs": []}
+    assert judge(doubled(6), {}) == {"violations": []}
+    assert judge(nested(DEPTH_MAX - 1)) == {"violations": []}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_refused_and_why(schema: dict[str, Any], reason: str) -> None:
     ],
 )
 def test_what_costs_too_much_for_an_answer_is_said(schema: dict[str, Any], data: Any) -> None:
-    assert judge(schema) == {"wrongs": []}
+    assert judge(schema) == {"violations": []}
     with at_most(8.0):
         assert judge(schema, data) == {"refused": TOO_COSTLY}
 
@@ -130,7 +130,7 @@ def test_the_budget_holds_where_its_first_interruption_is_dropped() -> None:
 
 def test_a_pattern_is_linear_in_the_text() -> None:
     with at_most(5.0):
-        assert judge({"pattern": "^(a+)+$"}, "a" * 100_000 + "b")["wrongs"] != []
+        assert judge({"pattern": "^(a+)+$"}, "a" * 100_000 + "b")["violations"] != []
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ class Users:
         await asyncio.wait(self._tasks.values())
 
     async def _hold(self, name: str) -> None:
-        async with self._turns.turn(name[0]):
+        async with self._turns.place(name[0]):
             self.order.append(name)
             await self._leave[name].wait()
 
@@ -96,11 +96,11 @@ async def test_so_many_wait_and_no_more() -> None:
     users = Users(turns)
     await users.come("x1", "a1", "a2")
     with pytest.raises(QueueFull):
-        async with turns.turn("a"):
+        async with turns.place("a"):
             raise AssertionError
     await users.come("b1")
     with pytest.raises(QueueFull):
-        async with turns.turn("c"):
+        async with turns.place("c"):
             raise AssertionError
     await users.end()
     assert users.order == ["x1", "a1", "b1", "a2"]
