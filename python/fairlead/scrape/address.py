@@ -143,7 +143,7 @@ def canonical(url: str, base: str | None = None) -> str:
         raise BadAddress("must not carry a user name or password")
     host = _host(parts.hostname or "")
     if port is not None and port in BAD_PORTS:
-        raise BadAddress(f"names port {port}, which is not one of the web")
+        raise BadAddress(f"uses port {port}, which belongs to another service than the web")
     default = 443 if scheme == "https" else 80
     netloc = host if port in {None, default} else f"{host}:{port}"
     known = urlunsplit((scheme, netloc, _dots(parts.path) or "/", parts.query, ""))

@@ -42,7 +42,10 @@ def read_document(source: Source, options: ReadOptions) -> dict[str, Any]:
     try:
         if kind in {"docx", "xlsx"}:
             if archived is None:
-                raise Unreadable(f"The document is said to be {kind}, and is no ZIP archive.")
+                raise Unreadable(
+                    f"The document is declared as {kind}, but it is no ZIP archive: send another "
+                    "contentType."
+                )
             archive = Archive(source.body)
             if kind == "docx":
                 title, text = _html(docx.html_of(archive), source.url, options, metadata)
@@ -84,7 +87,9 @@ def _text(content: str, kind: str, metadata: dict[str, Any]) -> str:
         try:
             content = orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2).decode()
         except ValueError:
-            raise Unreadable("The document is said to be JSON, and is not.") from None
+            raise Unreadable(
+                "The document is declared as JSON, but it is not JSON: send another contentType."
+            ) from None
     if kind in {"json", "xml"}:
         return fenced(content.strip(), kind)
     return content

@@ -47,9 +47,12 @@ def insert_saved(con: Connection, saved: SavedCall, *, named: str) -> None:
         [saved.slug, saved.owner, saved.kind],
     ).fetchone() or (0, 0)
     if taken:
-        raise Conflict(f"There is one with this {named}: delete it first.", param=named)
+        raise Conflict(
+            f"This {named} is taken: send another, or delete the {saved.kind} that has it.",
+            param=named,
+        )
     if count >= SAVED_MAX:
-        raise Conflict(f"There are {SAVED_MAX} {saved.kind}s: delete some first.")
+        raise Conflict(f"A key has at most {SAVED_MAX} saved {saved.kind}s: delete some first.")
     definition = orjson.dumps(saved.definition)
     claim_bytes(con, DATABASE, saved.owner, len(definition))
     con.execute(

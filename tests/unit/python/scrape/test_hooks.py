@@ -26,6 +26,7 @@ from fairlead.scrape.jobs.listener import (
 )
 from fairlead.scrape.jobs.start import new_job
 from fairlead.scrape.jobs.table import Job, JobEnd, Page, Progress, find_job, insert_job, sweep_jobs
+from fairlead.scrape.requests.fields import RequestBody
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.store.sealer import Sealer
@@ -82,7 +83,7 @@ async def state(tmp_path: Path) -> AsyncIterator[State]:
 
 async def stored_job(state: State) -> Job:
     """A crawl with a listener."""
-    job = new_job("crawl", "k1", "http://a.example/", {}, 5)
+    job = new_job("crawl", "k1", "http://a.example/", RequestBody(), 5)
 
     def work(con: Any) -> None:
         insert_job(con, job, [])

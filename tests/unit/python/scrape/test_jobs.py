@@ -21,6 +21,7 @@ from fairlead.scrape.jobs.table import (
     list_pages,
 )
 from fairlead.scrape.page.extract import ReadOptions, Source
+from fairlead.scrape.requests.fields import RequestBody
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
@@ -400,7 +401,7 @@ async def test_an_address_is_settled_once(tmp_path) -> None:
     database = await asyncio.to_thread(
         Database.open, tmp_path / "state.duckdb", MIGRATIONS / "state"
     )
-    job = new_job("crawl", "k1", "http://a.example/", {}, 5)
+    job = new_job("crawl", "k1", "http://a.example/", RequestBody(), 5)
     await database.write(lambda con: insert_job(con, job, [Place(0, 0, job.url)]))
     for number, place, settled in ((1, 0, "stored"), (2, 0, "known"), (3, 7, "known")):
         page = Page(number, place, job.url, "completed", 200, None, None, "{}", 1)
