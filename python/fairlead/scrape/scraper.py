@@ -282,8 +282,8 @@ class Scraper:
 
 def cache_key(owner: str, url: str, options: ScrapeOptions) -> str:
     """The hash of the key, the address and every option that changes the answer."""
-    asked = options.model_dump(exclude={"skip_cache", "cache_ttl"})
-    text = orjson.dumps([owner, url, asked], option=orjson.OPT_SORT_KEYS)
+    fields = options.model_dump(exclude={"skip_cache", "cache_ttl"})
+    text = orjson.dumps([owner, url, fields], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()
 
 

@@ -31,8 +31,8 @@ async def start(
         await scraper_of(services).schema(ask.schema_, owner).check()
     url = check_url(ask.url, scraper_of(services).egress)
     # The model is fixed now: a later change of the setting does not reach a job that has begun.
-    asked = ask.model_copy(update={"model": await resolve_model(services, ask.model, "model")})
-    job = new_job("agent", owner, url, asked, 1)
+    request = ask.model_copy(update={"model": await resolve_model(services, ask.model, "model")})
+    job = new_job("agent", owner, url, request, 1)
     return await start_job(services, job, [Place(0, 0, url)], base)
 
 

@@ -53,15 +53,14 @@ async def find_selectors(
     """The best of the model's answers. An answer that is no set of selectors, or fills less than the share `least`
     of the fields, is corrected once. `UpstreamInvalid` where no answer was usable.
     """
-    best: SelectorTrial | None = None
+    trials: list[SelectorTrial] = []
 
     async def parse(text: str) -> None:
-        nonlocal best
         try:
             trial = await attempt(_read(text, fields))
         except InvalidRequest as fault:
             raise InvalidOutput(fault.message) from None
-        best = trial if best is None or trial.rank > best.rank else best
+        trials.append(trial)
         if trial.ratio < least:
             raise InvalidOutput(*_missing_fields(trial))
 
@@ -75,14 +74,12 @@ async def find_selectors(
         )
         answer = output.answer
     except InvalidOutput as fault:
-        if best is None:
+        if not trials:
             raise UpstreamInvalid(
                 f"The model found no usable selectors, also not when asked again: {fault.problems[0]}"
             ) from None
         answer = fault.answer
-    if best is None:
-        raise UpstreamInvalid("The model found no usable selectors.")
-    return best, answer
+    return max(trials, key=lambda trial: trial.rank), answer
 
 
 def _correction(problems: list[str]) -> str:
@@ -95,7 +92,7 @@ def _correction(problems: list[str]) -> str:
 
 def _question(outline: str, fields: list[RequestedField]) -> list[dict[str, str]]:
     mark = secrets.token_hex(8)
-    asked = [field.model_dump(mode="json", exclude_none=True) for field in fields]
+    wanted = [field.model_dump(mode="json", exclude_none=True) for field in fields]
     return [
         {
             "role": "system",
@@ -110,7 +107,7 @@ def _question(outline: str, fields: list[RequestedField]) -> list[dict[str, str]
         {
             "role": "user",
             "content": (
-                f"Fields of each record:\n{orjson.dumps(asked).decode()}\n\n"
+                f"Fields of each record:\n{orjson.dumps(wanted).decode()}\n\n"
                 f"<page-{mark}>\n{outline}\n</page-{mark}>"
             ),
         },

@@ -94,8 +94,8 @@ class _HealingLocks:
 def page_key(owner: str, url: str, ask: RecordsRequest) -> str:
     """The key under which a page's selectors are stored. It leaves out the query: pages of one path look alike."""
     parts = urlsplit(url)
-    answer = [field.model_dump(mode="json") for field in ask.fields]
-    text = orjson.dumps([owner, parts.scheme, parts.netloc, parts.path, answer])
+    fields = [field.model_dump(mode="json") for field in ask.fields]
+    text = orjson.dumps([owner, parts.scheme, parts.netloc, parts.path, fields])
     return hashlib.sha256(text).hexdigest()
 
 
@@ -127,8 +127,8 @@ async def extract_records(
         best = _better(best, await _from_cache(services, key, attempt))
     if best is not None and _is_enough(best[0]) and not force_reheal:
         return RecordsResult(page, *best)
-    seen = await _select(services, owner, page, None)
-    if seen["is_blank"]:
+    overview = await _select(services, owner, page, None)
+    if overview["is_blank"]:
         trial, source = best or (None, "derived")
         return RecordsResult(page, trial, source, is_blank=True)
     async with _lock(services, key):
@@ -141,7 +141,7 @@ async def extract_records(
             model = Model(services.config, owner, name, temperature=options.temperature)
             async with _in_time():
                 found, answer = await find_selectors(
-                    model, seen["outline"], ask.fields, attempt, HEALTHY_RATIO
+                    model, overview["outline"], ask.fields, attempt, HEALTHY_RATIO
                 )
         except FairleadError as fault:
             if best is None or force_reheal:
@@ -179,8 +179,8 @@ async def _in_time() -> AsyncIterator[None]:
 async def _read(services: Services, url: str, options: AutoOptions, owner: str) -> ScrapeResult:
     read = options.model_dump(exclude={"temperature", "model"})
     read |= {"extractor_format": "html", "only_main_content": False}
-    answer = ScrapeOptions.model_validate(read, by_name=True, by_alias=False)
-    page = await read_page(services, url, answer, owner)
+    scrape_options = ScrapeOptions.model_validate(read, by_name=True, by_alias=False)
+    page = await read_page(services, url, scrape_options, owner)
     kind = page.document["metadata"]["contentType"]
     if kind not in ("text/html", "application/xhtml+xml", ""):
         raise InvalidRequest(f"The address holds {kind[:80]}: selectors are for HTML.", param="url")

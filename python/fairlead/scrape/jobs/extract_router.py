@@ -42,8 +42,8 @@ async def start(
     param = "urls" if ask.urls is not None else "url"
     urls = list(dict.fromkeys(check_url(url, egress, param) for url in written))[: ask.pages_max]
     # The model is fixed now: a later change of the setting does not reach a job that has begun.
-    asked = ask.model_copy(update={"model": await resolve_model(services, ask.model, "model")})
-    job = new_job("extract", owner, urls[0], asked, ask.pages_max)
+    request = ask.model_copy(update={"model": await resolve_model(services, ask.model, "model")})
+    job = new_job("extract", owner, urls[0], request, ask.pages_max)
     places = [Place(number, 0, url) for number, url in enumerate(urls)]
     return await start_job(services, job, places, base)
 

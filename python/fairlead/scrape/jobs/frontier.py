@@ -28,7 +28,7 @@ def patterns_of(ask: CrawlRequest) -> Patterns:
 
 
 class Frontier:
-    """The frontier. It is filled from the rows with `know` and `wait`; then `pop` and `add` move it on."""
+    """The frontier. It is filled from the rows with `mark_known` and `add_stored`; then `pop` and `add` move it on."""
 
     def __init__(self, ask: CrawlRequest | None, start: str) -> None:
         self._depth_max = ask.depth_max if ask else 0
@@ -39,21 +39,21 @@ class Frontier:
         self._waiting: list[tuple[int, int, str]] = []
         self._next = 0
 
-    def know(self, url: str) -> bool:
+    def mark_known(self, url: str) -> bool:
         """Adds an address to the known ones; False if it was known."""
         if url in self._known:
             return False
         self._known.add(url)
         return True
 
-    def wait(self, place: Place, *, pending: bool) -> None:
+    def add_stored(self, place: Place, *, pending: bool) -> None:
         """Adds a stored address, which waits if it is still `pending`."""
         self._known.add(place.url)
         self._next = max(self._next, place.place + 1)
         if pending:
             heapq.heappush(self._waiting, (place.depth, place.place, place.url))
 
-    def widen(self, url: str) -> None:
+    def add_host_of(self, url: str) -> None:
         """Adds the host of the start page's final address to the site: the start may have been redirected."""
         self._hosts.add(urlsplit(url).netloc)
 
@@ -78,7 +78,7 @@ class Frontier:
         found: list[Place] = []
         for url in self._patterns.accepted(list(dict.fromkeys(inside)))[: max(room, 0)]:
             place = Place(self._next, depth, url)
-            self.wait(place, pending=True)
+            self.add_stored(place, pending=True)
             found.append(place)
         return found
 

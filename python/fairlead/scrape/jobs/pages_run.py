@@ -65,26 +65,26 @@ class PagesRun:
         self._scraper = scraper
         self._job = job
         self._announce_change = announce
-        asked = orjson.loads(job.options)
+        request = orjson.loads(job.options)
         self._crawl: CrawlRequest | None = None
         self._extraction: Extraction | None = None
         self._retries, self._page_deadline_s, self._fails_fast = 1, PAGE_DEADLINE_S, False
         if job.kind == "batch":
-            batch = BatchRequest.model_validate(asked)
+            batch = BatchRequest.model_validate(request)
             self._options, self._width = batch.options, batch.concurrency
             self._retries, self._fails_fast = batch.max_retries, batch.fail_fast
             self._page_deadline_s = (batch.timeout or PAGE_DEADLINE_S * 1000) / 1000
         elif job.kind == "scrape":
-            self._options, self._width = ScrapeRequest.model_validate(asked).options, 1
+            self._options, self._width = ScrapeRequest.model_validate(request).options, 1
         elif job.kind == "extract":
-            extract = ExtractJobRequest.model_validate(asked)
+            extract = ExtractJobRequest.model_validate(request)
             self._extraction = Extraction(services.config, scraper, job.owner, extract)
             self._options, self._width = extract.page_options, WIDTH_DEFAULT
             self._crawl = extract.as_crawl()
         elif job.kind == "crawl":
-            self._crawl = CrawlRequest.model_validate(asked)
+            self._crawl = CrawlRequest.model_validate(request)
         else:
-            self._crawl = LlmsTxtRequest.model_validate(asked).as_crawl()
+            self._crawl = LlmsTxtRequest.model_validate(request).as_crawl()
         if self._crawl is not None:
             self._options, self._width = self._crawl.page_options, self._crawl.width
             self._retries = self._crawl.max_retries
@@ -133,12 +133,12 @@ class PagesRun:
             lambda con: (frontier_of(con, job_id), list_read_urls(con, job_id))
         )
         for place, pending in frontier:
-            self._frontier.wait(place, pending=pending)
+            self._frontier.add_stored(place, pending=pending)
         for number, place_number, url in read:
             self._pages = max(self._pages, number)
-            self._frontier.know(url)
+            self._frontier.mark_known(url)
             if place_number == 0:
-                self._frontier.widen(url)
+                self._frontier.add_host_of(url)
         if self._crawl is not None and self._crawl.reads_sitemaps and not read:
             links = await sitemap_urls(
                 self._scraper, self._job.url, self._job.pages_max, self._job.owner
@@ -188,8 +188,8 @@ class PagesRun:
         if self._crawl is None:
             return True
         if place.place == 0:
-            self._frontier.widen(scraped.url)
-        return scraped.url == place.url or self._frontier.know(scraped.url)
+            self._frontier.add_host_of(scraped.url)
+        return scraped.url == place.url or self._frontier.mark_known(scraped.url)
 
     async def _scrape(self, url: str) -> ScrapeResult:
         """The page; a temporary failure is retried as often as the request allows."""

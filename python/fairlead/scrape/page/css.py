@@ -97,9 +97,9 @@ def records_of(tree: LexborHTMLParser, base: str, plan: dict[str, Any]) -> list[
 
 def fill_ratio(records: list[dict[str, Any]]) -> float:
     """The share of fields that are filled; 0 where there are no fields."""
-    asked = sum(len(record) for record in records)
+    count = sum(len(record) for record in records)
     filled = sum(is_filled(value) for record in records for value in record.values())
-    return round(filled / asked, 4) if asked else 0.0
+    return round(filled / count, 4) if count else 0.0
 
 
 def is_filled(value: Any) -> bool:

@@ -134,10 +134,10 @@ class Pool:
         return await self._answer({"judges": True}, orjson.dumps(question), owner)
 
     async def _answer(self, head: dict[str, Any], body: bytes, owner: str) -> dict[str, Any]:
-        asked = orjson.dumps(head)
+        question = orjson.dumps(head)
         try:
             async with self._queue.place(owner):
-                answer: dict[str, Any] = orjson.loads(await self._ask(asked, body))
+                answer: dict[str, Any] = orjson.loads(await self._ask(question, body))
         except QueueFull:
             raise ReadFailed("Too many pages wait to be read.", "overloaded") from None
         if "unreadable" in answer:

@@ -54,8 +54,8 @@ def _read(head: dict[str, Any], body: bytes) -> bytes:
         elif "addresses_max" in head:
             answer = {"sitemap": read_sitemap(body, head["url"], head["addresses_max"])}
         elif "judges" in head:
-            asked = orjson.loads(body)
-            answer = judge(asked["schema"], *([asked["data"]] if "data" in asked else []))
+            question = orjson.loads(body)
+            answer = judge(question["schema"], *([question["data"]] if "data" in question else []))
         else:
             options = ReadOptions(**head.pop("options"))
             source = Source(body=body, **head)
