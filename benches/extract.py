@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import trafilatura
 
-from fairlead.scrape.page.extract import Source, Want, extract
+from fairlead.scrape.page.extract import ReadOptions, Source, extract
 from tests.unit.python.scrape.pages import COOKIES, FOOTER, NAV, RELATED
 from tests.unit.python.scrape.reading.score import Score, mean, score
 from tests.unit.python.scrape.reading.template import Page, pages
@@ -111,9 +111,9 @@ def of_half(half: list[Page]) -> tuple[list[str], bool]:
     """The rows of one half, and whether it meets the goals."""
     lines, is_good = [], True
     for name, want in [
-        ("text", Want(form="text")),
-        ("markdown", Want(form="markdown")),
-        ("fit markdown", Want(form="markdown", fit_markdown=True)),
+        ("text", ReadOptions(form="text")),
+        ("markdown", ReadOptions(form="markdown")),
+        ("fit markdown", ReadOptions(form="markdown", fit_markdown=True)),
     ]:
         scores, ms = [], []
         for page in half:
@@ -156,7 +156,7 @@ def main() -> None:
     large = large_page()
     source = source_of(large)
     times = {
-        form: least_ms(lambda form=form: extract(source, Want(form=form)), chosen.rounds)  # type: ignore[misc]
+        form: least_ms(lambda form=form: extract(source, ReadOptions(form=form)), chosen.rounds)  # type: ignore[misc]
         for form in ("markdown", "text", "html")
     }
     is_fast = max(times.values()) <= GOAL_MS

@@ -20,7 +20,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent / "load"))
 from benches.extract import large_page, source_of
-from fairlead.scrape.page.extract import Want, extract
+from fairlead.scrape.page.extract import ReadOptions, extract
 from others import start_upstream
 from ours import COMMAND, add_upstream, manage
 from target import Target, free_port, start, wait_for_line
@@ -80,7 +80,7 @@ def read_pages() -> None:
     source = source_of(large_page())
     for form in ("markdown", "text", "html"):
         for _ in range(PAGES):
-            extract(source, Want(form=form))
+            extract(source, ReadOptions(form=form))
     print(f"{3 * PAGES} pages", flush=True)
 
 

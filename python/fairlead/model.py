@@ -27,7 +27,7 @@ COUNT_MAX: Final = 2**53
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """A model's text, and the tokens that it took over all rounds."""
+    """A model's text and the tokens that it took, over all rounds where there were several."""
 
     text: str
     tokens_input: int
@@ -35,12 +35,12 @@ class ModelAnswer:
 
     @property
     def tokens(self) -> dict[str, int]:
-        """For an answer: `{"input": ..., "output": ...}`."""
+        """Both counts as the API shows them: `input` and `output`."""
         return {"input": self.tokens_input, "output": self.tokens_output}
 
 
 class Model:
-    """One model, asked for one key; for nobody where no key is named, while none is asked for."""
+    """One model, asked on behalf of one key. Without a key the request carries no credential."""
 
     def __init__(
         self,
@@ -62,9 +62,7 @@ class Model:
             self._body["max_tokens"] = max_tokens
 
     async def ask(self, messages: list[dict[str, str]], **fields: Any) -> ModelAnswer:
-        """One answer. What the gateway refuses the caller, it refuses here: `FairleadError` of the same
-        kind.
-        """
+        """One answer. A refusal of the gateway is raised as a `FairleadError` of the same kind."""
         headers = {} if self._owner is None else on_behalf_of(self._config, self._owner)
         try:
             async with asyncio.timeout(self._deadline_s), relay_client(self._config) as client:
@@ -94,7 +92,7 @@ class Model:
 
 
 def _count(usage: Any, name: str) -> int:
-    """A count that a provider tells; 0 for what is none."""
+    """A token count of a provider's answer; 0 for anything but a sane number."""
     count = usage.get(name) if isinstance(usage, dict) else None
     return count if isinstance(count, int) and 0 <= count <= COUNT_MAX else 0
 

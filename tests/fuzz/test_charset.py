@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.scrape.charset import decode
+from fairlead.scrape.page.charset import decode
 from tests.fuzz.budget import at_most, budget_of
 
 NAMES = st.sampled_from(

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from fairlead.scrape.fetch import ROBOT
-from fairlead.scrape.robots import own_groups, parsed
+from fairlead.scrape.fetch.fetcher import ROBOT
+from fairlead.scrape.fetch.robots import own_groups, parse_robots
 from tests.fuzz.budget import at_most, budget_of
 
 AGENTS = st.sampled_from(
@@ -43,7 +43,7 @@ URLS = (
 @budget_of(1 / 3)
 @given(FILES)
 def test_the_groups_of_others_change_nothing(text: str) -> None:
-    whole, own = Protego.parse(text), parsed(text)
+    whole, own = Protego.parse(text), parse_robots(text)
     assert list(own.sitemaps) == list(whole.sitemaps)
     assert own.crawl_delay(ROBOT) == whole.crawl_delay(ROBOT)
     for url in URLS:
@@ -53,7 +53,7 @@ def test_the_groups_of_others_change_nothing(text: str) -> None:
 @budget_of(1 / 3)
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
-    rules = parsed(text)
+    rules = parse_robots(text)
     for url in URLS:
         assert rules.can_fetch(url, ROBOT) in (True, False)
 
@@ -63,4 +63,4 @@ def test_any_text_is_read(text: str) -> None:
 def test_what_is_repeated_takes_linear_time(lines: list[str], times: int) -> None:
     text = "".join(f"{line}{number}\n" for number in range(times) for line in lines)[: 500 * 1024]
     with at_most(10.0):
-        parsed(text).can_fetch(URLS[1], ROBOT)
+        parse_robots(text).can_fetch(URLS[1], ROBOT)

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.scrape.model import plain
-from fairlead.scrape.page.schema import JUDGE_CPU_S, WRONGS_TOLD, judge
+from fairlead.scrape.model.untrusted import strip_link_targets
+from fairlead.scrape.page.schema import JUDGE_CPU_S, VIOLATIONS_MAX, judge
 from tests.fuzz.budget import at_most, budget_of
 
 LEAVES = st.one_of(
@@ -91,7 +91,7 @@ def test_schemas_that_refer_to_each_other(schema: dict[str, Any], data: Any) -> 
         if "refused" in told:
             assert isinstance(told["refused"], str)
         else:
-            assert len(told["wrongs"]) <= WRONGS_TOLD
+            assert len(told["violations"]) <= VIOLATIONS_MAX
 
 
 @budget_of(1 / 3)
@@ -105,7 +105,7 @@ def test_any_object_is_a_schema_or_is_refused(schema: dict[str, Any], data: Any)
 @given(st.lists(PIECES, max_size=30))
 def test_answers_of_models_lose_the_targets_of_their_links(pieces: list[str]) -> None:
     text = "".join(pieces)
-    shown = plain(text)
+    shown = strip_link_targets(text)
     assert len(shown) <= len(text)
     with at_most(2.0):
-        plain(text * 5000)
+        strip_link_targets(text * 5000)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import secrets
 from typing import Final
 
-import orjson
 from pydantic import Field, ValidationError
 
 from fairlead.agents.skill import Description, KeyId, ModelName, NewSkill, SkillView
 from fairlead.errors import UpstreamInvalid
 from fairlead.model import Model
+from fairlead.structured_output import InvalidOutput, ask_for_output, json_of
 from fairlead.wire import Wire
 
-ROUNDS: Final = 2
 ANSWER_MAX_CHARS: Final = 150_000
 
 
@@ -34,7 +33,7 @@ class Generated(Wire):
 
 
 async def generate_skill(model: Model, wanted: GenerateSkill) -> NewSkill:
-    """The skill. One round more is given to an answer that is none; `UpstreamInvalid` after that."""
+    """The skill. An answer that is none is corrected once; `UpstreamInvalid` after that."""
     mark = secrets.token_hex(8)
     messages = [
         {
@@ -49,40 +48,41 @@ async def generate_skill(model: Model, wanted: GenerateSkill) -> NewSkill:
         },
         {"role": "user", "content": f"<wish-{mark}>\n{wanted.description}\n</wish-{mark}>"},
     ]
-    wrong = ""
-    for _ in range(ROUNDS):
-        asked = await model.ask(messages)
-        found, wrong = _read(asked.text, wanted)
-        if found is not None:
-            return found
-        messages += [
-            {"role": "assistant", "content": asked.text[:ANSWER_MAX_CHARS]},
-            {"role": "user", "content": f"That is no such object: {wrong}. Answer with it alone."},
-        ]
-    raise UpstreamInvalid(f"The model wrote no agent skill, also not when asked again: {wrong}.")
 
+    async def parse(text: str) -> NewSkill:
+        return _read(text, wanted)
 
-def _read(text: str, wanted: GenerateSkill) -> tuple[NewSkill | None, str]:
-    stripped = text.strip()
-    if stripped.startswith("```"):
-        stripped = stripped.strip("`").removeprefix("json").strip()
     try:
-        written = orjson.loads(stripped)
+        output = await ask_for_output(
+            model, messages, parse, _correction, answer_max_chars=ANSWER_MAX_CHARS
+        )
+    except InvalidOutput as fault:
+        raise UpstreamInvalid(
+            f"The model wrote no agent skill, also not when asked again: {fault}."
+        ) from None
+    return output.value
+
+
+def _correction(problems: list[str]) -> str:
+    return f"That is no such object: {problems[0]}. Answer with it alone."
+
+
+def _read(text: str, wanted: GenerateSkill) -> NewSkill:
+    """The skill of an answer, or `InvalidOutput`."""
+    try:
+        written = json_of(text)
     except ValueError:
-        return None, "it is not JSON"
+        raise InvalidOutput("it is not JSON") from None
     if not isinstance(written, dict):
-        return None, "it is not an object"
+        raise InvalidOutput("it is not an object")
     try:
-        return (
-            NewSkill.model_validate(
-                {
-                    **{name: written.get(name) for name in ("name", "description", "prompt")},
-                    "model": wanted.model,
-                    "apiKeyId": wanted.api_key_id,
-                }
-            ),
-            "",
+        return NewSkill.model_validate(
+            {
+                **{name: written.get(name) for name in ("name", "description", "prompt")},
+                "model": wanted.model,
+                "apiKeyId": wanted.api_key_id,
+            }
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        return None, f"{first['loc'][0]} {first['msg']}"
+        raise InvalidOutput(f"{first['loc'][0]} {first['msg']}") from None

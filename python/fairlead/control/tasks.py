@@ -49,7 +49,7 @@ TASKS: Final = (
     TaskEntry("webhooks.retention", "fairlead.webhooks.tasks"),
     TaskEntry("scrape.jobs", "fairlead.scrape.tasks", "fairlead.scrape.jobs.runner", _SCRAPING),
     TaskEntry("scrape.sessions", "fairlead.scrape.tasks", "fairlead.scrape.browser.sessions"),
-    TaskEntry("scrape.calls", "fairlead.scrape.tasks", "fairlead.scrape.quota"),
+    TaskEntry("scrape.calls", "fairlead.scrape.tasks", "fairlead.scrape.limits.quota"),
     TaskEntry("agents.tasks", "fairlead.agents.tasks", "fairlead.agents.runner", ("agent_tasks",)),
     TaskEntry(
         "gateway.batches",

@@ -1,4 +1,4 @@
-"""Addresses of pages: which are taken at all, and the one spelling under which each is known."""
+"""Addresses of pages: which are accepted, and the canonical spelling of each."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ _SKIPPED_SUFFIXES = re.compile(
 
 
 class BadAddress(ValueError):
-    """Why an address is not taken, as a predicate: `must use http or https`."""
+    """An address that is refused; its text is a predicate such as `must use http or https`."""
 
 
 def canonical(url: str, base: str | None = None) -> str:
-    """The one spelling of an absolute http(s) address, without its fragment. `BadAddress`."""
+    """The canonical spelling of an absolute http(s) address, without its fragment. `BadAddress`."""
     if _FORBIDDEN.search(url):
         raise BadAddress("must not contain blanks, control characters or backslashes")
     try:
@@ -143,7 +143,7 @@ def canonical(url: str, base: str | None = None) -> str:
         raise BadAddress("must not carry a user name or password")
     host = _host(parts.hostname or "")
     if port is not None and port in BAD_PORTS:
-        raise BadAddress(f"names port {port}, which is not one of the web")
+        raise BadAddress(f"uses port {port}, which belongs to another service than the web")
     default = 443 if scheme == "https" else 80
     netloc = host if port in {None, default} else f"{host}:{port}"
     known = urlunsplit((scheme, netloc, _dots(parts.path) or "/", parts.query, ""))
@@ -152,11 +152,10 @@ def canonical(url: str, base: str | None = None) -> str:
     return known
 
 
-def checked(url: str, egress: Egress, param: str = "url") -> str:
+def check_url(url: str, egress: Egress, param: str = "url") -> str:
     """The canonical spelling of an address that a caller sent. `InvalidRequest` names the field.
 
-    Literal addresses, in every spelling that a resolver takes, are judged here already; names are
-    judged when they are dialled.
+    IP addresses, in every spelling that a resolver takes, are checked here; host names when they are dialled.
     """
     try:
         known = canonical(url)
@@ -169,7 +168,7 @@ def checked(url: str, egress: Egress, param: str = "url") -> str:
 
 
 def is_page(url: str) -> bool:
-    """Whether a link may lead to a page, as far as its name tells."""
+    """Whether a link may lead to a page, by the suffix of its path."""
     return not _SKIPPED_SUFFIXES.search(urlsplit(url).path)
 
 

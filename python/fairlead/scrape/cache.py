@@ -1,4 +1,4 @@
-"""Pages that were scraped, kept for whoever asked: one caller's copies are not another's."""
+"""The cache of scraped pages, for each key its own. Bounded by rows and by bytes, with a share for each key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from fairlead.store.file import Connection
 
 ROWS_MAX: Final = 5000
-# Of the bytes, to one owner.
+# One owner has at most this part (1/4) of the bytes.
 OWNER_SHARE: Final = 4
 STALE_KEPT_MS: Final = 7 * 86_400_000
 
@@ -18,8 +18,10 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cached:
-    """`key` is `scraper.cache_key`; `document` is JSON text. A stale copy serves to ask again."""
+class CachedPage:
+    """A page in the cache. `key` is `scraper.cache_key`; `document` is JSON text. A stale copy still has what a
+    conditional request needs.
+    """
 
     key: str
     owner: str
@@ -32,20 +34,20 @@ class Cached:
     expires_at_ms: int
     document: str
 
-    def renewed(self, expires_at_ms: int) -> Cached:
-        """The same page, good for longer."""
+    def renewed(self, expires_at_ms: int) -> CachedPage:
+        """A copy of this row that expires later."""
         return replace(self, expires_at_ms=expires_at_ms)
 
 
-def find_cached(con: Connection, key: str) -> Cached | None:
+def find_cached(con: Connection, key: str) -> CachedPage | None:
     """The copy, fresh or stale."""
     row = con.execute(f"SELECT {_COLUMNS} FROM scrape_cache WHERE key = ?", [key]).fetchone()
-    return None if row is None else Cached(*row)
+    return None if row is None else CachedPage(*row)
 
 
-def store_cached(con: Connection, cached: Cached, most_bytes: int) -> None:
-    """Keeps a copy in the place of an earlier one, and no more than there is room for, in the writer.
-    One that is more than its owner's share alone is not kept.
+def store_cached(con: Connection, cached: CachedPage, most_bytes: int) -> None:
+    """Stores a copy in place of an earlier one and drops the oldest beyond `most_bytes`, in the writer. A copy that
+    is larger than its owner's share is not stored.
     """
     con.execute("DELETE FROM scrape_cache WHERE key = ?", [cached.key])
     size = len(cached.document.encode())

@@ -1,4 +1,4 @@
-"""One scrape: from an address and options to what is answered. One `Scraper` for the process."""
+"""One scrape: from an address and options to the document of the answer. One `Scraper` for the process."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import orjson
 from fairlead.errors import StorageFull
 from fairlead.moment import iso, moment_of, now_ms
 from fairlead.scrape.browser.process import Browser
-from fairlead.scrape.browser.reader import JobReader, Rendering
+from fairlead.scrape.browser.reader import JobReader, Renderer
 from fairlead.scrape.browser.sessions import Sessions
-from fairlead.scrape.cache import Cached, find_cached, store_cached
-from fairlead.scrape.fetch import Fetched, Fetcher, FetchFailed
-from fairlead.scrape.manners import Manners
-from fairlead.scrape.options import ScrapeOptions
-from fairlead.scrape.page.extract import Source, Want
+from fairlead.scrape.cache import CachedPage, find_cached, store_cached
+from fairlead.scrape.change_tracking import record_fingerprint, tracking_key
+from fairlead.scrape.fetch.fetcher import Fetcher, FetchFailed, FetchResult
+from fairlead.scrape.fetch.politeness import Politeness
+from fairlead.scrape.model.schema import Schema
+from fairlead.scrape.page.extract import ReadOptions, Source
 from fairlead.scrape.page.pool import Pool, ReadFailed
-from fairlead.scrape.schema import Schema
-from fairlead.scrape.seen import note_seen, seen_key
+from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.store.operator_settings import OperatorSettings, read_operator_settings
 from fairlead.store.owner_bytes import MIB, check_disk
 from fairlead.store.services import Services
@@ -37,7 +37,7 @@ _FORMS: Final = ("markdown", "html", "rawHtml", "text")
 
 
 @dataclass(frozen=True, slots=True)
-class Scraped:
+class ScrapeResult:
     """A page that was read. `document` is what the caller gets; `links` are where a crawl may go."""
 
     url: str
@@ -47,33 +47,33 @@ class Scraped:
 
 
 class Scraper:
-    """Fetches with manners, reads pages in processes of their own, keeps a cache in the state database."""
+    """Fetches pages politely, reads them in processes of their own, keeps a cache in the state database."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
         self.egress = services.egress
         self.fetcher = Fetcher(self.egress)
-        self.manners = Manners(self.fetcher)
+        self.politeness = Politeness(self.fetcher)
         self.browser = Browser(self.egress)
-        self.rendering = Rendering(self.browser)
+        self.renderer = Renderer(self.browser)
         self.sessions = Sessions(self.browser)
         self.pool = Pool()
         self._settings: tuple[float, OperatorSettings] | None = None
 
     def schema(self, document: dict[str, Any], owner: str) -> Schema:
-        """A caller's JSON Schema, which is yet to be checked."""
+        """A caller's JSON Schema, unchecked."""
         return Schema(self.pool, document, owner)
 
     async def close(self) -> None:
         """Ends connections, processes and the browser."""
-        await self.manners.close()
+        await self.politeness.close()
         await self.fetcher.close()
         await self.sessions.close_all()
         await self.browser.close()
         await self.pool.close()
 
     async def settings(self, *, fresh: bool = False) -> OperatorSettings:
-        """The settings; at most a second old, or those in force now."""
+        """The operator's settings, at most `SETTINGS_KEPT_S` old; with `fresh`, those in force now."""
         now_s = time.monotonic()
         if fresh or self._settings is None or now_s - self._settings[0] > SETTINGS_KEPT_S:
             self._settings = (now_s, await self.services.state.read(read_operator_settings))
@@ -87,14 +87,14 @@ class Scraper:
         *,
         wants_links: bool = False,
         reader: JobReader | None = None,
-    ) -> Scraped:
+    ) -> ScrapeResult:
         """Reads one page for a key; `reader` is the browser's context of a job. Raises `FetchFailed`
-        when it was not got, was refused by robots.txt, or answered with an error.
+        for a page that cannot be fetched, is disallowed by robots.txt, or answers with an error.
         """
         started = time.monotonic()
         key = cache_key(owner, url, options)
-        cached: Cached | None = None
-        # What a session sees depends on what was done in it; whether a page has changed, no copy can tell.
+        cached: CachedPage | None = None
+        # A session's page depends on what was done in it, and a copy does not show whether a page has changed.
         tracks = "changeTracking" in options.formats
         keeps = not (options.skip_cache or options.session_id or options.wants_print or tracks)
         if keeps:
@@ -108,17 +108,11 @@ class Scraper:
         if fetched is None:
             raise FetchFailed("The page answered 304 to a request without conditions.", status=304)
         if fetched.status >= 400:
-            said = fetched.headers.get("retry-after", "")
-            raise FetchFailed(
-                f"The page answered {fetched.status}.",
-                status=fetched.status,
-                code="status",
-                retry_after_s=float(said) if said.isascii() and said.isdigit() else None,
-            )
+            raise _status_failure(fetched)
         document, links = await self.extract(fetched, options, tracks=tracks, owner=owner)
         at_ms = now_ms()
         if tracks:
-            await self._track(document, seen_key(owner, url, options), at_ms)
+            await self._track(document, tracking_key(owner, url, options), at_ms)
         document["metadata"] |= {
             "timestamp": iso(moment_of(at_ms)),
             "status": fetched.status,
@@ -127,10 +121,10 @@ class Scraper:
             "fromCache": False,
             "cacheTtl": options.cache_ttl or CACHE_TTL_S,
         }
-        scraped = Scraped(fetched.url, fetched.status, document, links)
+        scraped = ScrapeResult(fetched.url, fetched.status, document, links)
         if keeps and not wants_links:
             await self._keep(
-                Cached(
+                CachedPage(
                     key=key,
                     owner=owner,
                     url=url,
@@ -146,18 +140,22 @@ class Scraper:
         return scraped
 
     @asynccontextmanager
-    async def admitted(self, url: str) -> AsyncIterator[OperatorSettings]:
-        """The host's turn to be asked for this address; `FetchFailed` where robots.txt forbids it."""
+    async def admit(self, url: str) -> AsyncIterator[OperatorSettings]:
+        """Waits for the host's slot; a request to the address may run inside. `FetchFailed` where robots.txt
+        forbids it.
+        """
         settings = await self.settings()
         delay_s = settings.scrape_host_delay_ms / 1000
         if settings.scrape_robots:
-            rules = await self.manners.rules(url)
+            rules = await self.politeness.rules(url)
             if not rules.allows(url):
                 raise FetchFailed(
                     "The site's robots.txt does not allow this address.", code="robots"
                 )
             delay_s = max(delay_s, rules.delay_s)
-        async with self.manners.turn(url, width=settings.scrape_host_concurrency, delay_s=delay_s):
+        async with self.politeness.slot(
+            url, width=settings.scrape_host_concurrency, delay_s=delay_s
+        ):
             yield settings
 
     async def get(
@@ -165,16 +163,16 @@ class Scraper:
         url: str,
         options: ScrapeOptions,
         owner: str,
-        cached: Cached | None = None,
+        cached: CachedPage | None = None,
         reader: JobReader | None = None,
-    ) -> Fetched | None:
-        """The page as it came, over HTTP or by the browser; None where the cached copy still holds."""
-        async with self.admitted(url) as settings:
+    ) -> FetchResult | None:
+        """The page as it came, over HTTP or by the browser; None where the cached copy is still valid (304)."""
+        async with self.admit(url) as settings:
             if options.session_id is not None:
                 session = self.sessions.find(options.session_id, owner)
                 fetched = await self.sessions.read(session, url, options)
             elif options.needs_browser:
-                fetched = await (reader or self.rendering).fetch(url, options)
+                fetched = await (reader or self.renderer).fetch(url, options)
             else:
                 conditions: dict[str, str] = {}
                 if cached is not None and cached.etag:
@@ -187,11 +185,11 @@ class Scraper:
         await self.check_redirect(fetched, settings)
         return None if fetched.status == 304 and cached is not None else fetched
 
-    async def check_redirect(self, fetched: Fetched, settings: OperatorSettings) -> None:
-        """`FetchFailed` where robots.txt forbids the address that a page turned out to have."""
+    async def check_redirect(self, fetched: FetchResult, settings: OperatorSettings) -> None:
+        """`FetchFailed` where robots.txt forbids the address that a page was redirected to."""
         if not settings.scrape_robots or not fetched.redirects:
             return
-        rules = await self.manners.rules(fetched.url)
+        rules = await self.politeness.rules(fetched.url)
         if not rules.allows(fetched.url):
             raise FetchFailed(
                 "The site's robots.txt does not allow the address that it redirects to.",
@@ -199,10 +197,10 @@ class Scraper:
             )
 
     async def extract(
-        self, fetched: Fetched, options: ScrapeOptions, *, tracks: bool = False, owner: str = ""
+        self, fetched: FetchResult, options: ScrapeOptions, *, tracks: bool = False, owner: str = ""
     ) -> tuple[dict[str, Any], list[str]]:
-        """What the page holds; where changes are tracked, with a `fingerprint` of it."""
-        want = Want(
+        """The page's document and its links; the document has a `fingerprint` where changes are tracked."""
+        read_options = ReadOptions(
             form=options.extractor_format or "html",
             only_main_content=options.only_main_content,
             fit_markdown=options.fit_markdown,
@@ -212,17 +210,17 @@ class Scraper:
         )
         source = Source(fetched.url, fetched.body, fetched.content_type, fetched.redirects)
         try:
-            document, links = await self.pool.read(source, want, owner)
+            document, links = await self.pool.read(source, read_options, owner)
         except ReadFailed as failure:
             raise FetchFailed(failure.reason, status=fetched.status, code=failure.code) from None
-        if fetched.given:
-            document["formats"] = document.get("formats", {}) | fetched.given
+        if fetched.artifacts:
+            document["formats"] = document.get("formats", {}) | fetched.artifacts
         return document, links
 
     async def select(
         self, url: str, html: str, plan: dict[str, Any] | None, owner: str = ""
     ) -> dict[str, Any]:
-        """What selectors find in HTML that is at hand, as `extract.select` tells it."""
+        """What selectors find in the given HTML, as `page.extract.select` returns it."""
         try:
             return await self.pool.select(url, html, plan, owner)
         except ReadFailed as failure:
@@ -231,7 +229,7 @@ class Scraper:
     async def read_sitemap(
         self, url: str, body: bytes, addresses_max: int, owner: str
     ) -> tuple[bool, list[str]]:
-        """Whether a sitemap that is at hand is an index, and what it names. `FetchFailed`."""
+        """Whether the given sitemap is an index, and the addresses that it names. `FetchFailed`."""
         try:
             return await self.pool.read_sitemap(url, body, addresses_max, owner)
         except ReadFailed as failure:
@@ -240,10 +238,10 @@ class Scraper:
     async def read_document(
         self, source: Source, *, is_main: bool, owner: str = ""
     ) -> dict[str, Any]:
-        """A document of any kind that is at hand, as `document.read_document` tells it."""
-        want = Want("markdown", only_main_content=is_main, is_document=True)
+        """The given document, of any kind, as `document.read.read_document` returns it."""
+        read_options = ReadOptions("markdown", only_main_content=is_main, is_document=True)
         try:
-            document, _ = await self.pool.read(source, want, owner)
+            document, _ = await self.pool.read(source, read_options, owner)
         except ReadFailed as failure:
             raise FetchFailed(failure.reason, code=failure.code) from None
         return document
@@ -251,9 +249,9 @@ class Scraper:
     async def document_of(
         self, url: str, html: str, options: ScrapeOptions, owner: str = ""
     ) -> dict[str, Any]:
-        """What HTML that is at hand holds, as a scrape tells it; nothing is fetched."""
+        """The given HTML as the document of a scrape; nothing is fetched."""
         started = time.monotonic()
-        fetched = Fetched(
+        fetched = FetchResult(
             url, 200, {}, html.encode("utf-8", "replace"), "text/html; charset=utf-8", 0.0
         )
         document, _ = await self.extract(fetched, options, owner=owner)
@@ -266,41 +264,53 @@ class Scraper:
 
     async def _track(self, document: dict[str, Any], key: str, at_ms: int) -> None:
         fingerprint = document.pop("fingerprint")
-        told = await self.services.state.database.write(
-            lambda con: note_seen(con, key, fingerprint, at_ms)
+        change = await self.services.state.database.write(
+            lambda con: record_fingerprint(con, key, fingerprint, at_ms)
         )
-        document["formats"] = document.get("formats", {}) | {"changeTracking": told}
+        document["formats"] = document.get("formats", {}) | {"changeTracking": change}
 
-    async def _keep(self, cached: Cached) -> None:
+    async def _keep(self, cached: CachedPage) -> None:
         most_bytes = (await self.settings()).scrape_cache_mb * MIB
         try:
             await asyncio.to_thread(check_disk, self.services.data_dir, len(cached.document))
         except StorageFull:
             # A copy is a convenience: without it the page is read again.
             return
-        # Not a change that relays must know of: written past the publisher.
+        # Relays need not know of it, so it is written past the publisher.
         await self.services.state.database.write(lambda con: store_cached(con, cached, most_bytes))
 
 
 def cache_key(owner: str, url: str, options: ScrapeOptions) -> str:
-    """A page as one caller asked for it: all that changes the answer."""
-    asked = options.model_dump(exclude={"skip_cache", "cache_ttl"})
-    text = orjson.dumps([owner, url, asked], option=orjson.OPT_SORT_KEYS)
+    """The hash of the key, the address and every option that changes the answer."""
+    fields = options.model_dump(exclude={"skip_cache", "cache_ttl"})
+    text = orjson.dumps([owner, url, fields], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()
 
 
-def _from_cache(cached: Cached, started: float) -> Scraped:
+def _status_failure(fetched: FetchResult) -> FetchFailed:
+    """An error answer as a failure, with the seconds of its Retry-After."""
+    retry_after = fetched.headers.get("retry-after", "")
+    is_number = retry_after.isascii() and retry_after.isdigit()
+    return FetchFailed(
+        f"The page answered {fetched.status}.",
+        status=fetched.status,
+        code="status",
+        retry_after_s=float(retry_after) if is_number else None,
+    )
+
+
+def _from_cache(cached: CachedPage, started: float) -> ScrapeResult:
     document = orjson.loads(cached.document)
     document["metadata"] |= {
         "fromCache": True,
         "cachedAt": iso(moment_of(cached.stored_at_ms)),
         "processingTime": round((time.monotonic() - started) * 1000),
     }
-    return Scraped(cached.final_url, cached.status, document, [])
+    return ScrapeResult(cached.final_url, cached.status, document, [])
 
 
 def scraper_of(services: Services) -> Scraper:
-    """The process's scraper, made when it is first needed; `jobs.tasks` closes it."""
+    """The process's scraper, made when it is first needed; `jobs/runner.py` closes it."""
     scraper = services.rooms.get(Scraper)
     if not isinstance(scraper, Scraper):
         scraper = services.rooms[Scraper] = Scraper(services)

@@ -1,4 +1,4 @@
-"""Searching the web, and scraping what is found."""
+"""The route that searches the web and scrapes what is found."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 from fastapi import APIRouter
 
 from fairlead.errors import InvalidRequest
-from fairlead.scrape.address import BadAddress, canonical, checked
-from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.options import ScrapeOptions, SearchAsk
-from fairlead.scrape.owner import OwnerDep
-from fairlead.scrape.router import within_a_minute
+from fairlead.scrape.address import BadAddress, canonical, check_url
+from fairlead.scrape.calls import answer_deadline
+from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.limits.owner import OwnerDep
+from fairlead.scrape.requests.page import ScrapeOptions
+from fairlead.scrape.requests.site import SearchRequest
 from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.search.ask import SearchQuery
 from fairlead.search.run import Searched
@@ -23,10 +24,10 @@ router = APIRouter(prefix="/api", tags=["scraping"])
 
 
 @router.post("/search", summary="Search the web, and scrape what is found")
-async def search(ask: SearchAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def search(ask: SearchRequest, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """By the search providers, of which the setting `scrapeSearchUrl` is one."""
     scraper = scraper_of(services)
-    async with within_a_minute():
+    async with answer_deadline():
         answer = await search_web(
             services,
             SearchQuery(
@@ -65,7 +66,7 @@ async def _read_result(
     scraper: Scraper, result: dict[str, Any], options: ScrapeOptions, owner: str
 ) -> None:
     try:
-        url = checked(result["url"], scraper.egress)
+        url = check_url(result["url"], scraper.egress)
         result["markdown"] = (await scraper.scrape(url, options, owner)).document["content"]
     except (FetchFailed, InvalidRequest) as failure:
         result["scrapeError"] = (

@@ -12,9 +12,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from fairlead.invalid import invalid_request
-from fairlead.scrape.model import json_of, plain
-from fairlead.scrape.options import SessionAction
-from fairlead.scrape.schema import Schema
+from fairlead.scrape.model.schema import Schema
+from fairlead.scrape.model.untrusted import strip_link_targets
+from fairlead.scrape.requests.browser import SessionAction
+from fairlead.structured_output import json_of
 
 ACTIONS: Final = {
     "navigate": '{"type": "navigate", "url": "https://..."}',
@@ -36,13 +37,13 @@ THOUGHT_MAX_CHARS: Final = 500
 ANSWER_MAX_CHARS: Final = 100_000
 
 
-class NoAction(ValueError):
-    """What is wrong with an answer, for whoever gave it."""
+class InvalidAction(ValueError):
+    """An answer that is no action; its text tells the model what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The end that the model has chosen. `data` counts where there is a schema."""
+    """The action that ends the agent. `data` is None where the request has no schema."""
 
     completed: bool
     reason: str
@@ -52,13 +53,13 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One answer of the model."""
+    """One answer of the model: its thought, and an action or the end."""
 
     thought: str
     action: SessionAction | Finish
 
     def view(self) -> dict[str, Any]:
-        """The action as it is shown and told again."""
+        """The action as the API shows it and the next prompt repeats it."""
         if isinstance(self.action, Finish):
             return {
                 "type": "finish",
@@ -71,53 +72,55 @@ class Decision:
 
 
 async def decision_of(text: str, schema: Schema | None, *, only_finish: bool) -> Decision:
-    """What the model has said, if it fits, also the schema, if there is one. `NoAction`; `InvalidRequest` for a
-    schema that cannot be judged by.
+    """Reads the model's answer and holds it to the schema, if there is one. `InvalidAction` for an answer that does
+    not fit, `InvalidRequest` for a schema that cannot be used.
     """
     try:
-        said = json_of(text)
+        answer_json = json_of(text)
     except ValueError:
-        raise NoAction("it is not JSON") from None
-    if not isinstance(said, dict) or not isinstance(action := said.get("action"), dict):
-        raise NoAction('it is not an object with "thought" and "action"')
-    thought = said.get("thought")
+        raise InvalidAction("it is not JSON") from None
+    if not isinstance(answer_json, dict) or not isinstance(
+        action := answer_json.get("action"), dict
+    ):
+        raise InvalidAction('it is not an object with "thought" and "action"')
+    thought = answer_json.get("thought")
     thought = thought[:THOUGHT_MAX_CHARS] if isinstance(thought, str) else ""
     if action.get("type") == "finish":
         return Decision(thought, await _finish(action, schema))
     if only_finish:
-        raise NoAction('no step is left: "action" must be of the type finish')
+        raise InvalidAction('no step is left: "action" must be of the type finish')
     return Decision(thought, _step(action))
 
 
 def _step(action: dict[str, Any]) -> SessionAction:
     if action.get("type") not in ACTIONS:
-        raise NoAction(f'"type" is none of {", ".join(ACTIONS)}, finish')
+        raise InvalidAction(f'"type" is none of {", ".join(ACTIONS)}, finish')
     if unknown := sorted(set(action) - _FIELDS):
-        raise NoAction(f"{unknown[0][:50]} is no member of an action")
+        raise InvalidAction(f"{unknown[0][:50]} is no member of an action")
     try:
         return SessionAction.model_validate({k: v for k, v in action.items() if v is not None})
     except ValidationError as fault:
         wrong = invalid_request(fault.errors(include_url=False, include_input=False))
-        raise NoAction(wrong.message.removesuffix(".")) from None
+        raise InvalidAction(wrong.message.removesuffix(".")) from None
 
 
 async def _finish(action: dict[str, Any], schema: Schema | None) -> Finish:
     if unknown := sorted(set(action) - _END):
-        raise NoAction(f"{unknown[0][:50]} is no member of finish")
+        raise InvalidAction(f"{unknown[0][:50]} is no member of finish")
     completed, reason = action.get("completed", True), action.get("reason") or ""
     answer, data = action.get("answer"), action.get("data")
     if not isinstance(completed, bool) or not isinstance(reason, str):
-        raise NoAction('"completed" must be true or false, and "reason" a text')
+        raise InvalidAction('"completed" must be true or false, and "reason" a text')
     if answer is not None and not isinstance(answer, str):
-        raise NoAction('"answer" must be a text')
+        raise InvalidAction('"answer" must be a text')
     if schema is None:
         data = None
     elif data is not None or completed:
-        wrongs = await schema.wrongs_of(data)
-        if wrongs:
-            raise NoAction('"data" does not fit the schema: ' + "; ".join(wrongs))
+        violations = await schema.violations_of(data)
+        if violations:
+            raise InvalidAction('"data" does not fit the schema: ' + "; ".join(violations))
     if schema is None and completed and not answer:
-        raise NoAction('"answer" is missing')
+        raise InvalidAction('"answer" is missing')
     # A page may have put what it wants to learn into the addresses of links.
-    told = plain(answer)[:ANSWER_MAX_CHARS] if answer else None
-    return Finish(completed, plain(reason)[:THOUGHT_MAX_CHARS], told, data)
+    text = strip_link_targets(answer)[:ANSWER_MAX_CHARS] if answer else None
+    return Finish(completed, strip_link_targets(reason)[:THOUGHT_MAX_CHARS], text, data)

@@ -1,4 +1,4 @@
-"""Agents: set one to work, and see what it did."""
+"""Routes of agents: start one, show its steps and its result."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 import orjson
 from fastapi import APIRouter
 
-from fairlead.scrape.address import checked
+from fairlead.scrape.address import check_url
 from fairlead.scrape.agent.run import STEPS_MAX, STEPS_MAX_BYTES
-from fairlead.scrape.jobs.runner import JobRunner
-from fairlead.scrape.jobs.table import Job, Page, Place, find_job, insert_job, list_pages
-from fairlead.scrape.options import AgentAsk
-from fairlead.scrape.owner import BaseDep, OwnerDep
-from fairlead.scrape.router import job_view, model_name, new_job
+from fairlead.scrape.calls import resolve_model
+from fairlead.scrape.jobs.start import new_job, start_job
+from fairlead.scrape.jobs.table import Job, Page, Place, find_job, list_pages
+from fairlead.scrape.jobs.view import job_view
+from fairlead.scrape.limits.owner import BaseDep, OwnerDep
+from fairlead.scrape.requests.jobs import AgentRequest
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.file import Connection
 from fairlead.store.services import ServicesDep
@@ -23,23 +24,16 @@ router = APIRouter(prefix="/api/agent", tags=["scraping"])
 
 @router.post("", summary="Let a model work in a browser towards a goal, in the background")
 async def start(
-    ask: AgentAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    ask: AgentRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """A job's id and where to ask for it."""
     if ask.schema_ is not None:
         await scraper_of(services).schema(ask.schema_, owner).check()
-    url = checked(ask.url, scraper_of(services).egress)
-    # The setting of today: a job goes on with the model that it began with.
-    asked = ask.model_copy(update={"model": await model_name(services, ask.model, "model")})
-    job = new_job("agent", owner, url, asked.model_dump(mode="json", by_alias=True), 1)
-    await services.state.database.write(lambda con: insert_job(con, job, [Place(0, 0, url)]))
-    JobRunner.of(services).wake()
-    return {
-        "success": True,
-        "id": job.id,
-        "url": f"{base}/api/agent/{job.id}",
-        "status": job.status,
-    }
+    url = check_url(ask.url, scraper_of(services).egress)
+    # The model is fixed now: a later change of the setting does not reach a job that has begun.
+    request = ask.model_copy(update={"model": await resolve_model(services, ask.model, "model")})
+    job = new_job("agent", owner, url, request, 1)
+    return await start_job(services, job, [Place(0, 0, url)], base)
 
 
 @router.get("/{job_id}", summary="An agent's steps and what came of them")
@@ -48,11 +42,11 @@ async def show(job_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str,
     the model says of the goal.
     """
 
-    def look(con: Connection) -> tuple[Job, list[Page]]:
+    def read_steps(con: Connection) -> tuple[Job, list[Page]]:
         job = find_job(con, job_id, "agent", owner)
         return job, list_pages(con, job.id, 0, STEPS_MAX + 1, most_bytes=STEPS_MAX_BYTES)
 
-    job, pages = await services.state.read(look)
+    job, pages = await services.state.read(read_steps)
     steps = [orjson.loads(page.document or "{}") for page in pages if page.place]
     view = {"success": True, **job_view(job)}
     ends = [orjson.loads(page.document or "{}") for page in pages if not page.place]

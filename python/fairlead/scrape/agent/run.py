@@ -1,4 +1,4 @@
-"""One agent from its start to its end: look, ask, act, store, and again.
+"""One agent from its start to its end: observe the page, ask the model, act, store the step, and again.
 
 Each step is a row as soon as it is done. After a crash the agent goes on behind the last of them, in a new tab
 at the address where that was; what had been filled in or logged in to is gone, and the model is told so.
@@ -16,20 +16,22 @@ import orjson
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.model import Model
 from fairlead.moment import now_ms
-from fairlead.scrape.address import BadAddress, canonical, checked
+from fairlead.scrape.address import BadAddress, canonical, check_url
 from fairlead.scrape.agent.action import Decision, Finish
-from fairlead.scrape.agent.asking import Sight, Task, decide
-from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.jobs.ending import conclude
+from fairlead.scrape.agent.prompt import Observation, Task, decide
+from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.jobs.completion import conclude
 from fairlead.scrape.jobs.table import (
     Job,
     Page,
     begin_job,
+    finish_place,
     list_pages,
-    settle_place,
     store_step,
 )
-from fairlead.scrape.options import AgentAsk, ScrapeOptions, SessionAction, SessionAsk
+from fairlead.scrape.requests.browser import SessionAction, SessionRequest
+from fairlead.scrape.requests.jobs import AgentRequest
+from fairlead.scrape.requests.page import ScrapeOptions
 from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
 
@@ -42,11 +44,11 @@ if TYPE_CHECKING:
     from fairlead.store.services import Services
 
 AGENT_DEADLINE_S: Final = 900.0
-ROOM_AGAIN_S: Final = 2.0
+SESSION_RETRY_S: Final = 2.0
 STEPS_MAX: Final = 20
-# Of all steps together: what the model said at each, and no pages.
+# Of the rows of all steps together: thoughts and actions, no pages.
 STEPS_MAX_BYTES: Final = 64 * 1024 * 1024
-LOOKS_MAX: Final = 3
+OBSERVATIONS_MAX: Final = 3
 _MARKDOWN: Final = ScrapeOptions.model_validate(
     {"extractorFormat": "markdown", "onlyMainContent": False}
 )
@@ -57,16 +59,16 @@ _RESTARTED: Final = (
 
 
 class AgentRun:
-    """As a run of any job: `run` lasts until the job has ended."""
+    """The run of one agent job: `run` lasts until the job has ended."""
 
     def __init__(
-        self, services: Services, scraper: Scraper, job: Job, tell: Callable[[], None]
+        self, services: Services, scraper: Scraper, job: Job, announce: Callable[[], None]
     ) -> None:
-        ask = AgentAsk.model_validate(orjson.loads(job.options))
+        ask = AgentRequest.model_validate(orjson.loads(job.options))
         self._services = services
         self._scraper = scraper
         self._job = job
-        self._tell = tell
+        self._announce_change = announce
         self._ask = ask
         self._model = Model(services.config, job.owner, ask.model or "")
         self._hosts: set[str] | None = None if ask.allow_other_sites else {urlsplit(job.url).netloc}
@@ -81,14 +83,14 @@ class AgentRun:
         await self._take_up()
         try:
             async with asyncio.timeout(AGENT_DEADLINE_S):
-                await self._work()
+                await self._run_steps()
         except TimeoutError:
             late = f"The {AGENT_DEADLINE_S:g} seconds of an agent are over."
             await self._end("completed", None, Finish(False, late, None, None))
         except FetchFailed as failure:
             await self._end("failed", failure.reason, Finish(False, failure.reason, None, None))
         finally:
-            await self._leave()
+            await self._close_session()
 
     async def _take_up(self) -> None:
         job_id = self._job.id
@@ -102,18 +104,18 @@ class AgentRun:
             self._url = page.url
             self._note = _RESTARTED
             if self._hosts is not None:
-                # Where it has been it was allowed to be.
+                # A host that was visited before was allowed then.
                 self._hosts.add(urlsplit(page.url).netloc)
 
-    async def _work(self) -> None:
-        """Ends with the job, at the latest when no step is left."""
+    async def _run_steps(self) -> None:
+        """Takes steps until the job has ended, at the latest when none is left."""
         while True:
-            survey = await self._look()
+            survey = await self._observe()
             left = self._ask.max_steps - len(self._steps)
             html = await self._scraper.document_of(
                 survey.url, survey.html, _MARKDOWN, self._job.owner
             )
-            sight = Sight(survey, html["content"], self._steps, left, self._note)
+            sight = Observation(survey, html["content"], self._steps, left, self._note)
             decision, tokens = await decide(self._model, self._task(), sight)
             self._count(tokens)
             self._note = None
@@ -122,7 +124,7 @@ class AgentRun:
                 error = await self._act(end)
                 step = self._step(decision, survey, tokens, error)
                 await self._write(partial(self._store, step=step))
-                self._tell()
+                self._announce_change()
             elif left == 0:
                 used_up = f"The {self._ask.max_steps} steps are used up."
                 await self._end("completed", None, Finish(False, used_up, end.answer, end.data))
@@ -145,73 +147,75 @@ class AgentRun:
 
     # --- the browser
 
-    async def _look(self) -> Survey:
-        """The page as it stands, in a new tab where there is none, and never of another site."""
+    async def _observe(self) -> Survey:
+        """The page as it stands, in a new tab where there is none, and never a page of another site."""
         failure = FetchFailed("The page always leads to another site.", code="redirects")
-        for _ in range(LOOKS_MAX):
+        for _ in range(OBSERVATIONS_MAX):
             if self._session is None or not self._session.context.is_alive:
-                self._session = await self._begun()
+                self._session = await self._open_session()
             try:
                 survey = await self._scraper.sessions.survey(self._session)
             except FetchFailed as fault:
-                # A page that goes on by itself while it is looked at, or one that hung.
+                # The page navigated while it was observed, or it hung.
                 failure = fault
                 continue
-            if self._is_home(survey.url):
-                self._be_at(survey.url)
+            if self._is_allowed(survey.url):
+                self._note_address(survey.url)
                 return survey
-            await self._go(self._url)
+            await self._navigate(self._url)
         raise failure
 
-    async def _begun(self) -> Session:
+    async def _open_session(self) -> Session:
         is_first = self._session is None and not self._steps
         if not is_first:
             self._note = _RESTARTED
-        session = self._session = await self._room()
+        session = self._session = await self._create_session()
         if self._hosts is not None and not is_first:
-            await self._scraper.sessions.confine(session, self._is_home)
-        await self._go(self._url)
+            await self._scraper.sessions.confine(session, self._is_allowed)
+        await self._navigate(self._url)
         if self._hosts is not None and is_first:
-            # The start turned out to live here: its host belongs to the site.
-            self._be_at(session.page.url)
+            # The start may have redirected: the host that it ended at belongs to the site.
+            self._note_address(session.page.url)
             self._hosts.add(urlsplit(self._url).netloc)
-            await self._scraper.sessions.confine(session, self._is_home)
+            await self._scraper.sessions.confine(session, self._is_allowed)
         return session
 
-    async def _room(self) -> Session:
-        """A tab of the job's own, which no call of its owner can come into."""
+    async def _create_session(self) -> Session:
+        """A session that belongs to the job's id, so no call of its owner can use it. Waits while all sessions are
+        taken.
+        """
         while True:
             try:
-                return await self._scraper.sessions.create(self._job.id, SessionAsk())
+                return await self._scraper.sessions.create(self._job.id, SessionRequest())
             except RateLimited:
-                await asyncio.sleep(ROOM_AGAIN_S)
+                await asyncio.sleep(SESSION_RETRY_S)
             except InvalidRequest as fault:
                 # There is no browser here.
                 raise FetchFailed(fault.message, code="invalid_request") from None
 
-    async def _go(self, url: str) -> None:
+    async def _navigate(self, url: str) -> None:
         action = SessionAction.model_validate({"type": "navigate", "url": url})
-        async with self._scraper.admitted(url):
-            await self._scraper.sessions.act(self._open(), action)
-        await self._scraper.sessions.settled(self._open())
+        async with self._scraper.admit(url):
+            await self._scraper.sessions.act(self._require_session(), action)
+        await self._scraper.sessions.settled(self._require_session())
 
     async def _act(self, action: SessionAction) -> str | None:
-        """Does it; what went wrong, if anything did."""
-        session = self._open()
-        session.barred.clear()
+        """Performs the action; the reason of its failure, or None."""
+        session = self._require_session()
+        session.blocked.clear()
         try:
             if action.type == "navigate":
-                await self._go(self._target(action.url or ""))
+                await self._navigate(self._target(action.url or ""))
             else:
                 await self._scraper.sessions.act(session, action)
                 await self._scraper.sessions.settled(session)
             url = str(session.page.url)
-            if not self._is_home(url):
-                await self._go(self._url)
+            if not self._is_allowed(url):
+                await self._navigate(self._url)
                 return _away(url)
-            self._be_at(url)
-            if session.barred:
-                return _away(session.barred[0])
+            self._note_address(url)
+            if session.blocked:
+                return _away(session.blocked[0])
         except FetchFailed as failure:
             return failure.reason
         except (InvalidRequest, NotFound) as fault:
@@ -223,26 +227,26 @@ class AgentRun:
             url = canonical(url, base=self._url)
         except BadAddress as fault:
             raise FetchFailed(f"url {fault}.") from None
-        url = checked(url, self._scraper.egress)
-        if not self._is_home(url):
+        url = check_url(url, self._scraper.egress)
+        if not self._is_allowed(url):
             raise FetchFailed(_away(url))
         return url
 
-    def _is_home(self, url: str) -> bool:
+    def _is_allowed(self, url: str) -> bool:
         parts = urlsplit(url)
         return self._hosts is None or parts.netloc in self._hosts or parts.scheme == "about"
 
-    def _be_at(self, url: str) -> None:
-        # An empty page is nowhere to come back to.
+    def _note_address(self, url: str) -> None:
+        # An empty page (`about:blank`) is no address to return to.
         if url.startswith(("http://", "https://")):
             self._url = url
 
-    def _open(self) -> Session:
+    def _require_session(self) -> Session:
         if self._session is None:
             raise FetchFailed("There is no tab.", code="session")
         return self._session
 
-    async def _leave(self) -> None:
+    async def _close_session(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             await self._scraper.sessions.close(session)
@@ -281,7 +285,7 @@ class AgentRun:
     async def _end(
         self, status: str, error: str | None, end: Finish, last: Page | None = None
     ) -> None:
-        """The last row is the result; it comes with the last step and the job's end."""
+        """Stores the result in place 0, with the last step and the job's end, in one transaction."""
         job, number = self._job, len(self._steps) + 1
         result = {
             "completed": end.completed,
@@ -304,17 +308,17 @@ class AgentRun:
             now_ms(),
         )
 
-        def work(con: Connection) -> None:
+        def insert_result(con: Connection) -> None:
             if last is not None:
                 store_step(con, job.id, last)
-            if settle_place(con, job.id, 0, page, []) == "stored":
+            if finish_place(con, job.id, 0, page, []) == "stored":
                 conclude(con, job, status, error)
 
-        await self._write(work)
-        self._tell()
+        await self._write(insert_result)
+        self._announce_change()
 
-    async def _write(self, work: Callable[[Connection], Any]) -> Any:
-        return await self._services.state.record(work, deadline_s=30.0)
+    async def _write(self, write: Callable[[Connection], Any]) -> Any:
+        return await self._services.state.record(write, deadline_s=30.0)
 
 
 def _away(url: str) -> str:

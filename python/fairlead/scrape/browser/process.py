@@ -21,8 +21,8 @@ import structlog
 from fairlead.bare_environment import bare_environment
 from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
-from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.proxy import GuardedProxy
+from fairlead.scrape.browser.proxy import GuardedProxy
+from fairlead.scrape.fetch.fetcher import FetchFailed
 
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CONTEXTS_WORN: Final = 100
@@ -50,18 +50,18 @@ _FLAGS: Final = [
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How a context presents itself, and what it may do. `viewport` is width and height in pixels."""
+class ContextOptions:
+    """How a browser context presents itself, and what it may do. `viewport` is width and height in pixels."""
 
     skip_tls_verification: bool = False
-    is_usual: bool = False
+    is_ordinary: bool = False
     user_agent: str | None = None
     viewport: tuple[int, int] | None = None
     takes_downloads: bool = False
 
 
 class Process:
-    """One Chromium. `users` are its open contexts, `opened` all that it ever had."""
+    """One Chromium process. `users` counts its open contexts, `opened` all that it ever had."""
 
     def __init__(self, browser: Any) -> None:
         self.browser = browser
@@ -74,7 +74,9 @@ class Process:
 
 
 class Browser:
-    """The browser of this process."""
+    """The browser of this process: at most one Chromium that takes contexts, and worn ones until their last context
+    ends.
+    """
 
     def __init__(self, egress: Egress) -> None:
         self.egress = egress
@@ -98,14 +100,14 @@ class Browser:
 
     @property
     def processes(self) -> int:
-        """How many are running: one, and those that are worn but still in use."""
+        """The number of running processes: one, and those that are worn but still in use."""
         return len(self._running)
 
-    async def open(self, look: Look, state: Any = None) -> Context:
+    async def open(self, look: ContextOptions, state: Any = None) -> Context:
         """A context of its own: cookies, storage and cache are shared with nobody. `state` is what
-        `Context.state` told of an earlier one. `InvalidRequest` where there is no browser.
+        `Context.state` gave for an earlier one. `InvalidRequest` where there is no browser.
         """
-        process = await self._started()
+        process = await self._process_with_room()
         process.users += 1
         process.opened += 1
         try:
@@ -114,7 +116,7 @@ class Browser:
                     accept_downloads=look.takes_downloads,
                     service_workers="block",
                     ignore_https_errors=look.skip_tls_verification,
-                    locale="en-US" if look.is_usual else None,
+                    locale="en-US" if look.is_ordinary else None,
                     user_agent=look.user_agent,
                     viewport=(
                         {"width": look.viewport[0], "height": look.viewport[1]}
@@ -124,12 +126,12 @@ class Browser:
                     storage_state=state,
                 )
         except BaseException:
-            await self._leave(process)
+            await self._release(process)
             raise
         inner.set_default_timeout(ACTION_MS)
         return Context(self, process, inner)
 
-    async def _leave(self, process: Process) -> None:
+    async def _release(self, process: Process) -> None:
         process.users -= 1
         is_over = process is not self._present or process.is_worn
         if process.users == 0 and is_over and process in self._running:
@@ -139,13 +141,13 @@ class Browser:
             await in_time(process.browser.close())
 
     async def drop(self, process: Process) -> None:
-        """Ends a process that does not obey, with whatever runs in it."""
+        """Ends a process that does not respond, with every context in it."""
         if process is self._present:
             self._present = None
         self._running.discard(process)
         await in_time(process.browser.close())
 
-    async def _started(self) -> Process:
+    async def _process_with_room(self) -> Process:
         async with self._starting:
             present = self._present
             if present is not None and not present.browser.is_connected():
@@ -226,11 +228,11 @@ class Context:
         self._is_open = False
         if not await in_time(self.inner.close()):
             await self._browser.drop(self._process)
-        await self._browser._leave(self._process)  # noqa: SLF001 - the two are one
+        await self._browser._release(self._process)  # noqa: SLF001 - the two are one
 
 
 async def in_time(ending: Any) -> bool:
-    """Awaits the end of something that may be gone already; False when it takes too long."""
+    """Awaits the end of something that may have ended already; False when it takes longer than `END_DEADLINE_S`."""
     with contextlib.suppress(Exception):
         try:
             async with asyncio.timeout(END_DEADLINE_S):
@@ -241,14 +243,14 @@ async def in_time(ending: Any) -> bool:
 
 
 def failure_of(error: Exception) -> FetchFailed:
-    """What Playwright says, as a failure of the page."""
-    said = first_line(error)
-    if "Download is starting" in said:
+    """An error of Playwright as a failure of the page."""
+    reason = first_line(error)
+    if "Download is starting" in reason:
         return FetchFailed(
             "The address starts a download: ask for it without a browser, or in a browser session.",
             code="content_type",
         )
-    return FetchFailed(f"The browser failed: {said}", code="browser")
+    return FetchFailed(f"The browser failed: {reason}", code="browser")
 
 
 def first_line(error: Exception) -> str:
@@ -257,7 +259,9 @@ def first_line(error: Exception) -> str:
 
 
 def _bare_driver() -> None:
-    """Playwright hands our whole environment on to its driver and has no parameter for it."""
+    """Replaces the function with which Playwright hands our whole environment on to its driver; there is no
+    parameter for it.
+    """
     try:
         transport: Any = importlib.import_module("playwright._impl.transport")
         given = transport.get_driver_env

@@ -7,42 +7,45 @@ from __future__ import annotations
 import asyncio
 import time
 from base64 import b64encode
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from fairlead.egress import AddressForbidden, NameUnknown
 from fairlead.errors import FairleadError
 from fairlead.scrape.address import BadAddress, canonical
-from fairlead.scrape.browser.bounded import text_of
-from fairlead.scrape.browser.calls import Calls
+from fairlead.scrape.browser.actions import Downloads, act, archive_of, pdf_of, picture_of
+from fairlead.scrape.browser.api_calls import Calls
+from fairlead.scrape.browser.evaluate import text_of
 from fairlead.scrape.browser.process import (
     ACTION_MS,
     Browser,
     Context,
-    Look,
+    ContextOptions,
     failure_of,
     in_time,
 )
-from fairlead.scrape.browser.steps import Downloads, act, archive_of, pdf_of, picture_of
-from fairlead.scrape.fetch import PAGE_MAX_BYTES, Fetched, FetchFailed
-from fairlead.scrape.options import ScrapeOptions
-from fairlead.scrape.transport import RESOLVE_S
+from fairlead.scrape.fetch.fetcher import PAGE_MAX_BYTES, FetchFailed, FetchResult
+from fairlead.scrape.fetch.transport import RESOLVE_S
+from fairlead.scrape.requests.page import ScrapeOptions
 
 CONTEXT_PAGES: Final = 50
 PAGES_AT_ONCE: Final = 4
 LOAD_MS: Final = 30_000
 PAGE_DEADLINE_S: Final = 120.0
-GIVEN_MAX_BYTES: Final = 5 * 1024 * 1024
+ARTIFACTS_MAX_BYTES: Final = 5 * 1024 * 1024
 
 
-class Rendering:
-    """What lets only so many pages be rendered at once, over all callers."""
+class Renderer:
+    """Renders pages, at most `PAGES_AT_ONCE` over all callers."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
         self.free = asyncio.Semaphore(PAGES_AT_ONCE)
 
-    async def fetch(self, url: str, options: ScrapeOptions, calls: Calls | None = None) -> Fetched:
+    async def fetch(
+        self, url: str, options: ScrapeOptions, calls: Calls | None = None
+    ) -> FetchResult:
         """The page after its scripts, waits and actions, in a context of its own; `calls` notes what it
         calls. `FetchFailed`, or `InvalidRequest` where there is no browser.
         """
@@ -56,11 +59,11 @@ class Rendering:
 class JobReader:
     """The pages of one job, which share cookies; the context is opened for the first of them."""
 
-    def __init__(self, rendering: Rendering, options: ScrapeOptions) -> None:
-        self._rendering = rendering
-        self._look = Look(
+    def __init__(self, renderer: Renderer, options: ScrapeOptions) -> None:
+        self._rendering = renderer
+        self._context_options = ContextOptions(
             skip_tls_verification=options.skip_tls_verification,
-            is_usual=options.stealth_mode,
+            is_ordinary=options.stealth_mode,
             takes_downloads=options.wants_downloads,
         )
         self._context: Context | None = None
@@ -74,10 +77,12 @@ class JobReader:
         if context is not None:
             await context.close()
 
-    async def fetch(self, url: str, options: ScrapeOptions, calls: Calls | None = None) -> Fetched:
-        """As `Rendering.fetch`, in the job's context."""
+    async def fetch(
+        self, url: str, options: ScrapeOptions, calls: Calls | None = None
+    ) -> FetchResult:
+        """The page after its scripts, waits and actions, in the job's context. `FetchFailed`."""
         started = time.monotonic()
-        await judge(self._rendering.browser, url)
+        await check_destination(self._rendering.browser, url)
         try:
             async with self._rendering.free, asyncio.timeout(PAGE_DEADLINE_S):
                 context = await self._opened()
@@ -103,14 +108,16 @@ class JobReader:
                 await self.close()
                 context = None
             if context is None:
-                context = self._context = await self._rendering.browser.open(self._look, state)
+                context = self._context = await self._rendering.browser.open(
+                    self._context_options, state
+                )
                 self._pages = 0
             self._pages += 1
             return context
 
 
-async def judge(browser: Browser, url: str) -> None:
-    """Refuses at once what the proxy would refuse, with a better reason."""
+async def check_destination(browser: Browser, url: str) -> None:
+    """Refuses an address that the proxy would refuse, before the browser asks for it and with a plain reason."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
@@ -129,7 +136,7 @@ async def judge(browser: Browser, url: str) -> None:
 
 async def read(
     context: Any, url: str, options: ScrapeOptions, started: float, calls: Calls | None = None
-) -> Fetched:
+) -> FetchResult:
     """Opens the address in a tab of the context, does what is asked, and closes the tab."""
     page = await context.new_page()
     downloads = Downloads()
@@ -150,55 +157,67 @@ async def read(
             await act(page, action, number)
         if calls is not None:
             await calls.settled(page)
-        return await taken(page, answer, url, options, started, downloads)
+        return await capture(page, PageLoad(url, started, answer), options, downloads)
     finally:
         await in_time(page.close())
 
 
-async def taken(
-    page: Any, answer: Any, url: str, options: ScrapeOptions, started: float, downloads: Downloads
-) -> Fetched:
-    """The page as it stands, as a `Fetched`; `answer` is what it was loaded by, if that is known."""
+@dataclass(frozen=True, slots=True)
+class PageLoad:
+    """How a page was loaded: the address that was asked for, when (monotonic seconds), and Playwright's response,
+    if known.
+    """
+
+    url: str
+    started_s: float
+    answer: Any
+
+
+async def capture(
+    page: Any, load: PageLoad, options: ScrapeOptions, downloads: Downloads
+) -> FetchResult:
+    """The page as it stands, with the files and pictures that were asked for."""
+    answer = load.answer
     text = await text_of(page, PAGE_MAX_BYTES)
-    given: dict[str, Any] = {}
+    artifacts: dict[str, Any] = {}
     if options.wants_picture:
         picture = await picture_of(page, is_whole=False)
-        given["screenshot"] = f"data:image/png;base64,{b64encode(picture).decode()}"
+        artifacts["screenshot"] = f"data:image/png;base64,{b64encode(picture).decode()}"
     if "pdf" in options.formats:
         paper = await pdf_of(page)
-        given["pdf"] = f"data:application/pdf;base64,{b64encode(paper).decode()}"
+        artifacts["pdf"] = f"data:application/pdf;base64,{b64encode(paper).decode()}"
     if "mhtml" in options.formats:
-        given["mhtml"] = await archive_of(page)
+        artifacts["mhtml"] = await archive_of(page)
     if options.wants_downloads:
         await downloads.settled()
-        given["downloads"] = await _files(downloads)
+        artifacts["downloads"] = await _files(downloads)
     headers = await answer.all_headers() if answer is not None else {}
     try:
         final = canonical(page.url)
     except BadAddress as fault:
         raise FetchFailed(f"The page went to an address that {fault}.", code="redirects") from None
-    return Fetched(
+    return FetchResult(
         url=final,
         status=answer.status if answer is not None else 200,
         headers=headers,
         body=text.encode("utf-8", "replace"),
         # The browser has decoded it, and shows everything as HTML.
         content_type="text/html; charset=utf-8",
-        elapsed_ms=(time.monotonic() - started) * 1000,
-        redirects=[url] if final != url else [],
-        given=given,
+        elapsed_ms=(time.monotonic() - load.started_s) * 1000,
+        redirects=[load.url] if final != load.url else [],
+        artifacts=artifacts,
     )
 
 
 async def _files(downloads: Downloads) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    room = GIVEN_MAX_BYTES
+    room = ARTIFACTS_MAX_BYTES
     for file in downloads.files:
         view: dict[str, Any] = {"name": file.name, "size": file.size_bytes}
         if file.size_bytes <= room:
             room -= file.size_bytes
             view["content"] = b64encode(await asyncio.to_thread(file.path.read_bytes)).decode()
         else:
-            view["error"] = f"Larger than what is left of {GIVEN_MAX_BYTES} bytes."
+            view["error"] = f"Larger than what is left of {ARTIFACTS_MAX_BYTES} bytes."
         found.append(view)
-    return found + [{"error": said} for said in downloads.refused]
+    return found + [{"error": reason} for reason in downloads.refused]

@@ -11,12 +11,12 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 
 from fairlead.errors import InvalidRequest
-from fairlead.scrape.address import checked
+from fairlead.scrape.address import check_url
 from fairlead.scrape.browser.sessions import Session
-from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.options import SessionAction, SessionAsk
-from fairlead.scrape.owner import BaseDep, OwnerDep
-from fairlead.scrape.router import within_a_minute
+from fairlead.scrape.calls import answer_deadline
+from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.limits.owner import BaseDep, OwnerDep
+from fairlead.scrape.requests.browser import SessionAction, SessionRequest
 from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.store.services import Services, ServicesDep
 
@@ -28,25 +28,25 @@ T = TypeVar("T")
 
 Number = Annotated[int, Query(ge=1, le=1_000_000)]
 
-_OF_A_FETCH: Final = frozenset(["screenshot", "pdf", "mhtml", "changeTracking"])
+_SCRAPE_ONLY_FORMATS: Final = frozenset(["screenshot", "pdf", "mhtml", "changeTracking"])
 
 
 @router.post("", status_code=201, summary="Open a browser session")
 async def create(
-    ask: SessionAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    ask: SessionRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """A tab of its own, at `initialUrl` or empty. It ends after 5 idle minutes, and after 30 in all."""
     scraper = scraper_of(services)
-    url = checked(ask.initial_url, scraper.egress, "initialUrl") if ask.initial_url else None
-    async with within_a_minute():
-        session = await _told(scraper.sessions.create(owner, ask))
+    url = check_url(ask.initial_url, scraper.egress, "initialUrl") if ask.initial_url else None
+    async with answer_deadline():
+        session = await _or_refusal(scraper.sessions.create(owner, ask))
         if url is not None:
             try:
                 await _act(
                     scraper, session, SessionAction.model_validate({"type": "navigate", "url": url})
                 )
             except BaseException:
-                # What the caller does not learn of, it cannot close.
+                # The caller has no id yet, so it could not close the session.
                 await scraper.sessions.close(session)
                 raise
     return {"success": True, "session": _view(session, base)}
@@ -83,7 +83,7 @@ async def act(
     """One action; an action that fails is 400 and leaves the session open, unless it hung."""
     scraper = scraper_of(services)
     session = scraper.sessions.find(session_id, owner)
-    async with within_a_minute():
+    async with answer_deadline():
         result = await _act(scraper, session, ask)
     return {"success": True, "result": result, "session": _view(session, base)}
 
@@ -107,32 +107,33 @@ async def download(
 
 async def _act(scraper: Scraper, session: Session, ask: SessionAction) -> dict[str, Any]:
     if ask.type == "navigate":
-        url = checked(ask.url or "", scraper.egress)
+        url = check_url(ask.url or "", scraper.egress)
         ask = ask.model_copy(update={"url": url})
 
-        async def go() -> dict[str, Any]:
-            async with scraper.admitted(url):
+        async def navigate() -> dict[str, Any]:
+            async with scraper.admit(url):
                 return await scraper.sessions.act(session, ask)
 
-        return await _told(go())
+        return await _or_refusal(navigate())
     if ask.type == "scrape":
-        if elsewhere := sorted(_OF_A_FETCH.intersection(ask.options.formats)):
+        if unavailable := sorted(_SCRAPE_ONLY_FORMATS.intersection(ask.options.formats)):
             raise InvalidRequest(
-                f"{elsewhere[0]} is not a format of what stands in a session: scrape with options.sessionId.",
+                f"{unavailable[0]} is not a format of what stands in a session: scrape with options.sessionId.",
                 param="options.formats",
             )
-        content = await _told(
+        content = await _or_refusal(
             scraper.sessions.act(session, SessionAction.model_validate({"type": "content"}))
         )
-        return await _told(
+        return await _or_refusal(
             scraper.document_of(content["url"], content["content"], ask.options, session.owner)
         )
-    return await _told(scraper.sessions.act(session, ask))
+    return await _or_refusal(scraper.sessions.act(session, ask))
 
 
-async def _told(work: Awaitable[T]) -> T:
+async def _or_refusal(call: Awaitable[T]) -> T:
+    """The call's result; a `FetchFailed` becomes the `InvalidRequest` that the caller is answered with."""
     try:
-        return await work
+        return await call
     except FetchFailed as failure:
         raise failure.as_refusal() from None
 
@@ -151,7 +152,7 @@ def _view(session: Session, base: str) -> dict[str, Any]:
     return {**session.view(), "downloads": files, **({"refused": refused} if refused else {})}
 
 
-async def expiring(services: Services) -> None:
+async def expire_sessions(services: Services) -> None:
     """Closes sessions whose time is over; lasts until it is cancelled."""
     while True:
         await asyncio.sleep(EXPIRE_EVERY_S)

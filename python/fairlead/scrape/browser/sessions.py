@@ -17,13 +17,14 @@ from uuid import uuid4
 
 from fairlead.errors import InvalidRequest, NotFound, RateLimited
 from fairlead.moment import iso, moment_of, now_ms
-from fairlead.scrape.browser.bounded import text_of, title_of, value_of
-from fairlead.scrape.browser.process import Browser, Context, Look, failure_of, in_time
-from fairlead.scrape.browser.reader import LOAD_MS, judge, taken
-from fairlead.scrape.browser.steps import Downloads, File, perform, picture_of
+from fairlead.scrape.browser.actions import Downloads, File, perform, picture_of
+from fairlead.scrape.browser.evaluate import evaluate_script, text_of, title_of
+from fairlead.scrape.browser.process import Browser, Context, ContextOptions, failure_of, in_time
+from fairlead.scrape.browser.reader import LOAD_MS, PageLoad, capture, check_destination
 from fairlead.scrape.browser.survey import Survey, settle, survey_of
-from fairlead.scrape.fetch import PAGE_MAX_BYTES, Fetched, FetchFailed
-from fairlead.scrape.options import Action, ScrapeOptions, SessionAction, SessionAsk
+from fairlead.scrape.fetch.fetcher import PAGE_MAX_BYTES, FetchFailed, FetchResult
+from fairlead.scrape.requests.browser import SessionAction, SessionRequest
+from fairlead.scrape.requests.page import Action, ScrapeOptions
 
 SESSIONS_MAX: Final = 10
 SESSIONS_OF_OWNER_MAX: Final = 5
@@ -31,8 +32,8 @@ IDLE_S: Final = 300.0
 AGE_S: Final = 1800.0
 ACTION_DEADLINE_S: Final = 40.0
 RESULT_MAX_CHARS: Final = 1_000_000
-POPUPS_TOLD: Final = 10
-BARRED_TOLD: Final = 10
+POPUPS_MAX: Final = 10
+BLOCKED_MAX: Final = 10
 POPUP_DEADLINE_S: Final = 5.0
 
 
@@ -46,8 +47,8 @@ class Session:
         self.page = page
         self.downloads = Downloads()
         self.popups: list[str] = []
-        self.barred: list[str] = []
-        """Where its tabs were not let go to, if they are confined."""
+        self.blocked: list[str] = []
+        """Addresses that its tabs were kept from, if they are confined."""
         self._noting: set[asyncio.Task[None]] = set()
         self.turn = asyncio.Lock()
         self.created_at_ms = self.used_at_ms = now_ms()
@@ -65,7 +66,7 @@ class Session:
         return min(self.used_s + IDLE_S, self.created_s + AGE_S)
 
     def view(self) -> dict[str, Any]:
-        """What the API shows."""
+        """The session as the API shows it."""
         left_ms = round((self.ends_s - time.monotonic()) * 1000)
         return {
             "id": self.id,
@@ -84,11 +85,11 @@ class Session:
         task.add_done_callback(self._noting.discard)
 
     async def _note(self, popup: Any) -> None:
-        # Told, not followed: the caller goes there if it wants to.
+        # A popup is reported, not followed: the caller may navigate there.
         with contextlib.suppress(Exception):
             async with asyncio.timeout(POPUP_DEADLINE_S):
                 await popup.wait_for_load_state("domcontentloaded")
-        if len(self.popups) < POPUPS_TOLD:
+        if len(self.popups) < POPUPS_MAX:
             self.popups.append(str(popup.url)[:2048])
         await in_time(popup.close())
 
@@ -101,9 +102,9 @@ class Sessions:
         self._open: dict[str, Session] = {}
         self._opening = 0
 
-    async def create(self, owner: str, ask: SessionAsk) -> Session:
+    async def create(self, owner: str, ask: SessionRequest) -> Session:
         """A new session on an empty page; `RateLimited` where there are enough of them."""
-        # Those whose time is over take no room, whenever they are swept.
+        # Expired sessions take no room, even before they are swept.
         await self.expire()
         own = sum(session.owner == owner for session in self._open.values())
         if len(self._open) + self._opening >= SESSIONS_MAX or own >= SESSIONS_OF_OWNER_MAX:
@@ -116,7 +117,7 @@ class Sessions:
         try:
             size = ask.viewport
             context = await self._browser.open(
-                Look(
+                ContextOptions(
                     user_agent=ask.user_agent,
                     viewport=(size.width, size.height) if size else None,
                     takes_downloads=True,
@@ -165,20 +166,18 @@ class Sessions:
         for session in list(self._open.values()):
             await self.close(session)
 
-    async def go(self, session: Session, url: str) -> None:
+    async def navigate(self, session: Session, url: str) -> None:
         """Opens a canonical address in the session's tab."""
-        await judge(self._browser, url)
+        await check_destination(self._browser, url)
         session.answer = await session.page.goto(url, wait_until="load", timeout=LOAD_MS)
 
     async def act(self, session: Session, action: SessionAction) -> dict[str, Any]:
-        """Does one thing and tells what came of it. `FetchFailed` when it did not work; then the
-        session stays as it is.
-        """
+        """Performs one action; its result. After a `FetchFailed` the session stays as it is."""
         if session.turn.locked():
             raise InvalidRequest("The session is busy with another action.", param="id")
         async with session.turn:
             async with self._deadline(session, "The page did not answer in time"):
-                result = await self._do(session, action)
+                result = await self._perform(session, action)
                 await session.downloads.settled()
                 session.title = await title_of(session.page)
             if not session.page.url.startswith(("http://", "https://", "about:blank")):
@@ -190,12 +189,12 @@ class Sessions:
             return result
 
     async def survey(self, session: Session) -> Survey:
-        """What the session's page offers. `FetchFailed`."""
+        """The page's address, title, HTML and elements. `FetchFailed`."""
         async with session.turn, self._deadline(session, "The page did not answer in time"):
             return await survey_of(session.page, session.popups)
 
     async def settled(self, session: Session) -> str:
-        """Waits until the page has come to rest, or a little while; where it is then. `FetchFailed`."""
+        """Waits until the page is loaded and quiet, or a few seconds; the page's address then. `FetchFailed`."""
         async with session.turn, self._deadline(session, "The page did not answer in time"):
             await settle(session.page)
             return str(session.page.url)
@@ -205,27 +204,27 @@ class Sessions:
         Redirects are not asked about: whoever confines looks at where a page ended, too.
         """
 
-        async def judge_way(route: Any) -> None:
+        async def judge_navigation(route: Any) -> None:
             # A tab that is gone meanwhile needs no answer.
             with contextlib.suppress(Exception):
-                if _is_way(route.request) and not allows(route.request.url):
-                    del session.barred[BARRED_TOLD:]
-                    session.barred.append(str(route.request.url)[:2048])
-                    # Not `failed`: the page stays as it is.
+                if _is_tab_navigation(route.request) and not allows(route.request.url):
+                    del session.blocked[BLOCKED_MAX:]
+                    session.blocked.append(str(route.request.url)[:2048])
+                    # `aborted`, not `failed`: the page stays as it is.
                     await route.abort("aborted")
                 else:
                     await route.continue_()
 
         async with self._deadline(session, "The page did not answer in time"):
-            await session.context.inner.route("**/*", judge_way)
+            await session.context.inner.route("**/*", judge_navigation)
 
-    async def read(self, session: Session, url: str, options: ScrapeOptions) -> Fetched:
+    async def read(self, session: Session, url: str, options: ScrapeOptions) -> FetchResult:
         """An address in the session's tab, with the session's cookies, as a scrape sees it."""
         started = time.monotonic()
         if session.turn.locked():
             raise FetchFailed("The session is busy with another action.", code="session")
         async with session.turn, self._deadline(session, "The page was not done in time"):
-            await self.go(session, url)
+            await self.navigate(session, url)
             page = session.page
             if options.wait_for_selector:
                 await page.wait_for_selector(options.wait_for_selector)
@@ -234,11 +233,12 @@ class Sessions:
             for action in options.actions:
                 await perform(page, action)
             session.title = await title_of(page)
-            return await taken(page, session.answer, url, options, started, session.downloads)
+            load = PageLoad(url, started, session.answer)
+            return await capture(page, load, options, session.downloads)
 
     @contextlib.asynccontextmanager
     async def _deadline(self, session: Session, late: str) -> AsyncIterator[None]:
-        """Bounds what is done in a tab and tells its failures as ours; a tab that is late is closed."""
+        """Bounds what is done in a tab and raises failures as `FetchFailed`; a tab that is late is closed."""
         self._touch(session)
         try:
             async with asyncio.timeout(ACTION_DEADLINE_S):
@@ -263,11 +263,11 @@ class Sessions:
     def _touch(self, session: Session) -> None:
         session.used_s, session.used_at_ms = time.monotonic(), now_ms()
 
-    async def _do(self, session: Session, action: SessionAction) -> dict[str, Any]:
+    async def _perform(self, session: Session, action: SessionAction) -> dict[str, Any]:
         page, limit_ms = session.page, action.timeout or 10_000
         match action.type:
             case "navigate":
-                await self.go(session, action.url or "")
+                await self.navigate(session, action.url or "")
                 status = session.answer.status if session.answer is not None else None
                 return {"url": page.url, "status": status}
             case "type":
@@ -282,7 +282,7 @@ class Sessions:
                 picture = await picture_of(page, is_whole=action.full_page)
                 return {"contentType": "image/png", "screenshot": b64encode(picture).decode()}
             case "evaluate":
-                value = await value_of(page, action.script or "", RESULT_MAX_CHARS)
+                value = await evaluate_script(page, action.script or "", RESULT_MAX_CHARS)
                 return {"value": value}
             case "content":
                 return {"url": page.url, "content": await text_of(page, PAGE_MAX_BYTES)}
@@ -306,7 +306,7 @@ class Sessions:
         return {"url": page.url}
 
 
-def _is_way(request: Any) -> bool:
+def _is_tab_navigation(request: Any) -> bool:
     """Whether the request leads a whole tab elsewhere."""
     if not request.is_navigation_request():
         return False

@@ -1,4 +1,4 @@
-"""What a page offers to whoever works in it: its address, its title, its HTML, and what can be clicked or filled."""
+"""A survey of a page for an agent: its address, its title, its HTML, and the elements that can be clicked or filled."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlead.scrape.browser.bounded import look_of, text_of, title_of
-from fairlead.scrape.fetch import PAGE_MAX_BYTES
+from fairlead.scrape.browser.evaluate import evaluate_bounded, text_of, title_of
+from fairlead.scrape.fetch.fetcher import PAGE_MAX_BYTES
 
 ELEMENTS_MAX: Final = 100
 FIELD_MAX_CHARS: Final = 300
-# More than a hundred elements with all their fields and options come to.
-LOOK_MAX_CHARS: Final = 2_000_000
+# More than `ELEMENTS_MAX` elements with all their fields and options need.
+ELEMENTS_MAX_CHARS: Final = 2_000_000
 LOAD_MS: Final = 10_000
 QUIET_MS: Final = 1500
 
 _FIELDS: Final = ("selector", "tag", "type", "name", "text", "value", "href", "options")
 
-# The result is the page's to change, as all that it holds: it is cut and typed again when it comes.
-_LOOK: Final = """([most, width]) => {
+# A page may tamper with the result, so it is cut and checked for types when it arrives.
+_LIST_ELEMENTS: Final = """([most, width]) => {
   const only = (id) => id && document.querySelectorAll('#' + CSS.escape(id)).length === 1;
   const path = (element) => {
     const parts = [];
@@ -50,7 +50,7 @@ _LOOK: Final = """([most, width]) => {
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A page as it stands."""
+    """A page as it stands. `windows` are the addresses of popups, which were closed."""
 
     url: str
     title: str
@@ -60,16 +60,18 @@ class Survey:
 
 
 async def settle(page: Any) -> None:
-    """Waits until the page is loaded and calls no more, or a little while; a busy page is looked at as it is."""
+    """Waits until the page is loaded and its network is quiet, at most `LOAD_MS` and `QUIET_MS`."""
     with contextlib.suppress(Exception):
         await page.wait_for_load_state("load", timeout=LOAD_MS)
         await page.wait_for_load_state("networkidle", timeout=QUIET_MS)
 
 
 async def survey_of(page: Any, windows: list[str]) -> Survey:
-    """What is to be seen. What Playwright raises, or `FetchFailed`."""
+    """Surveys the page. What Playwright raises, or `FetchFailed`."""
     html = await text_of(page, PAGE_MAX_BYTES)
-    found = await look_of(page, _LOOK, [ELEMENTS_MAX, FIELD_MAX_CHARS], LOOK_MAX_CHARS)
+    found = await evaluate_bounded(
+        page, _LIST_ELEMENTS, [ELEMENTS_MAX, FIELD_MAX_CHARS], ELEMENTS_MAX_CHARS
+    )
     elements = [
         _typed(each)
         for each in (found if isinstance(found, list) else [])[:ELEMENTS_MAX]

@@ -1,5 +1,5 @@
-"""Asking a model where the fields of a page's records stand. It sees the page in little, as data; what it answers must
-be selectors for exactly these fields, and is tried on the page before anybody uses it.
+"""Asking a model where the fields of a page's records stand. It is shown an outline of the page, as data. Its
+answer must be selectors for exactly these fields, and is tried on the page before it is used.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pydantic import ValidationError
 from fairlead.errors import InvalidRequest, UpstreamInvalid
 from fairlead.invalid import invalid_request
 from fairlead.model import Model, ModelAnswer
-from fairlead.scrape.css.schema import CssSchema, FieldAsk, misfits
-from fairlead.scrape.model import between_marks, json_of
+from fairlead.scrape.css.schema import CssSchema, RequestedField, schema_mismatches
+from fairlead.scrape.model.untrusted import between_marks
 from fairlead.scrape.page.css import is_filled
+from fairlead.structured_output import InvalidOutput, ask_for_output, json_of
 
-ROUNDS: Final = 2
 ANSWER_MAX_CHARS: Final = 50_000
-WRONGS_TOLD: Final = 10
+PROBLEMS_SHOWN: Final = 10
 
 _FORM: Final = """{"baseSelector": "<selector of each record's element>", "fields": [{"name": "...", "type": "...",
 "selector": "<selector within the record, empty for its own element>",
@@ -30,7 +30,7 @@ _FORM: Final = """{"baseSelector": "<selector of each record's element>", "field
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class SelectorTrial:
     """Selectors and what they find in the page: the records, and the share of their fields that is filled."""
 
     schema: CssSchema
@@ -39,56 +39,60 @@ class Tried:
 
     @property
     def rank(self) -> tuple[float, int]:
-        """Which of two is better."""
+        """The share of filled fields, then the number of records; the greater is the better."""
         return self.ratio, len(self.records)
 
 
 async def find_selectors(
     model: Model,
     outline: str,
-    fields: list[FieldAsk],
-    attempt: Callable[[CssSchema], Awaitable[Tried]],
+    fields: list[RequestedField],
+    attempt: Callable[[CssSchema], Awaitable[SelectorTrial]],
     least: float,
-) -> tuple[Tried, ModelAnswer]:
-    """The best of the model's answers. One round more is given to an answer that is no set of selectors, or finds too
-    little: `least` is the share of fields that is enough. `UpstreamInvalid` where no answer was usable.
+) -> tuple[SelectorTrial, ModelAnswer]:
+    """The best of the model's answers. An answer that is no set of selectors, or fills less than the share `least`
+    of the fields, is corrected once. `UpstreamInvalid` where no answer was usable.
     """
-    messages = _question(outline, fields)
-    best: Tried | None = None
-    wrongs: list[str] = []
-    tokens_in = tokens_out = 0
-    for _ in range(ROUNDS):
-        asked = await model.ask(messages)
-        tokens_in += asked.tokens_input
-        tokens_out += asked.tokens_output
+    trials: list[SelectorTrial] = []
+
+    async def parse(text: str) -> None:
         try:
-            tried = await attempt(_read(asked.text, fields))
+            trial = await attempt(_read(text, fields))
         except InvalidRequest as fault:
-            wrongs = [fault.message]
-        else:
-            best = tried if best is None or tried.rank > best.rank else best
-            if tried.ratio >= least:
-                break
-            wrongs = _too_little(tried)
-        messages += [
-            {"role": "assistant", "content": asked.text[:ANSWER_MAX_CHARS]},
-            {
-                "role": "user",
-                "content": "That does not do:\n- "
-                + "\n- ".join(wrongs[:WRONGS_TOLD])
-                + "\nAnswer with the corrected JSON object alone.",
-            },
-        ]
-    if best is None:
-        raise UpstreamInvalid(
-            f"The model found no usable selectors, also not when asked again: {wrongs[0]}"
+            raise InvalidOutput(fault.message) from None
+        trials.append(trial)
+        if trial.ratio < least:
+            raise InvalidOutput(*_missing_fields(trial))
+
+    try:
+        output = await ask_for_output(
+            model,
+            _question(outline, fields),
+            parse,
+            _correction,
+            answer_max_chars=ANSWER_MAX_CHARS,
         )
-    return best, ModelAnswer("", tokens_in, tokens_out)
+        answer = output.answer
+    except InvalidOutput as fault:
+        if not trials:
+            raise UpstreamInvalid(
+                f"The model found no usable selectors, also not when asked again: {fault.problems[0]}"
+            ) from None
+        answer = fault.answer
+    return max(trials, key=lambda trial: trial.rank), answer
 
 
-def _question(outline: str, fields: list[FieldAsk]) -> list[dict[str, str]]:
+def _correction(problems: list[str]) -> str:
+    return (
+        "That does not do:\n- "
+        + "\n- ".join(problems[:PROBLEMS_SHOWN])
+        + "\nAnswer with the corrected JSON object alone."
+    )
+
+
+def _question(outline: str, fields: list[RequestedField]) -> list[dict[str, str]]:
     mark = secrets.token_hex(8)
-    asked = [field.model_dump(mode="json", exclude_none=True) for field in fields]
+    wanted = [field.model_dump(mode="json", exclude_none=True) for field in fields]
     return [
         {
             "role": "system",
@@ -103,14 +107,14 @@ def _question(outline: str, fields: list[FieldAsk]) -> list[dict[str, str]]:
         {
             "role": "user",
             "content": (
-                f"Fields of each record:\n{orjson.dumps(asked).decode()}\n\n"
+                f"Fields of each record:\n{orjson.dumps(wanted).decode()}\n\n"
                 f"<page-{mark}>\n{outline}\n</page-{mark}>"
             ),
         },
     ]
 
 
-def _read(text: str, fields: list[FieldAsk]) -> CssSchema:
+def _read(text: str, fields: list[RequestedField]) -> CssSchema:
     """The selectors of an answer. `InvalidRequest` says what is wrong with them."""
     try:
         schema = CssSchema.model_validate(json_of(text))
@@ -118,17 +122,17 @@ def _read(text: str, fields: list[FieldAsk]) -> CssSchema:
         raise invalid_request(fault.errors(include_url=False)) from None
     except ValueError:
         raise InvalidRequest("It is not JSON.") from None
-    if wrongs := misfits(fields, schema.fields):
-        raise InvalidRequest(f"{wrongs[0]}.")
+    if mismatches := schema_mismatches(fields, schema.fields):
+        raise InvalidRequest(f"{mismatches[0]}.")
     return schema
 
 
-def _too_little(tried: Tried) -> list[str]:
-    if not tried.records:
-        return [f"baseSelector {tried.schema.base_selector!r} finds nothing in the page."]
+def _missing_fields(trial: SelectorTrial) -> list[str]:
+    if not trial.records:
+        return [f"baseSelector {trial.schema.base_selector!r} finds nothing in the page."]
     empty = [
-        f"{field.name} ({field.selector!r}) is empty in all {len(tried.records)} records."
-        for field in tried.schema.fields
-        if not any(is_filled(record[field.name]) for record in tried.records)
+        f"{field.name} ({field.selector!r}) is empty in all {len(trial.records)} records."
+        for field in trial.schema.fields
+        if not any(is_filled(record[field.name]) for record in trial.records)
     ]
-    return empty or [f"only {tried.ratio:.0%} of the fields are filled."]
+    return empty or [f"only {trial.ratio:.0%} of the fields are filled."]

@@ -6,11 +6,11 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from fairlead.scrape.address import checked
+from fairlead.scrape.address import check_url
+from fairlead.scrape.calls import answer_deadline
 from fairlead.scrape.css.records import extract_records, page_key
-from fairlead.scrape.css.schema import AutoAsk
-from fairlead.scrape.owner import OwnerDep
-from fairlead.scrape.router import within_a_minute
+from fairlead.scrape.css.schema import ExtractAutoRequest
+from fairlead.scrape.limits.owner import OwnerDep
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.services import ServicesDep
 
@@ -18,12 +18,14 @@ router = APIRouter(prefix="/api", tags=["scraping"])
 
 
 @router.post("/extract-auto", summary="Extract records from a page by selectors that heal")
-async def extract_auto(ask: AutoAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def extract_auto(
+    ask: ExtractAutoRequest, services: ServicesDep, owner: OwnerDep
+) -> dict[str, Any]:
     """`data` has the records. By `cssSchema`, or by selectors that were found before for this path and these fields; a
     model looks for new ones where less than half of the fields are filled. What heals is kept for seven days.
     """
-    url = checked(ask.url, scraper_of(services).egress)
-    async with within_a_minute():
+    url = check_url(ask.url, scraper_of(services).egress)
+    async with answer_deadline():
         extracted = await extract_records(
             services,
             owner,
@@ -31,6 +33,6 @@ async def extract_auto(ask: AutoAsk, services: ServicesDep, owner: OwnerDep) -> 
             ask,
             ask.options,
             key=page_key(owner, url, ask),
-            is_forced=ask.force_reheal,
+            force_reheal=ask.force_reheal,
         )
     return extracted.view()

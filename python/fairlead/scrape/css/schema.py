@@ -1,4 +1,4 @@
-"""What is asked for (`FieldAsk`), and where it stands in a page (`CssSchema`)."""
+"""The fields that are asked for (`RequestedField`), and where they stand in a page (`CssSchema`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, StrictBool, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
-from fairlead.scrape.options import Ask, SessionId, SummarizeOptions, Url
+from fairlead.scrape.requests.fields import RequestBody, SessionId, Url
+from fairlead.scrape.requests.page import SummarizeOptions
 
 DEPTH_MAX: Final = 3
 NESTED: Final = frozenset(["nested", "nested_list"])
@@ -19,18 +20,18 @@ Attribute = Annotated[StrictStr, Field(pattern=r"^[A-Za-z_:][A-Za-z0-9_.:-]{0,99
 Selector = Annotated[StrictStr, Field(max_length=500)]
 
 
-class _Named(Ask):
-    """What a field is, and what is in it where it holds records itself."""
+class _Named(RequestBody):
+    """The base of fields: name, type, attribute, and the rules for nesting."""
 
     name: FieldName
     type: FieldType = "text"
     attribute: Attribute | None = Field(
-        None, description="Taken instead of the element's text; addresses are told in full."
+        None, description="Taken instead of the element's text; addresses are absolute."
     )
 
     @property
     def inner(self) -> Sequence[_Named]:
-        """The fields in it."""
+        """The nested fields."""
         raise NotImplementedError
 
     @model_validator(mode="after")
@@ -52,13 +53,13 @@ class _Named(Ask):
         return self
 
 
-class FieldAsk(_Named):
+class RequestedField(_Named):
     """One field of each record."""
 
     description: Annotated[StrictStr, Field(max_length=500)] | None = Field(
         None, description="What the model, if one is asked, should look for."
     )
-    fields: list[FieldAsk] = Field([], max_length=50)
+    fields: list[RequestedField] = Field([], max_length=50)
 
     @property
     def inner(self) -> Sequence[_Named]:
@@ -86,15 +87,15 @@ class CssField(_Named):
         return self
 
 
-class CssSchema(Ask):
-    """`baseSelector` finds the records."""
+class CssSchema(RequestBody):
+    """Selectors of a page's records: `baseSelector` finds each record, `fields` what is in it."""
 
     base_selector: Annotated[Selector, Field(min_length=1)]
     fields: list[CssField] = Field(min_length=1, max_length=50)
 
     @property
     def plan(self) -> dict[str, Any]:
-        """As `page.css` reads it, and as it is kept and told."""
+        """The schema as plain data: as `page.css` reads it, the table stores it and the API shows it."""
         return self.model_dump(mode="json", by_alias=True)
 
 
@@ -105,11 +106,11 @@ class AutoOptions(SummarizeOptions):
     session_id: SessionId = None
 
 
-Fields = Annotated[list[FieldAsk], Field(min_length=1, max_length=50)]
+Fields = Annotated[list[RequestedField], Field(min_length=1, max_length=50)]
 
 
-class CssAsk(Ask):
-    """What is asked of a page's records, wherever the page is."""
+class RecordsRequest(RequestBody):
+    """The fields of a page's records, and selectors for them, if the caller has some."""
 
     fields: Fields
     css_schema: CssSchema | None = Field(
@@ -119,15 +120,19 @@ class CssAsk(Ask):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         _check_names(self.fields)
-        wrongs = misfits(self.fields, self.css_schema.fields) if self.css_schema else []
-        if wrongs:
+        mismatches = (
+            schema_mismatches(self.fields, self.css_schema.fields) if self.css_schema else []
+        )
+        if mismatches:
             raise PydanticCustomError(
-                "no_valid_fields", "cssSchema does not fit fields: {wrong}.", {"wrong": wrongs[0]}
+                "no_valid_fields",
+                "cssSchema does not fit fields: {wrong}.",
+                {"wrong": mismatches[0]},
             )
         return self
 
 
-class AutoAsk(CssAsk):
+class ExtractAutoRequest(RecordsRequest):
     """An extraction by selectors that heal."""
 
     url: Url
@@ -137,20 +142,24 @@ class AutoAsk(CssAsk):
     options: AutoOptions = AutoOptions()
 
 
-def misfits(asked: Sequence[_Named], given: Sequence[_Named], place: str = "") -> list[str]:
-    """Where selectors are not for the fields that are asked for, as sentences."""
-    wrongs: list[str] = []
+def schema_mismatches(
+    asked: Sequence[_Named], given: Sequence[_Named], place: str = ""
+) -> list[str]:
+    """Where selectors differ from the fields that are asked for, as sentences."""
+    mismatches: list[str] = []
     wanted, found = ({field.name: field for field in fields} for fields in (asked, given))
     for name in [*wanted, *(name for name in found if name not in wanted)]:
         if name not in found:
-            wrongs.append(f"there is no field {place}{name}")
+            mismatches.append(f"there is no field {place}{name}")
         elif name not in wanted:
-            wrongs.append(f"{place}{name} is not asked for")
+            mismatches.append(f"{place}{name} is not asked for")
         elif wanted[name].type != found[name].type:
-            wrongs.append(f"{place}{name} must be of type {wanted[name].type}")
+            mismatches.append(f"{place}{name} must be of type {wanted[name].type}")
         else:
-            wrongs += misfits(wanted[name].inner, found[name].inner, f"{place}{name}.")
-    return wrongs
+            mismatches += schema_mismatches(
+                wanted[name].inner, found[name].inner, f"{place}{name}."
+            )
+    return mismatches
 
 
 def _check_names(fields: Sequence[_Named]) -> None:

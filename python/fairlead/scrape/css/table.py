@@ -1,4 +1,4 @@
-"""Selectors that a model found, kept for a while for whoever asked."""
+"""The rows of selectors that a model found, for each key its own, kept for `KEPT_MS`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS_MAX: Final = 5000
 
 
 def find_css_schema(con: Connection, key: str, at_ms: int) -> dict[str, Any] | None:
-    """What was found under this key, while it holds."""
+    """The selectors of this key, until they expire."""
     row = con.execute(
         "SELECT css_schema FROM scrape_css_schemas WHERE key = ? AND expires_at_ms > ?",
         [key, at_ms],
@@ -24,7 +24,7 @@ def find_css_schema(con: Connection, key: str, at_ms: int) -> dict[str, Any] | N
 def store_css_schema(
     con: Connection, key: str, owner: str, schema: dict[str, Any], at_ms: int
 ) -> None:
-    """Keeps what was found in the place of what was found before, in the writer."""
+    """Stores selectors in place of earlier ones, in the writer."""
     forget_css_schema(con, key)
     con.execute(
         "INSERT INTO scrape_css_schemas (key, owner, css_schema, stored_at_ms, expires_at_ms) "
@@ -34,12 +34,12 @@ def store_css_schema(
 
 
 def forget_css_schema(con: Connection, key: str) -> None:
-    """Drops what was found under this key, in the writer."""
+    """Drops the selectors of this key, in the writer."""
     con.execute("DELETE FROM scrape_css_schemas WHERE key = ?", [key])
 
 
 def sweep_css_schemas(con: Connection, at_ms: int) -> None:
-    """Drops what no longer holds, and the oldest beyond `ROWS_MAX`, in the writer."""
+    """Drops expired selectors, and the oldest beyond `ROWS_MAX`, in the writer."""
     con.execute("DELETE FROM scrape_css_schemas WHERE expires_at_ms < ?", [at_ms])
     con.execute(
         "DELETE FROM scrape_css_schemas WHERE key IN "

@@ -1,3 +1,4 @@
-"""Documents as markdown: which kind one is (`kinds`), how each is read (`read`), the archives of office
-programs under caps (`archive`, `docx`, `xlsx`), and the route. Reading runs in the processes of `page.pool`.
+"""Documents as markdown: which kind one is (`kinds.py`), how each is read (`read.py`), the archives of office programs
+under caps (`archive.py`, `docx.py`, `xlsx.py`), and the route (`router.py`). Reading runs in the processes of
+`page/pool.py`.
 """

@@ -26,7 +26,7 @@ RELATIONSHIP: Final = "{http://schemas.openxmlformats.org/package/2006/relations
 
 
 class Archive:
-    """An archive's files. Everything raises `Unreadable`."""
+    """The files of an archive. Every method raises `Unreadable` for what is missing, broken or too large."""
 
     def __init__(self, body: bytes) -> None:
         try:
@@ -103,8 +103,8 @@ class Archive:
         return body
 
 
-class _Begun(Exception):
-    """The root element begins: what follows cannot declare anything."""
+class _RootStarted(Exception):
+    """Ends the search for a DTD: none may follow the start of the root element."""
 
 
 def _refuse_dtd(body: bytes, name: str) -> None:
@@ -112,14 +112,14 @@ def _refuse_dtd(body: bytes, name: str) -> None:
         raise Unreadable(f"The document's part {name[:100]} declares entities, which is not read.")
 
     def begin(*_: object) -> None:
-        raise _Begun
+        raise _RootStarted
 
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = begin
     try:
         parser.Parse(body, True)
-    except _Begun:
+    except _RootStarted:
         return
     except (expat.ExpatError, LookupError, ValueError):
         raise Unreadable(f"The document's part {name[:100]} is no XML.") from None

@@ -44,7 +44,7 @@ class _Writer:
         return out
 
     def _blocks(self, parent: ET.Element, depth: int) -> str:
-        """What stands below another: paragraphs and tables. Items that follow one another are one list."""
+        """HTML of the paragraphs and tables below an element. Items that follow one another are one list."""
         out: list[str] = []
         levels: list[str] = []
 
@@ -142,11 +142,11 @@ class _Writer:
         if not self._notes or "word/footnotes.xml" not in self._archive.names:
             return []
         tree = self._archive.tree("word/footnotes.xml")
-        said = {
+        notes = {
             note.get(f"{_W}id", ""): " ".join(self._inline(p) for p in note.iter(f"{_W}p"))
             for note in tree.iter(f"{_W}footnote")
         }
-        return [said.get(number, "") for number in list(self._notes)]
+        return [notes.get(number, "") for number in list(self._notes)]
 
 
 def _value(element: ET.Element, path: str) -> str:
@@ -155,7 +155,7 @@ def _value(element: ET.Element, path: str) -> str:
 
 
 def _within(parent: ET.Element, tag: str) -> Iterator[ET.Element]:
-    """The next elements of a kind below another, and not those below these."""
+    """The outermost elements of a kind below another."""
     for each in parent:
         if each.tag == tag:
             yield each
@@ -168,8 +168,8 @@ def _numbering(element: ET.Element) -> tuple[str, str]:
 
 
 def _styles(archive: Archive) -> tuple[dict[str, int], dict[str, tuple[str, str]]]:
-    """By the ids of styles, which are in the language of whoever wrote: levels of headings, and the
-    numbering and level of lists.
+    """Levels of headings, and numbering and level of lists, by the ids of styles (which are in the author's
+    language).
     """
     headings: dict[str, int] = {}
     numbered: dict[str, tuple[str, str]] = {}
@@ -187,7 +187,7 @@ def _styles(archive: Archive) -> tuple[dict[str, int], dict[str, tuple[str, str]
 
 
 def _bullets(archive: Archive) -> set[tuple[str, str]]:
-    """Numberings and levels that have bullets."""
+    """The numberings and levels that have bullets."""
     if "word/numbering.xml" not in archive.names:
         return set()
     tree = archive.tree("word/numbering.xml")

@@ -1,4 +1,4 @@
-"""What kind of document a file is: by what it is said to be, by its name, by its first bytes."""
+"""The kind of a document: by its first bytes, its media type, its name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ENDINGS: Final = {kind: kind for kind in TYPES} | {
     "log": "text",
     "md": "markdown",
 }
-# What servers say of a file of which they know nothing more; `text/plain` is often one of these.
+# Media types that say nothing: servers send them for files that they do not know.
 _VAGUE: Final = frozenset(
     ["", "application/octet-stream", "binary/octet-stream", "application/zip", "text/plain"]
 )
@@ -42,14 +42,14 @@ SUPPORTED: Final = "HTML, plain text, Markdown, CSV, TSV, JSON, XML, DOCX and XL
 
 
 class UnknownKind(ValueError):
-    """What the document is instead; a phrase."""
+    """A document of a kind that is not read; the text is a phrase such as `PDF`."""
 
 
 def kind_of(body: bytes, content_type: str, url: str, archived: str | None) -> str:
-    """A name of `TYPES`. `archived` is the kind that an archive's files make it, None where it is none.
-    `UnknownKind`.
+    """The document's kind, a name of `TYPES`. `archived` is the kind that an archive's files show, None for other
+    archives. `UnknownKind`.
     """
-    said = content_type.partition(";")[0].strip().lower()
+    media_type = content_type.partition(";")[0].strip().lower()
     for start, name in _FOREIGN:
         if body.startswith(start):
             raise UnknownKind(name)
@@ -57,21 +57,21 @@ def kind_of(body: bytes, content_type: str, url: str, archived: str | None) -> s
         if archived is None:
             raise UnknownKind("an archive that is neither DOCX nor XLSX")
         return archived
-    if said not in _VAGUE:
-        kind = _NAMED.get(said) or _by_suffix(said)
+    if media_type not in _VAGUE:
+        kind = _NAMED.get(media_type) or _by_suffix(media_type)
         if kind is None:
-            raise UnknownKind(said[:100])
+            raise UnknownKind(media_type[:100])
         return kind
     ending = unquote(urlsplit(url).path).rpartition("/")[2].rpartition(".")[2].lower()
-    return _ENDINGS.get(ending) or ("text" if said == "text/plain" else _by_content(body))
+    return _ENDINGS.get(ending) or ("text" if media_type == "text/plain" else _by_content(body))
 
 
-def _by_suffix(said: str) -> str | None:
-    if said.endswith("+json"):
+def _by_suffix(media_type: str) -> str | None:
+    if media_type.endswith("+json"):
         return "json"
-    if said.endswith("+xml"):
+    if media_type.endswith("+xml"):
         return "xml"
-    return "text" if said.startswith("text/") else None
+    return "text" if media_type.startswith("text/") else None
 
 
 def _by_content(body: bytes) -> str:

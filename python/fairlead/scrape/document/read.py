@@ -12,23 +12,23 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.scrape.charset import decode
 from fairlead.scrape.document import docx, xlsx
 from fairlead.scrape.document.archive import Archive, kind_of_archive
 from fairlead.scrape.document.kinds import SUPPORTED, ZIP, UnknownKind, kind_of
-from fairlead.scrape.page.extract import Source, Unreadable, Want, extract
+from fairlead.scrape.page.charset import decode
+from fairlead.scrape.page.extract import ReadOptions, Source, Unreadable, extract
 from fairlead.scrape.page.fence import fenced
 
-# What relative links are relative to in a document that came without an address.
+# The base of relative links in a document that came without an address.
 NOWHERE: Final = "http://document.invalid"
 MARKDOWN_MAX_CHARS: Final = 10_000_000
 CELL_MAX_CHARS: Final = 1_000_000
 _DELIMITERS: Final = ",;\t|"
 
 
-def read_document(source: Source, want: Want) -> dict[str, Any]:
-    """`title`, `markdown`, `detectedType`, `metadata`. `Unreadable` for what is of no kind that is read,
-    and for what is broken.
+def read_document(source: Source, options: ReadOptions) -> dict[str, Any]:
+    """The document as `title`, `markdown`, `detectedType`, `metadata`. `Unreadable` for a kind that is not read,
+    and for a broken document.
     """
     archived = kind_of_archive(source.body) if source.body.startswith(ZIP) else None
     try:
@@ -42,19 +42,22 @@ def read_document(source: Source, want: Want) -> dict[str, Any]:
     try:
         if kind in {"docx", "xlsx"}:
             if archived is None:
-                raise Unreadable(f"The document is said to be {kind}, and is no ZIP archive.")
+                raise Unreadable(
+                    f"The document is declared as {kind}, but it is no ZIP archive: send another "
+                    "contentType."
+                )
             archive = Archive(source.body)
             if kind == "docx":
-                title, text = _html(docx.html_of(archive), source.url, want, metadata)
+                title, text = _html(docx.html_of(archive), source.url, options, metadata)
             else:
                 text = _sheets(archive, metadata)
             title = _title(archive) or title
         else:
-            said, metadata["charset"] = decode(source.body, source.content_type)
+            content, metadata["charset"] = decode(source.body, source.content_type)
             if kind == "html":
-                title, text = _html(said, source.url, want, metadata)
+                title, text = _html(content, source.url, options, metadata)
             else:
-                text = _text(said, kind, metadata)
+                text = _text(content, kind, metadata)
     except RecursionError:
         raise Unreadable("The document is nested too deeply.") from None
     metadata["truncated"] = metadata.get("truncated", False) or len(text) > MARKDOWN_MAX_CHARS
@@ -66,34 +69,38 @@ def read_document(source: Source, want: Want) -> dict[str, Any]:
     }
 
 
-def _html(html: str, url: str, want: Want, metadata: dict[str, Any]) -> tuple[str, str]:
+def _html(html: str, url: str, options: ReadOptions, metadata: dict[str, Any]) -> tuple[str, str]:
     source = Source(url, html.encode("utf-8", "replace"), "text/html; charset=utf-8")
-    document, _ = extract(source, Want("markdown", only_main_content=want.only_main_content))
+    document, _ = extract(
+        source, ReadOptions("markdown", only_main_content=options.only_main_content)
+    )
     for name in ("description", "language"):
         if name in document["metadata"]:
             metadata[name] = document["metadata"][name]
     return document["title"], document["content"].replace(f"]({NOWHERE}/", "](/")
 
 
-def _text(said: str, kind: str, metadata: dict[str, Any]) -> str:
+def _text(content: str, kind: str, metadata: dict[str, Any]) -> str:
     if kind in {"csv", "tsv"}:
-        return _csv(said, metadata)
+        return _csv(content, metadata)
     if kind == "json":
         try:
-            said = orjson.dumps(orjson.loads(said), option=orjson.OPT_INDENT_2).decode()
+            content = orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2).decode()
         except ValueError:
-            raise Unreadable("The document is said to be JSON, and is not.") from None
+            raise Unreadable(
+                "The document is declared as JSON, but it is not JSON: send another contentType."
+            ) from None
     if kind in {"json", "xml"}:
-        return fenced(said.strip(), kind)
-    return said
+        return fenced(content.strip(), kind)
+    return content
 
 
-def _csv(said: str, metadata: dict[str, Any]) -> str:
-    head = Counter(said[:10_000].partition("\n")[0])
+def _csv(content: str, metadata: dict[str, Any]) -> str:
+    head = Counter(content[:10_000].partition("\n")[0])
     delimiter = max(_DELIMITERS, key=lambda each: head[each])
     csv.field_size_limit(CELL_MAX_CHARS)
     try:
-        rows = csv.reader(io.StringIO(said, newline=""), delimiter=delimiter)
+        rows = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
         text, metadata["rows"], metadata["truncated"] = _table(row for row in rows if any(row))
     except csv.Error as fault:
         raise Unreadable(f"The document cannot be read as CSV: {fault}.") from None

@@ -1,4 +1,4 @@
-"""`POST /api/parse`: a document as markdown."""
+"""The route that turns a document into markdown: `POST /api/parse`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Final
 from fastapi import APIRouter
 
 from fairlead.errors import InvalidRequest, TooLarge
-from fairlead.scrape.address import checked
+from fairlead.scrape.address import check_url
+from fairlead.scrape.calls import answer_deadline
 from fairlead.scrape.document.read import NOWHERE
-from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.options import ParseAsk
-from fairlead.scrape.owner import OwnerDep
+from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.limits.owner import OwnerDep
 from fairlead.scrape.page.extract import Source
-from fairlead.scrape.router import within_a_minute
+from fairlead.scrape.requests.page import ParseRequest
 from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.store.services import ServicesDep
 
@@ -26,12 +26,12 @@ DOCUMENT_MAX_BYTES: Final = 25 * 1024 * 1024
 
 
 @router.post("/parse", summary="A document as markdown")
-async def parse(ask: ParseAsk, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
+async def parse(ask: ParseRequest, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """HTML, plain text, Markdown, CSV, TSV, JSON, XML, DOCX or XLSX of 25 MiB at most, sent as base64 or
     fetched. Nothing is kept.
     """
     scraper = scraper_of(services)
-    async with within_a_minute():
+    async with answer_deadline():
         try:
             source = await _source(scraper, ask)
             document = await scraper.read_document(
@@ -42,7 +42,7 @@ async def parse(ask: ParseAsk, services: ServicesDep, owner: OwnerDep) -> dict[s
     return {"success": True, **({"url": source.url} if ask.url else {}), **document}
 
 
-async def _source(scraper: Scraper, ask: ParseAsk) -> Source:
+async def _source(scraper: Scraper, ask: ParseRequest) -> Source:
     if ask.content is not None:
         try:
             body = await asyncio.to_thread(base64.b64decode, ask.content, validate=True)
@@ -51,8 +51,8 @@ async def _source(scraper: Scraper, ask: ParseAsk) -> Source:
         if len(body) > DOCUMENT_MAX_BYTES:
             raise TooLarge(f"content is larger than {DOCUMENT_MAX_BYTES} bytes.", param="content")
         return Source(f"{NOWHERE}/", body, ask.content_type)
-    url = checked(ask.url or "", scraper.egress)
-    async with scraper.admitted(url) as settings:
+    url = check_url(ask.url or "", scraper.egress)
+    async with scraper.admit(url) as settings:
         fetched = await scraper.fetcher.fetch(url, max_bytes=DOCUMENT_MAX_BYTES)
     await scraper.check_redirect(fetched, settings)
     if fetched.status >= 400:

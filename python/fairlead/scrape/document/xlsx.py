@@ -18,7 +18,7 @@ _S: Final = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _R: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _CELL: Final = re.compile(r"([A-Z]{1,3})[0-9]*")
 _QUOTED: Final = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')
-# Numbers of formats that every program knows without being told.
+# Ids of the built-in formats of dates, which a file does not declare.
 _DATES: Final = frozenset([*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)])
 
 
@@ -67,33 +67,33 @@ class _Reader:
         if kind == "inlineStr":
             return "".join(piece.text or "" for piece in cell.iter(f"{_S}t"))
         found = cell.find(f"{_S}v")
-        said = (found.text or "") if found is not None else ""
+        value = (found.text or "") if found is not None else ""
         if kind == "s":
             return (
-                self._strings[int(said)]
-                if said.isdigit() and int(said) < len(self._strings)
+                self._strings[int(value)]
+                if value.isdigit() and int(value) < len(self._strings)
                 else ""
             )
         if kind == "b":
-            return {"1": "TRUE", "0": "FALSE"}.get(said, said)
+            return {"1": "TRUE", "0": "FALSE"}.get(value, value)
         style = cell.get("s", "")
-        if kind == "n" and said and style.isdigit() and int(style) in self._dates:
-            return self._moment(said)
-        return said
+        if kind == "n" and value and style.isdigit() and int(style) in self._dates:
+            return self._moment(value)
+        return value
 
-    def _moment(self, said: str) -> str:
+    def _moment(self, value: str) -> str:
         try:
-            days = float(said)
+            days = float(value)
             moment = self._epoch + timedelta(seconds=round(days * 86_400))
         except (ValueError, OverflowError):
-            return said
+            return value
         if 0 <= days < 1:
             return moment.strftime("%H:%M:%S")
         return moment.date().isoformat() if days == int(days) else moment.isoformat(sep=" ")
 
 
 def _column(name: str, following: int) -> int:
-    """The place that a cell names, from 0; without a name it is the next."""
+    """The column of a cell's name, from 0; `following` for a cell without one."""
     match = _CELL.fullmatch(name)
     if match is None:
         return following
@@ -109,7 +109,7 @@ def _strings(archive: Archive) -> list[str]:
     found: list[str] = []
     for element in archive.elements("xl/sharedStrings.xml"):
         if element.tag == f"{_S}si":
-            # Without how it is pronounced, which stands in `rPh`.
+            # Skips `rPh`, which says how a text is pronounced.
             runs = [element, *element.findall(f"{_S}r")]
             found.append("".join(run.findtext(f"{_S}t") or "" for run in runs))
             element.clear()

@@ -1,6 +1,10 @@
-"""Jobs: a list of pages to read that grows as it is read, kept in the state database.
+"""Jobs: lists of pages to read that grow as they are read, kept in the state database.
 
-`table.py` is what is stored, `frontier.py` which links are followed, `runner.py` what works on it,
-`hook.py` whom it tells. A page counts once its row is stored; a process that dies takes up where the
-rows end.
+`table.py` has the rows, `start.py` stores a new job, `frontier.py` decides which links are followed, `runner.py`
+runs every job, `pages_run.py` reads the pages of one, `extraction.py` asks a model about them, `completion.py` ends
+a job and `listener.py` notifies its webhook. `view.py`, `events.py` and `download.py` show a job; `estimate.py`
+forecasts a crawl. Routes: `crawl_router.py`, `batch_router.py`, `pages_router.py` (what both share),
+`extract_router.py`, `llmstxt_router.py` with `llmstxt.py`.
+
+A page counts once its row is stored; after a crash a job goes on where its rows end.
 """

@@ -1,4 +1,4 @@
-"""What a crawl would come to: by its depth, and by what is seen of the site within a few seconds.
+"""A forecast of a crawl, from its depth and from what can be seen of the site within a few seconds.
 
 A page that no link leads to from the start is not crawled, so the depth bounds the pages: none but the
 start at 0, what the start links to at 1. Beyond that the site's map says how many addresses there are.
@@ -14,20 +14,22 @@ from urllib.parse import urlsplit
 import orjson
 
 from fairlead.moment import now_ms
-from fairlead.scrape.fetch import FetchFailed
-from fairlead.scrape.map_cache import find_map, map_key
-from fairlead.scrape.options import EstimateAsk, MapAsk, ScrapeOptions
-from fairlead.scrape.scraper import Scraper
-from fairlead.scrape.sitemap import sitemap_urls
+from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.map.cache import find_map, map_key
+from fairlead.scrape.map.sitemap import sitemap_urls
+from fairlead.scrape.requests.jobs import EstimateRequest
+from fairlead.scrape.requests.page import ScrapeOptions
+from fairlead.scrape.requests.site import MapRequest
+from fairlead.scrape.scraper import Scraper, scraper_of
 from fairlead.store.services import Services
 
-LOOK_S: Final = 10.0
+SURVEY_DEADLINE_S: Final = 10.0
 ADDRESSES_MAX: Final = 10_000
 
 
 @dataclass(slots=True)
 class SiteView:
-    """What was seen of a site. `linked` are addresses of the start page, None where it was not read."""
+    """What was seen of a site. `linked` counts the links of the start page; None where it was not read."""
 
     known: set[str]
     linked: int | None = None
@@ -37,7 +39,7 @@ class SiteView:
     failures: list[str] = field(default_factory=list)
 
     def shown(self) -> dict[str, Any]:
-        """As the answer has it: null is what was not looked at."""
+        """The view as the answer shows it; null stands for what was not looked at."""
         return {
             "startPageLinks": self.linked,
             "sitemapAddresses": self.sitemap,
@@ -49,13 +51,13 @@ class SiteView:
 
 
 async def estimate_crawl(
-    services: Services, scraper: Scraper, owner: str, url: str, ask: EstimateAsk
+    services: Services, owner: str, url: str, ask: EstimateRequest
 ) -> dict[str, Any]:
-    """Bounds and a forecast, and what they rest on."""
-    settings = await scraper.settings()
+    """The answer of an estimate: bounds of pages and time, a forecast, and what was looked at."""
+    settings = await scraper_of(services).settings()
     view = SiteView({url})
     if ask.depth_max > 0:
-        await _look(services, scraper, owner, url, ask, view)
+        await _survey(services, owner, url, ask, view)
     pages_max = 1 if ask.depth_max == 0 else ask.pages_max
     if ask.depth_max == 1 and view.linked is not None:
         pages_max = min(pages_max, 1 + view.linked)
@@ -77,14 +79,15 @@ async def estimate_crawl(
     }
 
 
-async def _look(
-    services: Services, scraper: Scraper, owner: str, url: str, ask: EstimateAsk, view: SiteView
+async def _survey(
+    services: Services, owner: str, url: str, ask: EstimateRequest, view: SiteView
 ) -> None:
-    """Adds what can be seen before the time is over; what was seen by then counts."""
+    """Adds what can be seen of the site within `SURVEY_DEADLINE_S`; `is_partial` where that was not enough."""
+    scraper = scraper_of(services)
     try:
-        async with asyncio.timeout(LOOK_S):
+        async with asyncio.timeout(SURVEY_DEADLINE_S):
             await _read_start(scraper, owner, url, ask, view)
-            if ask.depth_max > 1 and not await _read_kept(services, owner, url, view):
+            if ask.depth_max > 1 and not await _read_cached_map(services, owner, url, view):
                 found = await sitemap_urls(scraper, url, min(ask.pages_max, ADDRESSES_MAX))
                 view.sitemap = _add(view, url, found)
     except TimeoutError:
@@ -92,9 +95,9 @@ async def _look(
 
 
 async def _read_start(
-    scraper: Scraper, owner: str, url: str, ask: EstimateAsk, view: SiteView
+    scraper: Scraper, owner: str, url: str, ask: EstimateRequest, view: SiteView
 ) -> None:
-    # By HTTP, whatever the options say: an estimate starts no browser.
+    # Over HTTP, whatever the options are: an estimate starts no browser.
     tls = ask.scrape_options.skip_tls_verification
     options = ScrapeOptions.model_validate({"skipTlsVerification": tls})
     try:
@@ -105,18 +108,20 @@ async def _read_start(
     view.linked = _add(view, url, page.links)
 
 
-async def _read_kept(services: Services, owner: str, url: str, view: SiteView) -> bool:
-    """Whether a map of the site is kept for the caller, as `POST /api/map` makes it by default."""
-    key = map_key(owner, url, MapAsk(url=url))
-    kept = await services.state.read(lambda con: find_map(con, key, now_ms()))
-    if kept is None:
+async def _read_cached_map(services: Services, owner: str, url: str, view: SiteView) -> bool:
+    """Adds the caller's cached map of the site, made by `POST /api/map` with its defaults; False where there is
+    none.
+    """
+    key = map_key(owner, url, MapRequest(url=url))
+    cached = await services.state.read(lambda con: find_map(con, key, now_ms()))
+    if cached is None:
         return False
-    view.kept_map = _add(view, url, orjson.loads(kept.document)["links"])
+    view.kept_map = _add(view, url, orjson.loads(cached.document)["links"])
     return True
 
 
 def _add(view: SiteView, url: str, links: list[str]) -> int:
-    """How many of the links are the site's own and are not the start itself."""
+    """Adds the links that belong to the site; their number, without the start itself."""
     site = urlsplit(url).netloc
     own = {link for link in links if urlsplit(link).netloc == site and link != url}
     view.known |= own

@@ -16,59 +16,59 @@ from fairlead.errors import (
     UpstreamRateLimited,
 )
 from fairlead.model import Model
-from fairlead.scrape.confidence import confidence_of
-from fairlead.scrape.fetch import FetchFailed
+from fairlead.scrape.fetch.fetcher import FetchFailed
 from fairlead.scrape.jobs.table import Page
-from fairlead.scrape.model import PAGE_MAX_CHARS, extract_by_schema
-from fairlead.scrape.options import ExtractTaskAsk
-from fairlead.scrape.scraper import Scraped, Scraper
+from fairlead.scrape.model.confidence import confidence_of
+from fairlead.scrape.model.extract import PAGE_MAX_CHARS, extract_by_schema
+from fairlead.scrape.requests.jobs import ExtractJobRequest
+from fairlead.scrape.scraper import Scraper, ScrapeResult
 from fairlead.settings import ControlConfig
 
 TRIES: Final = 3
 WAIT_S: Final = 2.0
 WAIT_MAX_S: Final = 30.0
-# What an extraction without a schema may come to.
+# The schema of an extraction without one.
 ANYTHING: Final[dict[str, Any]] = {"type": ["object", "array"]}
 
-_PASSING: Final = (RateLimited, Overloaded, UpstreamOverloaded, UpstreamRateLimited)
+_TEMPORARY: Final = (RateLimited, Overloaded, UpstreamOverloaded, UpstreamRateLimited)
 
 
 class Extraction:
-    """The model's part of one job."""
+    """Extracts data from the pages of one job, with one model and one schema."""
 
     def __init__(
-        self, config: ControlConfig, scraper: Scraper, owner: str, ask: ExtractTaskAsk
+        self, config: ControlConfig, scraper: Scraper, owner: str, ask: ExtractJobRequest
     ) -> None:
         self._model = Model(config, owner, ask.model or "")
         self._schema = scraper.schema(ask.schema_ if ask.schema_ is not None else ANYTHING, owner)
         self._prompt = ask.prompt
 
-    async def of(self, scraped: Scraped) -> Scraped:
-        """The page with what was read from it in place of its content. `FetchFailed` with the code
-        `model` where that did not work.
+    async def extract(self, scraped: ScrapeResult) -> ScrapeResult:
+        """The page with the extracted data in place of its content. `FetchFailed` with the code `model` where the
+        model failed.
         """
         content = scraped.document["content"]
         try:
-            data, asked = await self._asked(content)
+            data, answer = await self._extract_with_retries(content)
         except FairleadError as error:
-            # Not to be taken for an error of our own database, which is no fault of the page.
+            # As `FetchFailed` it fails the page; a `FairleadError` would be taken for an error of our database.
             raise FetchFailed(error.message, status=scraped.status, code="model") from None
         page = content[:PAGE_MAX_CHARS]
-        sure = await asyncio.to_thread(confidence_of, data, self._schema.document, page)
+        confidence = await asyncio.to_thread(confidence_of, data, self._schema.document, page)
         document = {
             "title": scraped.document["title"],
             "data": data,
-            "confidence": sure,
-            "tokens": asked.tokens,
+            "confidence": confidence,
+            "tokens": answer.tokens,
         }
         return replace(scraped, document=document)
 
-    async def _asked(self, content: str) -> Any:
+    async def _extract_with_retries(self, content: str) -> Any:
         tries = 1
         while True:
             try:
                 return await extract_by_schema(self._model, content, self._schema, self._prompt)
-            except _PASSING as error:
+            except _TEMPORARY as error:
                 if tries >= TRIES:
                     raise
                 wait_s = min(error.retry_after_s or WAIT_S * tries, WAIT_MAX_S)
@@ -77,7 +77,7 @@ class Extraction:
 
 
 class ExtractionResult:
-    """`data` of the pages that were read, in their order, and of every page how it went."""
+    """The result of an extraction: `data` of the pages that were read, and `sources`, how every page went."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -86,7 +86,7 @@ class ExtractionResult:
         self._tokens = {"input": 0, "output": 0}
 
     def add(self, pages: list[Page]) -> None:
-        """The next pages."""
+        """Adds the next pages, in order."""
         for page in pages:
             source: dict[str, Any] = {
                 "url": page.url,
@@ -103,7 +103,7 @@ class ExtractionResult:
             self._sources.append(source)
 
     def view(self) -> dict[str, Any]:
-        """All of it, as it is shown."""
+        """The result as the API shows it."""
         return {
             "data": self._data,
             "sources": self._sources,

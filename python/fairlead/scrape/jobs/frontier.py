@@ -1,4 +1,4 @@
-"""What a running job has before it: addresses in the order of depth and finding, each once."""
+"""The frontier of a running job: addresses to read, in the order of depth and finding, each once."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fairlead.scrape.address import is_page
-from fairlead.scrape.jobs.patterns import Patterns
 from fairlead.scrape.jobs.table import Place
-from fairlead.scrape.options import CrawlAsk
+from fairlead.scrape.page.patterns import Patterns
+from fairlead.scrape.requests.jobs import CrawlRequest
 
 KNOWN_MAX: Final = 50_000
 """Addresses that one job remembers. A site that makes up addresses without end is cut off here."""
 
 
-def patterns_of(ask: CrawlAsk) -> Patterns:
-    """What a crawl takes."""
+def patterns_of(ask: CrawlRequest) -> Patterns:
+    """The patterns of addresses that a crawl takes."""
     if ask.regex_on_full_url:
         return Patterns(
             include_patterns=ask.include_paths + ask.include_patterns,
@@ -28,9 +28,9 @@ def patterns_of(ask: CrawlAsk) -> Patterns:
 
 
 class Frontier:
-    """Taken up from rows with `know` and `wait`; then `pop` and `add`."""
+    """The frontier. It is filled from the rows with `mark_known` and `add_stored`; then `pop` and `add` move it on."""
 
-    def __init__(self, ask: CrawlAsk | None, start: str) -> None:
+    def __init__(self, ask: CrawlRequest | None, start: str) -> None:
         self._depth_max = ask.depth_max if ask else 0
         self._subdomains = bool(ask and ask.allow_subdomains)
         self._hosts = {urlsplit(start).netloc}
@@ -39,22 +39,22 @@ class Frontier:
         self._waiting: list[tuple[int, int, str]] = []
         self._next = 0
 
-    def know(self, url: str) -> bool:
-        """Notes an address; False if it was known."""
+    def mark_known(self, url: str) -> bool:
+        """Adds an address to the known ones; False if it was known."""
         if url in self._known:
             return False
         self._known.add(url)
         return True
 
-    def wait(self, place: Place, *, pending: bool) -> None:
-        """Takes up a stored address."""
+    def add_stored(self, place: Place, *, pending: bool) -> None:
+        """Adds a stored address, which waits if it is still `pending`."""
         self._known.add(place.url)
         self._next = max(self._next, place.place + 1)
         if pending:
             heapq.heappush(self._waiting, (place.depth, place.place, place.url))
 
-    def widen(self, url: str) -> None:
-        """The start page turned out to live here: its host belongs to the site."""
+    def add_host_of(self, url: str) -> None:
+        """Adds the host of the start page's final address to the site: the start may have been redirected."""
         self._hosts.add(urlsplit(url).netloc)
 
     @property
@@ -76,9 +76,9 @@ class Frontier:
         inside = [url for url in links if url not in self._known and self._is_inside(url)]
         room = KNOWN_MAX - len(self._known)
         found: list[Place] = []
-        for url in self._patterns.taken(list(dict.fromkeys(inside)))[: max(room, 0)]:
+        for url in self._patterns.accepted(list(dict.fromkeys(inside)))[: max(room, 0)]:
             place = Place(self._next, depth, url)
-            self.wait(place, pending=True)
+            self.add_stored(place, pending=True)
             found.append(place)
         return found
 

@@ -11,7 +11,7 @@ from fairlead.store.file import Connection
 from fairlead.store.owner_bytes import DATABASE, claim_bytes
 
 Kind = Literal["scrape", "crawl", "batch", "llmstxt", "extract", "agent"]
-Settled = Literal["stored", "known", "ended"]
+PlaceOutcome = Literal["stored", "known", "ended"]
 
 ACTIVE: Final = ("pending", "processing", "scraping")
 FIRST_STATUS: Final[dict[Kind, str]] = {
@@ -24,7 +24,7 @@ FIRST_STATUS: Final[dict[Kind, str]] = {
 }
 ACTIVE_MAX: Final = 1000
 ACTIVE_OF_OWNER_MAX: Final = 100
-# Documents that are read at once.
+# Bytes of documents that one read returns at most.
 PAGES_MAX_BYTES: Final = 8 * 1024 * 1024
 
 _ACTIVE = "status IN ('pending', 'processing', 'scraping')"
@@ -35,9 +35,7 @@ _PAGE = "number, place, url, status, http_status, error, code, document, at_ms"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`options` is the request as JSON, and empty where jobs are many (`whole_job`); `owner` is the
-    key's id.
-    """
+    """A job. `options` is the request as JSON, and empty in lists (`whole_job` reads it); `owner` is the key's id."""
 
     id: str
     kind: Kind
@@ -75,7 +73,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An address that a job knows: where it stands in the order of finding, and how deep."""
+    """An address that a job knows: its place in the order of finding, and its distance from the start in links
+    (`depth`).
+    """
 
     place: int
     depth: int
@@ -83,8 +83,18 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How and when a job ended, and when it expires."""
+
+    status: str
+    error: str | None
+    at_ms: int
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
-    """`total` is `completed + failed + pending`."""
+    """Counts of a job's pages; `total` is their sum."""
 
     completed: int
     failed: int
@@ -159,6 +169,12 @@ def find_job(con: Connection, job_id: str, kind: Kind, owner: str) -> Job:
     return Job(*row)
 
 
+def find_job_progress(con: Connection, job_id: str, kind: Kind, owner: str) -> tuple[Job, Progress]:
+    """The owner's job and how far it is; `NotFound`, also for another's."""
+    job = find_job(con, job_id, kind, owner)
+    return job, progress_of(con, job)
+
+
 def status_of(con: Connection, job_id: str) -> str | None:
     """The job's status; None when it is gone."""
     row = con.execute("SELECT status FROM scrape_jobs WHERE id = ?", [job_id]).fetchone()
@@ -166,7 +182,7 @@ def status_of(con: Connection, job_id: str) -> str | None:
 
 
 def known_jobs(con: Connection, job_ids: list[str]) -> set[str]:
-    """Those of the jobs that are still kept."""
+    """The ids of jobs that are still stored."""
     rows = con.execute(
         "SELECT id FROM scrape_jobs WHERE list_contains(?::VARCHAR[], id)", [job_ids]
     ).fetchall()
@@ -211,7 +227,7 @@ def whole_job(con: Connection, job: Job) -> Job:
 
 
 def progress_of(con: Connection, job: Job) -> Progress:
-    """How far a job is. What the limit leaves no room for is not pending."""
+    """How far a job is. Addresses beyond the job's limit of pages do not count as pending."""
     row = con.execute(
         "SELECT count(*) FILTER (status = 'completed'), count(*) FILTER (status = 'failed') "
         "FROM scrape_pages WHERE job_id = ?",
@@ -285,7 +301,7 @@ def frontier_of(con: Connection, job_id: str) -> list[tuple[Place, bool]]:
     return [(Place(place, depth, url), pending) for place, depth, url, pending in rows]
 
 
-def read_urls(con: Connection, job_id: str) -> list[tuple[int, int, str]]:
+def list_read_urls(con: Connection, job_id: str) -> list[tuple[int, int, str]]:
     """Number, place and final address of every page of the job."""
     return con.execute(
         "SELECT number, place, url FROM scrape_pages WHERE job_id = ? ORDER BY number", [job_id]
@@ -293,18 +309,18 @@ def read_urls(con: Connection, job_id: str) -> list[tuple[int, int, str]]:
 
 
 def begin_job(con: Connection, job_id: str) -> None:
-    """A job that waited is under way."""
+    """Marks a waiting job as under way."""
     con.execute(
         "UPDATE scrape_jobs SET status = 'processing' WHERE id = ? AND status = 'pending'", [job_id]
     )
 
 
-def settle_place(
+def finish_place(
     con: Connection, job_id: str, place: int, page: Page | None, found: list[Place]
-) -> Settled:
-    """An address is done: with a page, or as a second way to one. Nothing is stored when the job
-    has `ended` meanwhile, or the address did not wait (`known`): a write that was given up may have
-    come through late.
+) -> PlaceOutcome:
+    """Marks an address as done and stores its page, if it has one of its own, and the addresses found on it.
+    Nothing is stored when the job has `ended`, or the address did not wait (`known`): a write that timed out may
+    have succeeded.
     """
     if status_of(con, job_id) not in ACTIVE:
         return "ended"
@@ -321,8 +337,8 @@ def settle_place(
     return "stored"
 
 
-def store_step(con: Connection, job_id: str, page: Page) -> Settled:
-    """A step of a job that has steps in place of pages, unless the job has ended or has it already."""
+def store_step(con: Connection, job_id: str, page: Page) -> PlaceOutcome:
+    """Stores an agent's step as a page row, unless the job has ended or has it already."""
     if status_of(con, job_id) not in ACTIVE:
         return "ended"
     known = con.execute(
@@ -354,14 +370,12 @@ def _insert_page(con: Connection, job_id: str, page: Page) -> None:
     )
 
 
-def end_job(
-    con: Connection, job_id: str, status: str, error: str | None, at_ms: int, expires_at_ms: int
-) -> bool:
+def end_job(con: Connection, job_id: str, end: JobEnd) -> bool:
     """Gives a job its last status and forgets its frontier; False when it has one already."""
     row = con.execute(
         f"UPDATE scrape_jobs SET status = ?, error = ?, ended_at_ms = ?, expires_at_ms = ? "
         f"WHERE id = ? AND {_ACTIVE} RETURNING 1",
-        [status, error, at_ms, expires_at_ms, job_id],
+        [end.status, end.error, end.at_ms, end.expires_at_ms, job_id],
     ).fetchone()
     if row is None:
         return False
@@ -370,7 +384,7 @@ def end_job(
 
 
 def forget_ended(con: Connection, kind: Kind, owner: str, before_ms: int) -> int:
-    """Lets the owner's jobs of a kind expire that ended before; how many. The sweep removes them."""
+    """Expires the owner's jobs of a kind that ended before `before_ms`; their number. The sweep removes them."""
     rows = con.execute(
         "UPDATE scrape_jobs SET expires_at_ms = 0 WHERE kind = ? AND owner = ? AND ended_at_ms < ? "
         "AND expires_at_ms > 0 RETURNING 1",
@@ -379,8 +393,8 @@ def forget_ended(con: Connection, kind: Kind, owner: str, before_ms: int) -> int
     return len(rows)
 
 
-def forget_strays(con: Connection) -> None:
-    """Lets go what belongs to keys that are deleted: nobody can ask for it any more."""
+def forget_orphans(con: Connection) -> None:
+    """Deletes or expires what belongs to deleted keys: nobody can ask for it any more."""
     gone = "owner NOT IN (SELECT id FROM keys)"
     for table in ("scrape_endpoints", "scrape_cache", "scrape_maps", "scrape_css_schemas"):
         con.execute(f"DELETE FROM {table} WHERE {gone}")

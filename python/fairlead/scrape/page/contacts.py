@@ -1,4 +1,4 @@
-"""How a page's people can be reached: what its links say, and addresses of mail in its text."""
+"""Contacts of a page: mail addresses, telephone numbers and social profiles, from its links and its text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLATFORMS: Final = {
     "x.com": "x",
     "youtube.com": "youtube",
 }
-# A button with which the page itself is passed on leads to no one.
+# A link that shares the page itself is nobody's profile.
 _SHARING: Final = re.compile(
     r"/(?:share|sharer|sharer\.php|shareArticle|intent|submit|pin/create)\b"
 )

@@ -59,16 +59,18 @@ _INLINE: Final = frozenset(
 _ADDRESSES: Final = frozenset(["href", "src", "action", "poster", "cite"])
 
 
-def wrong_selectors(plan: dict[str, Any]) -> list[str]:
-    """What is no selector in a plan, as sentences that name the place."""
+def invalid_selectors(plan: dict[str, Any]) -> list[str]:
+    """Selectors of a plan that cannot be read, as sentences that name the place."""
     empty = LexborHTMLParser("<p>")
-    wrongs: list[str] = []
+    problems: list[str] = []
 
     def check(selector: str, place: str) -> None:
         try:
             empty.css(selector)
         except SelectolaxError:
-            wrongs.append(f"{place} {selector[:80]!r} is not a CSS selector of the kind read here")
+            problems.append(
+                f"{place} {selector[:80]!r} is not a CSS selector of the kind read here"
+            )
 
     def walk(fields: list[dict[str, Any]], place: str) -> None:
         for number, field in enumerate(fields):
@@ -79,7 +81,7 @@ def wrong_selectors(plan: dict[str, Any]) -> list[str]:
 
     check(plan["baseSelector"], "baseSelector")
     walk(plan["fields"], "")
-    return wrongs
+    return problems
 
 
 def records_of(tree: LexborHTMLParser, base: str, plan: dict[str, Any]) -> list[dict[str, Any]]:
@@ -94,10 +96,10 @@ def records_of(tree: LexborHTMLParser, base: str, plan: dict[str, Any]) -> list[
 
 
 def fill_ratio(records: list[dict[str, Any]]) -> float:
-    """The share of fields that have something in them; none of none is 0."""
-    asked = sum(len(record) for record in records)
+    """The share of fields that are filled; 0 where there are no fields."""
+    count = sum(len(record) for record in records)
     filled = sum(is_filled(value) for record in records for value in record.values())
-    return round(filled / asked, 4) if asked else 0.0
+    return round(filled / count, 4) if count else 0.0
 
 
 def is_filled(value: Any) -> bool:
@@ -106,7 +108,7 @@ def is_filled(value: Any) -> bool:
 
 
 class _Reader:
-    """Reads fields; counts what it took, since one page can hold the same text in each of a thousand records."""
+    """Reads fields and counts characters, because each of a thousand records can hold the whole page's text."""
 
     def __init__(self, base: str) -> None:
         self.chars = 0
@@ -158,7 +160,7 @@ def _found(node: LexborNode, selector: str) -> list[LexborNode]:
 
 
 def text_of(node: LexborNode) -> str:
-    """The text as a reader sees its words: blanks are one, and blocks do not run into each other."""
+    """The element's text with single blanks, and a blank between blocks."""
     parts: list[str] = []
     _add_text(node, parts)
     return _BLANKS.sub(" ", "".join(parts)).strip()
@@ -177,8 +179,8 @@ def _add_text(node: LexborNode, parts: list[str]) -> None:
 
 
 def number_of(text: str) -> int | float | None:
-    """The first number of a text: `1,234.50 EUR`, `1.234,50` and `1 234` are read as people mean them; of
-    `1,234` and `1.234` the former has a thousand.
+    """The first number of a text: `1,234.50 EUR`, `1.234,50` and `1 234` are read as people mean them. `1,234` is
+    more than a thousand, `1.234` is little more than one.
     """
     first = _NUMBER.search(text)
     if first is None:

@@ -1,5 +1,5 @@
-"""From the bytes of an answer to what is told of it: a pure function, run in a process of its own
-(`page.worker`), because neither the charset nor the tree of a hostile page ends in any time that we choose.
+"""From the bytes of an HTTP answer to its document: a pure function, run in a process of its own
+(`page/worker.py`), because a hostile page takes as long as it likes to decode and to parse.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import orjson
 from selectolax.lexbor import LexborHTMLParser
 
 from fairlead import _core
-from fairlead.scrape.charset import decode
+from fairlead.scrape.page.charset import decode
 from fairlead.scrape.page.contacts import contacts_of
-from fairlead.scrape.page.css import fill_ratio, records_of, text_of, wrong_selectors
+from fairlead.scrape.page.css import fill_ratio, invalid_selectors, records_of, text_of
 from fairlead.scrape.page.fence import fenced
 from fairlead.scrape.page.links import base_of, links_of
 from fairlead.scrape.page.metadata import metadata_of
@@ -25,12 +25,12 @@ _TEXTUAL: Final = ("text/", "application/json", "application/xml", "application/
 
 
 class Unreadable(Exception):
-    """Why there is nothing to read in an answer; a sentence."""
+    """An answer that cannot be read; the text is a sentence with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An answer's body. `content_type` is the header's value, `url` where the body came from."""
+    """The body of an answer. `content_type` is the header's value, `url` where the body came from."""
 
     url: str
     body: bytes
@@ -39,8 +39,8 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
-    """What is asked of a page: `form` is `html`, `markdown` or `text`; `lists` names what `formats`
+class ReadOptions:
+    """What to read of a page: `form` is `html`, `markdown` or `text`; `lists` names what `formats`
     shall have of `links`, `tables`, `code`, `images` and `contacts`, and `forms` in which other forms it shall have
     the content too (`rawHtml` is the page as it came). A `fingerprint` changes when the content's words do.
     `is_document` asks for a document of any kind (`scrape.document`) in place of a page.
@@ -55,7 +55,7 @@ class Want:
     is_document: bool = False
 
 
-def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
+def extract(source: Source, options: ReadOptions) -> tuple[dict[str, Any], list[str]]:
     """The answer's document and the page's links. `Unreadable` for what is no text."""
     kind = source.content_type.partition(";")[0].strip().lower()
     if kind not in _HTML and not kind.startswith(_TEXTUAL):
@@ -65,46 +65,48 @@ def extract(source: Source, want: Want) -> tuple[dict[str, Any], list[str]]:
     if source.redirects:
         metadata["redirects"] = source.redirects
     if kind not in _HTML:
-        told = {form: _told_as(form, text, kind) for form in [want.form, *want.forms]}
-        document = _document(source, "", told[want.form], want, metadata)
-        if want.forms:
-            document["formats"] = {form: told[form] for form in want.forms}
-        if want.fingerprint:
+        texts = {form: _text_as(form, text, kind) for form in [options.form, *options.forms]}
+        document = _document(source, "", texts[options.form], options, metadata)
+        if options.forms:
+            document["formats"] = {form: texts[form] for form in options.forms}
+        if options.fingerprint:
             document["fingerprint"] = _fingerprint(text)
         return document, []
     parser = LexborHTMLParser(_core.flattened(text))
     metadata |= metadata_of(parser)
     base = base_of(parser, source.url)
-    is_whole = want.form == "html" and not want.only_main_content
-    held = _held(parser, base, "" if is_whole else want.form, want)
-    content = text if is_whole else held["content"]
-    links = links_of(held["links"], base)
-    document = _document(source, str(metadata.get("title", "")), content, want, metadata)
+    is_whole = options.form == "html" and not options.only_main_content
+    body = _read_body(parser, base, "" if is_whole else options.form, options)
+    content = text if is_whole else body["content"]
+    links = links_of(body["links"], base)
+    document = _document(source, str(metadata.get("title", "")), content, options, metadata)
     formats: dict[str, Any] = {
-        name: held[name] for name in ("tables", "code", "images") if name in held
+        name: body[name] for name in ("tables", "code", "images") if name in body
     }
-    if "links" in want.lists:
+    if "links" in options.lists:
         formats["links"] = links
-    if "contacts" in want.lists:
+    if "contacts" in options.lists:
         formats["contacts"] = contacts_of(
-            text_of(parser.body) if parser.body else "", held["links"]
+            text_of(parser.body) if parser.body else "", body["links"]
         )
 
     def content_as(form: str) -> str:
-        if form == "rawHtml" or (form == "html" and not want.only_main_content):
+        if form == "rawHtml" or (form == "html" and not options.only_main_content):
             return text
-        told: str = content if form == want.form else _held(parser, base, form, want)["content"]
-        return told
+        read: str = (
+            content if form == options.form else _read_body(parser, base, form, options)["content"]
+        )
+        return read
 
-    formats |= {form: content_as(form) for form in want.forms}
+    formats |= {form: content_as(form) for form in options.forms}
     if formats:
         document["formats"] = formats
-    if want.fingerprint:
+    if options.fingerprint:
         document["fingerprint"] = _fingerprint(content_as("text"))
     return document, [link["url"] for link in links]
 
 
-def _told_as(form: str, text: str, kind: str) -> str:
+def _text_as(form: str, text: str, kind: str) -> str:
     if form != "markdown" or kind == "text/markdown":
         return text
     return fenced(text) if text.strip() else ""
@@ -115,38 +117,41 @@ def _fingerprint(text: str) -> str:
 
 
 def select(url: str, html: str, plan: dict[str, Any] | None) -> dict[str, Any]:
-    """What a plan of selectors (`page.css`) finds in a page: `records` and their `fill_ratio`, or `wrongs` where the
-    plan is none. Without a plan, what is needed to make one: the page's `outline`, and whether it `is_blank`.
+    """What a plan of selectors (`page/css.py`) finds in a page: `records` and their `fill_ratio`, or `problems` of
+    an invalid plan. Without a plan, what is needed to make one: the page's `outline`, and whether it `is_blank`.
     """
-    if plan is not None and (wrongs := wrong_selectors(plan)):
-        return {"wrongs": wrongs}
+    if plan is not None and (problems := invalid_selectors(plan)):
+        return {"problems": problems}
     parser = LexborHTMLParser(_core.flattened(html))
     if plan is None:
         body = parser.body
         return {"outline": outline_of(parser), "is_blank": body is None or not text_of(body)}
     records = records_of(parser, base_of(parser, url), plan)
-    return {"wrongs": [], "records": records, "fill_ratio": fill_ratio(records)}
+    return {"problems": [], "records": records, "fill_ratio": fill_ratio(records)}
 
 
-def _held(parser: LexborHTMLParser, base: str, form: str, want: Want) -> dict[str, Any]:
-    """What the page's body holds. The parser of the standard is Lexbor's; what it wrote out again, in
-    order and with every element closed, is read by our own code, which can then be simple and fast.
+def _read_body(
+    parser: LexborHTMLParser, base: str, form: str, options: ReadOptions
+) -> dict[str, Any]:
+    """Content, links and lists of the page's body. Lexbor parses by the standard and writes the tree out again,
+    with every element closed; that text is read by our own code, which can then be simple and fast.
     """
     body = parser.body
     html = (body.html if body is not None else None) or ""
-    is_main = want.only_main_content or want.fit_markdown
-    told = _core.read_page(html, base, form, is_main, want.fit_markdown, want.lists)
-    held: dict[str, Any] = orjson.loads(told)
-    return held
+    is_main = options.only_main_content or options.fit_markdown
+    read: dict[str, Any] = orjson.loads(
+        _core.read_page(html, base, form, is_main, options.fit_markdown, options.lists)
+    )
+    return read
 
 
 def _document(
-    source: Source, title: str, content: str, want: Want, metadata: dict[str, Any]
+    source: Source, title: str, content: str, options: ReadOptions, metadata: dict[str, Any]
 ) -> dict[str, Any]:
     return {
         "url": source.url,
         "title": title,
         "content": content,
-        "contentType": want.form,
+        "contentType": options.form,
         "metadata": metadata,
     }

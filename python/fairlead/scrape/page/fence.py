@@ -1,4 +1,4 @@
-"""Text that stands in markdown as it is."""
+"""Fenced blocks of code, for text that stands in markdown unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a page's links lead, in the one spelling of `address.canonical`."""
+"""Where a page's links lead, in the spelling of `address.canonical`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from selectolax.lexbor import LexborHTMLParser
 
 from fairlead.scrape.address import URL_MAX_CHARS, BadAddress, canonical
 
-# An address on the page's own host that is in its one spelling already: most links of most pages.
+# A path on the page's own host that is canonical already: most links of most pages.
 _PLAIN: Final = re.compile(r"/(?![/.])(?:(?!/\.)[!-\[\]-~])*", re.ASCII)
 
 
 def base_of(tree: LexborHTMLParser, url: str) -> str:
-    """What relative addresses of the page are relative to."""
+    """The base of the page's relative addresses: its `<base>`, else its own address."""
     node = tree.css_first("base[href]")
     try:
         return canonical(node.attributes.get("href") or "", base=url) if node is not None else url

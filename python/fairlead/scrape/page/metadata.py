@@ -1,4 +1,4 @@
-"""What a page says of itself."""
+"""The metadata of a page: title, description, language and the like, from its head."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _NAMES = {
 
 
 def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:
-    """Title, description, language, canonical address and the like; only what is there. The first
-    of several sayings counts.
+    """Title, description, language, canonical address and the like, as far as they are there; the first of several
+    values counts.
     """
     found: dict[str, str] = {}
     title = tree.css_first("head > title") or tree.css_first("title")
@@ -44,10 +44,10 @@ def metadata_of(tree: LexborHTMLParser) -> dict[str, str]:
         found["language"] = language
     for node in tree.css("meta[content]"):
         attributes = node.attributes
-        said = (
+        name_of_meta = (
             attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or ""
         )
-        name = _NAMES.get(said.lower())
+        name = _NAMES.get(name_of_meta.lower())
         if name and name not in found and (text := _value(attributes.get("content"))):
             found[name] = text
     link = tree.css_first("link[rel=canonical]")

@@ -1,5 +1,5 @@
-"""A page in little, for whoever has to find selectors: its elements with what selectors go by, texts cut short, and of
-elements that repeat the first few.
+"""The outline of a page, for a model that has to find selectors: its elements with the attributes that selectors
+use, texts cut short, and the first few of elements that repeat.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def outline_of(tree: LexborHTMLParser) -> str:
 
 
 def _write(node: LexborNode, depth: int, parts: list[str], room: int) -> int:
-    """Writes an element; what is left of the room."""
+    """Writes an element; the number of characters that are left."""
     head = f"<{node.tag}{_attributes(node)}>"
     tail = f"</{node.tag}>\n"
     parts.append(head)

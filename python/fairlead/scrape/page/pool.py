@@ -1,6 +1,6 @@
-"""The processes that read pages: a few, each with one page at a time and a deadline. One that is late is
-killed, one that has read `PAGES_WORN` pages is replaced, one that dies takes its page with it and no other. Who asks
-has a turn like everybody else: pages of one key that take as long as they may leave a process for the others.
+"""The pool of processes that read pages: a few, each with one page at a time and a deadline. One that is late is
+killed, one that has read `PAGES_WORN` pages is replaced, one that dies takes its page with it and no other. Keys
+take turns: slow pages of one key leave a process for the others.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import orjson
 import structlog
 
 from fairlead.bare_environment import bare_environment
-from fairlead.scrape.page.extract import Source, Want
-from fairlead.scrape.page.turns import Crowded, Turns
+from fairlead.scrape.page.extract import ReadOptions, Source
+from fairlead.scrape.page.fair_queue import FairQueue, QueueFull
 
 WORKERS: Final = 3
 OWN_WORKERS: Final = 2
@@ -44,7 +44,7 @@ class ReadFailed(Exception):
 
 
 class _Worker:
-    """One process and its end of the socket."""
+    """One process of the pool and our end of its socket."""
 
     def __init__(
         self,
@@ -76,13 +76,15 @@ class _Worker:
 
 
 class Pool:
-    """Processes are started when they are first needed and kept. `owner` is the id of the key for which is read."""
+    """Starts processes when they are first needed and keeps them. `owner` is the id of the key that a page is read
+    for.
+    """
 
     def __init__(self, workers: int = WORKERS, read_deadline_s: float = READ_DEADLINE_S) -> None:
         self._read_deadline_s = read_deadline_s
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
-        self._turns = Turns(workers, min(OWN_WORKERS, workers), WAITING_MAX, OWN_WAITING_MAX)
+        self._queue = FairQueue(workers, min(OWN_WORKERS, workers), WAITING_MAX, OWN_WAITING_MAX)
 
     @property
     def process_ids(self) -> list[int]:
@@ -96,14 +98,14 @@ class Pool:
             await worker.end()
 
     async def read(
-        self, source: Source, want: Want, owner: str = ""
+        self, source: Source, options: ReadOptions, owner: str = ""
     ) -> tuple[dict[str, Any], list[str]]:
-        """As `extract.extract`, elsewhere and in bounded time. `ReadFailed`."""
+        """`extract.extract` in a process of the pool, in bounded time. `ReadFailed`."""
         head = {
             "url": source.url,
             "content_type": source.content_type,
             "redirects": source.redirects,
-            "want": asdict(want),
+            "options": asdict(options),
         }
         answer = await self._answer(head, source.body, owner)
         return answer["document"], answer["links"]
@@ -111,7 +113,7 @@ class Pool:
     async def select(
         self, url: str, html: str, plan: dict[str, Any] | None, owner: str = ""
     ) -> dict[str, Any]:
-        """As `extract.select`, elsewhere and in bounded time. `ReadFailed`."""
+        """`extract.select` in a process of the pool, in bounded time. `ReadFailed`."""
         head = {"url": url, "plan": plan}
         answer = await self._answer(head, html.encode("utf-8", "replace"), owner)
         selected: dict[str, Any] = answer["selected"]
@@ -120,21 +122,23 @@ class Pool:
     async def read_sitemap(
         self, url: str, body: bytes, addresses_max: int, owner: str = ""
     ) -> tuple[bool, list[str]]:
-        """Whether it is an index, and its addresses; as `sitemap.read_sitemap`. `ReadFailed`."""
+        """`sitemap.read_sitemap` in a process of the pool: whether the sitemap is an index, and its addresses.
+        `ReadFailed`.
+        """
         head = {"url": url, "addresses_max": addresses_max}
-        told = (await self._answer(head, body, owner))["sitemap"]
-        return told["isIndex"], told["addresses"]
+        sitemap = (await self._answer(head, body, owner))["sitemap"]
+        return sitemap["isIndex"], sitemap["addresses"]
 
     async def judge(self, question: dict[str, Any], owner: str = "") -> dict[str, Any]:
-        """`{"schema", "data"?}`; as `schema.judge`. `ReadFailed`."""
+        """`schema.judge` in a process of the pool; `question` is `{"schema", "data"?}`. `ReadFailed`."""
         return await self._answer({"judges": True}, orjson.dumps(question), owner)
 
     async def _answer(self, head: dict[str, Any], body: bytes, owner: str) -> dict[str, Any]:
-        asked = orjson.dumps(head)
+        question = orjson.dumps(head)
         try:
-            async with self._turns.turn(owner):
-                answer: dict[str, Any] = orjson.loads(await self._ask(asked, body))
-        except Crowded:
+            async with self._queue.place(owner):
+                answer: dict[str, Any] = orjson.loads(await self._ask(question, body))
+        except QueueFull:
             raise ReadFailed("Too many pages wait to be read.", "overloaded") from None
         if "unreadable" in answer:
             raise ReadFailed(answer["unreadable"], "content_type")
@@ -158,7 +162,7 @@ class Pool:
                 "The page could not be read: it took more memory than a page may.", "too_large"
             ) from None
         finally:
-            # Also when the asker went away: an answer to nobody would be taken for the next one's.
+            # Also after a cancellation: an unread answer would be taken for that of the next page.
             if is_whole and worker.pages < PAGES_WORN:
                 self._idle.append(worker)
             else:
@@ -185,7 +189,7 @@ class Pool:
         return worker
 
 
-# The Rust side's allocator takes addresses for 1 GiB ahead, which is all that a worker may have; KiB.
+# In KiB. By default the allocator of the Rust side reserves 1 GiB of addresses, which is all that a worker may have.
 _ENVIRONMENT: Final = {"MIMALLOC_ARENA_RESERVE": "32768"}
 
 

@@ -13,15 +13,16 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import jsonschema
-import polars as pl
 from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from fairlead.scrape.page.patterns import is_readable_pattern, matches_pattern
+
 DEPTH_MAX: Final = 50
 JUDGE_CPU_S: Final = 2.0
 AGAIN_CPU_S: Final = 0.1
-WRONGS_TOLD: Final = 10
+VIOLATIONS_MAX: Final = 10
 
 TOO_COSTLY: Final = (
     "schema takes more steps to check than a schema may. Parts that refer to each other, many patterns and "
@@ -32,35 +33,35 @@ ENDLESS: Final = (
     "contains it only from within properties or items."
 )
 
-# Whatever its type, each of these goes through everything that applies to the same place. What costs too much
-# for them costs too much for any answer, and is refused before a model is asked.
+# A value of each type goes through everything that a schema applies to one place. What costs too much for these
+# costs too much for any answer, so the schema is refused before a model is asked.
 _SAMPLES: Final[tuple[Any, ...]] = (None, {}, [], "", 0)
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
-class _Refused(Exception):
-    """Why the schema is not taken; a sentence."""
+class _SchemaRefused(Exception):
+    """A schema that is refused; the text is a sentence with the reason."""
 
 
 class _OutOfTime(BaseException):
-    """The budget is used up. Not an `Exception`, which a library could take for its own."""
+    """Processor time is used up. A `BaseException`, because a library could catch an `Exception`."""
 
 
 def judge(schema: dict[str, Any], *data: Any) -> dict[str, Any]:
-    """`{"refused"}` for a schema that is not taken; else `{"wrongs"}`, what is wrong with the data by it, at most
-    `WRONGS_TOLD` of them, and none where no data is given. Takes at most `JUDGE_CPU_S` of the processor.
+    """`{"refused"}` for a schema that is refused; else `{"violations"}` of the data, at most
+    `VIOLATIONS_MAX` of them, and none where no data is given. Takes at most `JUDGE_CPU_S` of the processor.
     """
     try:
         with _at_most(JUDGE_CPU_S):
             _check_form(schema)
             validator = _validator(schema)
             if data:
-                return {"wrongs": _wrongs_of(data[0], validator)}
+                return {"violations": _violations_of(data[0], validator)}
             for sample in _SAMPLES:
                 for _ in validator.iter_errors(sample):
                     pass
-            return {"wrongs": []}
-    except _Refused as reason:
+            return {"violations": []}
+    except _SchemaRefused as reason:
         return {"refused": str(reason)}
     except _OutOfTime:
         return {"refused": TOO_COSTLY}
@@ -79,7 +80,7 @@ def _at_most(cpu_s: float) -> Iterator[None]:
             raise _OutOfTime
 
     earlier = signal.signal(signal.SIGPROF, stop)
-    # Again and again: what is raised while an object is being taken apart is dropped by the interpreter.
+    # Repeated, because the interpreter drops an exception that is raised while it destroys an object.
     signal.setitimer(signal.ITIMER_PROF, cpu_s, AGAIN_CPU_S)
     try:
         try:
@@ -92,12 +93,12 @@ def _at_most(cpu_s: float) -> Iterator[None]:
 
 
 def _check_form(schema: dict[str, Any]) -> None:
-    """Depth, references and patterns. `_Refused`."""
+    """Checks depth, references and patterns. `_SchemaRefused`."""
     waiting: list[tuple[Any, int]] = [(schema, 1)]
     while waiting:
         each, depth = waiting.pop()
         if depth > DEPTH_MAX:
-            raise _Refused(f"schema is nested more than {DEPTH_MAX} deep.")
+            raise _SchemaRefused(f"schema is nested more than {DEPTH_MAX} deep.")
         if isinstance(each, dict):
             _check_part(each)
             waiting.extend((inner, depth + 1) for inner in each.values())
@@ -108,17 +109,16 @@ def _check_form(schema: dict[str, Any]) -> None:
 def _check_part(part: dict[str, Any]) -> None:
     for name in _REFERENCES:
         if isinstance(reference := part.get(name), str) and not reference.startswith("#"):
-            raise _Refused("schema may refer to its own parts only (`$ref` that begins with #).")
+            raise _SchemaRefused(
+                "schema may refer to its own parts only (`$ref` that begins with #)."
+            )
     if "patternProperties" in part:
-        raise _Refused("schema may not use patternProperties; name the properties.")
-    if isinstance(pattern := part.get("pattern"), str):
-        try:
-            pl.Series(["x"]).str.contains(pattern)
-        except pl.exceptions.PolarsError:
-            raise _Refused(
-                f"schema has the pattern {pattern[:60]!r}, which is not a regular expression of "
-                "the kind that is read here: no look-around, no back-references."
-            ) from None
+        raise _SchemaRefused("schema may not use patternProperties; name the properties.")
+    if isinstance(pattern := part.get("pattern"), str) and not is_readable_pattern(pattern):
+        raise _SchemaRefused(
+            f"schema has the pattern {pattern[:60]!r}, which is not a regular expression of "
+            "the kind that is read here: no look-around, no back-references."
+        )
 
 
 def _validator(schema: dict[str, Any]) -> Any:
@@ -127,9 +127,11 @@ def _validator(schema: dict[str, Any]) -> Any:
         kind.check_schema(schema)
     except jsonschema.SchemaError as fault:
         where = "/".join(map(str, fault.absolute_path))
-        raise _Refused(f"schema is not a JSON Schema: {fault.message[:200]} at /{where}.") from None
-    # Python's own engine may take for ever on a pattern; ours is linear in the text. Nor is anything fetched
-    # that a schema names: this registry has nothing and gets nothing.
+        raise _SchemaRefused(
+            f"schema is not a JSON Schema: {fault.message[:200]} at /{where}."
+        ) from None
+    # Python's own engine may take for ever on a pattern; ours is linear in the text. The registry is empty, so
+    # nothing is fetched that a schema names.
     extended = jsonschema.validators.extend(kind, {"pattern": _match_pattern})
     return extended(schema, registry=Registry())
 
@@ -137,15 +139,15 @@ def _validator(schema: dict[str, Any]) -> Any:
 def _match_pattern(
     _: Any, pattern: str, value: Any, __: Any
 ) -> Iterator[jsonschema.ValidationError]:
-    if isinstance(value, str) and not pl.Series([value]).str.contains(pattern)[0]:
+    if isinstance(value, str) and not matches_pattern(pattern, value):
         yield jsonschema.ValidationError(f"{value[:50]!r} does not match {pattern[:100]!r}")
 
 
-def _wrongs_of(data: Any, validator: Any) -> list[str]:
-    wrongs: list[str] = []
+def _violations_of(data: Any, validator: Any) -> list[str]:
+    violations: list[str] = []
     for fault in validator.iter_errors(data):
         where = "/".join(map(str, fault.absolute_path))
-        wrongs.append(f"/{where}: {fault.message[:200]}")
-        if len(wrongs) >= WRONGS_TOLD:
+        violations.append(f"/{where}: {fault.message[:200]}")
+        if len(violations) >= VIOLATIONS_MAX:
             break
-    return wrongs
+    return violations

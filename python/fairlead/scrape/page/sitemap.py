@@ -11,7 +11,7 @@ from typing import Any, Final
 from fairlead.scrape.address import URL_MAX_CHARS, BadAddress, canonical
 from fairlead.scrape.page.extract import Unreadable
 
-# What the protocol allows for a file that is not compressed.
+# The protocol's limit for an uncompressed file.
 UNPACKED_MAX_BYTES: Final = 50 * 1024 * 1024
 GZIP: Final = b"\x1f\x8b"
 INDEX_WITHIN_BYTES: Final = 2000
@@ -24,7 +24,7 @@ _CDATA_OPEN, _CDATA_CLOSE = b"<![cdata[", b"]]>"
 def read_sitemap(body: bytes, url: str, addresses_max: int) -> dict[str, Any]:
     """`{"isIndex", "addresses"}`: canonical, in order, each once. `Unreadable`.
 
-    `body` may be packed by gzip, which its first bytes tell, whatever the file is called. Only `<loc>` counts:
+    `body` may be packed by gzip, which its first bytes show, whatever the file is called. Only `<loc>` counts:
     there is no XML parser, hence no entity that could be expanded.
     """
     text = _as_utf8(_unpacked(body))
@@ -60,8 +60,8 @@ def _as_utf8(text: bytes) -> bytes:
 
 
 def _places(text: bytes) -> Iterator[bytes]:
-    """What stands in each `<loc>`. Every step goes forward, and looks no further than one place may be long."""
-    # Of bytes, `lower` changes letters of ASCII alone and keeps every position.
+    """The text of each `<loc>`. Every step goes forward and looks at `PLACE_MAX_BYTES` at most."""
+    # `bytes.lower` changes only letters of ASCII, so every position stays.
     lower = text.lower()
     position = 0
     while (opening := lower.find(_OPEN, position)) != -1:

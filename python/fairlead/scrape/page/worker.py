@@ -3,10 +3,10 @@
 It takes frames from a socket and answers each: 4 bytes of length (big-endian) and then the content. A
 question is two frames, a head as JSON and a body; an answer is one, as JSON:
 
-    {"url", "content_type", "redirects", "want"}, the page    {"document", "links"}
+    {"url", "content_type", "redirects", "options"}, the page    {"document", "links"}
     {"url", "plan"}, HTML in UTF-8                            {"selected"}
     {"url", "addresses_max"}, the sitemap                     {"sitemap"}
-    {"judges": true}, {"schema", "data"?} as JSON             {"refused"} or {"wrongs"}
+    {"judges": true}, {"schema", "data"?} as JSON             {"refused"} or {"violations"}
 
 or `{"unreadable"}` or `{"defect"}`. It ends when the socket does. Its memory is bounded; what does not fit ends the
 process, and the pool starts another.
@@ -24,7 +24,7 @@ from typing import Any, Final
 import orjson
 
 from fairlead.scrape.document.read import read_document
-from fairlead.scrape.page.extract import Source, Unreadable, Want, extract, select
+from fairlead.scrape.page.extract import ReadOptions, Source, Unreadable, extract, select
 from fairlead.scrape.page.schema import judge
 from fairlead.scrape.page.sitemap import read_sitemap
 
@@ -34,7 +34,7 @@ NICENESS: Final = 5
 
 def main() -> None:
     """Serves until the other side is gone."""
-    # Whoever waits for tokens comes before whoever waits for a page.
+    # Requests to models go before pages.
     os.nice(NICENESS)
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = MEMORY_MAX_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_MAX_BYTES, hard)
@@ -50,29 +50,29 @@ def main() -> None:
 def _read(head: dict[str, Any], body: bytes) -> bytes:
     try:
         if "plan" in head:
-            told: dict[str, Any] = {"selected": select(head["url"], body.decode(), head["plan"])}
+            answer: dict[str, Any] = {"selected": select(head["url"], body.decode(), head["plan"])}
         elif "addresses_max" in head:
-            told = {"sitemap": read_sitemap(body, head["url"], head["addresses_max"])}
+            answer = {"sitemap": read_sitemap(body, head["url"], head["addresses_max"])}
         elif "judges" in head:
-            asked = orjson.loads(body)
-            told = judge(asked["schema"], *([asked["data"]] if "data" in asked else []))
+            question = orjson.loads(body)
+            answer = judge(question["schema"], *([question["data"]] if "data" in question else []))
         else:
-            want = Want(**head.pop("want"))
+            options = ReadOptions(**head.pop("options"))
             source = Source(body=body, **head)
             links: list[str] = []
-            if want.is_document:
-                document = read_document(source, want)
+            if options.is_document:
+                document = read_document(source, options)
             else:
-                document, links = extract(source, want)
-            told = {"document": document, "links": links}
+                document, links = extract(source, options)
+            answer = {"document": document, "links": links}
     except Unreadable as reason:
         return orjson.dumps({"unreadable": str(reason)})
     except MemoryError:
-        # There may be none left to say so with.
+        # There may be no memory left for an answer.
         os._exit(1)
-    except Exception as error:  # noqa: BLE001 - told to whoever can log it
+    except Exception as error:  # noqa: BLE001 - the pool logs it
         return orjson.dumps({"defect": f"{type(error).__name__} {error}"[:300]})
-    return orjson.dumps(told)
+    return orjson.dumps(answer)
 
 
 def _frame(wire: socket.socket) -> bytes:

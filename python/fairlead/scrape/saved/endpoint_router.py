@@ -1,4 +1,4 @@
-"""Scrapes and extractions saved as endpoints of their own."""
+"""Routes of saved endpoints: save a scrape or an extraction, list, run and delete it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from starlette.requests import Request
 
 from fairlead.errors import InvalidRequest, NotFound
 from fairlead.moment import iso, moment_of
-from fairlead.scrape.address import checked
-from fairlead.scrape.options import EndpointAsk, ExtractAsk, ScrapeAsk
-from fairlead.scrape.owner import BaseDep, OwnerDep
-from fairlead.scrape.router import extraction, read_page, within_a_minute
+from fairlead.scrape.address import check_url
+from fairlead.scrape.calls import answer_deadline, extract_page, read_page
+from fairlead.scrape.limits.owner import BaseDep, OwnerDep
+from fairlead.scrape.requests.page import ExtractRequest, ScrapeRequest
+from fairlead.scrape.requests.site import EndpointRequest
 from fairlead.scrape.saved.table import (
-    Saved,
+    SavedCall,
     delete_saved,
     find_saved,
     insert_saved,
@@ -37,7 +38,7 @@ router = APIRouter(prefix="/api", tags=["scraping"])
     responses={409: {"description": "The slug is taken, or there are too many."}},
 )
 async def save(
-    ask: EndpointAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    ask: EndpointRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
     """It answers under `GET /api/endpoints/{slug}`, its parameters in the query."""
     await _check(ask, scraper_of(services), owner)
@@ -63,18 +64,18 @@ async def run(
 ) -> dict[str, Any]:
     """Answers as `POST /api/scrape`, or with a schema as `POST /api/extract-schema`."""
     saved = await services.state.read(lambda con: _found(con, owner, slug))
-    ask = EndpointAsk.model_validate(saved.definition)
+    ask = EndpointRequest.model_validate(saved.definition)
     filled = fill(ask.url, ask.params, dict(request.query_params), place="the query")
-    url = checked(filled, scraper_of(services).egress)
+    url = check_url(filled, scraper_of(services).egress)
     if ask.schema_ is None:
-        whole = ScrapeAsk.model_validate({"url": url, "options": ask.options})
+        whole = ScrapeRequest.model_validate({"url": url, "options": ask.options})
         scraped = await read_page(services, url, whole.options, owner)
         return {"success": True, **scraped.document}
-    async with within_a_minute():
-        extract = ExtractAsk.model_validate(
+    async with answer_deadline():
+        extract = ExtractRequest.model_validate(
             {"url": url, "schema": ask.schema_, "options": ask.options}
         )
-        return await extraction(services, extract, owner)
+        return await extract_page(services, extract, owner)
 
 
 @router.delete("/endpoints/{slug}", summary="Delete a saved endpoint")
@@ -84,18 +85,18 @@ async def delete(slug: str, services: ServicesDep, owner: OwnerDep) -> dict[str,
     return {"success": True, "message": "Endpoint deleted"}
 
 
-def _found(con: Connection, owner: str, slug: str) -> Saved:
+def _found(con: Connection, owner: str, slug: str) -> SavedCall:
     saved = find_saved(con, "endpoint", owner, slug=slug)
     if saved is None:
         raise NotFound("Endpoint not found", param="slug")
     return saved
 
 
-async def _check(ask: EndpointAsk, scraper: Scraper, owner: str) -> None:
+async def _check(ask: EndpointRequest, scraper: Scraper, owner: str) -> None:
     check_template(ask.url, ask.params, scraper.egress)
     if ask.schema_ is not None:
         await scraper.schema(ask.schema_, owner).check()
-    kind = ScrapeAsk if ask.schema_ is None else ExtractAsk
+    kind = ScrapeRequest if ask.schema_ is None else ExtractRequest
     body = {"url": "http://x", "options": ask.options} | (
         {} if ask.schema_ is None else {"schema": ask.schema_}
     )
@@ -107,7 +108,7 @@ async def _check(ask: EndpointAsk, scraper: Scraper, owner: str) -> None:
         raise InvalidRequest(f"{where} {first['msg']}.", param=where) from None
 
 
-def _view(saved: Saved, base: str) -> dict[str, Any]:
+def _view(saved: SavedCall, base: str) -> dict[str, Any]:
     return {
         "id": saved.id,
         **saved.definition,

@@ -8,17 +8,17 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from fairlead.errors import FairleadError, InvalidRequest
 from fairlead.moment import iso, moment_of, now_ms
-from fairlead.scrape.address import checked
-from fairlead.scrape.css.records import Extracted, extract_records
-from fairlead.scrape.css.schema import AutoOptions, CssAsk
-from fairlead.scrape.options import Ask, SessionId
-from fairlead.scrape.router import within_a_minute
-from fairlead.scrape.saved.table import Saved, note_run
+from fairlead.scrape.address import check_url
+from fairlead.scrape.calls import answer_deadline
+from fairlead.scrape.css.records import RecordsResult, extract_records
+from fairlead.scrape.css.schema import AutoOptions, RecordsRequest
+from fairlead.scrape.requests.fields import RequestBody, SessionId
+from fairlead.scrape.saved.table import SavedCall, record_run
 from fairlead.scrape.saved.template import Parameters, Template, fill
 from fairlead.scrape.scraper import scraper_of
 from fairlead.store.services import Services
 
-# What went wrong with a page, its session or the model: the run failed. Limits and our own state stay what they are.
+# Errors of a page, its session or the model have these statuses and fail the run; limits and defects are passed on.
 FAILURES: Final = frozenset([400, 404, 502, 504])
 
 SentValues = Annotated[
@@ -27,7 +27,7 @@ SentValues = Annotated[
 ]
 
 
-class SiteAsk(CssAsk):
+class SiteRequest(RecordsRequest):
     """A site to be saved."""
 
     name: Annotated[StrictStr, Field(pattern=r"^[a-z0-9_]{1,48}$")]
@@ -41,41 +41,41 @@ class SiteAsk(CssAsk):
     options: AutoOptions = AutoOptions()
 
 
-class RunAsk(Ask):
+class RunRequest(RequestBody):
     """A run of a saved site."""
 
     params: SentValues = Field({})
     force_reheal: StrictBool = False
 
 
-class VerifyAsk(Ask):
-    """A run with the sample parameters, of which some may be other ones."""
+class VerifyRequest(RequestBody):
+    """A run with the sample parameters, of which `params` replaces some."""
 
     params: SentValues = Field({})
 
 
-def site_key(saved: Saved) -> str:
-    """Under what its selectors are kept."""
+def site_key(saved: SavedCall) -> str:
+    """The key under which a site's selectors are stored."""
     return f"site:{saved.id}"
 
 
-def site_address(services: Services, ask: SiteAsk, sent: SentValues) -> str:
-    """The address with these values, held to the rules for addresses."""
+def site_address(services: Services, ask: SiteRequest, sent: SentValues) -> str:
+    """The site's address filled with these values; `InvalidRequest` for an address that is refused."""
     values = {name: str(value) for name, value in sent.items()}
     filled = fill(ask.url, ask.params, values, place="params")
-    return checked(filled, scraper_of(services).egress)
+    return check_url(filled, scraper_of(services).egress)
 
 
 async def run_site(
     services: Services,
-    saved: Saved,
+    saved: SavedCall,
     sent: SentValues,
     *,
-    is_forced: bool = False,
+    force_reheal: bool = False,
     is_fresh: bool = False,
 ) -> dict[str, Any]:
-    """The records, as an extraction answers them; how it went is kept. A run that failed is `InvalidRequest`."""
-    ask = SiteAsk.model_validate(saved.definition)
+    """Runs a site and stores how it went; the answer of an extraction. A run that failed is `InvalidRequest`."""
+    ask = SiteRequest.model_validate(saved.definition)
     url = site_address(services, ask, sent)
     options = ask.options
     if ask.session_id is not None:
@@ -83,12 +83,18 @@ async def run_site(
     if is_fresh:
         options = options.model_copy(update={"skip_cache": True})
     try:
-        async with within_a_minute():
+        async with answer_deadline():
             extracted = await extract_records(
-                services, saved.owner, url, ask, options, key=site_key(saved), is_forced=is_forced
+                services,
+                saved.owner,
+                url,
+                ask,
+                options,
+                key=site_key(saved),
+                force_reheal=force_reheal,
             )
     except FairleadError as fault:
-        await _note(services, saved, {"health": "degraded", "error": fault.message})
+        await _record_run(services, saved, {"health": "degraded", "error": fault.message})
         if fault.status not in FAILURES:
             raise
         raise InvalidRequest(
@@ -97,12 +103,12 @@ async def run_site(
             extra={"url": url, "reason": fault.kind, **fault.extra},
         ) from None
     view = {"name": saved.slug, **extracted.view()}
-    await _note(services, saved, _told(extracted))
+    await _record_run(services, saved, _run_summary(extracted))
     return view
 
 
-def site_view(saved: Saved, base: str) -> dict[str, Any]:
-    """As it is listed: what was sent, and how the last run went."""
+def site_view(saved: SavedCall, base: str) -> dict[str, Any]:
+    """A site as the API shows it: its definition, and how the last run went."""
     definition = {name: value for name, value in saved.definition.items() if name != "verify"}
     last_run = saved.last_run
     return {
@@ -115,12 +121,12 @@ def site_view(saved: Saved, base: str) -> dict[str, Any]:
     }
 
 
-def _told(extracted: Extracted) -> dict[str, Any]:
+def _run_summary(extracted: RecordsResult) -> dict[str, Any]:
     view = extracted.view()
     names = ("health", "fieldFillRatio", "recordCount", "source", "healed")
     return {name: view[name] for name in names}
 
 
-async def _note(services: Services, saved: Saved, run: dict[str, Any]) -> None:
-    told = {"at": iso(moment_of(now_ms())), **run}
-    await services.state.database.write(lambda con: note_run(con, saved.id, told))
+async def _record_run(services: Services, saved: SavedCall, run: dict[str, Any]) -> None:
+    summary = {"at": iso(moment_of(now_ms())), **run}
+    await services.state.database.write(lambda con: record_run(con, saved.id, summary))

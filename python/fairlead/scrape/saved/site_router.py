@@ -1,4 +1,4 @@
-"""Sites saved as endpoints that give records."""
+"""Routes of saved sites: save, list, run, verify, delete."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from fastapi import APIRouter, Body
 from fairlead.errors import FairleadError, NotFound
 from fairlead.scrape.css.records import check_selectors
 from fairlead.scrape.css.table import forget_css_schema
-from fairlead.scrape.owner import BaseDep, OwnerDep
+from fairlead.scrape.limits.owner import BaseDep, OwnerDep
 from fairlead.scrape.saved.site import (
-    RunAsk,
+    RunRequest,
     SentValues,
-    SiteAsk,
-    VerifyAsk,
+    SiteRequest,
+    VerifyRequest,
     run_site,
     site_address,
     site_key,
     site_view,
 )
 from fairlead.scrape.saved.table import (
-    Saved,
+    SavedCall,
     delete_saved,
     find_saved,
     insert_saved,
@@ -35,8 +35,8 @@ from fairlead.store.services import Services, ServicesDep
 
 router = APIRouter(prefix="/api/sites", tags=["scraping"])
 
-RunBody = Annotated[RunAsk | None, Body()]
-VerifyBody = Annotated[VerifyAsk | None, Body()]
+RunBody = Annotated[RunRequest | None, Body()]
+VerifyBody = Annotated[VerifyRequest | None, Body()]
 
 
 @router.post(
@@ -46,10 +46,10 @@ VerifyBody = Annotated[VerifyAsk | None, Body()]
     responses={409: {"description": "The name is taken, or there are too many."}},
 )
 async def save(
-    ask: SiteAsk, services: ServicesDep, owner: OwnerDep, base: BaseDep
+    ask: SiteRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
 ) -> dict[str, Any]:
-    """It runs under `POST /api/sites/{id}/run`. With `verify` it is run at once, and `verification` tells how that
-    went; it is saved either way.
+    """It runs under `POST /api/sites/{id}/run`. With `verify` it is run at once, and `verification`
+    says how that went; it is saved either way.
     """
     check_template(ask.url, ask.params, scraper_of(services).egress)
     if ask.sample_params or ask.verify:
@@ -85,12 +85,12 @@ async def site(
 async def delete(site_id: str, services: ServicesDep, owner: OwnerDep) -> dict[str, Any]:
     """It is gone when this returns, and so are the selectors that were found for it."""
 
-    def work(con: Connection) -> None:
+    def delete_site(con: Connection) -> None:
         saved = _found(con, owner, saved_id=site_id)
         delete_saved(con, saved)
         forget_css_schema(con, site_key(saved))
 
-    await services.state.database.write(work)
+    await services.state.database.write(delete_site)
     return {"success": True, "message": "Site deleted"}
 
 
@@ -100,31 +100,31 @@ async def run(
 ) -> dict[str, Any]:
     """Answers as `POST /api/extract-auto`. A run that failed is 400."""
     saved = await services.state.read(lambda con: _found(con, owner, saved_id=site_id))
-    ask = ask or RunAsk()
-    return await run_site(services, saved, ask.params, is_forced=ask.force_reheal)
+    ask = ask or RunRequest()
+    return await run_site(services, saved, ask.params, force_reheal=ask.force_reheal)
 
 
 @router.post("/by-name/{name}/run", summary="Run a saved site by its name")
 async def run_by_name(
     name: str, services: ServicesDep, owner: OwnerDep, ask: RunBody = None
 ) -> dict[str, Any]:
-    """As by its id."""
+    """Answers as a run by the site's id."""
     saved = await services.state.read(lambda con: _found(con, owner, slug=name))
-    ask = ask or RunAsk()
-    return await run_site(services, saved, ask.params, is_forced=ask.force_reheal)
+    ask = ask or RunRequest()
+    return await run_site(services, saved, ask.params, force_reheal=ask.force_reheal)
 
 
 @router.post("/{site_id}/verify", summary="Run a saved site with its sample parameters")
 async def verify(
     site_id: str, services: ServicesDep, owner: OwnerDep, ask: VerifyBody = None
 ) -> dict[str, Any]:
-    """As a run, of the page as it is now."""
+    """Answers as a run. The page is read anew, past the cache."""
     saved = await services.state.read(lambda con: _found(con, owner, saved_id=site_id))
     sent = {**saved.definition["sampleParams"], **(ask.params if ask else {})}
     return await run_site(services, saved, sent, is_fresh=True)
 
 
-async def _verification(services: Services, saved: Saved, sent: SentValues) -> dict[str, Any]:
+async def _verification(services: Services, saved: SavedCall, sent: SentValues) -> dict[str, Any]:
     try:
         return await run_site(services, saved, sent, is_fresh=True)
     except FairleadError as fault:
@@ -133,7 +133,7 @@ async def _verification(services: Services, saved: Saved, sent: SentValues) -> d
 
 def _found(
     con: Connection, owner: str, *, slug: str | None = None, saved_id: str | None = None
-) -> Saved:
+) -> SavedCall:
     saved = find_saved(con, "site", owner, slug=slug, saved_id=saved_id)
     if saved is None:
         raise NotFound("Site not found", param="id" if slug is None else "name")

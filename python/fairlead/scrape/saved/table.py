@@ -1,4 +1,4 @@
-"""What is saved, by owner, kind and slug."""
+"""The rows of saved calls, by owner, kind and slug."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _COLUMNS: Final = "id, owner, kind, slug, definition, created_at_ms, last_run"
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
-    """`definition` is what was sent, `last_run` what is told of a site's last run."""
+class SavedCall:
+    """A saved call. `definition` is the request that saved it, `last_run` how a site's last run went."""
 
     id: str
     owner: str
@@ -33,23 +33,26 @@ class Saved:
     last_run: dict[str, Any] | None = None
 
 
-def new_saved(owner: str, kind: Kind, slug: str, definition: dict[str, Any]) -> Saved:
-    """One that is about to be stored."""
-    return Saved(str(uuid4()), owner, kind, slug, definition, now_ms())
+def new_saved(owner: str, kind: Kind, slug: str, definition: dict[str, Any]) -> SavedCall:
+    """A saved call with an id of its own, not stored yet."""
+    return SavedCall(str(uuid4()), owner, kind, slug, definition, now_ms())
 
 
-def insert_saved(con: Connection, saved: Saved, *, named: str) -> None:
-    """Stores it, in the writer. `Conflict` where the slug, which callers know as `named`, is taken, or there are too
-    many.
+def insert_saved(con: Connection, saved: SavedCall, *, named: str) -> None:
+    """Stores a saved call, in the writer. `Conflict` where the slug, which callers know as `named`, is taken, or
+    there are too many.
     """
     count, taken = con.execute(
         "SELECT count(*), count(*) FILTER (slug = ?) FROM scrape_endpoints WHERE owner = ? AND kind = ?",
         [saved.slug, saved.owner, saved.kind],
     ).fetchone() or (0, 0)
     if taken:
-        raise Conflict(f"There is one with this {named}: delete it first.", param=named)
+        raise Conflict(
+            f"This {named} is taken: send another, or delete the {saved.kind} that has it.",
+            param=named,
+        )
     if count >= SAVED_MAX:
-        raise Conflict(f"There are {SAVED_MAX} {saved.kind}s: delete some first.")
+        raise Conflict(f"A key has at most {SAVED_MAX} saved {saved.kind}s: delete some first.")
     definition = orjson.dumps(saved.definition)
     claim_bytes(con, DATABASE, saved.owner, len(definition))
     con.execute(
@@ -65,8 +68,8 @@ def insert_saved(con: Connection, saved: Saved, *, named: str) -> None:
     )
 
 
-def list_saved(con: Connection, kind: Kind, owner: str) -> list[Saved]:
-    """An owner's, by slug."""
+def list_saved(con: Connection, kind: Kind, owner: str) -> list[SavedCall]:
+    """An owner's saved calls, by slug."""
     rows = con.execute(
         f"SELECT {_COLUMNS} FROM scrape_endpoints WHERE owner = ? AND kind = ? ORDER BY slug",
         [owner, kind],
@@ -76,8 +79,8 @@ def list_saved(con: Connection, kind: Kind, owner: str) -> list[Saved]:
 
 def find_saved(
     con: Connection, kind: Kind, owner: str, *, slug: str | None = None, saved_id: str | None = None
-) -> Saved | None:
-    """By its slug, or by its id."""
+) -> SavedCall | None:
+    """The owner's saved call with this slug or this id, if there is one."""
     row = con.execute(
         f"SELECT {_COLUMNS} FROM scrape_endpoints WHERE owner = ? AND kind = ? AND (slug = ? OR id = ?)",
         [owner, kind, slug, saved_id],
@@ -85,19 +88,19 @@ def find_saved(
     return None if row is None else _saved(row)
 
 
-def delete_saved(con: Connection, saved: Saved) -> None:
-    """It is gone, in the writer."""
+def delete_saved(con: Connection, saved: SavedCall) -> None:
+    """Deletes a saved call, in the writer."""
     con.execute("DELETE FROM scrape_endpoints WHERE id = ?", [saved.id])
 
 
-def note_run(con: Connection, saved_id: str, run: dict[str, Any]) -> None:
-    """Keeps how the last run went, in the writer."""
+def record_run(con: Connection, saved_id: str, run: dict[str, Any]) -> None:
+    """Stores how the last run went, in the writer."""
     con.execute(
         "UPDATE scrape_endpoints SET last_run = ? WHERE id = ?",
         [orjson.dumps(run).decode(), saved_id],
     )
 
 
-def _saved(row: tuple[Any, ...]) -> Saved:
+def _saved(row: tuple[Any, ...]) -> SavedCall:
     last_run = orjson.loads(row[6]) if row[6] is not None else None
-    return Saved(row[0], row[1], row[2], row[3], orjson.loads(row[4]), row[5], last_run)
+    return SavedCall(row[0], row[1], row[2], row[3], orjson.loads(row[4]), row[5], last_run)

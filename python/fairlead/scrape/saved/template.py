@@ -11,7 +11,7 @@ from pydantic import Field, StrictStr
 
 from fairlead.egress import Egress
 from fairlead.errors import InvalidRequest
-from fairlead.scrape.address import checked
+from fairlead.scrape.address import check_url
 
 _PARAMETER: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_]{0,39})\}")
 
@@ -24,8 +24,8 @@ Parameters = Annotated[
 
 
 def check_template(url: str, params: Mapping[str, str | None], egress: Egress) -> None:
-    """`InvalidRequest` for what can be no address whatever the values are, or has other parameters than it says."""
-    checked(_PARAMETER.sub("x", url), egress)
+    """`InvalidRequest` for a template that no values make an address, or whose parameters differ from `params`."""
+    check_url(_PARAMETER.sub("x", url), egress)
     parts = urlsplit(url)
     if _PARAMETER.search(parts.netloc) or _PARAMETER.search(parts.scheme):
         raise InvalidRequest("url may have parameters in its path and query only.", param="url")
@@ -37,7 +37,9 @@ def check_template(url: str, params: Mapping[str, str | None], egress: Egress) -
 
 
 def fill(url: str, params: Mapping[str, str | None], sent: Mapping[str, str], *, place: str) -> str:
-    """The address with values that stay where they are put. `place` is where the caller sends them."""
+    """The address filled with values, escaped so that each stays within its segment or query value. `place` is
+    where the caller sends them.
+    """
     unknown = sorted(set(sent) - set(params))
     if unknown:
         raise InvalidRequest(

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.scrape.browser import process as process_module
 from fairlead.scrape.browser import router as router_module
-from fairlead.scrape.browser.process import Look
+from fairlead.scrape.browser.process import ContextOptions
 from fairlead.scrape.browser.sessions import ACTION_DEADLINE_S, AGE_S, IDLE_S, Session
 from fairlead.scrape.scraper import scraper_of
 from tests.support.chromium import needs_chromium
@@ -88,7 +88,7 @@ async def test_the_sweep_closes_what_has_expired_or_lost_its_browser(
 ) -> None:
     monkeypatch.setattr(router_module, "EXPIRE_EVERY_S", 0.02)
     idle, lost = await opened(scraping), await opened(scraping)
-    sweep = asyncio.create_task(router_module.expiring(scraping.services))
+    sweep = asyncio.create_task(router_module.expire_sessions(scraping.services))
     try:
         idle.used_s -= IDLE_S
         async with asyncio.timeout(10):
@@ -136,7 +136,7 @@ async def test_a_worn_browser_with_nobody_in_it_ends_at_once(
     monkeypatch.setattr(process_module, "CONTEXTS_WORN", 2)
     browser = scraper_of(scraping.services).browser
     for opened_in_all, left in ((1, 1), (2, 0), (3, 1)):
-        context = await browser.open(Look())
+        context = await browser.open(ContextOptions())
         assert browser.processes == 1, opened_in_all
         await context.close()
         assert browser.processes == left

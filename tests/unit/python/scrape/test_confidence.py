@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.scrape.confidence import confidence_of
+from fairlead.scrape.model.confidence import confidence_of
 
 PAGE = "# On *harbours*\n\nIt cost 1,234.50 in 1890, or 2.000.000 today; see a\\_b. Depth 4.5 m, open: yes."
 

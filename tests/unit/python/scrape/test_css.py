@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 from selectolax.lexbor import LexborHTMLParser
 
-from fairlead.scrape.css.schema import AutoAsk, CssSchema
-from fairlead.scrape.page.css import fill_ratio, number_of, records_of, wrong_selectors
+from fairlead.scrape.css.schema import CssSchema, ExtractAutoRequest
+from fairlead.scrape.page.css import fill_ratio, invalid_selectors, number_of, records_of
 from fairlead.scrape.page.extract import select
 from fairlead.scrape.page.outline import OUTLINE_MAX_CHARS, outline_of
 from tests.support.site import market
@@ -23,7 +23,7 @@ def plan(*fields: dict[str, Any], base: str = "li.good") -> dict[str, Any]:
 
 def found(*fields: dict[str, Any], html: str | None = None, base: str = "li.good") -> Any:
     told = select(BASE, market("york", "old") if html is None else html, plan(*fields, base=base))
-    assert told["wrongs"] == []
+    assert told["problems"] == []
     return told["records"]
 
 
@@ -100,7 +100,7 @@ def test_health_is_the_share_of_fields_that_have_something_in_them() -> None:
 
 
 def test_what_is_no_selector_is_named() -> None:
-    wrongs = wrong_selectors(
+    wrongs = invalid_selectors(
         plan(
             {"name": "a", "selector": "b["},
             {"name": "c", "type": "nested", "fields": [{"name": "d", "selector": "p::text"}]},
@@ -175,4 +175,4 @@ NESTED = {"name": "a", "type": "nested", "fields": [{"name": "b"}]}
 )
 def test_what_cannot_be_asked_for_is_refused(body: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
-        AutoAsk.model_validate({"url": "http://x.example/", **body})
+        ExtractAutoRequest.model_validate({"url": "http://x.example/", **body})

@@ -12,12 +12,12 @@ import pytest
 
 from fairlead.scrape.document.kinds import SUPPORTED
 from fairlead.scrape.document.read import NOWHERE, read_document
-from fairlead.scrape.page.extract import Source, Unreadable, Want
+from fairlead.scrape.page.extract import ReadOptions, Source, Unreadable
 from tests.support.office import W, archive, depths, docx, paragraph, report, xlsx
 
 pytestmark = pytest.mark.anyio
 
-WANT = Want("markdown", only_main_content=False, is_document=True)
+WANT = ReadOptions("markdown", only_main_content=False, is_document=True)
 
 
 def read(body: bytes | str, kind: str = "", url: str = f"{NOWHERE}/") -> dict[str, Any]:

@@ -11,12 +11,12 @@ import pytest
 from fairlead.egress import AddressForbidden, Egress
 from fairlead.errors import Refusal
 from fairlead.scrape.browser.process import Browser
-from fairlead.scrape.browser.reader import Rendering
-from fairlead.scrape.fetch import Fetcher, FetchFailed
-from fairlead.scrape.options import ScrapeOptions
-from fairlead.scrape.proxy import GuardedProxy
-from fairlead.scrape.transport import GuardedTransport
-from fairlead.settings.serve import ServeSettings
+from fairlead.scrape.browser.proxy import GuardedProxy
+from fairlead.scrape.browser.reader import Renderer
+from fairlead.scrape.fetch.fetcher import Fetcher, FetchFailed
+from fairlead.scrape.fetch.transport import GuardedTransport
+from fairlead.scrape.requests.page import ScrapeOptions
+from fairlead.settings import ServeSettings
 from tests.support.site_browser import PASSWORD
 
 pytestmark = pytest.mark.anyio
@@ -147,7 +147,7 @@ async def test_a_browser_is_not_started_for_a_host_that_is_not_dialled(names) ->
     browser = Browser(Egress())
     for host, code in (("inner", "forbidden_address"), ("nowhere", "unreachable")):
         with pytest.raises(FetchFailed) as failure:
-            await Rendering(browser).fetch(f"http://{host}.example/", ScrapeOptions())
+            await Renderer(browser).fetch(f"http://{host}.example/", ScrapeOptions())
         assert failure.value.code == code
     assert browser.processes == 0
 

@@ -6,9 +6,9 @@ import base64
 
 import pytest
 
-from fairlead.scrape.options import ExtractTaskAsk
+from fairlead.scrape.change_tracking import KEPT_MS
 from fairlead.scrape.page.fence import fenced
-from fairlead.scrape.seen import KEPT_MS
+from fairlead.scrape.requests.jobs import ExtractJobRequest
 from tests.support.chromium import needs_chromium
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ def test_text_cannot_end_the_block_that_it_stands_in() -> None:
 
 def test_what_a_model_is_not_shown_is_not_asked_of_a_page() -> None:
     wants = {"formats": ["pdf"], "extractionOptions": {"screenshot": True}, "fitMarkdown": True}
-    ask = ExtractTaskAsk.model_validate(
+    ask = ExtractJobRequest.model_validate(
         {"url": "http://x/", "prompt": "all", "scrapeOptions": wants}
     )
     crawl = ask.as_crawl()

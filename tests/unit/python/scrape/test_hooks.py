@@ -14,10 +14,17 @@ import standardwebhooks
 
 from fairlead.events import CATALOGUE
 from fairlead.moment import now_ms
-from fairlead.scrape.jobs.ending import conclude
-from fairlead.scrape.jobs.hook import insert_hook, sweep_hooks, tell_end, tell_page, tell_start
-from fairlead.scrape.jobs.table import Job, Page, Progress, find_job, insert_job, sweep_jobs
-from fairlead.scrape.router import new_job
+from fairlead.scrape.jobs.completion import conclude
+from fairlead.scrape.jobs.listener import (
+    insert_listener,
+    notify_ended,
+    notify_page,
+    notify_started,
+    sweep_listeners,
+)
+from fairlead.scrape.jobs.start import new_job
+from fairlead.scrape.jobs.table import Job, JobEnd, Page, Progress, find_job, insert_job, sweep_jobs
+from fairlead.scrape.requests.fields import RequestBody
 from fairlead.store.database import Database
 from fairlead.store.prepare import MIGRATIONS
 from fairlead.store.sealer import Sealer
@@ -58,11 +65,11 @@ async def counted(state: State, table: str) -> int:
 
 async def stored_job(state: State) -> Job:
     """A crawl with a listener."""
-    job = new_job("crawl", "k1", "http://a.example/", {}, 5)
+    job = new_job("crawl", "k1", "http://a.example/", RequestBody(), 5)
 
     def work(con: Any) -> None:
         insert_job(con, job, [])
-        insert_hook(con, state.sealer, job, "http://hook.example/", SECRET)
+        insert_listener(con, state.sealer, job, "http://hook.example/", SECRET)
 
     await state.record(work)
     return job
@@ -173,10 +180,10 @@ async def test_what_is_written_twice_is_told_once(state) -> None:
     again = Page(2, 4, job.url, "completed", 200, None, None, "{}", now_ms())
 
     def work(con: Any) -> None:
-        tell_start(con, job)
-        tell_page(con, job, page, "a title")
-        tell_page(con, job, again, "a title")
-        tell_end(con, job, "completed", None, Progress(1, 0, 0), now_ms())
+        notify_started(con, job)
+        notify_page(con, job, page, "a title")
+        notify_page(con, job, again, "a title")
+        notify_ended(con, job, JobEnd("completed", None, now_ms(), now_ms()), Progress(1, 0, 0))
 
     await state.record(work)
     await state.record(work)
@@ -187,7 +194,7 @@ async def test_what_is_written_twice_is_told_once(state) -> None:
 async def test_a_title_without_end_does_not_end_the_crawl(state) -> None:
     job = await stored_job(state)
     page = Page(1, 0, job.url, "completed", 200, None, None, "{}", now_ms())
-    await state.record(lambda con: tell_page(con, job, page, "x" * 1_000_000))
+    await state.record(lambda con: notify_page(con, job, page, "x" * 1_000_000))
     row = await state.read(lambda con: con.execute("SELECT body FROM webhook_messages").fetchone())
     assert json.loads(row[0])["data"]["title"] == "x" * 500
 
@@ -225,7 +232,7 @@ async def test_a_listener_goes_with_its_job_once_nothing_waits(state) -> None:
 
     def expire(con: Any) -> set[str]:
         sweep_jobs(con, late_ms)
-        sweep_hooks(con)
+        sweep_listeners(con)
         return {row[0] for row in con.execute("SELECT owner FROM webhook_endpoints").fetchall()}
 
     await state.record(end)
@@ -279,7 +286,7 @@ async def test_a_job_of_an_older_version_keeps_its_listener(tmp_path) -> None:
     opened = await database.read(lambda con: live_secrets(con, sealer, [endpoint_id], 5))
     assert opened == {endpoint_id: [SECRET]}
     job = await database.read(lambda con: find_job(con, "runs", "crawl", "k1"))
-    await database.write(lambda con: tell_start(con, job))
+    await database.write(lambda con: notify_started(con, job))
     row = await database.read(
         lambda con: con.execute("SELECT count(*) FROM webhook_deliveries").fetchone()
     )

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from fairlead.scrape.jobs.router import _events
+from fairlead.scrape.jobs.events import job_events
+from fairlead.scrape.jobs.start import new_job
 from fairlead.scrape.jobs.table import (
     Page,
     Place,
+    finish_place,
     frontier_of,
     insert_job,
     list_pages,
-    settle_place,
 )
-from fairlead.scrape.page.extract import Source, Want
-from fairlead.scrape.router import new_job
+from fairlead.scrape.page.extract import ReadOptions, Source
+from fairlead.scrape.requests.fields import RequestBody
 from fairlead.scrape.scraper import scraper_of
 from tests.support.databases import open_fresh_database
 from tests.support.site import PAGES
@@ -173,7 +174,7 @@ async def test_a_crawl_may_read_only_what_the_sitemap_names(scraping, site) -> N
 
 
 async def test_a_stream_that_cannot_go_on_says_so(scraping) -> None:
-    events = [event async for event in _events(scraping.services, "batch", "none", "k1", 0)]
+    events = [event async for event in job_events(scraping.services, "batch", "none", "k1", 0)]
     assert [event.split(b"\n")[0] for event in events] == [b"event: open", b"event: error"]
     assert b'"batchId":"none"' in events[0]
     assert b'"code":"not_found"' in events[1]
@@ -301,7 +302,7 @@ async def test_a_page_that_breaks_the_reader_is_one_failed_page(
     pool = scraper_of(scraping.services).pool
     real = pool.read
 
-    async def broken(source: Source, want: Want, owner: str = "") -> Any:
+    async def broken(source: Source, want: ReadOptions, owner: str = "") -> Any:
         if source.url.endswith("/pages/2"):
             raise RuntimeError("a defect")
         return await real(source, want, owner)
@@ -397,13 +398,13 @@ async def test_a_map_lists_the_addresses_of_a_site(scraping, site) -> None:
 async def test_an_address_is_settled_once(tmp_path) -> None:
     """A write that came through after its deadline, and the same address read again."""
     database = await asyncio.to_thread(open_fresh_database, tmp_path, "state")
-    job = new_job("crawl", "k1", "http://a.example/", {}, 5)
+    job = new_job("crawl", "k1", "http://a.example/", RequestBody(), 5)
     await database.write(lambda con: insert_job(con, job, [Place(0, 0, job.url)]))
     for number, place, settled in ((1, 0, "stored"), (2, 0, "known"), (3, 7, "known")):
         page = Page(number, place, job.url, "completed", 200, None, None, "{}", 1)
         found = [Place(place + 1, 1, "http://a.example/b")]
         assert settled == await database.write(
-            lambda con, page=page, found=found: settle_place(con, job.id, page.place, page, found)
+            lambda con, page=page, found=found: finish_place(con, job.id, page.place, page, found)
         )
     pages, frontier = await database.read(
         lambda con: (list_pages(con, job.id, 0, 10), frontier_of(con, job.id))

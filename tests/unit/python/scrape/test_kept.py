@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.scrape import map_cache
 from fairlead.scrape.css import table as css_table
 from fairlead.scrape.css.table import KEPT_MS, find_css_schema, store_css_schema, sweep_css_schemas
-from fairlead.scrape.map_cache import KeptMap, find_map, map_stats, store_map
+from fairlead.scrape.map import cache as map_cache
+from fairlead.scrape.map.cache import CachedMap, find_map, map_stats, store_map
 from fairlead.scrape.saved import template
 from fairlead.store.database import Database
 from tests.support.databases import open_fresh_database
@@ -27,8 +27,8 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
     await opened.close()
 
 
-def kept(key: str, at_ms: int, size_bytes: int = 10) -> KeptMap:
-    return KeptMap(key, "k1", f"http://{key}.example/", size_bytes, at_ms, at_ms + 1000, "{}")
+def kept(key: str, at_ms: int, size_bytes: int = 10) -> CachedMap:
+    return CachedMap(key, "k1", f"http://{key}.example/", size_bytes, at_ms, at_ms + 1000, "{}")
 
 
 async def test_selectors_hold_for_a_week(database: Database) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.scrape.page import pool as pool_module
-from fairlead.scrape.page.extract import Source, Want
+from fairlead.scrape.page.extract import ReadOptions, Source
 from fairlead.scrape.page.pool import Pool, ReadFailed
 from tests.support.polling import eventually
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 PAGE = Source(
     "http://a.example/", b"<title>T</title><main><h1>Head</h1><p>Text <a href=/b>b</a></main>"
 )
-MARKDOWN = Want(form="markdown")
+MARKDOWN = ReadOptions(form="markdown")
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ async def test_hostile_pages_end(body: bytes) -> None:
             try:
                 await running.read(
                     Source(PAGE.url, body),
-                    Want(form=form, lists=["links", "tables", "code", "images"]),
+                    ReadOptions(form=form, lists=["links", "tables", "code", "images"]),
                 )
             except ReadFailed as failure:
                 codes.add(failure.code)

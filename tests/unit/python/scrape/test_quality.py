@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from fairlead.scrape.page.extract import Source, Want, extract
+from fairlead.scrape.page.extract import ReadOptions, Source, extract
 from tests.unit.python.scrape.pages import PAGES
 from tests.unit.python.scrape.reading.score import mean, score
 from tests.unit.python.scrape.reading.template import pages
@@ -41,7 +41,7 @@ def f1(found: str, wanted: str) -> float:
 
 def ours(html: str, form: str = "text", *, is_fit: bool = False) -> str:
     source = Source("http://site.example/a", html.encode(), "text/html; charset=utf-8")
-    return str(extract(source, Want(form=form, fit_markdown=is_fit))[0]["content"])
+    return str(extract(source, ReadOptions(form=form, fit_markdown=is_fit))[0]["content"])
 
 
 def text_of(markdown: str) -> str:

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from fairlead.scrape import owner, quota, router
-from fairlead.scrape.quota import DAY_MS, daily_calls_of
+from fairlead.scrape import router
+from fairlead.scrape.limits import owner, quota
+from fairlead.scrape.limits.quota import DAY_MS, daily_calls_of
 from tests.unit.python.scrape.conftest import run_scraping
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +58,7 @@ async def test_a_restart_forgets_none(tmp_path, site) -> None:
     async with run_scraping(tmp_path / "data") as scraping:
         for _ in range(2):
             await scraping.scrape(site.url("/article"))
-        await daily_calls_of(scraping.services).write_down()
+        await daily_calls_of(scraping.services).store_counts()
     async with run_scraping(tmp_path / "data") as scraping:
         await scraping.scrape(site.url("/article"))
         assert (await scraping.ask("GET", "/api/usage"))["usage"]["requestsToday"] == 3

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fairlead.errors import InvalidRequest
-from fairlead.scrape.model import plain
+from fairlead.scrape.model.schema import SCHEMA_MAX_BYTES, Schema
+from fairlead.scrape.model.untrusted import strip_link_targets
 from fairlead.scrape.page.pool import Pool
 from fairlead.scrape.page.schema import (
     DEPTH_MAX,
@@ -19,7 +20,6 @@ from fairlead.scrape.page.schema import (
     _OutOfTime,
     judge,
 )
-from fairlead.scrape.schema import SCHEMA_MAX_BYTES, Schema
 from tests.fuzz.budget import at_most
 
 
@@ -54,13 +54,13 @@ TREE = {
 
 
 def test_parts_that_refer_to_each_other_are_taken() -> None:
-    assert judge(TREE) == {"wrongs": []}
-    assert judge(TREE, {"name": "a", "children": [{"name": "b"}]}) == {"wrongs": []}
+    assert judge(TREE) == {"violations": []}
+    assert judge(TREE, {"name": "a", "children": [{"name": "b"}]}) == {"violations": []}
     assert judge(TREE, {"name": "a", "children": [{}]}) == {
-        "wrongs": ["/children/0: 'name' is a required property"]
+        "violations": ["/children/0: 'name' is a required property"]
     }
-    assert judge(doubled(6), {}) == {"wrongs": []}
-    assert judge(nested(DEPTH_MAX - 1)) == {"wrongs": []}
+    assert judge(doubled(6), {}) == {"violations": []}
+    assert judge(nested(DEPTH_MAX - 1)) == {"violations": []}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_refused_and_why(schema: dict[str, Any], reason: str) -> None:
     ],
 )
 def test_what_costs_too_much_for_an_answer_is_said(schema: dict[str, Any], data: Any) -> None:
-    assert judge(schema) == {"wrongs": []}
+    assert judge(schema) == {"violations": []}
     with at_most(8.0):
         assert judge(schema, data) == {"refused": TOO_COSTLY}
 
@@ -130,7 +130,7 @@ def test_the_budget_holds_where_its_first_interruption_is_dropped() -> None:
 
 def test_a_pattern_is_linear_in_the_text() -> None:
     with at_most(5.0):
-        assert judge({"pattern": "^(a+)+$"}, "a" * 100_000 + "b")["wrongs"] != []
+        assert judge({"pattern": "^(a+)+$"}, "a" * 100_000 + "b")["violations"] != []
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ async def test_a_schema_is_judged_in_another_process_which_goes_on(pool: Pool) -
     with pytest.raises(InvalidRequest) as refused:
         await Schema(pool, doubled(30), "k1").check()
     assert (refused.value.message, refused.value.param) == (TOO_COSTLY, "schema")
-    assert await good.wrongs_of({"name": 1}) == ["/name: 1 is not of type 'string'"]
+    assert await good.violations_of({"name": 1}) == ["/name: 1 is not of type 'string'"]
     assert pool.process_ids == [reader]
 
 
@@ -196,7 +196,7 @@ async def test_every_door_refuses_a_schema_that_costs_too_much(
     ],
 )
 def test_links_of_an_answer_lose_their_targets(text: str, shown: str) -> None:
-    assert plain(text) == shown
+    assert strip_link_targets(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -204,4 +204,4 @@ def test_links_of_an_answer_lose_their_targets(text: str, shown: str) -> None:
 )
 def test_no_answer_takes_long_to_be_freed_of_links(text: str) -> None:
     with at_most(2.0):
-        plain(text)
+        strip_link_targets(text)

@@ -11,11 +11,11 @@ from threading import Thread
 
 import pytest
 
+from fairlead.scrape.map.sitemap import sitemap_urls
 from fairlead.scrape.page import sitemap as sitemap_module
 from fairlead.scrape.page.extract import Unreadable
 from fairlead.scrape.page.sitemap import PLACE_MAX_BYTES, read_sitemap
 from fairlead.scrape.scraper import scraper_of
-from fairlead.scrape.sitemap import sitemap_urls
 from tests.fuzz.budget import at_most
 
 HERE = "http://a.example/sitemap.xml"

@@ -12,9 +12,9 @@ import orjson
 import pytest
 
 from fairlead.scrape import cache as cache_module
-from fairlead.scrape.cache import Cached, find_cached, store_cached, sweep_cache
+from fairlead.scrape.cache import CachedPage, find_cached, store_cached, sweep_cache
+from fairlead.scrape.jobs import pages_run, table
 from fairlead.scrape.jobs import runner as runner_module
-from fairlead.scrape.jobs import table
 from fairlead.scrape.jobs.runner import JobRunner
 from fairlead.scrape.jobs.table import Page, list_pages
 from fairlead.store.file import Connection
@@ -42,15 +42,15 @@ class Held:
                 held.changed.notify_all()
             await held.goes_on.wait()
 
-        monkeypatch.setattr(runner_module._Run, "run", run)
+        monkeypatch.setattr(pages_run.PagesRun, "run", run)
 
     async def until(self, owner: str, count: int) -> None:
         async with asyncio.timeout(20), self.changed:
             await self.changed.wait_for(lambda: self.owners.count(owner) >= count)
 
 
-def copy(name: str, owner: str, size: int, at_ms: int) -> Cached:
-    return Cached(name, owner, "u", "u", 200, None, None, at_ms, at_ms + 10_000, "x" * size)
+def copy(name: str, owner: str, size: int, at_ms: int) -> CachedPage:
+    return CachedPage(name, owner, "u", "u", 200, None, None, at_ms, at_ms + 10_000, "x" * size)
 
 
 def test_copies_of_pages_are_bounded_in_all_and_for_each_owner(con: Connection) -> None:
@@ -89,7 +89,7 @@ def test_pages_are_read_so_many_bytes_at_a_time(con: Connection) -> None:
 async def test_a_crawl_ends_where_its_key_may_keep_no_more(
     tmp_path: Path, site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner_module, "CLAIM_BYTES", 1)
+    monkeypatch.setattr(pages_run, "CLAIM_BYTES", 1)
     async with run_scraping(tmp_path / "data", storageOwnerMb=1) as scraping:
         state = scraping.services.state
         await state.database.write(
@@ -180,9 +180,9 @@ async def test_jobs_end_with_their_key(
 
     async with asyncio.timeout(20):
         while (row := await state.read(look))[0] != "failed":
-            await runner.news(0.2)
+            await runner.wait_for_change(0.2)
         while runner._tasks:
-            await runner.news(0.2)
+            await runner.wait_for_change(0.2)
     assert row[1].startswith("The API key that asked for this ")
     await runner.sweep()
     left = await state.read(
@@ -210,7 +210,7 @@ async def test_a_job_of_a_revoked_key_is_not_taken_up_after_a_restart(
     async def run(self: Any) -> None:
         read.append(self._job.id)
 
-    monkeypatch.setattr(runner_module._Run, "run", run)
+    monkeypatch.setattr(pages_run.PagesRun, "run", run)
     async with run_scraping(tmp_path / "data") as scraping:
         answer = await ended(scraping, f"/api/crawl/{begun['id']}")
     assert (answer["status"], read) == ("failed", [])

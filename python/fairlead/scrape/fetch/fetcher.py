@@ -1,0 +1,222 @@
+"""Fetching one page over HTTP: behind the egress guard, under caps, with every redirect checked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any, Final
+
+import httpx
+
+from fairlead import __version__
+from fairlead.egress import Egress
+from fairlead.errors import InvalidRequest
+from fairlead.scrape.address import BadAddress, canonical
+from fairlead.scrape.fetch.transport import Forbidden, GuardedTransport
+
+PAGE_MAX_BYTES: Final = 10 * 1024 * 1024
+PAGE_DEADLINE_S: Final = 30.0
+REDIRECTS_MAX: Final = 5
+AGENT: Final = f"fairlead/{__version__}"
+ROBOT: Final = "fairlead"
+
+_HEADERS: Final = {
+    "user-agent": AGENT,
+    "accept": "text/html,application/xhtml+xml,text/plain;q=0.8,application/json;q=0.7,*/*;q=0.5",
+    "accept-language": "en,*;q=0.5",
+    # Decoded here, a bounded piece at a time; what could not be is not asked for.
+    "accept-encoding": "gzip, deflate",
+}
+
+_TEMPORARY: Final = frozenset([408, 425, 429, 500, 502, 503, 504])
+
+
+class FetchFailed(Exception):
+    """A page that could not be fetched: `reason` is a sentence without secrets, `status` the answer's, if any.
+    `retry_after_s` is the host's Retry-After, if it sent one.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        status: int | None = None,
+        code: str = "failed",
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status = status
+        self.code = code
+        self.retry_after_s = retry_after_s
+
+    def as_refusal(self, **known: object) -> InvalidRequest:
+        """The failure as an answer of 400 to the caller, with further fields in `known`."""
+        return InvalidRequest(self.reason, extra={**known, "metadata": {"reason": self.code}})
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether asking again may help: the host was busy, or did not answer."""
+        if self.code == "status":
+            return self.status in _TEMPORARY
+        return self.code in {"unreachable", "timeout", "overloaded"}
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResult:
+    """An HTTP answer. `body` is decoded, and empty for 304; `content_type` is the header's value."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    content_type: str
+    elapsed_ms: float
+    redirects: list[str] = field(default_factory=list)
+    artifacts: dict[str, Any] = field(default_factory=dict)
+    """Pictures, prints and files that a browser made, as `formats` shows them."""
+
+    @property
+    def text(self) -> str:
+        """The body as UTF-8, for files that must be in it: robots.txt, sitemaps."""
+        return self.body.decode("utf-8", "replace")
+
+
+class Fetcher:
+    """Fetches pages; one for the process."""
+
+    def __init__(self, egress: Egress) -> None:
+        self.egress = egress
+        self._clients: dict[bool, httpx.AsyncClient] = {}
+
+    async def close(self) -> None:
+        """Closes kept connections."""
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        conditions: Mapping[str, str] | None = None,
+        verify: bool = True,
+        max_bytes: int = PAGE_MAX_BYTES,
+        deadline_s: float = PAGE_DEADLINE_S,
+    ) -> FetchResult:
+        """GET of a canonical address, redirects followed. Raises `FetchFailed`; an answer of 400 or
+        more is an answer.
+        """
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await self._follow(url, conditions or {}, verify, max_bytes, started)
+        except TimeoutError:
+            raise FetchFailed(
+                f"The page was not complete within {deadline_s:g} s.", code="timeout"
+            ) from None
+        except Forbidden:
+            raise FetchFailed(
+                "The address leads to a private or reserved network, which is not fetched.",
+                code="forbidden_address",
+            ) from None
+        except httpx.TimeoutException:
+            raise FetchFailed("The host did not answer in time.", code="timeout") from None
+        except httpx.HTTPError as error:
+            raise FetchFailed(
+                f"The host could not be reached ({type(error).__name__}).", code="unreachable"
+            ) from None
+
+    async def _follow(
+        self, url: str, conditions: Mapping[str, str], verify: bool, max_bytes: int, started: float
+    ) -> FetchResult:
+        client = self._client(verify=verify)
+        redirects: list[str] = []
+        while True:
+            request = client.build_request("GET", url, headers={**_HEADERS, **conditions})
+            answer = await client.send(request, stream=True)
+            try:
+                target = answer.headers.get("location")
+                if answer.status_code in {301, 302, 303, 307, 308} and target:
+                    if len(redirects) >= REDIRECTS_MAX:
+                        raise FetchFailed(
+                            f"The address redirects more than {REDIRECTS_MAX} times.",
+                            status=answer.status_code,
+                            code="redirects",
+                        )
+                    redirects.append(url)
+                    try:
+                        url = canonical(target.strip(), base=url)
+                    except BadAddress as fault:
+                        raise FetchFailed(
+                            f"The address redirects to one that {fault}.",
+                            status=answer.status_code,
+                            code="redirects",
+                        ) from None
+                    continue
+                body = b"" if answer.status_code == 304 else await _body(answer, max_bytes)
+            finally:
+                await answer.aclose()
+            return FetchResult(
+                url=url,
+                status=answer.status_code,
+                headers=dict(answer.headers),
+                body=body,
+                content_type=answer.headers.get("content-type", ""),
+                elapsed_ms=(time.monotonic() - started) * 1000,
+                redirects=redirects,
+            )
+
+    def _client(self, *, verify: bool) -> httpx.AsyncClient:
+        if verify not in self._clients:
+            self._clients[verify] = httpx.AsyncClient(
+                transport=GuardedTransport(self.egress, verify=verify),
+                follow_redirects=False,
+                timeout=httpx.Timeout(15.0, connect=8.0, pool=PAGE_DEADLINE_S),
+                trust_env=False,
+            )
+            # Cookies are not kept: they must not go from one caller's job to another's.
+            self._clients[verify].cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        return self._clients[verify]
+
+
+async def _body(answer: httpx.Response, max_bytes: int) -> bytes:
+    """The decoded body, at most `max_bytes`; a compression bomb stops at the cap, not at the end of memory."""
+    coding = answer.headers.get("content-encoding", "").strip().lower()
+    if coding in {"gzip", "x-gzip"}:
+        decoder = zlib.decompressobj(wbits=47)
+    elif coding == "deflate":
+        decoder = zlib.decompressobj(wbits=15)
+    elif coding in {"", "identity"}:
+        decoder = None
+    else:
+        raise FetchFailed(
+            f"The page is coded as {coding[:20]}, which was not asked for.",
+            status=answer.status_code,
+            code="coding",
+        )
+    body = bytearray()
+    try:
+        async for part in answer.aiter_raw():
+            body += part if decoder is None else decoder.decompress(part, max_bytes + 1 - len(body))
+            if len(body) > max_bytes:
+                raise FetchFailed(
+                    f"The page is larger than {max_bytes} bytes.",
+                    status=answer.status_code,
+                    code="too_large",
+                )
+            if decoder is not None and decoder.unconsumed_tail:
+                raise FetchFailed(
+                    f"The page is larger than {max_bytes} bytes.",
+                    status=answer.status_code,
+                    code="too_large",
+                )
+    except zlib.error:
+        raise FetchFailed(
+            "The page's compression is broken.", status=answer.status_code, code="coding"
+        ) from None
+    return bytes(body)

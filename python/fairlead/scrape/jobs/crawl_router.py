@@ -1,0 +1,43 @@
+"""Starting a crawl, and what one would come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from fairlead.scrape.address import check_url
+from fairlead.scrape.jobs.estimate import estimate_crawl
+from fairlead.scrape.jobs.frontier import patterns_of
+from fairlead.scrape.jobs.start import new_job, start_job
+from fairlead.scrape.jobs.table import Place
+from fairlead.scrape.limits.owner import BaseDep, OwnerDep
+from fairlead.scrape.requests.jobs import CrawlRequest, EstimateRequest
+from fairlead.scrape.scraper import scraper_of
+from fairlead.store.services import ServicesDep
+
+router = APIRouter(prefix="/api", tags=["scraping"])
+
+
+@router.post("/crawl", summary="Crawl a site in the background")
+async def crawl(
+    ask: CrawlRequest, services: ServicesDep, owner: OwnerDep, base: BaseDep
+) -> dict[str, Any]:
+    """Where to ask for it; with a webhook also the secret that its events are signed with."""
+    url = check_url(ask.url, scraper_of(services).egress)
+    patterns_of(ask).check()
+    job = new_job("crawl", owner, url, ask, ask.pages_max)
+    return await start_job(services, job, [Place(0, 0, url)], base, ask.webhook)
+
+
+@router.post("/crawl/estimate", summary="What a crawl would come to")
+async def estimate(
+    ask: EstimateRequest,
+    services: ServicesDep,
+    owner: OwnerDep,
+) -> dict[str, Any]:
+    """By `maxDepth`, the start page's links and the site's map: one that is kept, else its sitemaps.
+    `lookedAt` says what was seen within ten seconds.
+    """
+    url = check_url(ask.url, scraper_of(services).egress)
+    return {"success": True, "estimate": await estimate_crawl(services, owner, url, ask)}

@@ -1,0 +1,83 @@
+"""Finding the addresses of a site: in its sitemaps, and in the links of its first pages."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from fairlead.errors import InvalidRequest
+from fairlead.scrape.fetch.fetcher import FetchFailed
+from fairlead.scrape.map.sitemap import sitemap_urls
+from fairlead.scrape.page.patterns import Patterns
+from fairlead.scrape.requests.page import ScrapeOptions
+from fairlead.scrape.requests.site import MapRequest
+from fairlead.scrape.scraper import Scraper
+
+MAP_PAGES_MAX: Final = 10
+
+
+class Discovery:
+    """The discovery of one site for one request."""
+
+    def __init__(self, scraper: Scraper, url: str, owner: str, request: MapRequest) -> None:
+        self._scraper = scraper
+        self._url = url
+        self._owner = owner
+        self._request = request
+        self._found: dict[str, None] = {}
+        self._counts = {"sitemap": 0, "crawling": 0}
+
+    async def run(self, patterns: Patterns) -> dict[str, Any]:
+        """The links that the request asks for, how many each method found, and whether time ran out (`partial`)."""
+        request, is_partial = self._request, False
+        try:
+            async with asyncio.timeout(request.timeout_ms / 1000):
+                if not request.skip_sitemaps:
+                    await self._read_sitemaps()
+                if not request.sitemaps_only:
+                    await self._follow_links()
+        except TimeoutError:
+            is_partial = True
+        links = patterns.accepted(list(self._found))
+        if request.search_query:
+            words = request.search_query.lower().split()
+            links = [link for link in links if all(word in link.lower() for word in words)]
+        return {
+            "links": links[: request.max_urls],
+            "counts": self._counts,
+            "partial": is_partial,
+        }
+
+    async def _read_sitemaps(self) -> None:
+        limit = self._request.max_urls
+        for link in await sitemap_urls(self._scraper, self._url, limit, self._owner):
+            self._counts["sitemap"] += link not in self._found and self._belongs(link)
+            if self._belongs(link):
+                self._found[link] = None
+
+    async def _follow_links(self) -> None:
+        """Adds the links of the start page and of a few pages that it links to."""
+        options = ScrapeOptions.model_validate({"skipCache": True})
+        limit = self._request.max_urls
+        waiting, read = [self._url], 0
+        while waiting and read < MAP_PAGES_MAX and len(self._found) < limit:
+            target = waiting.pop(0)
+            read += 1
+            try:
+                scraped = await self._scraper.scrape(target, options, self._owner, wants_links=True)
+            except FetchFailed as failure:
+                if target == self._url and not self._found:
+                    raise InvalidRequest(failure.reason, param="url") from None
+                continue
+            for link in [scraped.url, *scraped.links]:
+                if link not in self._found and self._belongs(link) and len(self._found) < limit:
+                    self._found[link] = None
+                    self._counts["crawling"] += 1
+                    waiting.append(link)
+
+    def _belongs(self, link: str) -> bool:
+        host, own = urlsplit(link).hostname or "", urlsplit(self._url).hostname or ""
+        if urlsplit(link).netloc == urlsplit(self._url).netloc:
+            return True
+        return self._request.include_subdomains and host.endswith("." + own.removeprefix("www."))

@@ -1,0 +1,98 @@
+"""A fair queue: a few places, shared between owners who wait for them.
+
+One owner never holds all places, and waiting owners take turns, however many requests one of them waits with. So slow
+pages hold up the key that sent them, and hardly any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class QueueFull(Exception):
+    """A refusal, because enough requests wait already, in all or of this owner."""
+
+
+class FairQueue:
+    """`places` in all, of which one owner holds `own_places` at most; `waiting_max` and `own_waiting_max` may wait."""
+
+    def __init__(
+        self, places: int, own_places: int, waiting_max: int, own_waiting_max: int
+    ) -> None:
+        self._free = places
+        self._own_places = own_places
+        self._waiting_max = waiting_max
+        self._own_waiting_max = own_waiting_max
+        self._held: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @asynccontextmanager
+    async def place(self, owner: str) -> AsyncIterator[None]:
+        """Holds a place while it is open. `QueueFull`."""
+        await self._take(owner)
+        try:
+            yield
+        finally:
+            self._give_back(owner)
+
+    async def _take(self, owner: str) -> None:
+        own = self._waiting.get(owner, ())
+        if not own and self._may_begin(owner):
+            self._begin(owner)
+            return
+        if (
+            len(own) >= self._own_waiting_max
+            or sum(map(len, self._waiting.values())) >= self._waiting_max
+        ):
+            raise QueueFull
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(owner, deque()).append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                # The place was given in the same moment: it is passed on.
+                self._give_back(owner)
+            else:
+                self._leave(owner, place)
+            raise
+
+    def _may_begin(self, owner: str) -> bool:
+        return self._free > 0 and self._held[owner] < self._own_places
+
+    def _begin(self, owner: str) -> None:
+        self._free -= 1
+        self._held[owner] += 1
+
+    def _give_back(self, owner: str) -> None:
+        self._free += 1
+        self._held[owner] -= 1
+        if not self._held[owner]:
+            del self._held[owner]
+        self._serve_next()
+
+    def _leave(self, owner: str, place: asyncio.Future[None]) -> None:
+        own = self._waiting.get(owner)
+        if own is not None and place in own:
+            own.remove(place)
+            if not own:
+                del self._waiting[owner]
+
+    def _serve_next(self) -> None:
+        """Gives free places to the owners in turn; one that was served goes to the end of the line."""
+        for owner in list(self._waiting):
+            if self._free <= 0:
+                return
+            own = self._waiting[owner]
+            while own and self._may_begin(owner):
+                place = own.popleft()
+                if not place.done():
+                    self._begin(owner)
+                    place.set_result(None)
+                    self._waiting.move_to_end(owner)
+                    break
+            if not own:
+                del self._waiting[owner]

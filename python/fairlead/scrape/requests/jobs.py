@@ -1,0 +1,211 @@
+"""Request bodies of jobs: crawl, batch, llms.txt, extraction from many pages, agent."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, StrictBool, StrictInt, model_validator
+from pydantic_core import PydanticCustomError
+
+from fairlead.scrape.requests.fields import (
+    Count,
+    Depth,
+    ModelName,
+    Patterns,
+    Prompt,
+    RequestBody,
+    Retries,
+    Url,
+    one_of,
+)
+from fairlead.scrape.requests.page import ScrapeOptions, SiteScrapeOptions
+
+
+class CrawlOptions(RequestBody):
+    max_concurrent_crawlers: Count | None = None
+    browser_pool_size: Count | None = None
+
+
+class CrawlRequest(RequestBody):
+    """A crawl. `limit` and `maxUrls` are two names of one bound, `maxDepth` and `maxDiscoveryDepth` too: the
+    lower counts. Bounds above ours are lowered to ours.
+    """
+
+    url: Url
+    limit: Count | None = None
+    max_urls: Count | None = None
+    max_depth: Depth | None = None
+    max_discovery_depth: Depth | None = None
+    webhook: Url | None = None
+    include_paths: Patterns = Field(default=[])
+    exclude_paths: Patterns = Field(default=[])
+    include_patterns: Patterns = Field(default=[])
+    exclude_patterns: Patterns = Field(default=[])
+    allow_subdomains: StrictBool = False
+    skip_sitemaps: StrictBool = True
+    sitemaps_only: StrictBool = Field(
+        False,
+        description="Whether only pages are read that the sitemaps name, and no links followed.",
+    )
+    use_browser: StrictBool = Field(False, description="As scrapeOptions.useBrowser.")
+    regex_on_full_url: StrictBool = Field(
+        False,
+        alias="regexOnFullURL",
+        description="Whether includePaths and excludePaths look at the whole address too.",
+    )
+    max_retries: Retries = Field(
+        1, description="How often a page is asked for again whose host was busy or did not answer."
+    )
+    crawl_options: CrawlOptions = CrawlOptions()
+    scrape_options: SiteScrapeOptions = SiteScrapeOptions()
+
+    @property
+    def pages_max(self) -> int:
+        """How many pages are fetched at most."""
+        bounds = [n for n in (self.limit, self.max_urls) if n is not None]
+        return min([*bounds, LIMIT_MAX]) if bounds else LIMIT_DEFAULT
+
+    @property
+    def depth_max(self) -> int:
+        """How many links away from the start a page may be."""
+        bounds = [n for n in (self.max_depth, self.max_discovery_depth) if n is not None]
+        return min([*bounds, DEPTH_MAX]) if bounds else DEPTH_DEFAULT
+
+    @property
+    def reads_sitemaps(self) -> bool:
+        """Whether pages are taken from the sitemaps."""
+        return self.sitemaps_only or not self.skip_sitemaps
+
+    @property
+    def page_options(self) -> ScrapeOptions:
+        """How each page is read."""
+        if not self.use_browser:
+            return self.scrape_options
+        return self.scrape_options.model_copy(update={"use_browser": True})
+
+    @property
+    def width(self) -> int:
+        """How many pages are fetched at once; by the browser, no more than its pool has."""
+        width = min(self.crawl_options.max_concurrent_crawlers or WIDTH_DEFAULT, WIDTH_MAX)
+        if self.page_options.needs_browser and self.crawl_options.browser_pool_size is not None:
+            return min(width, self.crawl_options.browser_pool_size)
+        return width
+
+
+LIMIT_DEFAULT, LIMIT_MAX = 100, 10_000
+DEPTH_DEFAULT, DEPTH_MAX = 5, 10
+WIDTH_DEFAULT, WIDTH_MAX = 5, 20
+
+
+class EstimateRequest(RequestBody):
+    """An estimate of a crawl. Bounds above those of crawls are lowered to them."""
+
+    url: Url
+    limit: Count | None = None
+    max_depth: Depth | None = None
+    scrape_options: SiteScrapeOptions = SiteScrapeOptions()
+
+    @property
+    def pages_max(self) -> int:
+        """How many pages such a crawl fetches at most."""
+        return LIMIT_DEFAULT if self.limit is None else min(self.limit, LIMIT_MAX)
+
+    @property
+    def depth_max(self) -> int:
+        """How many links away from the start its pages may be."""
+        return DEPTH_DEFAULT if self.max_depth is None else min(self.max_depth, DEPTH_MAX)
+
+
+class BatchRequest(RequestBody):
+    urls: Annotated[list[Url], Field(min_length=1, max_length=1000)]
+    concurrency: Annotated[StrictInt, Field(ge=1, le=20)] = 5
+    webhook: Url | None = None
+    timeout: Annotated[StrictInt, Field(ge=10_000, le=300_000)] | None = Field(
+        None, description="Milliseconds that one page may take, with its retries."
+    )
+    fail_fast: StrictBool = Field(
+        False, description="Whether the first page that fails ends the batch."
+    )
+    max_retries: Retries = Field(
+        1, description="How often a page is asked for again whose host was busy or did not answer."
+    )
+    options: ScrapeOptions = ScrapeOptions()
+
+
+class LlmsTxtRequest(RequestBody):
+    url: Url
+    max_urls: Annotated[StrictInt, Field(ge=1, le=500)] = 50
+    include_full_text: StrictBool = False
+
+    def as_crawl(self) -> CrawlRequest:
+        """The crawl that finds the pages: what the sitemaps name, and what is linked."""
+        return CrawlRequest.model_validate(
+            {
+                "url": self.url,
+                "limit": self.max_urls,
+                "maxDepth": 3,
+                "skipSitemaps": False,
+                "scrapeOptions": {"extractorFormat": "markdown", "fitMarkdown": True},
+            }
+        )
+
+
+EXTRACT_PAGES_MAX = 1000
+
+
+class ExtractJobRequest(RequestBody):
+    """An extraction from many pages: those of `urls`, or those that are found from `url`."""
+
+    urls: Annotated[list[Url], Field(min_length=1, max_length=EXTRACT_PAGES_MAX)] | None = None
+    url: Url | None = None
+    prompt: Prompt | None = Field(None, description="What to look for.")
+    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    limit: Count | None = Field(
+        None, description="Pages at most: of `urls` all where it is not sent, from `url` 20."
+    )
+    model: ModelName | None = None
+    scrape_options: ScrapeOptions = ScrapeOptions()
+
+    @model_validator(mode="after")
+    def _has_pages_and_a_question(self) -> Self:
+        if self.prompt is None and self.schema_ is None:
+            raise PydanticCustomError("no_valid_fields", "Send prompt, schema or both.")
+        return one_of(self, "urls", "url")
+
+    @property
+    def pages_max(self) -> int:
+        """How many pages are read at most."""
+        most = len(self.urls) if self.urls is not None else EXTRACT_PAGES_MAX
+        return min(self.limit or (most if self.urls is not None else 20), most)
+
+    @property
+    def page_options(self) -> ScrapeOptions:
+        """How a page is read for a model, which is shown the content alone."""
+        form = self.scrape_options.extractor_format or "markdown"
+        return self.scrape_options.model_copy(
+            update={"extractor_format": form, "formats": [], "extraction_options": None}
+        )
+
+    def as_crawl(self) -> CrawlRequest | None:
+        """The crawl that finds the pages, where they are not named."""
+        if self.url is None:
+            return None
+        ask = {"url": self.url, "limit": self.pages_max, "maxDepth": 3, "skipSitemaps": False}
+        return CrawlRequest.model_validate(ask).model_copy(
+            update={"scrape_options": self.page_options}
+        )
+
+
+class AgentRequest(RequestBody):
+    """An agent: its goal, and the address where it begins."""
+
+    url: Url
+    prompt: Prompt = Field(description="The goal.")
+    schema_: dict[str, Any] | None = Field(
+        None, alias="schema", description="What `data` of the result fits."
+    )
+    max_steps: Annotated[StrictInt, Field(ge=1, le=20)] = 10
+    allow_other_sites: StrictBool = Field(
+        False, description="Whether it may leave the host of `url`."
+    )
+    model: ModelName | None = None
