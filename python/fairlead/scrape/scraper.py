@@ -301,7 +301,4 @@ def _from_cache(cached: Cached, started: float) -> Scraped:
 
 def scraper_of(services: Services) -> Scraper:
     """The process's scraper, made when it is first needed; `jobs.tasks` closes it."""
-    scraper = services.rooms.get(Scraper)
-    if not isinstance(scraper, Scraper):
-        scraper = services.rooms[Scraper] = Scraper(services)
-    return scraper
+    return services.singleton(Scraper, lambda: Scraper(services))

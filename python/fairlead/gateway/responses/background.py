@@ -356,10 +356,7 @@ class Works:
 
 def works_of(services: Services) -> Works:
     """The process's works, made when they are first needed."""
-    works = services.rooms.get(Works)
-    if not isinstance(works, Works):
-        works = services.rooms[Works] = Works(services)
-    return works
+    return services.singleton(Works, lambda: Works(services))
 
 
 async def _run(services: Services) -> None:
@@ -367,7 +364,7 @@ async def _run(services: Services) -> None:
         await works_of(services).run()
     finally:
         # Another start makes everything anew.
-        services.rooms.pop(Works, None)
+        services.discard(Works)
 
 
 TASKS = (BackgroundTask("gateway.responses", _run),)

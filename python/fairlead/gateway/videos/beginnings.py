@@ -55,10 +55,7 @@ class Beginnings:
     @classmethod
     def of(cls, services: Services) -> Self:
         """The process's own."""
-        found = services.rooms.get(cls)
-        if not isinstance(found, cls):
-            found = services.rooms[cls] = cls(services)
-        return found
+        return services.singleton(cls, lambda: cls(services))
 
     async def note(self, operation: Operation, notice: Notice | None) -> None:
         """Writes down that a provider is about to be asked. `RateLimited` where there is no room:

@@ -52,14 +52,14 @@ async def open_oauth(services: Services) -> ToolAccess:
     await ledger.load()
     gate = ToolGate(config, services.state, ledger)
     documents = Documents(services.egress, is_on=config.oauth_client_documents)
-    services.rooms[OAuth] = OAuth(services, ledger, gate, documents)
+    services.put(OAuth, OAuth(services, ledger, gate, documents))
     return gate
 
 
 def oauth_of(services: Services) -> OAuth:
     """The room of this process."""
-    room = services.rooms.get(OAuth)
-    if not isinstance(room, OAuth):
+    room = services.existing(OAuth)
+    if room is None:
         raise Internal("The authorization server was not opened.")
     return room
 

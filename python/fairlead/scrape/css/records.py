@@ -158,10 +158,7 @@ async def extract_records(
 
 
 def _lock(services: Services, key: str) -> asyncio.Lock:
-    healings = services.rooms.get(_Healings)
-    if not isinstance(healings, _Healings):
-        healings = services.rooms[_Healings] = _Healings()
-    return healings.lock(key)
+    return services.singleton(_Healings, _Healings).lock(key)
 
 
 @asynccontextmanager
