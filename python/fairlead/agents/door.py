@@ -244,13 +244,13 @@ def _task_id(params: dict[str, Any]) -> str:
 
 
 async def _found(visit: Visit, task_id: str) -> tuple[Task, list[Message]]:
-    def look(con: Connection) -> tuple[Task, list[Message]] | None:
+    def read_task(con: Connection) -> tuple[Task, list[Message]] | None:
         task = find_task(con, task_id)
         if task is None or task.skill_id != visit.skill.id or task.owner != visit.owner:
             return None
         return task, messages_of(con, task_id)
 
-    found = await visit.services.state.read(look)
+    found = await visit.services.state.read(read_task)
     if found is None:
         raise RpcFault(protocol.TASK_NOT_FOUND, "There is no task with this id.")
     return found

@@ -137,14 +137,14 @@ async def list_all(
     """A page of them; `provider` is an agent."""
     states = tuple(state for state, name in _STATUS.items() if name == status)
 
-    def look(con: Connection) -> tuple[list[TaskView], int]:
+    def read_tasks(con: Connection) -> tuple[list[TaskView], int]:
         skill = None if provider is None else _agent(con, provider)
         if (provider is not None and skill is None) or (status is not None and not states):
             return [], 0
         tasks, total = list_tasks(con, limit, offset, skill.id if skill else None, states)
         return [_view(con, task) for task in tasks], total
 
-    tasks, total = await services.state.read(look)
+    tasks, total = await services.state.read(read_tasks)
     return TaskList.model_construct(tasks=tasks, total=total, limit=limit, offset=offset)
 
 
@@ -210,12 +210,12 @@ async def act(task_id: str, body: TaskAction, services: ServicesDep) -> TaskView
 async def delete(task_id: str, services: ServicesDep) -> TaskDeleted:
     """With what was said in it."""
 
-    def work(con: Connection) -> None:
+    def delete_inactive(con: Connection) -> None:
         if found_task(con, task_id).is_active:
             raise Conflict("The task is being worked on: cancel it first.")
         delete_task(con, task_id)
 
-    await services.state.record(work)
+    await services.state.record(delete_inactive)
     return TaskDeleted()
 
 

@@ -53,10 +53,10 @@ class TaskRunner(Runner[Task]):
         self._keys: dict[str, str] = {}
 
     async def active(self) -> list[Task]:
-        def look(con: Connection) -> tuple[list[Task], dict[str, str]]:
+        def read_active(con: Connection) -> tuple[list[Task], dict[str, str]]:
             return active_tasks(con), keys_of_skills(con)
 
-        tasks, self._keys = await self.services.state.read(look)
+        tasks, self._keys = await self.services.state.read(read_active)
         return tasks
 
     def owner_of(self, item: Task) -> str:
@@ -135,11 +135,11 @@ class TaskRunner(Runner[Task]):
         if not await self.services.state.record(lambda con: begin_task(con, task.id, now_ms())):
             return None
 
-        def look(con: Connection) -> tuple[Skill | None, list[Message]]:
+        def read_conversation(con: Connection) -> tuple[Skill | None, list[Message]]:
             said = context_before(con, task) + messages_of(con, task.id)
             return find_skill(con, task.skill_id), said
 
-        skill, said = await self.services.state.read(look)
+        skill, said = await self.services.state.read(read_conversation)
         if skill is None:
             return None
         model = Model(

@@ -56,10 +56,10 @@ class SkillDeleted(Wire):
 async def list_all(services: ServicesDep, limit: Limit = 50, offset: Offset = 0) -> SkillList:
     """A page of them, oldest first."""
 
-    def look(con: Connection) -> tuple[list[Skill], int]:
+    def read_skills(con: Connection) -> tuple[list[Skill], int]:
         return list_skills(con, limit, offset), count_skills(con)
 
-    skills, total = await services.state.read(look)
+    skills, total = await services.state.read(read_skills)
     return SkillList.model_construct(
         skills=[skill.view() for skill in skills], total=total, limit=limit, offset=offset
     )
@@ -100,7 +100,7 @@ async def read(skill_id: str, services: ServicesDep) -> SkillView:
 async def change(skill_id: str, change: SkillChange, services: ServicesDep) -> SkillView:
     """Changes what was sent. Tasks that are under way go on as they began."""
 
-    def work(con: Connection) -> Skill:
+    def update(con: Connection) -> Skill:
         before = found_skill(con, skill_id)
         fields: dict[str, Any] = {name: getattr(change, name) for name in change.model_fields_set}
         if "name" in fields and fields["name"] != before.name:
@@ -109,20 +109,20 @@ async def change(skill_id: str, change: SkillChange, services: ServicesDep) -> S
         update_skill(con, after)
         return after
 
-    return (await services.state.record(work)).view()
+    return (await services.state.record(update)).view()
 
 
 @router.delete("/{skill_id}", summary="Delete an agent skill with its tasks")
 async def delete(skill_id: str, services: ServicesDep) -> SkillDeleted:
     """Whatever it was doing is dropped."""
 
-    def work(con: Connection) -> list[str]:
+    def delete_with_tasks(con: Connection) -> list[str]:
         found_skill(con, skill_id)
         active = active_of_skill(con, skill_id)
         delete_skill(con, skill_id)
         return active
 
-    for task_id in await services.state.record(work):
+    for task_id in await services.state.record(delete_with_tasks):
         TaskRunner.of(services).stop(task_id)
     return SkillDeleted()
 

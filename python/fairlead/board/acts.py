@@ -147,34 +147,34 @@ def _delete_todo(con: Connection, person: Person, fields: Fields) -> str:
 def _of_project(
     create: Callable[[Connection, Person, str, Any], BaseModel], model: type[BaseModel]
 ) -> Callable[[Connection, Person, Fields], str]:
-    def work(con: Connection, person: Person, fields: Fields) -> str:
+    def create_record(con: Connection, person: Person, fields: Fields) -> str:
         project_id = _pop(fields, "projectId")
         create(con, person, project_id, _read(model, fields))
         return f"/board/{project_id}/settings"
 
-    return work
+    return create_record
 
 
 def _of_record(
     change: Callable[[Connection, Person, str, Any], BaseModel], model: type[BaseModel]
 ) -> Callable[[Connection, Person, Fields], str]:
-    def work(con: Connection, person: Person, fields: Fields) -> str:
+    def change_record(con: Connection, person: Person, fields: Fields) -> str:
         project_id, record_id = _pop(fields, "projectId"), _pop(fields, "id")
         change(con, person, record_id, _read(model, fields))
         return f"/board/{project_id}/settings"
 
-    return work
+    return change_record
 
 
 def _without(
     delete: Callable[[Connection, Person, str], BaseModel],
 ) -> Callable[[Connection, Person, Fields], str]:
-    def work(con: Connection, person: Person, fields: Fields) -> str:
+    def delete_record(con: Connection, person: Person, fields: Fields) -> str:
         project_id = _pop(fields, "projectId")
         delete(con, person, _pop(fields, "id"))
         return f"/board/{project_id}/settings"
 
-    return work
+    return delete_record
 
 
 def _revoke_token(con: Connection, person: Person, fields: Fields) -> str:

@@ -140,11 +140,11 @@ async def todo_page(
     if person is None:
         return _sign_in(request)
 
-    def look(con: Connection) -> dict[str, Any]:
+    def read_todo(con: Connection) -> dict[str, Any]:
         todo = todos.get_todo(con, person, todo_id)
         return {"todo": todo, **_choices(con, person, todo.project_id)}
 
-    return await _shown("todo.html", services, person, look)
+    return await _shown("todo.html", services, person, read_todo)
 
 
 @router.get("/board/{project_id}", response_class=HTMLResponse, summary="A project as a kanban")
@@ -159,7 +159,7 @@ async def kanban(
     if person is None:
         return _sign_in(request)
 
-    def look(con: Connection) -> dict[str, Any]:
+    def read_kanban(con: Connection) -> dict[str, Any]:
         choices = _choices(con, person, project_id)
         columns = {
             status: todos.list_todos(
@@ -169,7 +169,7 @@ async def kanban(
         }
         return {"columns": columns, "sprint": sprint, **choices}
 
-    return await _shown("kanban.html", services, person, look)
+    return await _shown("kanban.html", services, person, read_kanban)
 
 
 @router.get("/board/{project_id}/list", response_class=HTMLResponse, summary="A project as a list")
@@ -197,7 +197,7 @@ async def listing(
         "text": text.strip(),
     }
 
-    def look(con: Connection) -> dict[str, Any]:
+    def read_list(con: Connection) -> dict[str, Any]:
         narrow = Narrow(
             next((each for each in STATUS_NAMES if each == known), None),
             assignee or None,
@@ -215,7 +215,7 @@ async def listing(
             **_choices(con, person, project_id),
         }
 
-    return await _shown("list.html", services, person, look)
+    return await _shown("list.html", services, person, read_list)
 
 
 @router.get(
@@ -230,13 +230,13 @@ async def settings(
     if person is None:
         return _sign_in(request)
 
-    def look(con: Connection) -> dict[str, Any]:
+    def read_settings(con: Connection) -> dict[str, Any]:
         choices = _choices(con, person, project_id)
         there = {each.user_id for each in choices["members"]}
         people = projects.list_people(con, CHOICES_MAX, 0).people
         return {**choices, "others": [each for each in people if each.id not in there]}
 
-    return await _shown("settings.html", services, person, look)
+    return await _shown("settings.html", services, person, read_settings)
 
 
 def _choices(con: Connection, person: Person, project_id: str) -> dict[str, Any]:

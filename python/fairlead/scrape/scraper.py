@@ -311,7 +311,4 @@ def _from_cache(cached: CachedPage, started: float) -> ScrapeResult:
 
 def scraper_of(services: Services) -> Scraper:
     """The process's scraper, made when it is first needed; `jobs/runner.py` closes it."""
-    scraper = services.rooms.get(Scraper)
-    if not isinstance(scraper, Scraper):
-        scraper = services.rooms[Scraper] = Scraper(services)
-    return scraper
+    return services.singleton(Scraper, lambda: Scraper(services))

@@ -167,13 +167,13 @@ async def change(provider_id: str, ask: ProviderChange, services: ServicesDep) -
     if not changes:
         raise InvalidRequest("No valid fields to update: send at least one field.")
 
-    def work(con: Connection) -> SearchProvider:
+    def update(con: Connection) -> SearchProvider:
         before = find_provider(con, provider_id)
         if before.key_sealed is not None and "base_url" in changes and "key_sealed" not in changes:
             check_kept("apiKey", [before.base_url], [changes["base_url"]])
         return change_provider(con, provider_id, changes)
 
-    return {"provider": _view(await services.state.commit(work))}
+    return {"provider": _view(await services.state.commit(update))}
 
 
 @router.delete(

@@ -1,10 +1,10 @@
 """Telling listeners of what happened, in the transaction in which it happens.
 
-    def work(con: Connection) -> None:
+    def insert(con: Connection) -> None:
         insert_key(con, key)
         emit(con, Event("key.created", {"id": key.id, "name": key.name}))
 
-    await state.commit(work)
+    await state.commit(insert)
 
 If the transaction is undone, nobody is told; if it is committed, everybody who listens is told at
 least once, whatever dies in between (`fairlead.webhooks` delivers). The message's id is the

@@ -69,10 +69,7 @@ class Runner(ABC, Generic[ItemT]):
     @classmethod
     def of(cls, services: Services) -> Self:
         """The process's runner, made when it is first needed."""
-        runner = services.rooms.get(cls)
-        if not isinstance(runner, cls):
-            runner = services.rooms[cls] = cls(services)
-        return runner
+        return services.singleton(cls, lambda: cls(services))
 
     @classmethod
     async def run_one(cls, services: Services) -> None:
@@ -80,7 +77,7 @@ class Runner(ABC, Generic[ItemT]):
         try:
             await cls.of(services).run()
         finally:
-            services.rooms.pop(cls, None)
+            services.discard(cls)
 
     # --- what a room says ---
 

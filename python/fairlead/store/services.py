@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends
 from pydantic import SecretStr
@@ -25,6 +25,8 @@ from fairlead.settings import ControlConfig
 from fairlead.store.database import Database, Work
 from fairlead.store.state import State
 from fairlead.store.tool_access import ToolAccess
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,27 @@ class Services:
     """Who judges the callers of agents; control sets it."""
     process: str = field(default_factory=lambda: secrets.token_hex(8))
     """A name of this process among all that there were."""
-    rooms: dict[type, object] = field(default_factory=dict)
-    """What a room keeps for the life of the process, under its own class."""
+    _singletons: dict[type, object] = field(default_factory=dict)
+    """Objects that live as long as the process, one for each class."""
+
+    def singleton(self, kind: type[T], make: Callable[[], T]) -> T:
+        """The process's one object of a class, made when it is first needed."""
+        found = self.existing(kind)
+        return self.put(kind, make()) if found is None else found
+
+    def existing(self, kind: type[T]) -> T | None:
+        """The process's one object of a class, or None when it has not been made."""
+        found = self._singletons.get(kind)
+        return found if isinstance(found, kind) else None
+
+    def put(self, kind: type[T], value: T) -> T:
+        """Stores the process's one object of a class, in place of one that is there."""
+        self._singletons[kind] = value
+        return value
+
+    def discard(self, kind: type[object]) -> None:
+        """Forgets the process's one object of a class, so that the next call makes another."""
+        self._singletons.pop(kind, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ async def ensure_signing_key(state: State) -> None:
     pem, jwk = await asyncio.to_thread(_generate)
     key_id = str(jwk["kid"])
 
-    def work(con: Connection) -> None:
+    def insert_key(con: Connection) -> None:
         at_ms = now_ms()
         # Two may have asked at once.
         if _newest_at_ms(con) + SIGNS_FOR_MS > at_ms:
@@ -54,7 +54,7 @@ async def ensure_signing_key(state: State) -> None:
             [key_id, sealed, orjson.dumps(jwk).decode(), at_ms],
         )
 
-    await state.record(work)
+    await state.record(insert_key)
 
 
 def find_signing_key(con: Connection, sealer: Sealer) -> SigningKey | None:

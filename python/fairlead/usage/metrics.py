@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from fairlead import __version__
 from fairlead.store.services import Services, WorkerReport
@@ -82,7 +82,7 @@ def _samples(stats: dict[str, Any]) -> Iterator[tuple[Key, float]]:
 
 def counters_of(services: Services) -> RelayCounters:
     """This process's counters."""
-    return cast("RelayCounters", services.rooms.setdefault(RelayCounters, RelayCounters()))
+    return services.singleton(RelayCounters, RelayCounters)
 
 
 def exposition(services: Services) -> str:

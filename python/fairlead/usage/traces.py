@@ -94,10 +94,7 @@ class Traces:
 
 def traces_of(services: Services) -> Traces:
     """This process's traces."""
-    found = services.rooms.get(Traces)
-    if not isinstance(found, Traces):
-        found = services.rooms[Traces] = Traces(services.config.tracing)
-    return found
+    return services.singleton(Traces, lambda: Traces(services.config.tracing))
 
 
 def _exporter() -> Exporter:

@@ -147,10 +147,7 @@ class Keeper:
 
 def keeper_of(services: Services) -> Keeper:
     """The process's keeper, made when it is first needed."""
-    keeper = services.rooms.get(Keeper)
-    if not isinstance(keeper, Keeper):
-        keeper = services.rooms[Keeper] = Keeper(services, Folder(services.data_dir))
-    return keeper
+    return services.singleton(Keeper, lambda: Keeper(services, Folder(services.data_dir)))
 
 
 def _write(path: Path, content: bytes) -> None:

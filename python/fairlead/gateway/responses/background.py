@@ -262,10 +262,7 @@ class BackgroundResponses:
 
 def background_responses(services: Services) -> BackgroundResponses:
     """The process's object, made when it is first needed."""
-    responses = services.rooms.get(BackgroundResponses)
-    if not isinstance(responses, BackgroundResponses):
-        responses = services.rooms[BackgroundResponses] = BackgroundResponses(services)
-    return responses
+    return services.singleton(BackgroundResponses, lambda: BackgroundResponses(services))
 
 
 async def _run(services: Services) -> None:
@@ -273,7 +270,7 @@ async def _run(services: Services) -> None:
         await background_responses(services).run()
     finally:
         # The next start of the task begins with a new object.
-        services.rooms.pop(BackgroundResponses, None)
+        services.discard(BackgroundResponses)
 
 
 TASKS = (BackgroundTask("gateway.responses", _run),)

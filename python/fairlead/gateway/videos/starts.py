@@ -57,10 +57,7 @@ class VideoStarts:
     @classmethod
     def of(cls, services: Services) -> Self:
         """The process's object, made when it is first needed."""
-        found = services.rooms.get(cls)
-        if not isinstance(found, cls):
-            found = services.rooms[cls] = cls(services)
-        return found
+        return services.singleton(cls, lambda: cls(services))
 
     async def record_start(self, operation: Operation, subscribers: Subscribers | None) -> None:
         """Stores a video before its provider is asked. `RateLimited` where there is no room,

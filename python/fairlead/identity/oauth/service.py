@@ -54,14 +54,14 @@ async def open_oauth(services: Services) -> ToolAccess:
     await ledger.load()
     gate = ToolGate(config, services.state, ledger)
     documents = Documents(services.egress, is_on=config.oauth_client_documents)
-    services.rooms[OAuthService] = OAuthService(services, ledger, gate, documents)
+    services.put(OAuthService, OAuthService(services, ledger, gate, documents))
     return gate
 
 
 def oauth_service(services: Services) -> OAuthService:
     """The service of this process."""
-    room = services.rooms.get(OAuthService)
-    if not isinstance(room, OAuthService):
+    room = services.existing(OAuthService)
+    if room is None:
         raise Internal("The authorization server was not opened.")
     return room
 

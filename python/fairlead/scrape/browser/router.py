@@ -156,6 +156,6 @@ async def expire_sessions(services: Services) -> None:
     """Closes sessions whose time is over; lasts until it is cancelled."""
     while True:
         await asyncio.sleep(EXPIRE_EVERY_S)
-        scraper = services.rooms.get(Scraper)
-        if isinstance(scraper, Scraper):
+        scraper = services.existing(Scraper)
+        if scraper is not None:
             await scraper.sessions.expire()

@@ -160,10 +160,7 @@ async def extract_records(
 
 
 def _lock(services: Services, key: str) -> asyncio.Lock:
-    healings = services.rooms.get(_HealingLocks)
-    if not isinstance(healings, _HealingLocks):
-        healings = services.rooms[_HealingLocks] = _HealingLocks()
-    return healings.lock(key)
+    return services.singleton(_HealingLocks, _HealingLocks).lock(key)
 
 
 @asynccontextmanager

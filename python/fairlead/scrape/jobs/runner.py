@@ -64,7 +64,7 @@ class JobRunner(Runner[Job]):
             await super().run()
         finally:
             await self._scraper.close()
-            self.services.rooms.pop(Scraper, None)
+            self.services.discard(Scraper)
 
     async def active(self) -> list[Job]:
         return await self.services.state.read(active_jobs)

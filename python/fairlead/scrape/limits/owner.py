@@ -51,10 +51,9 @@ async def _owner(request: Request, response: Response) -> str:
     if principal.kind != "key" or principal.id is None:
         raise Unauthenticated("A gateway API key is required: send `X-API-Key: sk-fl-...`.")
     services = services_of(request)
-    limit = services.rooms.setdefault(CallLimit, CallLimit())
+    limit = services.singleton(CallLimit, CallLimit)
     settings = await scraper_of(services).settings()
-    if isinstance(limit, CallLimit):
-        limit.spend(principal.id, settings.scrape_requests_per_minute, time.monotonic())
+    limit.spend(principal.id, settings.scrape_requests_per_minute, time.monotonic())
     if _is_counted(request):
         most = settings.scrape_requests_per_day
         made = await daily_calls_of(services).spend(principal.id, most, now_ms())

@@ -83,10 +83,7 @@ def day_of(at_ms: int) -> str:
 
 def daily_calls_of(services: Services) -> DailyCalls:
     """The process's counts, made when they are first needed."""
-    calls = services.rooms.get(DailyCalls)
-    if not isinstance(calls, DailyCalls):
-        calls = services.rooms[DailyCalls] = DailyCalls(services)
-    return calls
+    return services.singleton(DailyCalls, lambda: DailyCalls(services))
 
 
 async def store_daily_calls(services: Services) -> None:
