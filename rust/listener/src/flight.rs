@@ -54,11 +54,13 @@ impl Flight {
 
     /// The answer's head. `None`: the answer stops short before it.
     pub async fn head(&mut self) -> Option<Head> {
-        std::future::poll_fn(|cx| {
-            self.poll_work(cx);
-            self.exchange.poll_head(cx)
-        })
-        .await
+        std::future::poll_fn(|cx| self.poll_head(cx)).await
+    }
+
+    /// The answer's head, as [`Flight::head`] gives it.
+    pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Option<Head>> {
+        self.poll_work(cx);
+        self.exchange.poll_head(cx)
     }
 
     /// The next piece of the answer's body. While the work brings more with each look, the look is repeated behind whatever
