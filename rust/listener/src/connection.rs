@@ -120,7 +120,6 @@ async fn drive<C: Future>(state: &ConnectionState, mut connection: Pin<&mut C>, 
     let mut is_finishing = false;
     let mut is_watched = false;
     poll_fn(|cx: &mut Context<'_>| {
-        state.polled();
         if !std::mem::replace(&mut is_watched, true) {
             state.watch(cx);
         }
