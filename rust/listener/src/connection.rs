@@ -1,13 +1,13 @@
 //! One connection from its handshake to its end: TLS, then HTTP/1.1 or HTTP/2.
 
-use crate::config::MAX_HEAD_BYTES;
 use crate::connection_state::{ConnectionState, Order};
+use crate::http1;
 use crate::io::{Io, Stream};
 use crate::request::{self, Caller, Room};
 use bytes::BytesMut;
 use fairlead_engine::task;
 use hyper::rt::Executor;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::future::{poll_fn, Future};
@@ -49,53 +49,49 @@ pub async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, caller: Caller, 
         () = state.ordered(Order::Finish) => None,
         opened = open(stream, tls, &state) => opened,
     };
-    if let Some((io, is_http2)) = opened {
-        if is_http2 {
-            serve_http2(io, caller, room).await;
-        } else {
-            serve_http1(io, caller, room).await;
-        }
+    let Some(Opened { mut io, ahead, is_http2 }) = opened else { return };
+    if is_http2 {
+        io.unread(ahead.freeze());
+        serve_http2(io, caller, room).await;
+    } else {
+        // It looks itself at what it is told, whenever it is polled.
+        let connection = pin!(http1::serve(io, ahead, caller, room));
+        drive(&state, connection, |_| {}).await;
     }
 }
 
+/// A connection whose protocol is known.
+struct Opened {
+    io: Io,
+    /// What was read to know it.
+    ahead: BytesMut,
+    is_http2: bool,
+}
+
 /// The handshake, and the first bytes as far as they tell the protocol. `None`: the connection ended inside.
-async fn open(stream: TcpStream, tls: Option<TlsAcceptor>, state: &Arc<ConnectionState>) -> Option<(Io, bool)> {
+async fn open(stream: TcpStream, tls: Option<TlsAcceptor>, state: &Arc<ConnectionState>) -> Option<Opened> {
     let Some(acceptor) = tls else {
         return sniff(Io::new(Stream::Tcp(stream), Arc::clone(state))).await;
     };
     // What a stranger gets wrong in a handshake is no news.
     let stream = acceptor.accept(stream).await.ok()?;
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    Some((Io::new(Stream::Tls(Box::new(stream)), Arc::clone(state)), is_http2))
+    Some(Opened { io: Io::new(Stream::Tls(Box::new(stream)), Arc::clone(state)), ahead: BytesMut::new(), is_http2 })
 }
 
-async fn sniff(mut io: Io) -> Option<(Io, bool)> {
-    // Room for a whole ordinary head: in one read, and none of it makes hyper's own buffer grow.
+async fn sniff(mut io: Io) -> Option<Opened> {
+    // Room for a whole ordinary head, in one read.
     let mut ahead = BytesMut::with_capacity(AHEAD_BYTES);
     loop {
         let known = ahead.len().min(PREFACE.len());
         let is_like_it = ahead[..known] == PREFACE[..known];
         if !is_like_it || known == PREFACE.len() {
-            io.unread(ahead.freeze());
-            return Some((io, is_like_it));
+            return Some(Opened { io, ahead, is_http2: is_like_it });
         }
         if io.read_buf(&mut ahead).await.ok()? == 0 {
             return None;
         }
     }
-}
-
-async fn serve_http1(io: Io, caller: Arc<Caller>, room: Arc<Room>) {
-    let own = Arc::clone(&caller);
-    let service = service_fn(move |request| request::serve(Arc::clone(&room), Arc::clone(&own), request));
-    let connection = http1::Builder::new()
-        .max_buf_size(MAX_HEAD_BYTES)
-        .keep_alive(true)
-        .half_close(false)
-        .serve_connection(TokioIo::new(io), service)
-        .with_upgrades();
-    let mut connection = pin!(connection);
-    drive(&caller.state, connection.as_mut(), http1::UpgradeableConnection::graceful_shutdown).await;
 }
 
 async fn serve_http2(io: Io, caller: Arc<Caller>, room: Arc<Room>) {
@@ -124,7 +120,6 @@ async fn drive<C: Future>(state: &ConnectionState, mut connection: Pin<&mut C>, 
     let mut is_finishing = false;
     let mut is_watched = false;
     poll_fn(|cx: &mut Context<'_>| {
-        state.polled();
         if !std::mem::replace(&mut is_watched, true) {
             state.watch(cx);
         }

@@ -65,8 +65,6 @@ pub struct ConnectionState {
     stuck_since: AtomicU32,
     requests: AtomicU32,
     open: AtomicU32,
-    /// How often the connection's task was polled.
-    polls: AtomicU32,
     /// The request's body was not read to its end.
     has_unread: AtomicBool,
     /// Bytes may come that are no head: HTTP/2.
@@ -89,7 +87,6 @@ impl ConnectionState {
             stuck_since: AtomicU32::new(0),
             requests: AtomicU32::new(0),
             open: AtomicU32::new(0),
-            polls: AtomicU32::new(0),
             has_unread: AtomicBool::new(false),
             is_http2: AtomicBool::new(false),
             is_upgraded: AtomicBool::new(false),
@@ -155,16 +152,6 @@ impl ConnectionState {
     /// From here on there are frames.
     pub fn upgrade(&self) {
         self.is_upgraded.store(true, Ordering::Relaxed);
-    }
-
-    /// The connection's task is being polled.
-    pub fn polled(&self) {
-        self.polls.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Which poll of the connection's task this is. `None` for HTTP/2, whose streams have tasks of their own.
-    pub fn poll_number(&self) -> Option<u32> {
-        (!self.is_http2.load(Ordering::Relaxed)).then(|| self.polls.load(Ordering::Relaxed))
     }
 
     /// Remembers whom to wake; once, by the one task that is the connection.
@@ -240,12 +227,6 @@ impl ConnectionState {
 /// A request under way, until it is dropped.
 #[derive(Debug)]
 pub struct Serving(Arc<ConnectionState>);
-
-impl Serving {
-    pub fn state(&self) -> &Arc<ConnectionState> {
-        &self.0
-    }
-}
 
 impl Drop for Serving {
     fn drop(&mut self) {

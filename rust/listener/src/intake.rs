@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use std::future::{poll_fn, Future as _};
 use std::io::ErrorKind;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{ready, Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep_until, timeout, Sleep};
 
@@ -23,8 +23,14 @@ const LINGER_BYTES: usize = 8 * 1024 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub struct Left;
 
-enum Came {
-    Piece(Bytes),
+/// What came of a body.
+#[derive(Debug)]
+pub enum Came {
+    Piece {
+        piece: Bytes,
+        /// The end of the body is known to be here.
+        is_last: bool,
+    },
     End,
     /// The body's chunks are not what HTTP says.
     Malformed,
@@ -49,7 +55,7 @@ impl Patience {
         }
     }
 
-    fn poll_late(&mut self, cx: &mut std::task::Context<'_>) -> Poll<()> {
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (since, idle) = (self.since, self.idle);
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until((since + idle).into())));
         timer.as_mut().poll(cx)
@@ -61,13 +67,17 @@ pub async fn read(
     engine: &Engine,
     pending: &mut Pending,
     flight: &mut Flight,
-    body: &mut Incoming,
+    mut poll_next: impl FnMut(&mut Context<'_>) -> Poll<Came>,
 ) -> Result<(), Left> {
     let idle = Duration::from_millis(engine.body_idle_ms());
     let mut patience = Patience { idle, since: Instant::now(), fed_bytes: 0, timer: None };
     loop {
-        let (piece, more) = match next(body, &mut patience).await {
-            Came::Piece(piece) => (piece, true),
+        let next = poll_fn(|cx| match poll_next(cx) {
+            Poll::Ready(came) => Poll::Ready(came),
+            Poll::Pending => patience.poll_late(cx).map(|()| Came::Late),
+        });
+        let (piece, more) = match next.await {
+            Came::Piece { piece, is_last } => (piece, !is_last),
             Came::End => (Bytes::new(), false),
             Came::Malformed => {
                 pending.refuse_framing();
@@ -121,20 +131,18 @@ fn is_malformed(error: &hyper::Error) -> bool {
     cause.is_some_and(|cause| matches!(cause.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
 }
 
-async fn next(body: &mut Incoming, patience: &mut Patience) -> Came {
-    poll_fn(|cx| loop {
-        match Pin::new(&mut *body).poll_frame(cx) {
-            Poll::Ready(None) => return Poll::Ready(Came::End),
-            Poll::Ready(Some(Ok(frame))) => {
+/// The next piece of a body of HTTP/2.
+pub fn poll_incoming(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Came> {
+    loop {
+        return Poll::Ready(match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+            None => Came::End,
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(piece) => Came::Piece { piece, is_last: false },
                 // Trailers are no part of a body.
-                if let Ok(piece) = frame.into_data() {
-                    return Poll::Ready(Came::Piece(piece));
-                }
-            }
-            Poll::Ready(Some(Err(error))) if is_malformed(&error) => return Poll::Ready(Came::Malformed),
-            Poll::Ready(Some(Err(_))) => return Poll::Ready(Came::Left),
-            Poll::Pending => return patience.poll_late(cx).map(|()| Came::Late),
-        }
-    })
-    .await
+                Err(_) => continue,
+            },
+            Some(Err(error)) if is_malformed(&error) => Came::Malformed,
+            Some(Err(_)) => Came::Left,
+        });
+    }
 }

@@ -16,6 +16,10 @@ pub mod config;
 pub mod connection;
 pub mod connection_state;
 pub mod flight;
+#[cfg(test)]
+#[path = "../../core/src/fuzz.rs"]
+mod fuzz;
+pub mod http1;
 pub mod intake;
 pub mod io;
 pub mod listener;

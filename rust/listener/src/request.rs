@@ -1,19 +1,17 @@
-//! A request as hyper gives it, handed to the engine, and the answer as hyper takes it.
+//! A request of HTTP/2 as hyper gives it, handed to the engine, and the answer as hyper takes it.
 
 use crate::connection_state::{ConnectionState, Order};
 use crate::flight::Flight;
 use crate::intake;
 use crate::quota::Ticket;
 use crate::reply::Reply;
-use crate::websocket;
 use crate::worker::Counted;
 use bytes::Bytes;
 use fairlead_engine::engine::{Engine, FedHere};
 use fairlead_engine::exchange::{Exchange, Head, Piece, Wake};
 use fairlead_engine::gate::admission::Admitted;
 use fairlead_engine::gate::inbound::Inbound;
-use http::header::{self, HeaderValue};
-use http::{Method, Request, Response, Version};
+use http::{Method, Request, Response};
 use hyper::body::{Body as _, Incoming};
 use smallvec::SmallVec;
 use std::future::poll_fn;
@@ -36,6 +34,11 @@ impl Room {
     pub fn new(engine: Arc<Engine>) -> Self {
         Self { engine, wake: Arc::new(Unasked) }
     }
+
+    /// Admits a head for a front that polls.
+    pub fn admit(&self, inbound: &Inbound<'_>) -> Admitted {
+        self.engine.admit(inbound, Arc::clone(&self.wake))
+    }
 }
 
 /// This front polls.
@@ -55,53 +58,38 @@ pub struct Caller {
     pub counted: (Ticket, Counted),
 }
 
-/// Answers one request. Dropping the future is the caller's leaving.
+/// Answers one request of HTTP/2. Dropping the future is the caller's leaving.
 pub async fn serve(
     room: Arc<Room>,
     caller: Arc<Caller>,
     request: Request<Incoming>,
 ) -> Result<Response<Reply>, NoAnswer> {
     let (serving, is_last) = caller.state.begin();
-    let is_http2 = request.version() == Version::HTTP_2;
     let is_head = request.method() == Method::HEAD;
-    let mut answer = if websocket::is_asked(&request) {
-        websocket::accept(&room, &caller, request, serving)
-    } else {
-        let (parts, mut body) = request.into_parts();
-        let admitted = with_inbound(&parts, &caller, |inbound| room.engine.admit(inbound, Arc::clone(&room.wake)));
-        drop(parts);
-        let mut flight = Flight::new(exchange_of(&admitted), serving);
-        if let Admitted::Pending(mut pending) = admitted {
-            if pending.wants_body() {
-                intake::read(&room.engine, &mut pending, &mut flight, &mut body).await.map_err(|_| NoAnswer)?;
-            } else if let FedHere::Work(work) = room.engine.feed_here(&mut pending, &Bytes::new(), false) {
-                flight.begin(work);
-            }
+    let (parts, mut body) = request.into_parts();
+    let admitted = with_inbound(&parts, &caller, |inbound| room.admit(inbound));
+    drop(parts);
+    let mut flight = Flight::new(exchange_of(&admitted), serving);
+    if let Admitted::Pending(mut pending) = admitted {
+        if pending.wants_body() {
+            let read = intake::read(&room.engine, &mut pending, &mut flight, |cx| intake::poll_incoming(&mut body, cx));
+            read.await.map_err(|_| NoAnswer)?;
+        } else if let FedHere::Work(work) = room.engine.feed_here(&mut pending, &Bytes::new(), false) {
+            flight.begin(work);
         }
-        if !body.is_end_stream() {
-            if is_http2 {
-                intake::linger(body);
-            } else {
-                caller.state.leave_unread();
-                drop(body);
-                // hyper looks once whether the rest of the body is there already. If it is not, the connection ends with this
-                // answer, which must say so; for that it must see that the body is given up before it sees the answer.
-                tokio::task::yield_now().await;
-            }
-        }
-        respond(flight, is_head).await?
-    };
+    }
+    if !body.is_end_stream() {
+        intake::linger(body);
+    }
+    let answer = respond(flight, is_head).await?;
     if is_last {
-        if is_http2 {
-            caller.state.tell(Order::Finish);
-        } else {
-            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
+        caller.state.tell(Order::Finish);
     }
     Ok(answer)
 }
 
-fn exchange_of(admitted: &Admitted) -> Arc<Exchange> {
+/// The exchange of a head that was admitted or answered.
+pub(crate) fn exchange_of(admitted: &Admitted) -> Arc<Exchange> {
     Arc::clone(match admitted {
         Admitted::Answered(exchange) => exchange,
         Admitted::Pending(pending) => &pending.exchange,
@@ -126,7 +114,7 @@ async fn respond(mut flight: Flight, is_head: bool) -> Result<Response<Reply>, N
     Ok(response(head, body))
 }
 
-pub(crate) fn response(head: Head, body: Reply) -> Response<Reply> {
+fn response(head: Head, body: Reply) -> Response<Reply> {
     let mut response = Response::new(body);
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
@@ -134,11 +122,7 @@ pub(crate) fn response(head: Head, body: Reply) -> Response<Reply> {
 }
 
 /// Hands over a head while hyper's own bytes are borrowed.
-pub(crate) fn with_inbound<T>(
-    parts: &http::request::Parts,
-    caller: &Caller,
-    work: impl FnOnce(&Inbound<'_>) -> T,
-) -> T {
+fn with_inbound<T>(parts: &http::request::Parts, caller: &Caller, work: impl FnOnce(&Inbound<'_>) -> T) -> T {
     let headers: SmallVec<[(&[u8], &[u8]); 32]> =
         parts.headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())).collect();
     work(&Inbound {
@@ -149,6 +133,6 @@ pub(crate) fn with_inbound<T>(
         authority: parts.uri.authority().map(http::uri::Authority::as_str),
         peer: Some(caller.peer),
         is_tls: caller.is_tls,
-        is_http2: parts.version == Version::HTTP_2,
+        is_http2: true,
     })
 }

@@ -1,21 +1,20 @@
 //! WebSockets (RFC 6455): the handshake, then texts between the caller and a conversation of the engine's.
 
 use crate::connection_state::{ConnectionState, Order, Serving};
-use crate::reply::Reply;
-use crate::request::{response, with_inbound, Caller, Room};
+use crate::http1::head::RequestHead;
+use crate::io::Io;
+use crate::request::{Caller, Room};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_engine::exchange::{Exchange, Wake};
+use bytes::Bytes;
+use fairlead_engine::exchange::{Exchange, Head, Wake};
 use fairlead_engine::gate::admission::Admitted;
+use fairlead_engine::gate::inbound::Inbound;
 use fairlead_engine::socket::requests::{Assembly, Conversation};
-use fairlead_engine::task;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
-use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper_util::rt::TokioIo;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::StatusCode;
 use ring::digest::{digest, SHA1_FOR_LEGACY_USE_ONLY};
 use std::future::Future;
 use std::io;
@@ -50,7 +49,7 @@ const TRY_AGAIN_LATER: u16 = 1013;
 /// RFC 6455, 1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-type Frames = WebSocketStream<Counted<TokioIo<Upgraded>>>;
+type Frames = WebSocketStream<Counted<Io>>;
 
 /// Bytes of the caller's, counted as they come until the message that they are of is whole: the library puts it together,
 /// and says nothing of it before.
@@ -99,81 +98,77 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
 }
 
 /// Whether a head asks for a WebSocket (RFC 6455, 4.2.1).
-pub fn is_asked(request: &Request<Incoming>) -> bool {
-    let headers = request.headers();
-    request.method() == Method::GET
-        && request.version() == Version::HTTP_11
-        && names(headers, header::UPGRADE, "websocket")
-        && names(headers, header::CONNECTION, "upgrade")
+pub fn is_asked(head: &RequestHead<'_>) -> bool {
+    head.method == "GET"
+        && !head.is_http_10
+        && names(head, b"upgrade", b"websocket")
+        && names(head, b"connection", b"upgrade")
 }
 
-fn names(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
-    headers
-        .get_all(name)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|part| part.trim().eq_ignore_ascii_case(token))
+fn names(head: &RequestHead<'_>, name: &[u8], token: &[u8]) -> bool {
+    let values = head.headers.iter().filter(|(of, _)| *of == name);
+    values
+        .flat_map(|(_, value)| value.split(|&byte| byte == b','))
+        .any(|option| option.trim_ascii().eq_ignore_ascii_case(token))
 }
 
-/// Opens the conversation and answers 101, or says why not.
-pub fn accept(room: &Room, caller: &Arc<Caller>, mut request: Request<Incoming>, serving: Serving) -> Response<Reply> {
-    let key = request.headers().get(header::SEC_WEBSOCKET_KEY).map(accept_key);
-    let is_known_version = request.headers().get(header::SEC_WEBSOCKET_VERSION).is_some_and(|value| value == "13");
-    let (Some(key), true) = (key, is_known_version) else { return refuse_handshake() };
-    let upgrade = hyper::upgrade::on(&mut request);
-    let (parts, _) = request.into_parts();
+/// The answer to a handshake.
+#[derive(Debug)]
+pub enum Opening {
+    Conversation {
+        /// `Sec-WebSocket-Accept`.
+        accept: String,
+        conversation: Box<dyn Conversation>,
+        wake: Arc<Bell>,
+    },
+    Refused(Head, Bytes),
+}
+
+impl Opening {
+    fn refused(status: StatusCode) -> Self {
+        Self::Refused(Head { status, headers: HeaderMap::new() }, Bytes::new())
+    }
+}
+
+/// Opens the conversation, or says why not.
+pub fn open(room: &Room, head: &RequestHead<'_>, inbound: &Inbound<'_>) -> Opening {
+    let is_known_version = head.header(b"sec-websocket-version") == Some(b"13");
+    let (Some(key), true) = (head.header(b"sec-websocket-key"), is_known_version) else {
+        // RFC 6455, 4.4: a version that we do not speak.
+        let mut headers = HeaderMap::new();
+        headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        return Opening::Refused(Head { status: StatusCode::BAD_REQUEST, headers }, Bytes::new());
+    };
     let bell = Arc::new(Bell::default());
     let wake: Arc<dyn Wake> = Arc::clone(&bell) as _;
-    match with_inbound(&parts, caller, |inbound| room.engine.admit_socket(inbound, &wake)) {
-        Ok(conversation) => {
-            caller.state.upgrade();
-            // It ends when either side closes, with the drain, or with the thread.
-            drop(task::spawn(converse(upgrade, conversation, bell, Arc::clone(caller), serving)));
-            let mut answer = Response::new(Reply::Ended);
-            *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            let headers = answer.headers_mut();
-            headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-            headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
-            answer
-        }
+    match room.engine.admit_socket(inbound, &wake) {
+        Ok(conversation) => Opening::Conversation { accept: accept_of(key), conversation, wake: bell },
         Err(admitted) => refusal(&admitted),
     }
 }
 
-fn accept_key(key: &HeaderValue) -> HeaderValue {
-    let accepted = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), GUID].concat());
-    HeaderValue::try_from(STANDARD.encode(accepted)).unwrap_or_else(|_| HeaderValue::from_static(""))
+/// RFC 6455, 4.2.2.
+fn accept_of(key: &[u8]) -> String {
+    STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat()))
 }
 
-/// RFC 6455, 4.4: a version that we do not speak.
-fn refuse_handshake() -> Response<Reply> {
-    let mut answer = Response::new(Reply::Ended);
-    *answer.status_mut() = StatusCode::BAD_REQUEST;
-    answer.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-    answer
-}
-
-/// What was refused at the gate has its whole answer.
-fn refusal(admitted: &Admitted) -> Response<Reply> {
+/// The answer of a head that was refused at the gate.
+fn refusal(admitted: &Admitted) -> Opening {
     let exchange: &Exchange = match admitted {
         Admitted::Answered(exchange) => exchange,
         Admitted::Pending(pending) => &pending.exchange,
     };
     if let (Some(head), Some(body)) = (exchange.take_head(), exchange.take_whole()) {
-        return response(head, Reply::whole(body));
+        return Opening::Refused(head, body);
     }
     // A route that is no socket, and would work: it is to be asked without an upgrade.
     exchange.cancel();
-    let mut answer = Response::new(Reply::Ended);
-    *answer.status_mut() = StatusCode::FORBIDDEN;
-    answer
+    Opening::refused(StatusCode::FORBIDDEN)
 }
 
 /// Rung by the conversation.
 #[derive(Debug, Default)]
-struct Bell {
+pub struct Bell {
     /// For who sends.
     rung: Notify,
     /// The conversation has ended, and whoever sends may be held up by a caller that does not read.
@@ -186,20 +181,18 @@ impl Wake for Bell {
     }
 }
 
-/// Until either side closes.
-async fn converse(
-    upgrade: OnUpgrade,
+/// Carries a conversation until either side closes.
+pub async fn converse(
+    io: Io,
     conversation: Box<dyn Conversation>,
     bell: Arc<Bell>,
     caller: Arc<Caller>,
     serving: Serving,
 ) {
-    // Without the connection's bytes there is nobody to talk to: the conversation ends as it is dropped.
-    let Ok(upgraded) = upgrade.await else { return };
     let mut config = WebSocketConfig::default();
     config.max_message_size = Some(MAX_MESSAGE_BYTES);
     config.max_frame_size = Some(MAX_FRAME_BYTES);
-    let stream = Counted { stream: TokioIo::new(upgraded), assembly: conversation.assembly() };
+    let stream = Counted { stream: io, assembly: conversation.assembly() };
     let mut frames = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let code = Talk { conversation: &*conversation, bell: &bell, state: &caller.state }.run(&mut frames).await;
     conversation.close();
