@@ -18,4 +18,4 @@ pub mod reasoning;
 mod shelf;
 pub mod vectors;
 
-pub use shelf::{Told, MAX_ENTRIES};
+pub use shelf::{EntrySummary, MAX_ENTRIES};

@@ -13,6 +13,7 @@ pub mod aws;
 pub mod breaker;
 pub mod clock;
 pub mod cooldown;
+pub mod dialect;
 pub mod egress;
 pub mod error;
 #[cfg(test)]
@@ -40,4 +41,5 @@ pub mod sessions;
 pub mod signature;
 pub mod snapshot;
 pub mod strategy;
+pub mod tier;
 pub mod usage;

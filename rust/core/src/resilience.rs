@@ -3,6 +3,7 @@
 
 use crate::breaker::{Limits, LockoutLimits};
 use crate::cooldown::Rests;
+use crate::quota::QuotaThresholds;
 use serde::Deserialize;
 
 /// See the module's page. Times are milliseconds.
@@ -15,7 +16,7 @@ pub struct Resilience {
     /// For those on this machine or a private network.
     pub own_machine_breaker: Limits,
     pub model_lockout: LockoutLimits,
-    pub quota: Quota,
+    pub quota: QuotaThresholds,
     /// So often in a row a credential is refused before the connection is given up until an operator mends it.
     pub terminal_after: u32,
     /// So long callers wait for what the one probe of a connection or provider finds out.
@@ -31,27 +32,11 @@ impl Default for Resilience {
             provider_breaker: Limits::HOSTED,
             own_machine_breaker: Limits::OWN_MACHINE,
             model_lockout: LockoutLimits::default(),
-            quota: Quota::default(),
+            quota: QuotaThresholds::default(),
             terminal_after: 3,
             probe_wait_ms: 2_000,
             clears: Vec::new(),
         }
-    }
-}
-
-/// What is kept back of quotas.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Quota {
-    /// A connection with no more than this left of a window is blocked until the window's reset.
-    pub threshold_percent: f32,
-    /// An empty quota whose reset nobody told is looked at again after this.
-    pub recheck_ms: u64,
-}
-
-impl Default for Quota {
-    fn default() -> Self {
-        Self { threshold_percent: 2.0, recheck_ms: 5 * 60_000 }
     }
 }
 

@@ -20,11 +20,13 @@ mod fuzz;
 pub(crate) mod gemini;
 mod model;
 pub mod openai;
+pub mod place;
 pub mod replay;
 pub(crate) mod responses;
 pub mod shapes;
 mod signature;
 pub mod sse;
+pub(crate) mod step;
 pub mod stream;
 #[cfg(test)]
 mod stream_fuzz;

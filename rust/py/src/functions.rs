@@ -177,7 +177,7 @@ pub(crate) fn sign_aws(
     let keys = aws::Keys::parse(keys).ok_or_else(|| PyValueError::new_err("not a pair of keys"))?;
     let body_hash = SecretHash::of(b"").0;
     let request = aws::Unsigned { method, host, path, query, body_hash };
-    Ok(aws::sign(&keys, &aws::Scope { region, service }, request, unix_s))
+    Ok(aws::sign(&keys, &aws::SigningScope { region, service }, request, unix_s))
 }
 
 /// The signed assertion of a Google service account, to be exchanged for an access token. `account`: the key file's JSON.

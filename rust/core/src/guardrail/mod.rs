@@ -26,7 +26,7 @@ mod voice;
 mod walk;
 
 pub use body::{judge_body, Judged};
-pub use stream::{Passed, StreamGuard};
+pub use stream::{GuardedEvent, StreamGuard};
 pub use text::{judge_text, Text};
 
 use serde::Deserialize;

@@ -402,7 +402,7 @@ fn nothing_waits_where_nothing_may_begin_or_is_only_told() {
     }
     let mut guard = StreamGuard::new(all(Action::Warn));
     for piece in ["ada@", "example.org", " 4111 "] {
-        assert_eq!(guard.event(&Dialect::Chat.event(0, piece, 0)), Passed::default());
+        assert_eq!(guard.event(&Dialect::Chat.event(0, piece, 0)), GuardedEvent::default());
     }
     assert_eq!(guard.findings().len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use super::book::{Book, Candidate, Ready, To};
 use super::combo::Strategy;
-use super::facts::{Ask, Facts, Standing};
+use super::facts::{Demand, Facts, Standing};
 use super::memory::Memory;
 use super::order::order;
 use super::random::{mix, Random};
@@ -49,7 +49,7 @@ pub struct Targets {
 }
 
 /// See the module's page.
-pub fn expand(book: &Book, combo: usize, ask: &Ask, look: &mut impl Look) -> Targets {
+pub fn expand(book: &Book, combo: usize, ask: &Demand, look: &mut impl Look) -> Targets {
     let mut walk = Walk {
         combo,
         book,
@@ -68,7 +68,7 @@ pub fn expand(book: &Book, combo: usize, ask: &Ask, look: &mut impl Look) -> Tar
 struct Walk<'a, L> {
     combo: usize,
     book: &'a Book,
-    ask: &'a Ask,
+    ask: &'a Demand,
     look: &'a mut L,
     targets: Targets,
     seen: SmallVec<[u64; 32]>,

@@ -19,14 +19,16 @@ pub mod expand;
 pub mod facts;
 pub mod memory;
 pub mod order;
+pub mod pack;
 pub mod random;
 
 pub use book::{Book, Candidate, Ready, To};
 pub use combo::{Combo, Params, Step, Strategy};
 pub use expand::{expand, Look, Pick, Targets};
-pub use facts::{Ask, Facts, Standing, Window};
+pub use facts::{CandidateOrder, Demand, Facts, QuotaWindow, Standing};
 pub use memory::Memory;
-pub use order::{order, Order};
+pub use order::order;
+pub use pack::Pack;
 pub use random::Random;
 
 #[cfg(test)]

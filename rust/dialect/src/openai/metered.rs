@@ -174,7 +174,7 @@ impl std::fmt::Debug for Meter {
 
 /// What a chunk came to.
 #[derive(Debug)]
-pub struct Passed {
+pub struct MeteredPiece {
     pub pieces: Pieces,
     /// Nothing more is to be read.
     pub done: bool,
@@ -208,7 +208,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    pub fn push(&mut self, chunk: &Bytes) -> Passed {
+    pub fn push(&mut self, chunk: &Bytes) -> MeteredPiece {
         let Self { framer, usage, units, is_finished, reason, failure, has_answered } = self;
         let (pieces, flow) = framer.push(chunk, |part| {
             let (Part::Event(bytes) | Part::Opening(bytes)) = part else { return Verdict::Pass };
@@ -246,7 +246,7 @@ impl Meter {
             }
             Verdict::Pass
         });
-        Passed { pieces, done: flow != Flow::Open }
+        MeteredPiece { pieces, done: flow != Flow::Open }
     }
 
     pub fn usage(&self) -> Option<Usage> {

@@ -11,7 +11,7 @@ use fairlead_core::error::{Error, Kind as ErrorKind};
 use fairlead_core::json::{self, FaultKind, JsonFault, Kind, Value};
 
 use crate::fit::Edits;
-use crate::translate::Place;
+use crate::place::Place;
 use crate::Pieces;
 
 /// Nesting of a request body.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,9 +12,8 @@ use crate::model::{
     Request, Role, Source, Tool, Turn,
 };
 use crate::openai::request_in::{arguments, count, effort, number, source, AudioIn, SchemaIn, SHARED};
-use crate::signature::{from_responses_caller, Kept};
+use crate::signature::{from_responses_caller, CallerReasoning};
 use crate::text::{Text, Writer};
-use crate::translate::Form;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,7 +103,7 @@ struct ToolIn<'a> {
 /// Reads a body that was scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
-    let mut request = Request { form: Form::Responses, ..Request::default() };
+    let mut request = Request { form: Dialect::OpenaiResponses, ..Request::default() };
     let mut others = None;
     let mut wants_logprobs = false;
     for (name, value) in members.0 {
@@ -292,8 +292,8 @@ fn thought(item: ItemIn<'_>) -> Option<Content<'_>> {
     };
     let id = item.id.as_ref().map(Text::decode).unwrap_or_default();
     match item.encrypted_content.map(|text| from_responses_caller(&id, &text.decode())) {
-        Some(Kept::Redacted(data)) => Some(Content::Redacted(data)),
-        Some(Kept::Signature(signature)) => Some(Content::Thinking { text, signature: Some(signature) }),
+        Some(CallerReasoning::Redacted(data)) => Some(Content::Redacted(data)),
+        Some(CallerReasoning::Signature(signature)) => Some(Content::Thinking { text, signature: Some(signature) }),
         None if text.is_empty() => None,
         None => Some(Content::Thinking { text, signature: None }),
     }
