@@ -3,7 +3,7 @@
 //! Work that is not at its end when its answer is, or when the caller leaves, goes on as a task of its own: it has a
 //! connection to give back, or it finds that nobody listens, and settles.
 
-use crate::connection_state::Serving;
+use crate::connection_state::RequestGuard;
 use fairlead_engine::engine::Work;
 use fairlead_engine::exchange::{Exchange, Head, Piece};
 use fairlead_engine::task;
@@ -12,19 +12,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
-/// So much is not waited with.
+/// Bytes of an answer that are sent at once rather than gathered further.
 const GATHER_BYTES: usize = 16 * 1024;
-/// Nor is anything for longer.
+/// Polls in a row that may gather bytes before they are sent.
 const MAX_LOOKS: u32 = 64;
 
-/// See the module's page.
+/// A request under way.
 pub struct Flight {
     exchange: Arc<Exchange>,
     work: Option<Work>,
     is_ended: bool,
-    /// In a row that brought something.
+    /// Polls in a row in which the work brought more bytes.
     looks: u32,
-    _serving: Serving,
+    _serving: RequestGuard,
 }
 
 impl std::fmt::Debug for Flight {
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Flight {
 }
 
 impl Flight {
-    pub fn new(exchange: Arc<Exchange>, serving: Serving) -> Self {
+    pub fn new(exchange: Arc<Exchange>, serving: RequestGuard) -> Self {
         Self { exchange, work: None, is_ended: false, looks: 0, _serving: serving }
     }
 
@@ -51,7 +51,7 @@ impl Flight {
         std::future::poll_fn(|cx| self.poll_head(cx)).await
     }
 
-    /// The answer's head, as [`Flight::head`] gives it.
+    /// Polls the work for the answer's head. `None`: the answer stops short before it.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Option<Head>> {
         self.poll_work(cx);
         self.exchange.poll_head(cx)
@@ -77,7 +77,7 @@ impl Flight {
         piece
     }
 
-    /// The answer was taken to its end.
+    /// Notes that the answer was taken to its end.
     pub fn land(mut self) {
         self.is_ended = true;
     }

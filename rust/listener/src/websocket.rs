@@ -1,9 +1,9 @@
 //! WebSockets (RFC 6455): the handshake, then texts between the caller and a conversation of the engine's.
 
-use crate::connection_state::{ConnectionState, Order, Serving};
+use crate::caller::{Caller, EngineHandle};
+use crate::connection_state::{CloseMode, ConnectionState, RequestGuard};
 use crate::http1::head::RequestHead;
 use crate::io::Io;
-use crate::request::{Caller, Room};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use bytes::Bytes;
@@ -36,30 +36,30 @@ const IDLE: Duration = Duration::from_secs(600);
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// A caller that takes nothing of one frame for this long has left.
 const SEND_WITHIN: Duration = Duration::from_secs(300);
-/// A message of the caller's.
+/// The largest message that a caller may send, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
-/// RFC 6455, 7.4.1.
+/// Close codes (RFC 6455, 7.4.1).
 const GOING_AWAY: u16 = 1001;
 const PROTOCOL_ERROR: u16 = 1002;
 const NOT_TEXT: u16 = 1007;
 const TOO_BIG: u16 = 1009;
-/// Of the registry of RFC 6455, 11.7.
+/// Close code of the registry that RFC 6455, 11.7, opens.
 const TRY_AGAIN_LATER: u16 = 1013;
-/// RFC 6455, 1.3.
+/// The text that every handshake is hashed with (RFC 6455, 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-type Frames = WebSocketStream<Counted<Io>>;
+type Frames = WebSocketStream<CountedStream<Io>>;
 
-/// Bytes of the caller's, counted as they come until the message that they are of is whole: the library puts it together,
+/// The caller's bytes, counted as they come until the message that they are of is whole: the library puts it together,
 /// and says nothing of it before.
 #[derive(Debug)]
-struct Counted<S> {
+struct CountedStream<S> {
     stream: S,
     assembly: Arc<Assembly>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
@@ -71,7 +71,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for CountedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -116,10 +116,10 @@ fn names(head: &RequestHead<'_>, name: &[u8], token: &[u8]) -> bool {
 #[derive(Debug)]
 pub enum Opening {
     Conversation {
-        /// `Sec-WebSocket-Accept`.
+        /// The value of `Sec-WebSocket-Accept`.
         accept: String,
         conversation: Box<dyn Conversation>,
-        wake: Arc<Bell>,
+        wake: Arc<SocketWake>,
     },
     Refused(Head, Bytes),
 }
@@ -131,7 +131,7 @@ impl Opening {
 }
 
 /// Opens the conversation, or says why not.
-pub fn open(room: &Room, head: &RequestHead<'_>, inbound: &Inbound<'_>) -> Opening {
+pub fn open(engine: &EngineHandle, head: &RequestHead<'_>, inbound: &Inbound<'_>) -> Opening {
     let is_known_version = head.header(b"sec-websocket-version") == Some(b"13");
     let (Some(key), true) = (head.header(b"sec-websocket-key"), is_known_version) else {
         // RFC 6455, 4.4: a version that we do not speak.
@@ -139,15 +139,15 @@ pub fn open(room: &Room, head: &RequestHead<'_>, inbound: &Inbound<'_>) -> Openi
         headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return Opening::Refused(Head { status: StatusCode::BAD_REQUEST, headers }, Bytes::new());
     };
-    let bell = Arc::new(Bell::default());
-    let wake: Arc<dyn Wake> = Arc::clone(&bell) as _;
-    match room.engine.admit_socket(inbound, &wake) {
-        Ok(conversation) => Opening::Conversation { accept: accept_of(key), conversation, wake: bell },
+    let wake = Arc::new(SocketWake::default());
+    let front: Arc<dyn Wake> = Arc::clone(&wake) as _;
+    match engine.engine.admit_socket(inbound, &front) {
+        Ok(conversation) => Opening::Conversation { accept: accept_of(key), conversation, wake },
         Err(admitted) => refusal(&admitted),
     }
 }
 
-/// RFC 6455, 4.2.2.
+/// The `Sec-WebSocket-Accept` that answers a key (RFC 6455, 4.2.2).
 fn accept_of(key: &[u8]) -> String {
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat()))
 }
@@ -166,16 +166,16 @@ fn refusal(admitted: &Admitted) -> Opening {
     Opening::refused(StatusCode::FORBIDDEN)
 }
 
-/// Rung by the conversation.
+/// How a conversation wakes the task of its connection.
 #[derive(Debug, Default)]
-pub struct Bell {
-    /// For who sends.
+pub struct SocketWake {
+    /// The conversation has something to send.
     rung: Notify,
     /// The conversation has ended, and whoever sends may be held up by a caller that does not read.
     closed: Notify,
 }
 
-impl Wake for Bell {
+impl Wake for SocketWake {
     fn wake(&self, _: u64) {
         self.rung.notify_one();
     }
@@ -185,16 +185,16 @@ impl Wake for Bell {
 pub async fn converse(
     io: Io,
     conversation: Box<dyn Conversation>,
-    bell: Arc<Bell>,
+    wake: Arc<SocketWake>,
     caller: Arc<Caller>,
-    serving: Serving,
+    serving: RequestGuard,
 ) {
     let mut config = WebSocketConfig::default();
     config.max_message_size = Some(MAX_MESSAGE_BYTES);
     config.max_frame_size = Some(MAX_FRAME_BYTES);
-    let stream = Counted { stream: io, assembly: conversation.assembly() };
+    let stream = CountedStream { stream: io, assembly: conversation.assembly() };
     let mut frames = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
-    let code = Talk { conversation: &*conversation, bell: &bell, state: &caller.state }.run(&mut frames).await;
+    let code = Session { conversation: &*conversation, wake: &wake, state: &caller.state }.run(&mut frames).await;
     conversation.close();
     if let Some(code) = code {
         // A caller that does not take its close, or does not answer it, is left.
@@ -203,29 +203,29 @@ pub async fn converse(
     drop((serving, caller));
 }
 
-/// What both directions of a conversation know.
-struct Talk<'a> {
+/// A conversation with what both of its directions need.
+struct Session<'a> {
     conversation: &'a dyn Conversation,
-    bell: &'a Bell,
+    wake: &'a SocketWake,
     state: &'a ConnectionState,
 }
 
-impl Talk<'_> {
-    /// Until either side wants to close. `Some`: the code to close with.
+impl Session<'_> {
+    /// Runs both directions until either side wants to close. `Some`: the code to close with.
     async fn run(&self, frames: &mut Frames) -> Option<u16> {
         let (mut sink, mut stream) = frames.split();
         tokio::select! {
             biased;
-            code = self.tell(&mut sink) => code,
-            code = self.hear(&mut stream) => code,
+            code = self.send_frames(&mut sink) => code,
+            code = self.receive_frames(&mut stream) => code,
             // A caller that does not read cannot be told why it is sent away.
-            () = self.outstayed() => None,
-            () = self.state.ordered(Order::End) => Some(GOING_AWAY),
+            () = self.wait_after_close() => None,
+            () = self.state.wait_for_close(CloseMode::Now) => Some(GOING_AWAY),
         }
     }
 
-    /// Sends what the conversation has.
-    async fn tell(&self, sink: &mut SplitSink<&mut Frames, Message>) -> Option<u16> {
+    /// Sends the conversation's texts as they come.
+    async fn send_frames(&self, sink: &mut SplitSink<&mut Frames, Message>) -> Option<u16> {
         loop {
             while let Some(drawn) = self.conversation.take() {
                 for text in drawn.frames {
@@ -236,12 +236,12 @@ impl Talk<'_> {
                     return drawn.close;
                 }
             }
-            self.bell.rung.notified().await;
+            self.wake.rung.notified().await;
         }
     }
 
-    /// Hands over what the caller says.
-    async fn hear(&self, stream: &mut SplitStream<&mut Frames>) -> Option<u16> {
+    /// Hands the caller's messages to the conversation.
+    async fn receive_frames(&self, stream: &mut SplitStream<&mut Frames>) -> Option<u16> {
         let assembly = self.conversation.assembly();
         loop {
             let message = match timeout(IDLE, stream.next()).await {
@@ -265,14 +265,14 @@ impl Talk<'_> {
                 Some(Err(_)) | None => return None,
             }
             if self.conversation.is_closed() {
-                self.bell.closed.notify_one();
+                self.wake.closed.notify_one();
             }
         }
     }
 
-    /// Ends some time after the conversation did.
-    async fn outstayed(&self) {
-        self.bell.closed.notified().await;
+    /// Ends `CLOSE_WITHIN` after the conversation did, for a caller that does not take its close.
+    async fn wait_after_close(&self) {
+        self.wake.closed.notified().await;
         tokio::time::sleep(CLOSE_WITHIN).await;
     }
 }

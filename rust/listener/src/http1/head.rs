@@ -22,7 +22,7 @@ const BAD: HeadFault = HeadFault(StatusCode::BAD_REQUEST);
 /// Where a request's body ends.
 #[derive(Debug, PartialEq, Eq)]
 pub enum BodyEnd {
-    /// After so many bytes more.
+    /// The number of bytes that are still to come.
     Length(u64),
     Chunked(Chunks),
 }
@@ -51,7 +51,7 @@ pub struct HeadLines {
     pub is_http_10: bool,
     method: Range<usize>,
     target: Range<usize>,
-    /// Names and values.
+    /// Where each name and its value lie.
     lines: SmallVec<[(Range<usize>, Range<usize>); 24]>,
 }
 
@@ -184,13 +184,13 @@ impl<'a> RequestHead<'a> {
     }
 }
 
-/// Digits alone: the standard parser would take a sign.
+/// A number of digits alone: the standard parser would take a sign.
 fn decimal(value: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     digits.parse().ok()
 }
 
-/// A target in origin form of which nothing needs a closer look.
+/// Whether a target is in origin form with usual characters only, so that it needs no parser.
 fn is_plain_path(target: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._~-:@!$&'()*+,;=%?".contains(&byte);
     target.starts_with('/') && target.bytes().all(is_plain)

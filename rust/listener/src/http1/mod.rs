@@ -12,12 +12,12 @@
 pub mod head;
 pub mod outgoing;
 
+use crate::caller::{exchange_of, Caller, EngineHandle};
 use crate::config::MAX_HEAD_BYTES;
-use crate::connection_state::{Order, Serving};
+use crate::connection_state::{CloseMode, RequestGuard};
 use crate::flight::Flight;
-use crate::intake::{self, Came, Left};
 use crate::io::Io;
-use crate::request::{exchange_of, Caller, Room};
+use crate::request_body::{self, BodyEvent, CallerGone};
 use crate::websocket::{self, Opening};
 use bytes::{Buf as _, Bytes, BytesMut};
 use fairlead_engine::engine::FedHere;
@@ -38,18 +38,19 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 
 /// The most that is read at once.
 const READ_BYTES: usize = 64 * 1024;
-/// What of an answer waits for the socket before its work is left alone.
+/// Bytes of an answer that may wait for the socket before its work is no longer polled for more.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// What was read is copied out of here before anything else runs, so one space does for all connections of a thread.
+    /// The buffer that sockets are read into. What was read is copied out before anything else runs, so one does for all
+    /// connections of a thread.
     static SPACE: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
 }
 
 /// Whether, and how, a connection goes on after one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// With the next head.
+    /// The connection goes on with the next head.
     Request,
     /// It ends in order: our side first.
     Close,
@@ -57,18 +58,18 @@ enum Next {
     Drop,
 }
 
-/// A connection between two requests, or in one.
+/// A connection, between two requests or in one.
 #[derive(Debug)]
 struct Connection {
     io: Io,
-    /// Read, and not used yet.
+    /// Bytes that were read and are not used yet.
     ahead: BytesMut,
     outgoing: Outgoing,
     caller: Arc<Caller>,
-    room: Arc<Room>,
+    engine: Arc<EngineHandle>,
 }
 
-/// What of a request matters once the engine has its head.
+/// The facts of a request that matter once the engine has its head.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "what a head says or does not say, each by itself")]
 struct Request {
@@ -79,17 +80,17 @@ struct Request {
     body: BodyEnd,
 }
 
-/// What became of a head.
+/// The outcome of handing a head to the engine.
 #[expect(clippy::large_enum_variant, reason = "the large one is the usual one, and is used at once")]
 enum Admission {
-    Request(Request, Admitted, Serving),
+    Request(Request, Admitted, RequestGuard),
     /// The connection belongs to a conversation now, or is refused one.
-    WebSocket(Box<Opening>, Serving, bool),
+    WebSocket(Box<Opening>, RequestGuard, bool),
 }
 
 /// Serves a connection to its end. Dropping the future ends it at once. `ahead`: what was read to know the protocol.
-pub async fn serve(io: Io, ahead: BytesMut, caller: Arc<Caller>, room: Arc<Room>) {
-    let mut connection = Connection { io, ahead, outgoing: Outgoing::default(), caller, room };
+pub async fn serve(io: Io, ahead: BytesMut, caller: Arc<Caller>, engine: Arc<EngineHandle>) {
+    let mut connection = Connection { io, ahead, outgoing: Outgoing::default(), caller, engine };
     loop {
         let next = match connection.head().await {
             Ok(Some(lines)) => match connection.admit(&lines) {
@@ -147,7 +148,7 @@ impl Connection {
     /// The next head. `None`: the connection ended, or was asked to, before one began.
     async fn head(&mut self) -> Result<Option<HeadLines>, HeadFault> {
         if !self.ahead.is_empty() {
-            self.caller.state.heard();
+            self.caller.state.note_read();
         }
         let mut seen = 0;
         loop {
@@ -164,7 +165,7 @@ impl Connection {
             }
             seen = self.ahead.len();
             let read = poll_fn(|cx| {
-                if self.ahead.is_empty() && self.caller.state.order() >= Order::Finish {
+                if self.ahead.is_empty() && self.caller.state.close_mode() >= CloseMode::Graceful {
                     return Poll::Ready(Ok(0));
                 }
                 self.poll_read(cx)
@@ -177,7 +178,7 @@ impl Connection {
 
     /// Hands the head to the engine while it is borrowed.
     fn admit(&mut self, lines: &HeadLines) -> Result<Admission, HeadFault> {
-        let (serving, is_last) = self.caller.state.begin();
+        let (serving, is_last) = self.caller.state.begin_request();
         let admission = {
             let head = lines.read(&mut self.ahead)?;
             let inbound = Inbound {
@@ -191,9 +192,9 @@ impl Connection {
                 is_http2: false,
             };
             if websocket::is_asked(&head) {
-                Admission::WebSocket(Box::new(websocket::open(&self.room, &head, &inbound)), serving, is_last)
+                Admission::WebSocket(Box::new(websocket::open(&self.engine, &head, &inbound)), serving, is_last)
             } else {
-                let admitted = self.room.admit(&inbound);
+                let admitted = self.engine.admit(&inbound);
                 let request = Request {
                     is_head: head.method == "HEAD",
                     is_http_10: head.is_http_10,
@@ -217,19 +218,19 @@ impl Connection {
     }
 
     /// One request from its body to the end of its answer.
-    async fn answer(&mut self, mut request: Request, admitted: Admitted, serving: Serving) -> Next {
+    async fn answer(&mut self, mut request: Request, admitted: Admitted, serving: RequestGuard) -> Next {
         let mut flight = Flight::new(exchange_of(&admitted), serving);
         if let Admitted::Pending(mut pending) = admitted {
             if pending.wants_body() {
                 if self.feed(&mut request, &mut pending, &mut flight).await.is_err() {
                     return Next::Drop;
                 }
-            } else if let FedHere::Work(work) = self.room.engine.feed_here(&mut pending, &Bytes::new(), false) {
+            } else if let FedHere::Work(work) = self.engine.engine.feed_here(&mut pending, &Bytes::new(), false) {
                 flight.begin(work);
             }
         }
         if !self.skip_rest(&mut request).await {
-            self.caller.state.leave_unread();
+            self.caller.state.leave_body_unread();
             request.is_persistent = false;
         }
         let may_watch = request.body.is_reached();
@@ -247,36 +248,41 @@ impl Connection {
     }
 
     /// Reads the body and begins the work. Where it returns without work the exchange has its answer.
-    async fn feed(&mut self, request: &mut Request, pending: &mut Pending, flight: &mut Flight) -> Result<(), Left> {
+    async fn feed(
+        &mut self,
+        request: &mut Request,
+        pending: &mut Pending,
+        flight: &mut Flight,
+    ) -> Result<(), CallerGone> {
         if request.waits_to_continue && self.ahead.is_empty() {
             self.outgoing.push_continue();
-            self.outgoing.flush(&mut self.io).await.map_err(|_| Left)?;
+            self.outgoing.flush(&mut self.io).await.map_err(|_| CallerGone)?;
         }
-        let room = Arc::clone(&self.room);
-        intake::read(&room.engine, pending, flight, |cx| self.poll_body(&mut request.body, cx)).await
+        let engine = Arc::clone(&self.engine);
+        request_body::read(&engine.engine, pending, flight, |cx| self.poll_body(&mut request.body, cx)).await
     }
 
     /// The next piece of a request's body.
-    fn poll_body(&mut self, body: &mut BodyEnd, cx: &mut Context<'_>) -> Poll<Came> {
+    fn poll_body(&mut self, body: &mut BodyEnd, cx: &mut Context<'_>) -> Poll<BodyEvent> {
         loop {
             if body.is_reached() {
-                return Poll::Ready(Came::End);
+                return Poll::Ready(BodyEvent::End);
             }
             if !self.ahead.is_empty() {
                 match self.take_piece(body) {
                     Ok(piece) if piece.is_empty() && !body.is_reached() => {}
-                    Ok(piece) => return Poll::Ready(Came::Piece { piece, is_last: body.is_reached() }),
-                    Err(()) => return Poll::Ready(Came::Malformed),
+                    Ok(piece) => return Poll::Ready(BodyEvent::Piece { piece, is_last: body.is_reached() }),
+                    Err(()) => return Poll::Ready(BodyEvent::Malformed),
                 }
             }
             match ready!(self.poll_read(cx)) {
                 Ok(1..) => {}
-                Ok(0) | Err(_) => return Poll::Ready(Came::Left),
+                Ok(0) | Err(_) => return Poll::Ready(BodyEvent::Gone),
             }
         }
     }
 
-    /// What was read of a body, as far as it is one. `Err`: its chunks are not what HTTP says.
+    /// Takes the bytes of a body that were read already. `Err`: its chunks are not what HTTP says.
     fn take_piece(&mut self, body: &mut BodyEnd) -> Result<Bytes, ()> {
         match body {
             BodyEnd::Length(left) => {
@@ -308,8 +314,8 @@ impl Connection {
         let mut left = READ_BYTES;
         poll_fn(|cx| loop {
             match self.poll_body(&mut request.body, cx) {
-                Poll::Ready(Came::Piece { is_last: true, .. } | Came::End) => return Poll::Ready(true),
-                Poll::Ready(Came::Piece { piece, .. }) if piece.len() <= left => left -= piece.len(),
+                Poll::Ready(BodyEvent::Piece { is_last: true, .. } | BodyEvent::End) => return Poll::Ready(true),
+                Poll::Ready(BodyEvent::Piece { piece, .. }) if piece.len() <= left => left -= piece.len(),
                 _ => return Poll::Ready(false),
             }
         })
@@ -330,7 +336,7 @@ impl Connection {
         };
         let closes = !request.is_persistent
             || coding == BodyCoding::UntilClose
-            || self.caller.state.order() >= Order::Finish
+            || self.caller.state.close_mode() >= CloseMode::Graceful
             || head
                 .headers
                 .get(header::CONNECTION)
@@ -364,7 +370,7 @@ impl Connection {
         }
     }
 
-    /// Pieces of an answer, as the work brings them and the socket takes them. Answers whether all of it went out.
+    /// Writes the pieces of an answer as the work brings them and the socket takes them. Answers whether all of it went out.
     async fn relay(&mut self, flight: &mut Flight, coding: BodyCoding, may_watch: bool) -> bool {
         let mut is_ended = false;
         let mut is_cut = false;
@@ -398,20 +404,20 @@ impl Connection {
     }
 
     /// Hands the connection to a conversation, or says why not: then it is given back.
-    async fn open_websocket(mut self, opening: Opening, serving: Serving, is_last: bool) -> Option<(Self, Next)> {
+    async fn open_websocket(mut self, opening: Opening, serving: RequestGuard, is_last: bool) -> Option<(Self, Next)> {
         match opening {
             Opening::Conversation { accept, conversation, wake } => {
                 self.outgoing.push_switch(&accept);
                 self.outgoing.flush(&mut self.io).await.ok()?;
                 let Self { mut io, ahead, caller, .. } = self;
                 io.unread(ahead.freeze());
-                caller.state.upgrade();
+                caller.state.note_upgrade();
                 // It ends when either side closes, with the drain, or with the thread.
                 drop(task::spawn(websocket::converse(io, conversation, wake, caller, serving)));
                 None
             }
             Opening::Refused(head, body) => {
-                let closes = is_last || self.caller.state.order() >= Order::Finish;
+                let closes = is_last || self.caller.state.close_mode() >= CloseMode::Graceful;
                 let content_length = Some(body.len() as u64);
                 self.outgoing.push_head(&head, &HeadFacts { content_length, closes, ..HeadFacts::default() });
                 self.outgoing.push_piece(body, BodyCoding::Length);
@@ -425,7 +431,7 @@ impl Connection {
     /// Answers bytes that are no request. Whatever follows them is not read as one.
     fn refuse(&mut self, fault: HeadFault) -> Next {
         self.outgoing.push_fault(fault.0);
-        self.caller.state.leave_unread();
+        self.caller.state.leave_body_unread();
         Next::Close
     }
 

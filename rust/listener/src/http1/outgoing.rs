@@ -15,18 +15,18 @@ use tokio::io::AsyncWrite as _;
 
 /// Up to this size bytes are copied behind what waits already; one buffer is cheaper to write than two.
 const COPY_BYTES: usize = 4096;
-/// Slices of one write.
+/// The most slices that one write has.
 const MAX_SLICES: usize = 16;
 
 /// How the end of an answer's body is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyCoding {
-    /// There is none: an answer to `HEAD`, or a status that has none.
+    /// The answer has no body: it answers `HEAD`, or its status allows none.
     Nothing,
-    /// Its length is in the head.
+    /// The head names the length.
     Length,
     Chunked,
-    /// By the end of the connection: HTTP/1.0.
+    /// The end of the connection is the end of the body (HTTP/1.0).
     UntilClose,
 }
 
@@ -35,7 +35,7 @@ pub enum BodyCoding {
 pub struct Outgoing {
     /// Large pieces, and what was queued before them.
     queue: VecDeque<Bytes>,
-    /// Behind the queue.
+    /// Bytes behind the queue.
     tail: Vec<u8>,
     /// How much of the tail is written; only while the queue is empty.
     written: usize,
@@ -217,7 +217,7 @@ pub fn declared_length(headers: &HeaderMap) -> Option<u64> {
 }
 
 thread_local! {
-    /// The line of this second.
+    /// The `date` line, and the second that it was made for.
     static DATE: RefCell<(u64, [u8; 37])> = const { RefCell::new((0, *b"date: Thu, 01 Jan 1970 00:00:00 GMT\r\n")) };
 }
 

@@ -21,33 +21,35 @@ const LINGER_BYTES: usize = 8 * 1024 * 1024;
 
 /// The caller left inside its body.
 #[derive(Debug, Clone, Copy)]
-pub struct Left;
+pub struct CallerGone;
 
-/// What came of a body.
+/// What reading on in a body came to.
 #[derive(Debug)]
-pub enum Came {
+pub enum BodyEvent {
     Piece {
         piece: Bytes,
-        /// The end of the body is known to be here.
+        /// Whether the body is known to end with this piece.
         is_last: bool,
     },
     End,
     /// The body's chunks are not what HTTP says.
     Malformed,
-    Left,
+    /// The caller left inside its body.
+    Gone,
     Late,
 }
 
-/// How long the next piece may take. Armed only for a body that does not come with its head.
-struct Patience {
+/// The timer of a body: silence between pieces, and a least rate over its length. Armed only where the body does not come with its
+/// head.
+struct BodyTimer {
     idle: Duration,
     since: Instant,
     fed_bytes: u64,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patience {
-    /// A piece has come.
+impl BodyTimer {
+    /// Sets the timer anew after a piece.
     fn rearm(&mut self) {
         let slowest = self.since + self.idle + Duration::from_secs(self.fed_bytes / MIN_BODY_BYTES_PER_S);
         if let Some(timer) = &mut self.timer {
@@ -67,24 +69,24 @@ pub async fn read(
     engine: &Engine,
     pending: &mut Pending,
     flight: &mut Flight,
-    mut poll_next: impl FnMut(&mut Context<'_>) -> Poll<Came>,
-) -> Result<(), Left> {
+    mut poll_next: impl FnMut(&mut Context<'_>) -> Poll<BodyEvent>,
+) -> Result<(), CallerGone> {
     let idle = Duration::from_millis(engine.body_idle_ms());
-    let mut patience = Patience { idle, since: Instant::now(), fed_bytes: 0, timer: None };
+    let mut patience = BodyTimer { idle, since: Instant::now(), fed_bytes: 0, timer: None };
     loop {
         let next = poll_fn(|cx| match poll_next(cx) {
             Poll::Ready(came) => Poll::Ready(came),
-            Poll::Pending => patience.poll_late(cx).map(|()| Came::Late),
+            Poll::Pending => patience.poll_late(cx).map(|()| BodyEvent::Late),
         });
         let (piece, more) = match next.await {
-            Came::Piece { piece, is_last } => (piece, !is_last),
-            Came::End => (Bytes::new(), false),
-            Came::Malformed => {
+            BodyEvent::Piece { piece, is_last } => (piece, !is_last),
+            BodyEvent::End => (Bytes::new(), false),
+            BodyEvent::Malformed => {
                 pending.refuse_framing();
                 return Ok(());
             }
-            Came::Left => return Err(Left),
-            Came::Late => {
+            BodyEvent::Gone => return Err(CallerGone),
+            BodyEvent::Late => {
                 pending.time_out();
                 return Ok(());
             }
@@ -109,7 +111,7 @@ pub async fn read(
     }
 }
 
-/// Reads on for a little while and forgets it: a stream of HTTP/2 that is reset right behind its answer takes the answer away
+/// Reads on for a little while and drops what comes: a stream of HTTP/2 that is reset right behind its answer takes the answer away
 /// from callers that are still writing (RFC 9113, 8.1 allows the reset, and clients stumble over it).
 pub fn linger(mut body: Incoming) {
     let forget = async move {
@@ -125,24 +127,24 @@ pub fn linger(mut body: Incoming) {
     drop(task::spawn(timeout(LINGER, forget)));
 }
 
-/// Whether bytes came that are no body, rather than none any more.
+/// Whether hyper's error means bytes that are no body, rather than a caller that left.
 fn is_malformed(error: &hyper::Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
     cause.is_some_and(|cause| matches!(cause.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
 }
 
 /// The next piece of a body of HTTP/2.
-pub fn poll_incoming(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Came> {
+pub fn poll_incoming(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<BodyEvent> {
     loop {
         return Poll::Ready(match ready!(Pin::new(&mut *body).poll_frame(cx)) {
-            None => Came::End,
+            None => BodyEvent::End,
             Some(Ok(frame)) => match frame.into_data() {
-                Ok(piece) => Came::Piece { piece, is_last: false },
+                Ok(piece) => BodyEvent::Piece { piece, is_last: false },
                 // Trailers are no part of a body.
                 Err(_) => continue,
             },
-            Some(Err(error)) if is_malformed(&error) => Came::Malformed,
-            Some(Err(_)) => Came::Left,
+            Some(Err(error)) if is_malformed(&error) => BodyEvent::Malformed,
+            Some(Err(_)) => BodyEvent::Gone,
         });
     }
 }
