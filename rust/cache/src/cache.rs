@@ -152,7 +152,7 @@ struct Inner {
     now_ms: fn() -> u64,
 }
 
-/// See the module's page.
+/// The cache as the engine uses it: look, keep, forget, tell.
 #[derive(Debug)]
 pub struct Cache {
     inner: Arc<Inner>,
@@ -203,7 +203,7 @@ impl Cache {
 
     /// Looks for the answer to exactly this request.
     pub fn find(&self, key: &Digest) -> Found {
-        match self.inner.shelf.lock().look(key, (self.inner.now_ms)()) {
+        match self.inner.shelf.lock().lookup(key, (self.inner.now_ms)()) {
             Lookup::Here(kept) => Found::Here(kept),
             Lookup::Stored(place) => Found::Stored(Stored(place)),
             Lookup::Nothing => Found::Nothing,
@@ -292,7 +292,7 @@ impl Cache {
         let now_ms = (self.inner.now_ms)();
         let mut shelf = self.inner.shelf.lock();
         let keys: Vec<Digest> =
-            shelf.told().filter(|told| filter.fits(&told.meta, now_ms)).map(|told| told.meta.key).collect();
+            shelf.summaries().filter(|told| filter.fits(&told.meta, now_ms)).map(|told| told.meta.key).collect();
         for key in &keys {
             shelf.remove(key);
         }
@@ -314,7 +314,7 @@ impl Cache {
         let now_ms = (self.inner.now_ms)();
         let shelf = self.inner.shelf.lock();
         let mut told: Vec<EntrySummary> =
-            shelf.told().filter(|told| told.meta.is_fresh(now_ms) && filter.fits(&told.meta, now_ms)).collect();
+            shelf.summaries().filter(|told| told.meta.is_fresh(now_ms) && filter.fits(&told.meta, now_ms)).collect();
         told.sort_by_key(|told| Reverse((told.meta.created_ms, told.meta.key)));
         told
     }
@@ -377,7 +377,7 @@ impl Inner {
         self.adopt(&mut disk);
         loop {
             match queue.recv_timeout(SWEEP) {
-                Ok(job) => self.work(&mut disk, job),
+                Ok(job) => self.run_job(&mut disk, job),
                 Err(RecvTimeoutError::Timeout) => self.tidy(&mut disk),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -408,7 +408,7 @@ impl Inner {
         }
     }
 
-    fn work(&self, disk: &mut Disk, job: Job) {
+    fn run_job(&self, disk: &mut Disk, job: Job) {
         let (what, done) = match job {
             Job::Put(kept) => ("an answer is kept in memory only", self.put(disk, &kept)),
             Job::Forget(keys) => ("what was forgotten may come back with a restart", disk.forget(&keys)),

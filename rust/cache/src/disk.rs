@@ -103,13 +103,13 @@ impl Disk {
             let mut content = Vec::new();
             file.read_to_end(&mut content)?;
             let segment = Arc::new(Segment { name: name_of(&path), path, file });
-            self.tell(&segment, &content, &mut tell);
+            self.replay(&segment, &content, &mut tell);
             self.segments.push(Owned { segment, bytes: content.len() as u64 });
         }
         Ok(())
     }
 
-    fn tell(&self, segment: &Arc<Segment>, content: &[u8], tell: &mut impl FnMut(Record)) {
+    fn replay(&self, segment: &Arc<Segment>, content: &[u8], tell: &mut impl FnMut(Record)) {
         let mut at = 0;
         while let Some(length) = content.get(at..at + 4) {
             let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);

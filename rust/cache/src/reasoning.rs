@@ -102,7 +102,7 @@ impl Entry {
     }
 }
 
-/// See the module's page.
+/// What models thought before they called tools.
 #[derive(Debug, Default)]
 pub struct Reasoning(Mutex<Shelf>);
 
@@ -185,7 +185,10 @@ impl Reasoning {
     pub fn list(&self, filter: &ThoughtFilter, now: Now) -> Vec<ThoughtSummary> {
         let shelf = self.0.lock();
         let named = shelf.by_age.values().rev().filter_map(|name| Some((name, shelf.entries.get(name)?)));
-        named.filter(|(name, entry)| entry.is_fresh(now.monotonic_ms) && fits(filter, name, entry)).map(tell).collect()
+        named
+            .filter(|(name, entry)| entry.is_fresh(now.monotonic_ms) && fits(filter, name, entry))
+            .map(summary_of)
+            .collect()
     }
 
     /// Forgets what fits; how many those were.
@@ -221,7 +224,7 @@ fn fits(filter: &ThoughtFilter, name: &Name, entry: &Entry) -> bool {
         && filter.provider.as_deref().is_none_or(|provider| provider == &*entry.provider)
 }
 
-fn tell((name, entry): (&Name, &Entry)) -> ThoughtSummary {
+fn summary_of((name, entry): (&Name, &Entry)) -> ThoughtSummary {
     ThoughtSummary {
         tool_call_id: name.tool_call_id.to_string(),
         key_id: name.principal.strip_prefix("key:").map(str::to_owned),

@@ -54,7 +54,7 @@ pub(crate) struct Shelf {
     rows: HashMap<Digest, Row>,
     /// Every row from the one that was of use longest ago.
     order: BTreeMap<u64, Digest>,
-    /// The same, of those whose body is in memory.
+    /// Rows whose body is in memory, from the one that was of use longest ago.
     bodies: BTreeMap<u64, Digest>,
     partitions: HashMap<Digest, Near>,
     ticks: u64,
@@ -76,7 +76,7 @@ impl Shelf {
     }
 
     /// Looks for a fresh answer; finding it is a use of it.
-    pub(crate) fn look(&mut self, key: &Digest, now_ms: u64) -> Lookup {
+    pub(crate) fn lookup(&mut self, key: &Digest, now_ms: u64) -> Lookup {
         let Some(row) = self.rows.get(key) else { return Lookup::Nothing };
         if !row.meta.is_fresh(now_ms) {
             self.remove(key);
@@ -233,7 +233,7 @@ impl Shelf {
         count
     }
 
-    pub(crate) fn told(&self) -> impl Iterator<Item = EntrySummary> + '_ {
+    pub(crate) fn summaries(&self) -> impl Iterator<Item = EntrySummary> + '_ {
         self.rows.values().map(|row| EntrySummary {
             meta: Arc::clone(&row.meta),
             hits: row.hits,

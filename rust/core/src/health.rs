@@ -62,7 +62,7 @@ impl Terminal {
     }
 
     /// What a provider's error says outright. `code` and `message` are its own.
-    pub fn told(code: &str, message: &str) -> Option<Self> {
+    pub fn of_error(code: &str, message: &str) -> Option<Self> {
         match code {
             "insufficient_quota"
             | "billing_not_active"
@@ -399,7 +399,7 @@ mod tests {
             ("rate_limit_exceeded", "quota", None),
             ("", "", None),
         ] {
-            assert_eq!(Terminal::told(code, message), expected, "{code} {message}");
+            assert_eq!(Terminal::of_error(code, message), expected, "{code} {message}");
         }
         for one in [Terminal::Banned, Terminal::Expired, Terminal::CreditsExhausted] {
             assert_eq!(Terminal::named(one.name()), Some(one));

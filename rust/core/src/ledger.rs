@@ -142,7 +142,7 @@ const NEVER: Coverage = Coverage::Since(u64::MAX);
 /// Windows this short need no past: by the time that it is known they are over.
 const SHORT_WINDOW_MS: u64 = 60_000;
 
-/// See the module's page.
+/// What keys have used of their limits, so that no two requests spend the same room.
 #[derive(Debug, Default)]
 pub struct Ledger {
     books: Mutex<Books>,
@@ -261,7 +261,7 @@ impl Ledger {
         Ok(hold)
     }
 
-    /// The same for a request that any of these may serve. Those under whose own limits there is no room are left out; an
+    /// Reserves room for a request that any of `targets` may serve. Those under whose own limits there is no room are left out; an
     /// error when none is left, or where the limit is on the name that the caller used. Without `most` it is a request that uses nothing, held to limits of requests alone.
     pub fn reserve_any(
         &self,

@@ -154,7 +154,7 @@ fn check_characters(name: &str) -> Result<(), NameFault> {
     Ok(())
 }
 
-/// The same for a name with anything in it but what most names are made of.
+/// Checks a name that has unusual characters.
 fn check_rare(name: &str) -> Result<(), NameFault> {
     for char in name.chars() {
         if char.is_control() {

@@ -121,7 +121,7 @@ pub fn read<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>, now_unix_ms: 
             _ => {}
         }
     }
-    parts.iter().filter_map(Partial::told).collect()
+    parts.iter().filter_map(Partial::reading).collect()
 }
 
 /// Family, window and field of a header's name.
@@ -144,7 +144,7 @@ fn place(name: &str) -> Option<(Family, &str, &str)> {
 }
 
 impl Partial<'_> {
-    fn told(&self) -> Option<WindowReading> {
+    fn reading(&self) -> Option<WindowReading> {
         let remaining = match (self.used, self.remaining, self.limit) {
             (Some(used), _, _) => 1.0 - used,
             (None, Some(remaining), Some(limit)) if limit > 0.0 => remaining / limit,
@@ -219,7 +219,7 @@ mod tests {
 
     const NOW_MS: u64 = 1_700_000_000_000;
 
-    fn told(headers: &[(&str, &str)]) -> Vec<(String, f32, u64, bool)> {
+    fn readings(headers: &[(&str, &str)]) -> Vec<(String, f32, u64, bool)> {
         let read = read(headers.iter().copied(), NOW_MS);
         read.into_iter().map(|one| (one.name, one.remaining, one.resets_in_ms, one.is_quota)).collect()
     }
@@ -235,7 +235,7 @@ mod tests {
             ("x-ratelimit-reset-tokens", "6m0s"),
             ("x-request-id", "1"),
         ];
-        let read = told(&openai);
+        let read = readings(&openai);
         assert_eq!(read[0], ("requests".into(), 0.25, 1_000, false));
         assert_eq!((read[1].2, read[1].3, read.len()), (360_000, false, 2));
         let anthropic = [
@@ -246,7 +246,10 @@ mod tests {
             ("anthropic-ratelimit-input-tokens-remaining", "0"),
             ("anthropic-ratelimit-input-tokens-reset", "2023-11-14T22:13:30Z"),
         ];
-        assert_eq!(told(&anthropic), [("5h".into(), 0.25, 60_000, true), ("input-tokens".into(), 0.0, 10_000, false)]);
+        assert_eq!(
+            readings(&anthropic),
+            [("5h".into(), 0.25, 60_000, true), ("input-tokens".into(), 0.0, 10_000, false)]
+        );
         let codex = [
             ("x-codex-primary-used-percent", "12.5"),
             ("x-codex-primary-window-minutes", "300"),
@@ -254,7 +257,7 @@ mod tests {
             ("x-codex-secondary-used-percent", "100"),
             ("x-codex-secondary-window-minutes", "10080"),
         ];
-        assert_eq!(told(&codex), [("5h".into(), 0.875, 90_000, true), ("7d".into(), 0.0, 0, true)]);
+        assert_eq!(readings(&codex), [("5h".into(), 0.875, 90_000, true), ("7d".into(), 0.0, 0, true)]);
     }
 
     #[test]
@@ -264,13 +267,13 @@ mod tests {
             ("x-ratelimit-remaining-requests", "0"),
             ("x-ratelimit-reset-requests", "2h59m56.5s"),
         ];
-        assert_eq!(told(&day), [("requests".into(), 0.0, 10_796_500, true)]);
+        assert_eq!(readings(&day), [("requests".into(), 0.0, 10_796_500, true)]);
         for (limit, remaining, reset) in [("0", "5", "x"), ("-1", "NaN", "-3"), ("", "", ""), ("inf", "inf", "1e400")] {
             let headers =
                 [("x-ratelimit-limit", limit), ("x-ratelimit-remaining", remaining), ("x-ratelimit-reset", reset)];
-            assert_eq!(told(&headers), [], "{limit} {remaining} {reset}");
+            assert_eq!(readings(&headers), [], "{limit} {remaining} {reset}");
         }
-        assert_eq!(told(&[("x-ratelimit-remaining", "0")]), [("requests".into(), 0.0, 0, false)]);
+        assert_eq!(readings(&[("x-ratelimit-remaining", "0")]), [("requests".into(), 0.0, 0, false)]);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::cooldown::Rests;
 use crate::quota::QuotaThresholds;
 use serde::Deserialize;
 
-/// See the module's page. Times are milliseconds.
+/// How patient the gateway is with providers that fail: every threshold that an operator may set (`PATCH /api/resilience`), and
+/// what an operator has had forgotten. Times are milliseconds.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Resilience {
@@ -17,9 +18,9 @@ pub struct Resilience {
     pub own_machine_breaker: Limits,
     pub model_lockout: LockoutLimits,
     pub quota: QuotaThresholds,
-    /// So often in a row a credential is refused before the connection is given up until an operator mends it.
+    /// Refusals of a credential in a row after which its connection is no longer tried, until an operator changes the credential.
     pub terminal_after: u32,
-    /// So long callers wait for what the one probe of a connection or provider finds out.
+    /// How long callers wait for the one probe of a connection or provider that has rested.
     pub probe_wait_ms: u64,
     /// What was forgotten on an operator's word, in the order of their numbers.
     pub clears: Vec<Clear>,

@@ -14,7 +14,8 @@ use smallvec::SmallVec;
 use crate::model::{Effort, Request};
 use crate::text::Text;
 
-/// See the module's page. The default changes nothing.
+/// What a request must be made to fit beside its dialect: the operator's cap on a model's output, and thinking that is switched in
+/// a server's chat template. The default changes nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fit {
     /// What the model's answers may have at most, tokens, for a form that must say it.
@@ -64,7 +65,7 @@ pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], fit: &Fit) 
     edits
 }
 
-/// The same for a request that is translated. `cap` is the text of the cap.
+/// Fits a request that is translated. `cap` is the text of the cap.
 pub(crate) fn adapt<'a>(request: &mut Request<'a>, body: &[u8], cap: Option<&'a str>) {
     if let Some(cap) = cap {
         let is_less = |asked: &str| asked.parse::<u64>().is_ok_and(|asked| cap.parse().is_ok_and(|cap| asked <= cap));
@@ -212,7 +213,7 @@ fn member_at(body: &[u8], value: Value) -> Option<Range<usize>> {
     Some(open..value.end)
 }
 
-/// The same with one of the commas beside it.
+/// The span of a member with one of the commas beside it.
 fn with_comma(body: &[u8], member: Range<usize>) -> Range<usize> {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     let after = body.get(member.end..).unwrap_or_default();

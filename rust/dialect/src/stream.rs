@@ -38,7 +38,8 @@ pub enum Follow {
     Translate(Box<Translation>),
 }
 
-/// See the module's page.
+/// Streamed answers between any two dialects: an upstream's events go into the model and out again as the caller's, each as soon as
+/// it is whole, and whatever happens the caller gets exactly one end.
 #[derive(Debug)]
 pub struct Translation {
     framer: Framer,

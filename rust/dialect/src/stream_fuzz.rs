@@ -74,7 +74,7 @@ fn any_stream(form: &str) -> impl Strategy<Value = (Bytes, Vec<Index>)> {
 }
 
 /// What the caller gets, and how it ended.
-fn told(pair: Pair, upstream: &Bytes, cuts: &[usize], is_list: bool) -> (Vec<u8>, String) {
+fn streamed(pair: Pair, upstream: &Bytes, cuts: &[usize], is_list: bool) -> (Vec<u8>, String) {
     let told =
         AnswerContext { created_s: 1, asks_usage: true, is_list, id: "id".to_owned(), ..AnswerContext::default() };
     let mut follow = Follow::new(pair, told);
@@ -97,8 +97,8 @@ fn check(form: Dialect, name: &str) {
         cuts.sort_unstable();
         for &caller in Dialect::ALL {
             let pair = Pair { caller, provider: form };
-            let (whole, end) = told(pair, &upstream, &[], is_list);
-            let (cut, cut_end) = told(pair, &upstream, &cuts, is_list);
+            let (whole, end) = streamed(pair, &upstream, &[], is_list);
+            let (cut, cut_end) = streamed(pair, &upstream, &cuts, is_list);
             prop_assert_eq!(String::from_utf8_lossy(&whole), String::from_utf8_lossy(&cut), "for {:?}", caller);
             prop_assert_eq!(end, cut_end, "for {:?}", caller);
         }

@@ -67,7 +67,7 @@ pub fn read(form: Dialect, body: &[u8]) -> Result<ChatRequest, Error> {
     read_at(form, body, Place::default())
 }
 
-/// The same for a form whose address says what its body does not.
+/// Reads a request of a dialect whose address says what its body does not.
 pub fn read_at(form: Dialect, body: &[u8], place: Place<'_>) -> Result<ChatRequest, Error> {
     match form {
         Dialect::OpenaiResponses => request::read_responses(body),
@@ -110,7 +110,7 @@ fn told_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'m, s
     }
 }
 
-/// The same, for a model and a server that it must fit.
+/// Writes a request for a model and a server that it must fit.
 pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fit: &Fit) -> Result<Pieces, Error> {
     if pair.caller == pair.provider {
         let edits = fit::edits(pair.provider, read.is_completion, body, fit);
@@ -141,7 +141,7 @@ pub(crate) fn read_request(form: Dialect, body: &[u8], stream: bool) -> Result<R
 
 /// The provider's answer, as the caller reads it.
 pub fn answer(pair: Pair, body: &Bytes, told: &AnswerContext) -> Result<Whole, NoAnswer> {
-    let usage = look(pair.provider, body)?;
+    let usage = inspect_answer(pair.provider, body)?;
     if pair.caller == pair.provider {
         return Ok(Whole { body: body.clone(), usage });
     }
@@ -169,7 +169,7 @@ fn write_answer(form: Dialect, answer: &Answer<'_>, told: &AnswerContext) -> Res
 }
 
 /// Whether the body is an answer at all, and what it used.
-fn look(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer> {
+fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer> {
     if form == Dialect::Openai {
         let seen = inspect(body).map_err(|_| NoAnswer::NotJson)?;
         return match seen.error {
@@ -201,7 +201,7 @@ fn look(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer> {
         _ => {
             let mut counts = anthropic::usage::Counts::default();
             counts.read(object);
-            counts.told()
+            counts.reported()
         }
     })
 }

@@ -16,7 +16,7 @@ const MAX_VOICES: usize = 256;
 /// A larger event brings no piece of a text.
 const MAX_DELTA_BYTES: usize = 256 * 1024;
 
-/// See the module's page.
+/// The texts of a stream.
 #[derive(Debug)]
 pub struct StreamGuard {
     actions: Actions,

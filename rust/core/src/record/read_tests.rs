@@ -13,13 +13,13 @@ fn read(data: &[u8]) -> (Vec<Json>, Vec<Vec<u8>>) {
     let (mut kept, mut rejected) = (Vec::new(), Vec::new());
     read_lines(
         data,
-        |row| kept.push(COLUMNS.iter().zip(row).map(|(column, value)| (column.name, told(value))).collect()),
+        |row| kept.push(COLUMNS.iter().zip(row).map(|(column, value)| (column.name, as_json(value))).collect()),
         |line| rejected.push(line.to_vec()),
     );
     (kept, rejected)
 }
 
-fn told(value: &FieldValue<'_>) -> Json {
+fn as_json(value: &FieldValue<'_>) -> Json {
     match value {
         FieldValue::Null => Json::Null,
         FieldValue::Text(text) => json!(text),

@@ -6,6 +6,8 @@
 //! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
 //!
 //! Every door under `/v1/` has a second name under `/api/v1/`: the same door, not another one.
+//!
+//! `table` lists the routes, `builders` makes its entries, `relayed` names the calls that pass with only their model changed.
 
 use crate::principal::Credentials;
 pub use crate::tier::Tier;
@@ -32,9 +34,9 @@ pub enum Answer {
     Model,
     /// A chat completion, relayed to a provider.
     Chat,
-    /// The same in the words of OpenAI's responses.
+    /// A conversation in the dialect of OpenAI's responses.
     Responses,
-    /// The same in Gemini's words, whose address says what its body does not.
+    /// A conversation in Gemini's dialect, whose address says what its body does not.
     Generate,
     StreamGenerate,
     /// The model list, and one model, in Gemini's words.

@@ -49,7 +49,8 @@ pub struct Ready {
     pub is_auto: bool,
 }
 
-/// See the module's page.
+/// All combos of a snapshot made ready: names looked up, steps spread over connections, prices and sizes put in place, `auto`
+/// channels filled.
 #[derive(Debug, Default)]
 pub struct Book {
     ready: Vec<Ready>,

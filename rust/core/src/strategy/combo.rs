@@ -154,7 +154,7 @@ impl Default for Params {
     }
 }
 
-/// See the module's page.
+/// A combo as the operator wrote it: a name, a strategy, steps, and what the strategy is told beyond them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Combo {
     pub id: String,

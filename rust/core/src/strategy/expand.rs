@@ -48,7 +48,7 @@ pub struct Targets {
     pub closed: SmallVec<[Pick; 8]>,
 }
 
-/// See the module's page.
+/// From a combo to the targets of one request: facts are gathered, the strategy orders, nested combos are put in their place.
 pub fn expand(book: &Book, combo: usize, ask: &Demand, look: &mut impl Look) -> Targets {
     let mut walk = Walk {
         combo,

@@ -28,7 +28,8 @@ pub struct QuotaWindow {
     pub resets_in_ms: u64,
 }
 
-/// See the module's page. What is not known is `None`, and each strategy says where the unknown stands.
+/// What is known of a candidate at the moment of a decision, and of the request that asks for it. What is not known is `None`, and
+/// each strategy says where the unknown stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Facts {
     /// Tells this candidate from every other, the same in every snapshot and worker.

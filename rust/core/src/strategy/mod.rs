@@ -11,6 +11,10 @@
 //!
 //! The same three rules hold for every strategy: it orders the candidates that are able; those that rest come behind them, the
 //! soonest to be able first; those that are closed are left out. A distribution is promised over the able ones.
+//!
+//! `combo` (a combo as the snapshot has it), `book` (combos compiled with their candidates), `facts` (what is known of a candidate and
+//! of a request), `expand` (a request's targets out of a combo), `order` (the strategies), `auto` with `pack` (the one that scores),
+//! `memory` and `random`.
 
 pub mod auto;
 pub mod book;

@@ -80,7 +80,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn usage(&self) -> Option<Usage> {
-        self.counts.told()
+        self.counts.reported()
     }
 
     /// Why the model stopped, once it was said.

@@ -132,7 +132,7 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
-/// The same for a list that was read in one go; `path` is where it stands.
+/// Reads the parts of a list that was parsed in one go; `path` is where it stands.
 pub(super) fn take<'a>(
     list: Vec<PartIn<'a>>,
     path: &dyn Fn() -> String,

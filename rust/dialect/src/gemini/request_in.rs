@@ -25,7 +25,7 @@ struct GoodContentIn<'a> {
     parts: Vec<PartIn<'a>>,
 }
 
-/// The same, read step by step, so that a fault names its place.
+/// A request read step by step, so that a fault names its place.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ContentIn<'a> {

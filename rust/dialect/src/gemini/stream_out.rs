@@ -69,7 +69,7 @@ impl Framing {
     }
 }
 
-/// See the module's page.
+/// The model's events, written as a generateContent stream: chunks, each a whole answer that holds what is new.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     framing: Framing,

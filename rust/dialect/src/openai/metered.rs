@@ -41,7 +41,7 @@ pub fn inspect(body: &[u8], member: &str) -> Result<Metered, JsonFault> {
     let listed = scan.get(member).filter(|value| value.kind == Kind::Array).map_or(0, |value| value.elements as u64);
     let mut units = read_units(body, &scan);
     if member == "pages" {
-        units = Units { pages: listed, ..Units::default() }.told(units);
+        units = Units { pages: listed, ..Units::default() }.updated_with(units);
     }
     let told = scan.get("error").filter(|told| error::is_error(*told));
     Ok(Metered {
@@ -239,7 +239,7 @@ impl Meter {
                 kind.as_ref().is_some_and(|kind| kind.starts_with("image_") && kind.ends_with(".completed"));
             *units = Units {
                 images: units.images.saturating_add(u64::from(is_picture)),
-                ..units.told(read_units(&data, &scan))
+                ..units.updated_with(read_units(&data, &scan))
             };
             if kind.is_some_and(|kind| kind.ends_with(".completed") || kind.ends_with(".done")) {
                 *is_finished = true;

@@ -254,7 +254,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
                 let name = item.name.ok_or_else(|| missing("name"))?;
                 let text = item.arguments.ok_or_else(|| missing("arguments"))?;
                 let arguments = arguments(&text, &format!("{}.arguments", path()))?;
-                said(request, Part::new(path(), Content::Call(Call { id, name, arguments })));
+                push_assistant_part(request, Part::new(path(), Content::Call(Call { id, name, arguments })));
             }
             "function_call_output" => {
                 let missing = |name: &str| wrong(&format!("{}.{name}", path()), "is required");
@@ -267,7 +267,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
             }
             "reasoning" => {
                 if let Some(content) = thought(item) {
-                    said(request, Part::new(path(), content));
+                    push_assistant_part(request, Part::new(path(), content));
                 }
             }
             _ => return Err(unsupported(&format!("{}.type", path()))),
@@ -277,7 +277,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
 }
 
 /// Items of the model's that follow each other are one turn.
-fn said<'a>(request: &mut Request<'a>, part: Part<'a>) {
+fn push_assistant_part<'a>(request: &mut Request<'a>, part: Part<'a>) {
     match request.turns.last_mut() {
         Some(turn) if turn.role == Role::Assistant => turn.parts.push(part),
         _ => request.turns.push(Turn { role: Role::Assistant, parts: vec![part] }),
@@ -305,7 +305,7 @@ fn message<'a>(item: &ItemIn<'a>, path: &dyn Fn() -> String, request: &mut Reque
     contents(content, &|| format!("{}.content", path()), &mut parts)?;
     match item.role.as_deref() {
         Some("user") => request.turns.push(Turn { role: Role::User, parts }),
-        Some("assistant") => parts.into_iter().for_each(|part| said(request, part)),
+        Some("assistant") => parts.into_iter().for_each(|part| push_assistant_part(request, part)),
         Some("system" | "developer") => request.system.append(&mut parts),
         Some(_) => return Err(unsupported(&format!("{}.role", path()))),
         None => return Err(wrong(&format!("{}.role", path()), "is required")),

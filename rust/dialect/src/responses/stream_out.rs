@@ -39,7 +39,7 @@ struct Open {
     before: Vec<u8>,
 }
 
-/// See the module's page.
+/// The model's events, written as a responses stream: items with their parts, each begun, told and ended, numbered through.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     told: AnswerContext,

@@ -4,7 +4,7 @@
 use crate::call::chat::{admit, admit_aliases, drained, fail, refuse};
 use crate::call::guardrails;
 use crate::call::plain;
-use crate::call::translation::{self, caller_of, form_of};
+use crate::call::translation::{self, caller_of};
 use crate::exchange::{Exchange, Head};
 use crate::gate::admission::Whole;
 use crate::gate::answer::{self, EndGuard};
@@ -93,7 +93,7 @@ async fn work(
             Ok(uri) => uri,
             Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
         };
-        let counted = match uri.filter(|_| form_of(target.connection.dialect) == caller) {
+        let counted = match uri.filter(|_| target.connection.dialect == caller) {
             Some(uri) => {
                 settlement.attempts += 1;
                 let _busy = Busy::count(&target.hot);

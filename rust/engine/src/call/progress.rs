@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 pub const EVERY: Duration = Duration::from_secs(2);
 
-/// See the module's page.
+/// Progress events, which a caller asks for with `X-Gateway-Progress: true`: how much of a stream came so far, every two seconds
+/// while it comes, and once more before its terminal event.
 #[derive(Debug)]
 pub struct Progress {
     caller: Dialect,

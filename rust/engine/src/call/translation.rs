@@ -21,7 +21,8 @@ use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
 use fairlead_dialect::Pieces;
 use http::Uri;
 
-/// See the module's page.
+/// A request in the words of each provider that may serve it, made before the first attempt: what cannot be said in a provider's
+/// dialect is the caller's to know, not a failure of an attempt.
 #[derive(Debug)]
 pub struct Wording {
     pub caller: Dialect,
@@ -60,16 +61,6 @@ pub fn caller_of(route: &Route) -> Dialect {
         (_, Surface::Anthropic) => Dialect::Anthropic,
         (_, Surface::Gemini) => Dialect::Gemini,
         _ => Dialect::Openai,
-    }
-}
-
-/// What a connection's provider speaks.
-pub fn form_of(dialect: Dialect) -> Dialect {
-    match dialect {
-        Dialect::Openai => Dialect::Openai,
-        Dialect::OpenaiResponses => Dialect::OpenaiResponses,
-        Dialect::Anthropic => Dialect::Anthropic,
-        Dialect::Gemini => Dialect::Gemini,
     }
 }
 
@@ -119,7 +110,7 @@ impl Wording {
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
         for (at, target) in choice.targets.iter().enumerate() {
-            let form = form_of(target.connection.dialect);
+            let form = target.connection.dialect;
             let upstream_model = choice.upstream_model(at);
             let fit = fit_of(target, upstream_model);
             if wording.find(form, upstream_model, fit).is_none() {
@@ -172,7 +163,7 @@ impl Wording {
     }
 
     fn pair(&self, target: &Target) -> Pair {
-        Pair { caller: self.caller, provider: form_of(target.connection.dialect) }
+        Pair { caller: self.caller, provider: target.connection.dialect }
     }
 
     /// The body for this connection, which knows the model by this name.

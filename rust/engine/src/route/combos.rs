@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// What a combo remembers, and its own chance.
 pub type Remembered = Arc<Mutex<(Memory, Random)>>;
 
-/// See the module's page.
+/// The combos of the snapshot in use, and a request's targets out of one.
 #[derive(Debug, Default)]
 pub struct Combos {
     pub book: Book,

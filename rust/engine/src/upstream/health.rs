@@ -362,7 +362,7 @@ impl Target {
     /// What an error of the provider says of the connection for good.
     pub fn observe_refusal(&self, status: u16, code: Option<&str>, message: &str, started_ms: u64) {
         let mut condition = self.hot.condition.lock();
-        if let Some(reason) = Terminal::told(code.unwrap_or_default(), message) {
+        if let Some(reason) = Terminal::of_error(code.unwrap_or_default(), message) {
             condition.health.end(reason);
             return;
         }

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// See the module's page.
+/// A connection made ready to be dialled: its origin, path and headers, with the credential opened.
 #[derive(Debug)]
 pub struct Target {
     pub connection: Arc<Connection>,

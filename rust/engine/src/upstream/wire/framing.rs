@@ -18,7 +18,7 @@ const MAX_SIZE_BYTES: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// See the module's page.
+/// How the end of an answer's body is told (RFC 9112, section 6.3), and the chunked coding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// So many bytes are still to come.
