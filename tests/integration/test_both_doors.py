@@ -37,7 +37,10 @@ SCRIPTS: dict[str, Script] = {
 # Where the doors may differ, and why.
 KNOWN = {
     "absolute form, another host": "granian tells an application the target's path alone, so two hosts "
-    "that disagree (RFC 9112, 3.2.2) are seen and refused by the engine's own door only",
+    "that disagree (RFC 9112, 3.2.2) are seen and refused by the engine's own listener only",
+    "a target of 64 kB": "granian's HTTP library refuses it without a word; the engine says what is too long",
+    "length and chunks": "granian's HTTP library drops the length, so the application cannot see that there "
+    "were two framings (RFC 9112, 6.1); the engine refuses them whoever asks",
 }
 
 

@@ -4,9 +4,9 @@
 //! was kept before a restart, and loads the vectors. Answers wait for it up to a bound; beyond it they stay in memory only.
 
 use crate::disk::{Disk, Place, Record};
-use crate::entry::{Kept, Meta, MAX_BODY_BYTES};
+use crate::entry::{CachedAnswer, Meta, MAX_BODY_BYTES};
 use crate::key::{Digest, Question};
-use crate::shelf::{probe, Look, Shelf, Told, MAX_ENTRIES};
+use crate::shelf::{probe, EntrySummary, Lookup, Shelf, MAX_ENTRIES};
 use crate::vectors::{VectorFiles, Vectors};
 use fairlead_core::secret::Sealer;
 use parking_lot::Mutex;
@@ -72,7 +72,7 @@ pub enum VectorState {
 
 /// What the cache tells of itself.
 #[derive(Debug, Serialize)]
-pub struct Stats {
+pub struct CacheStats {
     pub entries: usize,
     pub memory_entries: usize,
     pub memory_max_entries: usize,
@@ -95,7 +95,7 @@ pub struct Stats {
 /// Which entries are meant; all that is named must fit.
 #[derive(Debug, Default, Clone, serde::Deserialize)]
 #[serde(default)]
-pub struct Filter {
+pub struct EntryFilter {
     pub model: Option<String>,
     pub provider: Option<String>,
     pub key_id: Option<String>,
@@ -105,7 +105,7 @@ pub struct Filter {
     pub older_than_ms: Option<u64>,
 }
 
-impl Filter {
+impl EntryFilter {
     fn fits(&self, meta: &Meta, now_ms: u64) -> bool {
         let is = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
         is(&self.model, &meta.model)
@@ -119,7 +119,7 @@ impl Filter {
 /// What a look came to.
 #[derive(Debug)]
 pub enum Found {
-    Here(Kept),
+    Here(CachedAnswer),
     /// On disk: [`Cache::fetch`] gets it.
     Stored(Stored),
     Nothing,
@@ -130,7 +130,7 @@ pub enum Found {
 pub struct Stored(Place);
 
 enum Job {
-    Put(Kept),
+    Put(CachedAnswer),
     Forget(Vec<Digest>),
     Clear,
     Bounds(Bounds),
@@ -152,7 +152,7 @@ struct Inner {
     now_ms: fn() -> u64,
 }
 
-/// See the module's page.
+/// The cache as the engine uses it: look, keep, forget, tell.
 #[derive(Debug)]
 pub struct Cache {
     inner: Arc<Inner>,
@@ -203,15 +203,15 @@ impl Cache {
 
     /// Looks for the answer to exactly this request.
     pub fn find(&self, key: &Digest) -> Found {
-        match self.inner.shelf.lock().look(key, (self.inner.now_ms)()) {
-            Look::Here(kept) => Found::Here(kept),
-            Look::Stored(place) => Found::Stored(Stored(place)),
-            Look::Nothing => Found::Nothing,
+        match self.inner.shelf.lock().lookup(key, (self.inner.now_ms)()) {
+            Lookup::Here(kept) => Found::Here(kept),
+            Lookup::Stored(place) => Found::Stored(Stored(place)),
+            Lookup::Nothing => Found::Nothing,
         }
     }
 
     /// Reads an answer from disk. Blocks. `None`: it is gone, or cannot be read and is forgotten.
-    pub fn fetch(&self, key: &Digest, stored: &Stored) -> Option<Kept> {
+    pub fn fetch(&self, key: &Digest, stored: &Stored) -> Option<CachedAnswer> {
         let epoch = self.epoch();
         let read = stored.0.read(&self.inner.sealer);
         let mut shelf = self.inner.shelf.lock();
@@ -245,7 +245,7 @@ impl Cache {
     }
 
     /// Keeps an answer, unless everything was forgotten since `epoch`. `to_disk`: the other tier may have it, too.
-    pub fn keep(&self, kept: &Kept, epoch: u64, to_disk: bool) {
+    pub fn keep(&self, kept: &CachedAnswer, epoch: u64, to_disk: bool) {
         if kept.body.len() > MAX_BODY_BYTES {
             return;
         }
@@ -288,11 +288,11 @@ impl Cache {
     }
 
     /// Forgets what fits. How many it was.
-    pub fn forget(&self, filter: &Filter) -> usize {
+    pub fn forget(&self, filter: &EntryFilter) -> usize {
         let now_ms = (self.inner.now_ms)();
         let mut shelf = self.inner.shelf.lock();
         let keys: Vec<Digest> =
-            shelf.told().filter(|told| filter.fits(&told.meta, now_ms)).map(|told| told.meta.key).collect();
+            shelf.summaries().filter(|told| filter.fits(&told.meta, now_ms)).map(|told| told.meta.key).collect();
         for key in &keys {
             shelf.remove(key);
         }
@@ -310,22 +310,22 @@ impl Cache {
     }
 
     /// Fresh entries that fit, the newest first.
-    pub fn list(&self, filter: &Filter) -> Vec<Told> {
+    pub fn list(&self, filter: &EntryFilter) -> Vec<EntrySummary> {
         let now_ms = (self.inner.now_ms)();
         let shelf = self.inner.shelf.lock();
-        let mut told: Vec<Told> =
-            shelf.told().filter(|told| told.meta.is_fresh(now_ms) && filter.fits(&told.meta, now_ms)).collect();
+        let mut told: Vec<EntrySummary> =
+            shelf.summaries().filter(|told| told.meta.is_fresh(now_ms) && filter.fits(&told.meta, now_ms)).collect();
         told.sort_by_key(|told| Reverse((told.meta.created_ms, told.meta.key)));
         told
     }
 
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> CacheStats {
         let bounds = *self.inner.bounds.lock();
         let vector_state = *self.inner.vector_state.lock();
         let mut shelf = self.inner.shelf.lock();
         shelf.sweep((self.inner.now_ms)());
         let counts = &self.inner.counts;
-        Stats {
+        CacheStats {
             entries: shelf.entries(),
             memory_entries: shelf.memory_entries(),
             memory_max_entries: MAX_ENTRIES,
@@ -377,7 +377,7 @@ impl Inner {
         self.adopt(&mut disk);
         loop {
             match queue.recv_timeout(SWEEP) {
-                Ok(job) => self.work(&mut disk, job),
+                Ok(job) => self.run_job(&mut disk, job),
                 Err(RecvTimeoutError::Timeout) => self.tidy(&mut disk),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -408,7 +408,7 @@ impl Inner {
         }
     }
 
-    fn work(&self, disk: &mut Disk, job: Job) {
+    fn run_job(&self, disk: &mut Disk, job: Job) {
         let (what, done) = match job {
             Job::Put(kept) => ("an answer is kept in memory only", self.put(disk, &kept)),
             Job::Forget(keys) => ("what was forgotten may come back with a restart", disk.forget(&keys)),
@@ -425,7 +425,7 @@ impl Inner {
         }
     }
 
-    fn put(&self, disk: &mut Disk, kept: &Kept) -> io::Result<()> {
+    fn put(&self, disk: &mut Disk, kept: &CachedAnswer) -> io::Result<()> {
         self.queued_bytes.fetch_sub(kept.body.len() + QUEUED_BYTES, Ordering::AcqRel);
         let is_wanted = self.shelf.lock().has(&kept.meta);
         let place = if is_wanted { disk.put(kept).map(Some) } else { Ok(None) };

@@ -10,7 +10,7 @@
 //! them, and a torn or foreign record does not open. Reading a file stops at the first that does not: what a crash cut off is
 //! a miss. When all files together are too large, the oldest goes. A worker that starts takes the files that nobody holds.
 
-use crate::entry::Kept;
+use crate::entry::CachedAnswer;
 use crate::key::Digest;
 use fairlead_core::secret::Sealer;
 use rustix::fs::{flock, FlockOperation};
@@ -47,7 +47,7 @@ pub(crate) struct Place {
 /// What a file says, in its order.
 #[derive(Debug)]
 pub(crate) enum Record {
-    Answer(Box<Kept>, Place),
+    Answer(Box<CachedAnswer>, Place),
     Gone(Vec<Digest>),
 }
 
@@ -103,13 +103,13 @@ impl Disk {
             let mut content = Vec::new();
             file.read_to_end(&mut content)?;
             let segment = Arc::new(Segment { name: name_of(&path), path, file });
-            self.tell(&segment, &content, &mut tell);
+            self.replay(&segment, &content, &mut tell);
             self.segments.push(Owned { segment, bytes: content.len() as u64 });
         }
         Ok(())
     }
 
-    fn tell(&self, segment: &Arc<Segment>, content: &[u8], tell: &mut impl FnMut(Record)) {
+    fn replay(&self, segment: &Arc<Segment>, content: &[u8], tell: &mut impl FnMut(Record)) {
         let mut at = 0;
         while let Some(length) = content.get(at..at + 4) {
             let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
@@ -122,7 +122,7 @@ impl Disk {
             match kind {
                 Some(ANSWER) => {
                     let place = Place { segment: Arc::clone(segment), offset, length };
-                    if let Some(kept) = Kept::decode(plain) {
+                    if let Some(kept) = CachedAnswer::decode(plain) {
                         tell(Record::Answer(Box::new(kept), place));
                     }
                 }
@@ -139,7 +139,7 @@ impl Disk {
     }
 
     /// Appends an answer.
-    pub(crate) fn put(&mut self, kept: &Kept) -> io::Result<Place> {
+    pub(crate) fn put(&mut self, kept: &CachedAnswer) -> io::Result<Place> {
         let mut plain = vec![ANSWER];
         plain.append(&mut kept.encode()?);
         self.append(&plain)
@@ -241,7 +241,7 @@ impl Disk {
 
 impl Place {
     /// Reads and opens the record. Blocks.
-    pub(crate) fn read(&self, sealer: &Sealer) -> io::Result<Kept> {
+    pub(crate) fn read(&self, sealer: &Sealer) -> io::Result<CachedAnswer> {
         let mut sealed = vec![0; self.length as usize];
         self.segment.file.read_exact_at(&mut sealed, self.offset)?;
         let broken = || io::Error::from(io::ErrorKind::InvalidData);
@@ -250,7 +250,7 @@ impl Place {
             return Err(broken());
         }
         plain.drain(..1);
-        Kept::decode(plain).ok_or_else(broken)
+        CachedAnswer::decode(plain).ok_or_else(broken)
     }
 
     pub(crate) fn bytes(&self) -> u64 {

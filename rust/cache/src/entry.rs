@@ -27,7 +27,7 @@ pub enum Delivery {
 pub struct Meta {
     pub key: Digest,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub question: Option<KeptQuestion>,
+    pub question: Option<StoredQuestion>,
     /// The API key on whose behalf it was asked, if it was one.
     pub key_id: Option<String>,
     pub route: String,
@@ -47,12 +47,12 @@ pub struct Meta {
 
 /// The last user turn, for the comparison of meanings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptQuestion {
+pub struct StoredQuestion {
     pub partition: Digest,
     pub text: String,
 }
 
-impl From<Question> for KeptQuestion {
+impl From<Question> for StoredQuestion {
     fn from(Question { partition, text }: Question) -> Self {
         Self { partition, text }
     }
@@ -60,7 +60,7 @@ impl From<Question> for KeptQuestion {
 
 /// A kept answer.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct CachedAnswer {
     pub meta: Arc<Meta>,
     pub body: Bytes,
 }
@@ -81,7 +81,7 @@ impl Meta {
     }
 }
 
-impl Kept {
+impl CachedAnswer {
     /// As it is stored: the length of the meta, the meta, the body.
     pub(crate) fn encode(&self) -> serde_json::Result<Vec<u8>> {
         let meta = serde_json::to_vec(&*self.meta)?;

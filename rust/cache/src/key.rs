@@ -58,7 +58,7 @@ pub struct Scope<'a> {
 
 /// What a body asks for, as far as a cache is concerned.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct Fingerprint {
     pub key: Digest,
     /// With the text of the last user turn; `None` where that turn is not plain text, or is long.
     pub question: Option<Question>,
@@ -76,7 +76,7 @@ pub struct Question {
 }
 
 /// Reads a body. `None`: it has no one meaning (a member twice, a number without all its digits, too deep) and is not cached.
-pub fn read(scope: &Scope<'_>, body: &[u8]) -> Option<Asked> {
+pub fn read(scope: &Scope<'_>, body: &[u8]) -> Option<Fingerprint> {
     let Canon::Object(members) = parse(body)? else { return None };
     let of = |name: &str| members.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     let config = || of("generationConfig").or_else(|| of("generation_config"));
@@ -143,7 +143,7 @@ pub fn read(scope: &Scope<'_>, body: &[u8]) -> Option<Asked> {
     let key = digest(&[&partition, &turn]);
     let question = last.question().filter(|text| text.len() <= MAX_QUESTION_BYTES && !text.trim().is_empty());
     let question = question.map(|text| Question { partition, text: text.to_owned() });
-    Some(Asked { key, question, is_deterministic, is_unfit })
+    Some(Fingerprint { key, question, is_deterministic, is_unfit })
 }
 
 /// SHA-256 over parts that cannot run into each other.

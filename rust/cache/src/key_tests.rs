@@ -10,7 +10,7 @@ const SCOPE: Scope<'_> = Scope {
     headers: &[],
 };
 
-fn ask(body: &Value) -> Asked {
+fn ask(body: &Value) -> Fingerprint {
     read(&SCOPE, body.to_string().as_bytes()).expect("has a meaning")
 }
 
@@ -167,7 +167,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn of_turns(turns: Turns, body: &Value) -> Asked {
+fn of_turns(turns: Turns, body: &Value) -> Fingerprint {
     read(&Scope { turns, ..SCOPE }, body.to_string().as_bytes()).expect("has a meaning")
 }
 

@@ -1,7 +1,7 @@
 //! The response cache: what makes two requests the same, which questions mean the same, and where answers are kept.
 //!
 //! Read in this order: [`key`] (the exact key and the partition), [`entry`] (a kept answer), [`cache`] (what the engine calls),
-//! `shelf` (the memory tier), `disk` (the tier that outlives a restart); then [`vectors`] (a question's direction), [`guard`]
+//! [`reasoning`] (thoughts of models, kept for their next turn), `shelf` (the memory tier), `disk` (the tier that outlives a restart); then [`vectors`] (a question's direction), [`guard`]
 //! (what a direction blurs), [`near`] (the nearest question).
 //!
 //! No runtime and no socket here; the only files are the cache's own and the vectors'.
@@ -18,4 +18,4 @@ pub mod reasoning;
 mod shelf;
 pub mod vectors;
 
-pub use shelf::{Told, MAX_ENTRIES};
+pub use shelf::{EntrySummary, MAX_ENTRIES};

@@ -18,7 +18,7 @@ pub struct Probe {
     pub reading: Reading,
 }
 
-/// See the module's page. Places in the lists belong together.
+/// Questions of one partition by their direction, and the nearest of them. Places in the lists belong together.
 #[derive(Debug, Default)]
 pub struct Near {
     keys: Vec<Digest>,

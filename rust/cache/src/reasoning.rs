@@ -41,14 +41,14 @@ pub struct Now {
 /// Which entries; what is absent does not narrow.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Filter {
+pub struct ThoughtFilter {
     pub tool_call_id: Option<String>,
     pub provider: Option<String>,
 }
 
 /// What is told of an entry: never what was thought.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Told {
+pub struct ThoughtSummary {
     pub tool_call_id: String,
     pub key_id: Option<String>,
     pub provider: String,
@@ -61,7 +61,7 @@ pub struct Told {
 
 /// Counts since the worker began, and what is kept now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Stats {
+pub struct ReasoningStats {
     pub entries: usize,
     pub max_entries: usize,
     pub bytes: usize,
@@ -102,7 +102,7 @@ impl Entry {
     }
 }
 
-/// See the module's page.
+/// What models thought before they called tools.
 #[derive(Debug, Default)]
 pub struct Reasoning(Mutex<Shelf>);
 
@@ -182,14 +182,17 @@ impl Reasoning {
     }
 
     /// Newest first.
-    pub fn list(&self, filter: &Filter, now: Now) -> Vec<Told> {
+    pub fn list(&self, filter: &ThoughtFilter, now: Now) -> Vec<ThoughtSummary> {
         let shelf = self.0.lock();
         let named = shelf.by_age.values().rev().filter_map(|name| Some((name, shelf.entries.get(name)?)));
-        named.filter(|(name, entry)| entry.is_fresh(now.monotonic_ms) && fits(filter, name, entry)).map(tell).collect()
+        named
+            .filter(|(name, entry)| entry.is_fresh(now.monotonic_ms) && fits(filter, name, entry))
+            .map(summary_of)
+            .collect()
     }
 
     /// Forgets what fits; how many those were.
-    pub fn forget(&self, filter: &Filter) -> usize {
+    pub fn forget(&self, filter: &ThoughtFilter) -> usize {
         let mut shelf = self.0.lock();
         let gone: Vec<Name> = shelf
             .entries
@@ -200,10 +203,10 @@ impl Reasoning {
         gone.iter().filter(|name| shelf.remove(name)).count()
     }
 
-    pub fn stats(&self, now: Now) -> Stats {
+    pub fn stats(&self, now: Now) -> ReasoningStats {
         let mut shelf = self.0.lock();
         shelf.make_room(0, 0, now.monotonic_ms);
-        Stats {
+        ReasoningStats {
             entries: shelf.entries.len(),
             max_entries: MAX_ENTRIES,
             bytes: shelf.bytes,
@@ -216,13 +219,13 @@ impl Reasoning {
     }
 }
 
-fn fits(filter: &Filter, name: &Name, entry: &Entry) -> bool {
+fn fits(filter: &ThoughtFilter, name: &Name, entry: &Entry) -> bool {
     filter.tool_call_id.as_deref().is_none_or(|id| id == &*name.tool_call_id)
         && filter.provider.as_deref().is_none_or(|provider| provider == &*entry.provider)
 }
 
-fn tell((name, entry): (&Name, &Entry)) -> Told {
-    Told {
+fn summary_of((name, entry): (&Name, &Entry)) -> ThoughtSummary {
+    ThoughtSummary {
         tool_call_id: name.tool_call_id.to_string(),
         key_id: name.principal.strip_prefix("key:").map(str::to_owned),
         provider: entry.provider.to_string(),
@@ -284,17 +287,17 @@ mod tests {
         assert!(kept.find("key:1", "deepseek", &["call_1"], now).is_some());
         let late = at(TTL_MS + 10);
         assert!(kept.find("key:1", "deepseek", &["call_10"], late).is_none());
-        assert_eq!(kept.list(&Filter::default(), late).len(), MAX_ENTRIES - 10);
+        assert_eq!(kept.list(&ThoughtFilter::default(), late).len(), MAX_ENTRIES - 10);
         assert_eq!(
             kept.stats(at(2 * TTL_MS)),
-            Stats {
+            ReasoningStats {
                 max_entries: MAX_ENTRIES,
                 max_bytes: MAX_BYTES,
                 ttl_ms: TTL_MS,
                 hits: 1,
                 misses: 2,
                 evictions: 1,
-                ..Stats::default()
+                ..ReasoningStats::default()
             }
         );
     }
@@ -320,14 +323,17 @@ mod tests {
         let kept = Reasoning::default();
         kept.keep(ORIGIN, &ids(&["a", "b"]), "hm", at(0));
         kept.keep(Origin { provider: "moonshot", ..ORIGIN }, &ids(&["c"]), "hmm", at(5));
-        let told = kept.list(&Filter::default(), at(6));
+        let told = kept.list(&ThoughtFilter::default(), at(6));
         assert_eq!(told.iter().map(|one| one.tool_call_id.as_str()).collect::<Vec<_>>(), ["c", "b", "a"]);
         assert_eq!((told[0].key_id.as_deref(), told[0].bytes, told[0].created_ms), (Some("1"), 3, 1_000_005));
-        let call = |id: &str| Filter { tool_call_id: Some(id.to_owned()), ..Filter::default() };
+        let call = |id: &str| ThoughtFilter { tool_call_id: Some(id.to_owned()), ..ThoughtFilter::default() };
         assert_eq!(kept.forget(&call("b")), 1);
         assert_eq!(kept.forget(&call("b")), 0);
-        assert_eq!(kept.forget(&Filter { provider: Some("moonshot".to_owned()), ..Filter::default() }), 1);
-        assert_eq!(kept.forget(&Filter::default()), 1);
+        assert_eq!(
+            kept.forget(&ThoughtFilter { provider: Some("moonshot".to_owned()), ..ThoughtFilter::default() }),
+            1
+        );
+        assert_eq!(kept.forget(&ThoughtFilter::default()), 1);
         assert_eq!(kept.stats(at(6)).bytes, 0);
     }
 }

@@ -1,7 +1,7 @@
 //! What is kept, by key: the memory tier with its bound, and where the disk tier has the rest.
 
 use crate::disk::{Place, Segment};
-use crate::entry::{Kept, Meta};
+use crate::entry::{CachedAnswer, Meta};
 use crate::guard::Reading;
 use crate::key::Digest;
 use crate::near::{Near, Probe};
@@ -33,15 +33,15 @@ impl Row {
 
 /// What a look came to.
 #[derive(Debug)]
-pub(crate) enum Look {
-    Here(Kept),
+pub(crate) enum Lookup {
+    Here(CachedAnswer),
     Stored(Place),
     Nothing,
 }
 
 /// One entry as it is told.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct EntrySummary {
     pub meta: Arc<Meta>,
     pub hits: u64,
     pub in_memory: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Shelf {
     rows: HashMap<Digest, Row>,
     /// Every row from the one that was of use longest ago.
     order: BTreeMap<u64, Digest>,
-    /// The same, of those whose body is in memory.
+    /// Rows whose body is in memory, from the one that was of use longest ago.
     bodies: BTreeMap<u64, Digest>,
     partitions: HashMap<Digest, Near>,
     ticks: u64,
@@ -76,18 +76,18 @@ impl Shelf {
     }
 
     /// Looks for a fresh answer; finding it is a use of it.
-    pub(crate) fn look(&mut self, key: &Digest, now_ms: u64) -> Look {
-        let Some(row) = self.rows.get(key) else { return Look::Nothing };
+    pub(crate) fn lookup(&mut self, key: &Digest, now_ms: u64) -> Lookup {
+        let Some(row) = self.rows.get(key) else { return Lookup::Nothing };
         if !row.meta.is_fresh(now_ms) {
             self.remove(key);
-            return Look::Nothing;
+            return Lookup::Nothing;
         }
         self.touch(key);
-        let Some(row) = self.rows.get_mut(key) else { return Look::Nothing };
+        let Some(row) = self.rows.get_mut(key) else { return Lookup::Nothing };
         match (&row.body, &row.place) {
-            (Some(body), _) => Look::Here(Kept { meta: Arc::clone(&row.meta), body: body.clone() }),
-            (None, Some(place)) => Look::Stored(place.clone()),
-            (None, None) => Look::Nothing,
+            (Some(body), _) => Lookup::Here(CachedAnswer { meta: Arc::clone(&row.meta), body: body.clone() }),
+            (None, Some(place)) => Lookup::Stored(place.clone()),
+            (None, None) => Lookup::Nothing,
         }
     }
 
@@ -106,7 +106,7 @@ impl Shelf {
     }
 
     /// Puts an answer into memory.
-    pub(crate) fn put(&mut self, kept: Kept, is_awaited: bool, probe: Option<Probe>) {
+    pub(crate) fn put(&mut self, kept: CachedAnswer, is_awaited: bool, probe: Option<Probe>) {
         let key = kept.meta.key;
         self.remove(&key);
         self.insert(key, Row { meta: kept.meta, body: Some(kept.body), place: None, is_awaited, tick: 0, hits: 0 });
@@ -143,7 +143,7 @@ impl Shelf {
     }
 
     /// Takes a body back into memory after it was read from disk.
-    pub(crate) fn refill(&mut self, kept: &Kept) {
+    pub(crate) fn refill(&mut self, kept: &CachedAnswer) {
         let key = kept.meta.key;
         let Some(row) = self.rows.get_mut(&key).filter(|row| row.body.is_none() && *row.meta == *kept.meta) else {
             return;
@@ -233,8 +233,8 @@ impl Shelf {
         count
     }
 
-    pub(crate) fn told(&self) -> impl Iterator<Item = Told> + '_ {
-        self.rows.values().map(|row| Told {
+    pub(crate) fn summaries(&self) -> impl Iterator<Item = EntrySummary> + '_ {
+        self.rows.values().map(|row| EntrySummary {
             meta: Arc::clone(&row.meta),
             hits: row.hits,
             in_memory: row.body.is_some(),

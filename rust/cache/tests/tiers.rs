@@ -1,8 +1,8 @@
 //! The tiers together, on real files and with a clock that stands still until it is told to go.
 
 use bytes::Bytes;
-use fairlead_cache::cache::{Bounds, Cache, Filter, Found, Opening, VectorState};
-use fairlead_cache::entry::{Delivery, Kept, Meta};
+use fairlead_cache::cache::{Bounds, Cache, EntryFilter, Found, Opening, VectorState};
+use fairlead_cache::entry::{CachedAnswer, Delivery, Meta};
 use fairlead_cache::key::{digest, Digest};
 use fairlead_core::secret::Sealer;
 use std::fs;
@@ -61,7 +61,7 @@ fn key(name: &str) -> Digest {
     digest(&[name.as_bytes()])
 }
 
-fn kept(name: &str, body: &[u8], now_ms: u64) -> Kept {
+fn kept(name: &str, body: &[u8], now_ms: u64) -> CachedAnswer {
     let meta = Meta {
         key: key(name),
         question: None,
@@ -78,7 +78,7 @@ fn kept(name: &str, body: &[u8], now_ms: u64) -> Kept {
         created_ms: now_ms,
         expires_ms: now_ms + TTL_MS,
     };
-    Kept { meta: Arc::new(meta), body: Bytes::copy_from_slice(body) }
+    CachedAnswer { meta: Arc::new(meta), body: Bytes::copy_from_slice(body) }
 }
 
 fn keep(cache: &Cache, name: &str, body: &[u8]) {
@@ -109,7 +109,7 @@ fn what_was_kept_is_given_and_told() {
     let stats = cache.stats();
     assert_eq!((stats.entries, stats.memory_entries, stats.disk_entries), (1, 1, 1));
     assert_eq!(stats.vector_state, VectorState::Off);
-    let told = cache.list(&Filter::default());
+    let told = cache.list(&EntryFilter::default());
     assert_eq!((told.len(), told[0].in_memory, told[0].on_disk), (1, true, true));
 }
 
@@ -139,7 +139,7 @@ fn what_was_kept_survives_the_worker_and_what_was_forgotten_does_not_come_back()
     for name in ["one", "two", "three"] {
         keep(&cache, name, name.as_bytes());
     }
-    let filter = Filter { signature: Some(fairlead_core::secret::hex(&key("two"))), ..Filter::default() };
+    let filter = EntryFilter { signature: Some(fairlead_core::secret::hex(&key("two"))), ..EntryFilter::default() };
     assert_eq!(cache.forget(&filter), 1);
     synced(&cache);
     // As after kill -9: nothing is closed in order, and the files' locks are free.
@@ -284,13 +284,13 @@ fn a_filter_means_everything_that_it_names() {
     let cache = open(&folder.0, "a1", noon);
     keep(&cache, "one", b"1");
     let named = |field: &str, value: &str| {
-        serde_json::from_value::<Filter>(serde_json::json!({ (field): value })).expect("a filter")
+        serde_json::from_value::<EntryFilter>(serde_json::json!({ (field): value })).expect("a filter")
     };
     for (field, right) in [("model", "openai/m"), ("provider", "openai"), ("key_id", "k1")] {
         assert_eq!(cache.list(&named(field, right)).len(), 1, "{field}");
         assert_eq!(cache.list(&named(field, "other")).len(), 0, "{field}");
     }
-    let old = |age_ms| Filter { older_than_ms: Some(age_ms), ..Filter::default() };
+    let old = |age_ms| EntryFilter { older_than_ms: Some(age_ms), ..EntryFilter::default() };
     assert_eq!((cache.list(&old(0)).len(), cache.list(&old(1)).len()), (1, 0));
     assert_eq!(cache.forget(&named("model", "other")), 0);
     assert_eq!(cache.forget(&named("model", "openai/m")), 1);

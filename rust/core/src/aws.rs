@@ -32,7 +32,7 @@ impl Keys {
 
 /// What the signature is for.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Scope {
+pub struct SigningScope {
     pub region: String,
     pub service: String,
 }
@@ -50,7 +50,7 @@ pub struct Unsigned<'r> {
 }
 
 /// The headers that sign it, names in lower case. `unix_s` must be within five minutes of the service's clock.
-pub fn sign(keys: &Keys, scope: &Scope, request: Unsigned<'_>, unix_s: i64) -> Vec<(&'static str, String)> {
+pub fn sign(keys: &Keys, scope: &SigningScope, request: Unsigned<'_>, unix_s: i64) -> Vec<(&'static str, String)> {
     let moment = Timestamp::from_second(unix_s).unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::UTC);
     let at = moment.strftime("%Y%m%dT%H%M%SZ").to_string();
     let day = &at[..8];
@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn signature(method: &str, path: &str, query: &str) -> String {
-        let scope = Scope { region: "us-east-1".into(), service: "service".into() };
+        let scope = SigningScope { region: "us-east-1".into(), service: "service".into() };
         let mut body_hash = [0; 32];
         body_hash.copy_from_slice(digest(&SHA256, b"").as_ref());
         let request = Unsigned { method, host: "example.amazonaws.com", path, query, body_hash };
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_session_is_named_and_signed() {
-        let scope = Scope { region: "eu-west-1".into(), service: "bedrock".into() };
+        let scope = SigningScope { region: "eu-west-1".into(), service: "bedrock".into() };
         let request = Unsigned { method: "POST", host: "h", path: "/a%3Ab", query: "", body_hash: [0; 32] };
         let headers = sign(&keys(Some("a-token")), &scope, request, 0);
         assert_eq!(headers[2], ("x-amz-security-token", "a-token".to_owned()));

@@ -45,7 +45,7 @@ impl Present {
 mod tests {
     use super::*;
 
-    fn looks(looks: &[(u64, u64)]) -> Vec<(u64, bool)> {
+    fn readings(looks: &[(u64, u64)]) -> Vec<(u64, bool)> {
         let mut present = Present::default();
         looks.iter().map(|&(unix_ms, monotonic_ms)| present.read(Moment { unix_ms, monotonic_ms })).collect()
     }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn a_late_look_moves_nothing() {
         assert_eq!(
-            looks(&[(100_000, 10), (160_000, 60_010), (100_000, 10), (160_001, 60_011)]),
+            readings(&[(100_000, 10), (160_000, 60_010), (100_000, 10), (160_001, 60_011)]),
             [(100_000, false), (160_000, false), (160_000, false), (160_001, false)]
         );
     }
@@ -61,14 +61,14 @@ mod tests {
     #[test]
     fn a_clock_that_is_put_back_is_noticed_once() {
         assert_eq!(
-            looks(&[(900_000, 10), (500_000, 20), (500_010, 30), (900_000, 40), (899_000, 50), (600_000, 60)]),
+            readings(&[(900_000, 10), (500_000, 20), (500_010, 30), (900_000, 40), (899_000, 50), (600_000, 60)]),
             [(900_000, false), (500_000, true), (500_010, false), (900_000, false), (899_000, false), (600_000, true)]
         );
     }
 
     #[test]
     fn many_small_steps_back_are_one() {
-        let found = looks(&[(900_000, 0), (899_000, 1), (898_000, 2), (897_000, 3), (896_990, 4)]);
+        let found = readings(&[(900_000, 0), (899_000, 1), (898_000, 2), (897_000, 3), (896_990, 4)]);
         assert_eq!(
             found.iter().map(|(_, is_put_back)| *is_put_back).collect::<Vec<_>>(),
             [false, false, true, false, false]

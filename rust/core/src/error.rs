@@ -77,7 +77,7 @@ pub enum Origin {
 /// Whether another attempt is safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
-    /// The same thing would happen again, or something already went to the caller.
+    /// Never: it would fail again, or something already went to the caller.
     Never,
     /// Nothing reached the provider.
     NothingSent,

@@ -17,8 +17,8 @@
 
 use crate::cooldown::{Cooldown, Rests};
 use crate::error::Kind;
-use crate::resilience::Quota;
-use crate::strategy::{Standing, Window};
+use crate::quota::QuotaThresholds;
+use crate::strategy::{QuotaWindow, Standing};
 
 /// The state that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ impl Terminal {
     }
 
     /// What a provider's error says outright. `code` and `message` are its own.
-    pub fn told(code: &str, message: &str) -> Option<Self> {
+    pub fn of_error(code: &str, message: &str) -> Option<Self> {
         match code {
             "insufficient_quota"
             | "billing_not_active"
@@ -227,9 +227,9 @@ impl Health {
     ///
     /// Empty is a connection whose every window is empty, or one of them when any of them alone stops it; most providers stop at
     /// the first, so the first counts.
-    pub fn observe_quota(&mut self, windows: &[Window], quota: &Quota, now_ms: u64) {
+    pub fn observe_quota(&mut self, windows: &[QuotaWindow], quota: &QuotaThresholds, now_ms: u64) {
         let threshold = quota.threshold_percent / 100.0;
-        let until = |is_out: &dyn Fn(&Window) -> bool| {
+        let until = |is_out: &dyn Fn(&QuotaWindow) -> bool| {
             let out = windows.iter().filter(|window| is_out(window));
             out.map(|window| if window.resets_in_ms == 0 { quota.recheck_ms } else { window.resets_in_ms })
                 .max()
@@ -286,8 +286,8 @@ mod tests {
     use crate::cooldown::MAX_HINT_MS;
     use proptest::prelude::*;
 
-    fn window(remaining: f32, resets_in_ms: u64) -> Window {
-        Window { remaining, resets_in_ms }
+    fn window(remaining: f32, resets_in_ms: u64) -> QuotaWindow {
+        QuotaWindow { remaining, resets_in_ms }
     }
 
     #[test]
@@ -330,14 +330,18 @@ mod tests {
     #[test]
     fn quota_is_over_at_its_reset_or_at_a_better_look() {
         let mut health = Health::default();
-        health.observe_quota(&[window(0.0, 9_000), window(0.5, 50_000)], &Quota::default(), 0);
+        health.observe_quota(&[window(0.0, 9_000), window(0.5, 50_000)], &QuotaThresholds::default(), 0);
         assert_eq!((health.state(8_999), health.state(9_000)), (State::QuotaExhausted, State::Active));
-        health.observe_quota(&[window(0.01, 9_000)], &Quota::default(), 0);
+        health.observe_quota(&[window(0.01, 9_000)], &QuotaThresholds::default(), 0);
         assert_eq!((health.state(0), health.standing(0)), (State::PolicyBlocked, Standing::Closed));
-        health.observe_quota(&[window(0.9, 9_000)], &Quota::default(), 1);
+        health.observe_quota(&[window(0.9, 9_000)], &QuotaThresholds::default(), 1);
         assert_eq!(health.state(1), State::Active);
-        health.observe_quota(&[window(0.0, 0)], &Quota::default(), 0);
-        assert_eq!(health.remaining_ms(0), Some(Quota::default().recheck_ms), "an untold reset is looked at again");
+        health.observe_quota(&[window(0.0, 0)], &QuotaThresholds::default(), 0);
+        assert_eq!(
+            health.remaining_ms(0),
+            Some(QuotaThresholds::default().recheck_ms),
+            "an untold reset is looked at again"
+        );
     }
 
     #[test]
@@ -395,7 +399,7 @@ mod tests {
             ("rate_limit_exceeded", "quota", None),
             ("", "", None),
         ] {
-            assert_eq!(Terminal::told(code, message), expected, "{code} {message}");
+            assert_eq!(Terminal::of_error(code, message), expected, "{code} {message}");
         }
         for one in [Terminal::Banned, Terminal::Expired, Terminal::CreditsExhausted] {
             assert_eq!(Terminal::named(one.name()), Some(one));
@@ -407,7 +411,7 @@ mod tests {
         Fail(Option<u64>),
         Succeed,
         Probe,
-        Quota(f32, u64),
+        QuotaThresholds(f32, u64),
         Pass(u64),
     }
 
@@ -416,7 +420,7 @@ mod tests {
             proptest::option::of(0u64..200_000_000).prop_map(Event::Fail),
             Just(Event::Succeed),
             Just(Event::Probe),
-            (0.0f32..1.0, 0u64..100_000).prop_map(|(remaining, reset_ms)| Event::Quota(remaining, reset_ms)),
+            (0.0f32..1.0, 0u64..100_000).prop_map(|(remaining, reset_ms)| Event::QuotaThresholds(remaining, reset_ms)),
             (0u64..10_000_000).prop_map(Event::Pass),
         ]
     }
@@ -431,7 +435,7 @@ mod tests {
                     Event::Fail(hint_ms) => health.fail(&Rests::default(), Kind::UpstreamReset, hint_ms, now_ms),
                     Event::Succeed => health.succeed(now_ms + 1),
                     Event::Probe => { let _took = health.try_probe(now_ms); }
-                    Event::Quota(remaining, reset_ms) => health.observe_quota(&[window(remaining, reset_ms)], &Quota::default(), now_ms),
+                    Event::QuotaThresholds(remaining, reset_ms) => health.observe_quota(&[window(remaining, reset_ms)], &QuotaThresholds::default(), now_ms),
                     Event::Pass(ms) => now_ms += ms,
                 }
                 let left_ms = health.remaining_ms(now_ms).expect("nothing here takes an operator");

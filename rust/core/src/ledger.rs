@@ -90,13 +90,13 @@ struct Part {
 
 /// What came of asking for room.
 #[derive(Debug, Default)]
-pub struct Ask {
+pub struct Reservation {
     pub hold: Option<Hold>,
     /// Limits of a model or a provider under which there is no room: what they apply to is left out.
     pub without: Vec<Limit>,
 }
 
-impl Ask {
+impl Reservation {
     /// Whether one of these limits leaves it out.
     pub fn leaves_out(&self, model: &str, served: &Served<'_>) -> bool {
         self.without.iter().any(|limit| limit.applies_to(model, served))
@@ -112,7 +112,7 @@ pub struct Question {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum Coverage {
     /// Everything of the window is in `used`.
     All,
     /// What was recorded in this segment and later is.
@@ -134,15 +134,15 @@ struct Account {
     held: u64,
     /// How much of `used` has no record yet, so that no sum of control can have it.
     unrecorded: u64,
-    known: Known,
+    known: Coverage,
 }
 
 /// Nothing was asked yet, so nothing is counted.
-const NEVER: Known = Known::Since(u64::MAX);
+const NEVER: Coverage = Coverage::Since(u64::MAX);
 /// Windows this short need no past: by the time that it is known they are over.
 const SHORT_WINDOW_MS: u64 = 60_000;
 
-/// See the module's page.
+/// What keys have used of their limits, so that no two requests spend the same room.
 #[derive(Debug, Default)]
 pub struct Ledger {
     books: Mutex<Books>,
@@ -168,7 +168,7 @@ impl Books {
 }
 
 impl Account {
-    fn new(number: u64, limit: &Limit, now_ms: u64, known: Known) -> Self {
+    fn new(number: u64, limit: &Limit, now_ms: u64, known: Coverage) -> Self {
         let window = limit.period.window(now_ms);
         Self {
             number,
@@ -203,12 +203,12 @@ impl Account {
         (self.used, self.held, self.unrecorded) = (0, 0, 0);
         let is_new = self.window.starts_ms > self.reached_ms;
         self.reached_ms = self.reached_ms.max(self.window.starts_ms);
-        self.known = if is_new || needs_no_past(&self.limit, self.window) { Known::All } else { NEVER };
+        self.known = if is_new || needs_no_past(&self.limit, self.window) { Coverage::All } else { NEVER };
     }
 
     /// Whether so much more fits.
     fn room(&self, limit: &Limit, amount: u64, now_ms: u64) -> Result<(), Error> {
-        if self.known != Known::All {
+        if self.known != Coverage::All {
             return Err(unknown());
         }
         let taken = self.used.saturating_add(self.held);
@@ -257,11 +257,11 @@ impl Ledger {
         most: Amounts,
         now: Moment,
     ) -> Result<Option<Hold>, Error> {
-        let Ask { hold, .. } = self.reserve_any(key, subject, &[subject.served], Some(most), now)?;
+        let Reservation { hold, .. } = self.reserve_any(key, subject, &[subject.served], Some(most), now)?;
         Ok(hold)
     }
 
-    /// The same for a request that any of these may serve. Those under whose own limits there is no room are left out; an
+    /// Reserves room for a request that any of `targets` may serve. Those under whose own limits there is no room are left out; an
     /// error when none is left, or where the limit is on the name that the caller used. Without `most` it is a request that uses nothing, held to limits of requests alone.
     pub fn reserve_any(
         &self,
@@ -270,9 +270,9 @@ impl Ledger {
         targets: &[Served<'_>],
         most: Option<Amounts>,
         now: Moment,
-    ) -> Result<Ask, Error> {
+    ) -> Result<Reservation, Error> {
         if key.limits.is_empty() {
-            return Ok(Ask::default());
+            return Ok(Reservation::default());
         }
         let mut books = self.books.lock();
         let now_ms = books.at(now);
@@ -280,7 +280,7 @@ impl Ledger {
         for account in accounts.iter_mut() {
             account.roll(now_ms);
         }
-        let mut ask = Ask::default();
+        let mut ask = Reservation::default();
         let mut taken: SmallVec<[(usize, u64); 4]> = SmallVec::new();
         let mut fault = None;
         for (index, limit) in key.limits.iter().enumerate() {
@@ -402,7 +402,7 @@ impl Ledger {
             let most = hold.most.of(unit);
             // What is not known yet is asked for; a conversation goes on meanwhile.
             match account.room(limit, most, now_ms) {
-                Err(error) if account.known == Known::All => {
+                Err(error) if account.known == Coverage::All => {
                     part.held = 0;
                     fault.get_or_insert(error);
                 }
@@ -435,8 +435,8 @@ impl Ledger {
         for account in accounts {
             account.roll(now_ms);
             let is_counted = match account.known {
-                Known::All => true,
-                Known::Since(first) => segment >= first,
+                Coverage::All => true,
+                Coverage::Since(first) => segment >= first,
             };
             let mut is_counted_already = false;
             for part in hold.parts.iter().filter(|part| part.account == account.number) {
@@ -475,8 +475,8 @@ impl Ledger {
                     continue;
                 }
                 let is_short = needs_no_past(limit, limit.period.window(now_ms));
-                let known = if is_short || is_new(&key.id) { Known::All } else { NEVER };
-                must_ask |= known != Known::All;
+                let known = if is_short || is_new(&key.id) { Coverage::All } else { NEVER };
+                must_ask |= known != Coverage::All;
                 *opened += 1;
                 own.push(Account::new(*opened, limit, now_ms, known));
             }
@@ -504,7 +504,7 @@ impl Ledger {
         for (key_id, own) in &mut books.of_keys {
             for account in own {
                 account.roll(now_ms);
-                if account.known != Known::All {
+                if account.known != Coverage::All {
                     open.push((key_id, account));
                 }
             }
@@ -517,7 +517,7 @@ impl Ledger {
             .into_iter()
             .map(|(key_id, account)| {
                 account.used = account.unrecorded;
-                account.known = Known::Since(segment);
+                account.known = Coverage::Since(segment);
                 let (limit, from_ms) = (account.limit.clone(), account.window.starts_ms);
                 Question { key_id: key_id.clone(), limit, from_ms }
             })
@@ -531,9 +531,9 @@ impl Ledger {
         for (question, &sum) in questions.iter().zip(sums) {
             let own = books.of_keys.get_mut(&question.key_id).map_or(&mut [][..], Vec::as_mut_slice);
             for account in own.iter_mut().filter(|account| account.is(&question.limit)) {
-                if account.known != Known::All && account.window.starts_ms == question.from_ms {
+                if account.known != Coverage::All && account.window.starts_ms == question.from_ms {
                     account.used = account.used.saturating_add(sum);
-                    account.known = Known::All;
+                    account.known = Coverage::All;
                 }
             }
         }

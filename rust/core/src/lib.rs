@@ -1,11 +1,13 @@
 //! What fairlead decides and counts: no I/O, no runtime, no Python.
 //!
-//! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] (every door and who may pass),
-//! [`snapshot`] (the configuration a decision is made from), [`model_name`] (the one name of a model),
-//! [`principal`] and [`policy`] (who is calling, and may they),
-//! [`usage`], [`price`] and [`record`] (what a request came to), [`limit`] and [`ledger`] (what keys may use, and have),
-//! [`strategy`] (which targets a combo tries, in which order), [`secret`] (keys, hashes, sealing), [`aws`] and
-//! [`service_account`] (credentials that are more than a header), [`signature`] (how webhooks are signed), [`guardrail`] (what must not be said, either way), [`egress`] (where a connection may go), [`json`] (the scanner that reads bodies without rebuilding them).
+//! Read in this order: [`error`] (what can go wrong and whose fault it is), [`routes`] with [`tier`] (every route and who may pass),
+//! [`snapshot`] (the configuration a decision is made from), [`dialect`] (what callers and providers speak), [`model_name`] (the one
+//! name of a model), [`principal`], [`sessions`] and [`policy`] (who is calling, and may they), [`usage`], [`price`] and [`record`]
+//! (what a request came to), [`limit`], [`schedule`] and [`ledger`] (what keys may use, and have), [`strategy`] (which targets a combo
+//! tries, in which order), [`health`] with [`breaker`], [`cooldown`], [`quota`] and [`resilience`] (what is learnt of providers that
+//! fail), [`guardrail`] (what must not be said, either way), [`multipart`] and [`json`] (readers of bodies that rebuild nothing),
+//! [`secret`] (keys, hashes, sealing), [`jwt`], [`aws`] and [`service_account`] (credentials that are more than a header),
+//! [`signature`] (how webhooks are signed), [`host`] and [`egress`] (names, and where a connection may go), [`clock`].
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +15,7 @@ pub mod aws;
 pub mod breaker;
 pub mod clock;
 pub mod cooldown;
+pub mod dialect;
 pub mod egress;
 pub mod error;
 #[cfg(test)]
@@ -40,4 +43,5 @@ pub mod sessions;
 pub mod signature;
 pub mod snapshot;
 pub mod strategy;
+pub mod tier;
 pub mod usage;

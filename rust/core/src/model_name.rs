@@ -16,22 +16,22 @@ const FOLDER: &str = "models";
 /// Why a name is refused, as the end of a sentence that begins with `model`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Fault(pub &'static str);
+pub struct NameFault(pub &'static str);
 
 /// The name, `<prefix>/<model>` or without a prefix, in its one spelling: Google's folder is taken off.
 ///
 /// A second application changes nothing.
-pub fn canonical(name: &str) -> Result<Cow<'_, str>, Fault> {
+pub fn canonical(name: &str) -> Result<Cow<'_, str>, NameFault> {
     check_characters(name)?;
     let Some((prefix, model)) = name.split_once('/').filter(|(prefix, model)| !prefix.is_empty() && !model.is_empty())
     else {
         return Ok(Cow::Borrowed(name));
     };
     if name.split('/').any(str::is_empty) {
-        return Err(Fault("must not have an empty segment between slashes"));
+        return Err(NameFault("must not have an empty segment between slashes"));
     }
     if name.split('/').any(is_dots) {
-        return Err(Fault("must not have a segment of dots alone"));
+        return Err(NameFault("must not have a segment of dots alone"));
     }
     let own = without_folder(model);
     Ok(if own.len() == model.len() { Cow::Borrowed(name) } else { Cow::Owned(format!("{prefix}/{own}")) })
@@ -56,7 +56,7 @@ type Segments<'m> = smallvec::SmallVec<[&'m str; MAX_SEGMENTS]>;
 
 /// A model's path below a provider's base address, percent-encoded and without a slash before it: `models/<model>`, or a
 /// folder of the few that providers of this kind have.
-pub fn address(model: &str) -> Result<String, Fault> {
+pub fn address(model: &str) -> Result<String, NameFault> {
     let mut path = String::with_capacity(model.len() + 16);
     for segment in segments(model)? {
         if !path.is_empty() {
@@ -76,17 +76,17 @@ pub fn address(model: &str) -> Result<String, Fault> {
 }
 
 /// Whether a model has such a path.
-pub fn check_address(model: &str) -> Result<(), Fault> {
+pub fn check_address(model: &str) -> Result<(), NameFault> {
     segments(model).map(drop)
 }
 
-fn segments(model: &str) -> Result<Segments<'_>, Fault> {
+fn segments(model: &str) -> Result<Segments<'_>, NameFault> {
     let mut segments: Segments<'_> = without_folder(model).split('/').take(MAX_SEGMENTS + 1).collect();
     match segments[..] {
         [_] => segments.insert(0, FOLDER),
         ["tunedModels" | "endpoints", _] | ["publishers", _, FOLDER, _] => {}
         _ => {
-            return Err(Fault(
+            return Err(NameFault(
                 "may have no folder at this provider but `models`, `tunedModels`, `endpoints` or `publishers/<name>/models`",
             ))
         }
@@ -144,9 +144,9 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-fn check_characters(name: &str) -> Result<(), Fault> {
+fn check_characters(name: &str) -> Result<(), NameFault> {
     if name.trim().len() != name.len() {
-        return Err(Fault("must not begin or end with white space"));
+        return Err(NameFault("must not begin or end with white space"));
     }
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/:@".contains(&byte)) {
         check_rare(name)?;
@@ -154,25 +154,27 @@ fn check_characters(name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The same for a name with anything in it but what most names are made of.
-fn check_rare(name: &str) -> Result<(), Fault> {
+/// Checks a name that has unusual characters.
+fn check_rare(name: &str) -> Result<(), NameFault> {
     for char in name.chars() {
         if char.is_control() {
-            return Err(Fault("must not contain control characters"));
+            return Err(NameFault("must not contain control characters"));
         }
         if is_invisible(char) || (char.is_whitespace() && char != ' ') {
-            return Err(Fault("must not contain invisible characters, nor white space other than blanks"));
+            return Err(NameFault("must not contain invisible characters, nor white space other than blanks"));
         }
         if is_disguise(char) {
-            return Err(Fault("must not contain a backslash, nor a character that stands for a slash, a dot or ASCII"));
+            return Err(NameFault(
+                "must not contain a backslash, nor a character that stands for a slash, a dot or ASCII",
+            ));
         }
     }
     let bytes = name.as_bytes();
     if bytes.windows(3).any(|three| three[0] == b'%' && three[1..].iter().all(u8::is_ascii_hexdigit)) {
-        return Err(Fault("must not be percent-encoded; write the characters themselves"));
+        return Err(NameFault("must not be percent-encoded; write the characters themselves"));
     }
     if name.split('/').any(|segment| segment.trim().len() != segment.len()) {
-        return Err(Fault("must not have white space beside a slash"));
+        return Err(NameFault("must not have white space beside a slash"));
     }
     Ok(())
 }
@@ -216,13 +218,13 @@ fn is_disguise(char: char) -> bool {
     )
 }
 
-fn check_segment(segment: &str) -> Result<(), Fault> {
+fn check_segment(segment: &str) -> Result<(), NameFault> {
     if segment.is_empty() || is_dots(segment) {
-        return Err(Fault("must have no segment that is empty or of dots alone"));
+        return Err(NameFault("must have no segment that is empty or of dots alone"));
     }
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~@:+,= ".contains(&byte);
     if !segment.bytes().all(is_fine) || segment.trim().len() != segment.len() {
-        return Err(Fault(
+        return Err(NameFault(
             "becomes part of this provider's address, so it is made of letters, digits, blanks inside and `-._~@:+,=` alone",
         ));
     }

@@ -54,7 +54,7 @@ impl Form {
 /// Why a body is no form, as the end of a sentence that begins with "The form".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("The form {0}.")]
-pub struct Fault(pub &'static str);
+pub struct FormFault(pub &'static str);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -129,30 +129,30 @@ impl Reader {
     }
 
     /// Takes the next piece.
-    pub fn push(&mut self, piece: &[u8]) -> Result<(), Fault> {
+    pub fn push(&mut self, piece: &[u8]) -> Result<(), FormFault> {
         self.held.extend_from_slice(piece);
         while self.step()? {}
         Ok(())
     }
 
     /// The form, once nothing more comes.
-    pub fn finish(self) -> Result<Form, Fault> {
+    pub fn finish(self) -> Result<Form, FormFault> {
         match self.state {
             State::Done => Ok(self.form),
-            State::Start if self.held.is_empty() => Err(Fault("is empty")),
-            _ => Err(Fault("does not end with its boundary")),
+            State::Start if self.held.is_empty() => Err(FormFault("is empty")),
+            _ => Err(FormFault("does not end with its boundary")),
         }
     }
 
     /// Whether there is more to do with what is held.
-    fn step(&mut self) -> Result<bool, Fault> {
+    fn step(&mut self) -> Result<bool, FormFault> {
         match self.state {
             State::Start => {
                 // The first boundary has no line before it.
                 let first = &self.delimiter[2..];
                 let shared = self.held.len().min(first.len());
                 if self.held[..shared] != first[..shared] {
-                    return Err(Fault("does not begin with its boundary"));
+                    return Err(FormFault("does not begin with its boundary"));
                 }
                 if shared < first.len() {
                     return Ok(false);
@@ -166,27 +166,29 @@ impl Reader {
                     self.drop_held(2);
                     self.state = State::Done;
                 }
-                Some(b"\r\n") if self.form.parts.len() >= MAX_PARTS => return Err(Fault("has more than 128 parts")),
+                Some(b"\r\n") if self.form.parts.len() >= MAX_PARTS => {
+                    return Err(FormFault("has more than 128 parts"))
+                }
                 Some(b"\r\n") => {
                     self.drop_held(2);
                     self.state = State::Headers;
                 }
-                Some(_) => return Err(Fault("has something behind a boundary")),
+                Some(_) => return Err(FormFault("has something behind a boundary")),
             },
             State::Headers => {
                 let Some(end) = memmem::find(&self.held, b"\r\n\r\n") else {
                     if self.held.len() > MAX_HEADER_BYTES {
-                        return Err(Fault("has a part whose headers are larger than 8 KiB"));
+                        return Err(FormFault("has a part whose headers are larger than 8 KiB"));
                     }
                     return Ok(false);
                 };
                 if end > MAX_HEADER_BYTES {
-                    return Err(Fault("has a part whose headers are larger than 8 KiB"));
+                    return Err(FormFault("has a part whose headers are larger than 8 KiB"));
                 }
                 // Some readers end the headers at a boundary. Lines that end otherwise than with CR LF are refused below.
                 let boundary = &self.delimiter[2..];
                 if self.held.starts_with(boundary) || memmem::find(&self.held[..end], &self.delimiter).is_some() {
-                    return Err(Fault("has its boundary among the headers of a part"));
+                    return Err(FormFault("has its boundary among the headers of a part"));
                 }
                 let mut part = read_headers(&self.held[..end])?;
                 self.check_name(&part)?;
@@ -212,7 +214,7 @@ impl Reader {
             State::Done => {
                 // An epilogue would be read by nobody; a last line end is usual.
                 if !self.held.iter().all(|byte| b"\r\n".contains(byte)) || self.held.len() > 4 {
-                    return Err(Fault("has something behind its last boundary"));
+                    return Err(FormFault("has something behind its last boundary"));
                 }
                 return Ok(false);
             }
@@ -221,7 +223,7 @@ impl Reader {
     }
 
     /// Where the next border begins. A boundary at the beginning of a line that CR LF did not end is one to some readers.
-    fn find_border(&self) -> Result<Option<usize>, Fault> {
+    fn find_border(&self) -> Result<Option<usize>, FormFault> {
         let boundary = &self.delimiter[2..];
         let is_start = self.form.parts.last().is_some_and(|part| part.start == self.at);
         for at in memmem::find_iter(&self.held, boundary) {
@@ -230,7 +232,7 @@ impl Reader {
                 // What was dropped before stands before it, and was looked at when it was there.
                 [] if !is_start => {}
                 [] | [.., b'\r' | b'\n'] => {
-                    return Err(Fault("has its boundary behind a line end that is not CR LF"));
+                    return Err(FormFault("has its boundary behind a line end that is not CR LF"));
                 }
                 _ => {}
             }
@@ -239,17 +241,17 @@ impl Reader {
     }
 
     /// Whether every reader finds the same fields: arrays of one name are that name to some, and so is another case.
-    fn check_name(&self, part: &Part) -> Result<(), Fault> {
+    fn check_name(&self, part: &Part) -> Result<(), FormFault> {
         let (base, list) = split_name(&part.name);
         if base.eq_ignore_ascii_case("_charset_") {
-            return Err(Fault("has a `_charset_`; fields are UTF-8"));
+            return Err(FormFault("has a `_charset_`; fields are UTF-8"));
         }
         let is_deciding = DECIDING.iter().any(|name| name.eq_ignore_ascii_case(base));
         if is_deciding && part.file_name.is_some() {
-            return Err(Fault("has a file where `model`, `stream` or `n` is a field"));
+            return Err(FormFault("has a file where `model`, `stream` or `n` is a field"));
         }
         if is_deciding && (!list.is_empty() || !DECIDING.contains(&base)) {
-            return Err(Fault("has `model`, `stream` or `n` in another spelling"));
+            return Err(FormFault("has `model`, `stream` or `n` in another spelling"));
         }
         for other in &self.form.parts {
             let (other_base, other_list) = split_name(&other.name);
@@ -259,31 +261,31 @@ impl Reader {
             let are_files = part.file_name.is_some() && other.file_name.is_some();
             let is_same = other_list.eq_ignore_ascii_case(list);
             if list.is_empty() != other_list.is_empty() || is_same && !is_list(&part.name) && !are_files {
-                return Err(Fault("has a field twice"));
+                return Err(FormFault("has a field twice"));
             }
         }
         Ok(())
     }
 
-    fn keep_value(&mut self, end: usize) -> Result<(), Fault> {
+    fn keep_value(&mut self, end: usize) -> Result<(), FormFault> {
         let is_field = self.form.parts.last().is_some_and(|part| part.file_name.is_none());
         if is_field {
             self.fields_bytes += end;
             if self.value.len() + end > MAX_FIELD_BYTES || self.fields_bytes > MAX_FIELDS_BYTES {
-                return Err(Fault("has a field that is larger than 256 KiB; send files with a file name"));
+                return Err(FormFault("has a field that is larger than 256 KiB; send files with a file name"));
             }
             self.value.extend_from_slice(&self.held[..end]);
         }
         Ok(())
     }
 
-    fn end_part(&mut self) -> Result<(), Fault> {
+    fn end_part(&mut self) -> Result<(), FormFault> {
         let at = self.at;
         let Some(part) = self.form.parts.last_mut() else { return Ok(()) };
         part.end = at;
         if part.file_name.is_none() {
             let text = String::from_utf8(std::mem::take(&mut self.value));
-            part.value = Some(text.map_err(|_| Fault("has a field that is not UTF-8"))?);
+            part.value = Some(text.map_err(|_| FormFault("has a field that is not UTF-8"))?);
         }
         Ok(())
     }
@@ -312,25 +314,25 @@ fn is_utf8(charset: &str) -> bool {
     ["utf-8", "utf8", "us-ascii"].iter().any(|plain| charset.eq_ignore_ascii_case(plain))
 }
 
-fn read_headers(block: &[u8]) -> Result<Part, Fault> {
-    let block = std::str::from_utf8(block).map_err(|_| Fault("has a part whose headers are not UTF-8"))?;
+fn read_headers(block: &[u8]) -> Result<Part, FormFault> {
+    let block = std::str::from_utf8(block).map_err(|_| FormFault("has a part whose headers are not UTF-8"))?;
     let mut part = Part { name: String::new(), file_name: None, content_type: None, start: 0, end: 0, value: None };
     let mut seen = Vec::new();
     for line in block.split("\r\n") {
         if line.starts_with([' ', '\t']) {
-            return Err(Fault("has a part with a folded header; write each on one line"));
+            return Err(FormFault("has a part with a folded header; write each on one line"));
         }
         // A control character in a name is told of as one, and any other than a tab is no part of a header.
         if line.contains(['\r', '\n']) {
-            return Err(Fault("has a part with a line end that is not CR LF"));
+            return Err(FormFault("has a part with a line end that is not CR LF"));
         }
         let Some((name, value)) = line.split_once(':').filter(|(name, _)| is_header_name(name)) else {
-            return Err(Fault("has a part with a line that is no header"));
+            return Err(FormFault("has a part with a line that is no header"));
         };
         let name = name.to_ascii_lowercase();
         if matches!(name.as_str(), "content-disposition" | "content-type" | "content-transfer-encoding") {
             if seen.contains(&name) {
-                return Err(Fault(match name.as_str() {
+                return Err(FormFault(match name.as_str() {
                     "content-disposition" => "has a part with two dispositions",
                     _ => "has a part with a header twice",
                 }));
@@ -343,17 +345,17 @@ fn read_headers(block: &[u8]) -> Result<Part, Fault> {
             "content-transfer-encoding" => {
                 let coding = value.trim();
                 if !["binary", "8bit", "7bit"].iter().any(|plain| coding.eq_ignore_ascii_case(plain)) {
-                    return Err(Fault("has a part with a transfer coding"));
+                    return Err(FormFault("has a part with a transfer coding"));
                 }
             }
             _ => {}
         }
         if value.chars().any(|char| char.is_control() && char != '\t') {
-            return Err(Fault("has a part with control characters in a header"));
+            return Err(FormFault("has a part with control characters in a header"));
         }
     }
     if part.name.is_empty() {
-        return Err(Fault("has a part without a name"));
+        return Err(FormFault("has a part without a name"));
     }
     if let Some(kind) = &part.content_type {
         check_type(kind, part.file_name.is_none())?;
@@ -366,26 +368,26 @@ fn is_header_name(name: &str) -> bool {
 }
 
 /// A part is no form of its own, and what a field says is UTF-8.
-fn check_type(kind: &str, is_field: bool) -> Result<(), Fault> {
+fn check_type(kind: &str, is_field: bool) -> Result<(), FormFault> {
     let lower = kind.to_ascii_lowercase();
     if lower.starts_with("multipart/") {
-        return Err(Fault("has a part that is a form itself"));
+        return Err(FormFault("has a part that is a form itself"));
     }
     let charset = lower.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         (name.trim() == "charset").then(|| value.trim().trim_matches('"'))
     });
     if is_field && charset.is_some_and(|charset| !is_utf8(charset)) {
-        return Err(Fault("has a field in another charset than UTF-8"));
+        return Err(FormFault("has a field in another charset than UTF-8"));
     }
     Ok(())
 }
 
-fn read_disposition(value: &str, part: &mut Part) -> Result<(), Fault> {
+fn read_disposition(value: &str, part: &mut Part) -> Result<(), FormFault> {
     let mut rest = value.trim();
     let kind = rest.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("form-data") {
-        return Err(Fault("has a part that is not `form-data`"));
+        return Err(FormFault("has a part that is not `form-data`"));
     }
     rest = rest.get(kind.len()..).unwrap_or_default().trim_start();
     let mut extended = None;
@@ -393,11 +395,11 @@ fn read_disposition(value: &str, part: &mut Part) -> Result<(), Fault> {
     while !rest.is_empty() && rest != ";" {
         let parameter_of = rest.strip_prefix(';').and_then(|after| after.split_once('='));
         let Some((name, after)) = parameter_of else {
-            return Err(Fault("has a part whose disposition is not `form-data; name=\"...\"`"));
+            return Err(FormFault("has a part whose disposition is not `form-data; name=\"...\"`"));
         };
         let name = name.trim().to_ascii_lowercase();
         if !is_header_name(&name) {
-            return Err(Fault("has a part whose disposition is not `form-data; name=\"...\"`"));
+            return Err(FormFault("has a part whose disposition is not `form-data; name=\"...\"`"));
         }
         let (text, next) = parameter(after.trim_start(), name == "name")?;
         rest = next.trim_start();
@@ -406,18 +408,21 @@ fn read_disposition(value: &str, part: &mut Part) -> Result<(), Fault> {
             "filename" => part.file_name.is_some(),
             "filename*" => std::mem::replace(&mut is_extended, true),
             // Of `name*` or `name*0` some readers know nothing, and others take it for the name.
-            other if other.starts_with("name*") => return Err(Fault("has a part with an extended `name*`")),
-            other if other.starts_with("filename*") => return Err(Fault("has a part whose `filename` is in pieces")),
+            other if other.starts_with("name*") => return Err(FormFault("has a part with an extended `name*`")),
+            other if other.starts_with("filename*") => {
+                return Err(FormFault("has a part whose `filename` is in pieces"))
+            }
             _ => false,
         };
         if is_again {
-            return Err(Fault("has a part whose disposition says `name` or `filename` twice"));
+            return Err(FormFault("has a part whose disposition says `name` or `filename` twice"));
         }
         match name.as_str() {
             "name" => part.name = text,
             "filename" => part.file_name = Some(text),
             "filename*" => {
-                extended = Some(decode_extended(&text).ok_or(Fault("has a part whose `filename*` is not UTF-8''..."))?);
+                extended =
+                    Some(decode_extended(&text).ok_or(FormFault("has a part whose `filename*` is not UTF-8''..."))?);
             }
             _ => {}
         }
@@ -430,30 +435,30 @@ fn read_disposition(value: &str, part: &mut Part) -> Result<(), Fault> {
     }
     let is_bad = |text: &str| text.chars().any(char::is_control) || text.chars().count() > MAX_NAME_CHARS;
     if is_bad(&part.name) || part.file_name.as_deref().is_some_and(is_bad) {
-        return Err(Fault("has a name with control characters or of more than 255 characters"));
+        return Err(FormFault("has a name with control characters or of more than 255 characters"));
     }
     check_field_name(&part.name)
 }
 
 /// A field's name means the same with and without quotes, escapes and codings taken off.
-fn check_field_name(name: &str) -> Result<(), Fault> {
+fn check_field_name(name: &str) -> Result<(), FormFault> {
     let bytes = name.as_bytes();
     let is_encoded = bytes.windows(3).any(|three| three[0] == b'%' && three[1..].iter().all(u8::is_ascii_hexdigit))
         || name.contains("=?");
     if is_encoded || name.contains(['"', '\\', ';']) || name.starts_with('\'') || name.trim().len() != name.len() {
-        return Err(Fault("has a field's name with quotes, escapes, semicolons or blanks at an end"));
+        return Err(FormFault("has a field's name with quotes, escapes, semicolons or blanks at an end"));
     }
     Ok(())
 }
 
 /// A token or a quoted text, and what follows it. As browsers send it: only a quote is escaped. A name is not unescaped: one
 /// that has escapes is refused.
-fn parameter(text: &str, is_name: bool) -> Result<(String, &str), Fault> {
+fn parameter(text: &str, is_name: bool) -> Result<(String, &str), FormFault> {
     let Some(inner) = text.strip_prefix('"') else {
         let end = text.find(';').unwrap_or(text.len());
         let token = text[..end].trim();
         if token.is_empty() || !token.bytes().all(|byte| is_token(byte) || (byte >= 0x80 && !is_name)) {
-            return Err(Fault("has a part with a name that must stand in quotes"));
+            return Err(FormFault("has a part with a name that must stand in quotes"));
         }
         return Ok((token.to_owned(), &text[end..]));
     };
@@ -470,7 +475,7 @@ fn parameter(text: &str, is_name: bool) -> Result<(String, &str), Fault> {
             _ => out.push(char),
         }
     }
-    Err(Fault("has a part with a quote that is not closed"))
+    Err(FormFault("has a part with a quote that is not closed"))
 }
 
 /// RFC 5987: `UTF-8''na%C3%AFve.txt`.

@@ -6,7 +6,7 @@ const BODY: &str = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\
     --b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\nContent-Type: audio/wav\r\n\r\n\
     RI\r\n--FF\r\n--\r\n--b--\r\n";
 
-fn read(body: &[u8], step: usize) -> Result<Form, Fault> {
+fn read(body: &[u8], step: usize) -> Result<Form, FormFault> {
     let mut reader = Reader::new("b");
     for piece in body.chunks(step.max(1)) {
         reader.push(piece)?;

@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Kind};
 use crate::host;
-use crate::routes::Tier;
 use crate::secret::{is_well_formed_key, SecretHash, KEY_PREFIX, TOKEN_PREFIX};
 use crate::snapshot::{Key, ManagementToken, Snapshot, TokenScope};
+use crate::tier::Tier;
 use serde::Serialize;
 use std::sync::Arc;
 

@@ -5,7 +5,8 @@
 //! `x-codex-{primary,secondary}-{used-percent,window-minutes,reset-after-seconds,reset-at}` (OpenAI's subscriptions). What is not
 //! a number is nothing. Resets are seconds, durations (`6m0s`, `120ms`), moments (RFC 3339) or Unix times.
 
-use crate::strategy::Window;
+use crate::strategy::QuotaWindow;
+use serde::Deserialize;
 use smallvec::SmallVec;
 
 /// An answer is believed about so many windows.
@@ -20,9 +21,25 @@ const QUOTA_FROM_MS: u64 = 10 * 60_000;
 const UNIX_SECONDS: f64 = 1e9;
 const UNIX_MILLISECONDS: f64 = 1e12;
 
+/// What is kept back of quotas.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct QuotaThresholds {
+    /// A connection with no more than this left of a window is blocked until the window's reset.
+    pub threshold_percent: f32,
+    /// An empty quota whose reset nobody told is looked at again after this.
+    pub recheck_ms: u64,
+}
+
+impl Default for QuotaThresholds {
+    fn default() -> Self {
+        Self { threshold_percent: 2.0, recheck_ms: 5 * 60_000 }
+    }
+}
+
 /// One window as an answer told of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct WindowReading {
     /// `requests`, `tokens`, `5h`, `7d`, ...
     pub name: String,
     /// 0 to 1: what is left.
@@ -42,7 +59,7 @@ pub enum Span {
     Monthly,
 }
 
-impl Told {
+impl WindowReading {
     pub fn span(&self) -> Span {
         match self.name.as_str() {
             "5h" => Span::Session,
@@ -53,8 +70,8 @@ impl Told {
         }
     }
 
-    pub fn window(&self) -> Window {
-        Window { remaining: self.remaining, resets_in_ms: self.resets_in_ms }
+    pub fn window(&self) -> QuotaWindow {
+        QuotaWindow { remaining: self.remaining, resets_in_ms: self.resets_in_ms }
     }
 }
 
@@ -79,7 +96,7 @@ enum Family {
 }
 
 /// The windows that these headers tell of. Names are in small letters.
-pub fn read<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>, now_unix_ms: u64) -> SmallVec<[Told; 4]> {
+pub fn read<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>, now_unix_ms: u64) -> SmallVec<[WindowReading; 4]> {
     let mut parts: SmallVec<[Partial<'a>; 4]> = SmallVec::new();
     for (name, value) in headers {
         let Some((family, window, field)) = place(name) else { continue };
@@ -104,7 +121,7 @@ pub fn read<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>, now_unix_ms: 
             _ => {}
         }
     }
-    parts.iter().filter_map(Partial::told).collect()
+    parts.iter().filter_map(Partial::reading).collect()
 }
 
 /// Family, window and field of a header's name.
@@ -127,7 +144,7 @@ fn place(name: &str) -> Option<(Family, &str, &str)> {
 }
 
 impl Partial<'_> {
-    fn told(&self) -> Option<Told> {
+    fn reading(&self) -> Option<WindowReading> {
         let remaining = match (self.used, self.remaining, self.limit) {
             (Some(used), _, _) => 1.0 - used,
             (None, Some(remaining), Some(limit)) if limit > 0.0 => remaining / limit,
@@ -141,7 +158,7 @@ impl Partial<'_> {
             Some(ms) if ms > 0 => format!("{}d", ms.div_ceil(24 * 3_600_000)),
             _ => self.name.chars().take(40).collect(),
         };
-        Some(Told {
+        Some(WindowReading {
             name,
             remaining: remaining.clamp(0.0, 1.0) as f32,
             resets_in_ms,
@@ -202,7 +219,7 @@ mod tests {
 
     const NOW_MS: u64 = 1_700_000_000_000;
 
-    fn told(headers: &[(&str, &str)]) -> Vec<(String, f32, u64, bool)> {
+    fn readings(headers: &[(&str, &str)]) -> Vec<(String, f32, u64, bool)> {
         let read = read(headers.iter().copied(), NOW_MS);
         read.into_iter().map(|one| (one.name, one.remaining, one.resets_in_ms, one.is_quota)).collect()
     }
@@ -218,7 +235,7 @@ mod tests {
             ("x-ratelimit-reset-tokens", "6m0s"),
             ("x-request-id", "1"),
         ];
-        let read = told(&openai);
+        let read = readings(&openai);
         assert_eq!(read[0], ("requests".into(), 0.25, 1_000, false));
         assert_eq!((read[1].2, read[1].3, read.len()), (360_000, false, 2));
         let anthropic = [
@@ -229,7 +246,10 @@ mod tests {
             ("anthropic-ratelimit-input-tokens-remaining", "0"),
             ("anthropic-ratelimit-input-tokens-reset", "2023-11-14T22:13:30Z"),
         ];
-        assert_eq!(told(&anthropic), [("5h".into(), 0.25, 60_000, true), ("input-tokens".into(), 0.0, 10_000, false)]);
+        assert_eq!(
+            readings(&anthropic),
+            [("5h".into(), 0.25, 60_000, true), ("input-tokens".into(), 0.0, 10_000, false)]
+        );
         let codex = [
             ("x-codex-primary-used-percent", "12.5"),
             ("x-codex-primary-window-minutes", "300"),
@@ -237,7 +257,7 @@ mod tests {
             ("x-codex-secondary-used-percent", "100"),
             ("x-codex-secondary-window-minutes", "10080"),
         ];
-        assert_eq!(told(&codex), [("5h".into(), 0.875, 90_000, true), ("7d".into(), 0.0, 0, true)]);
+        assert_eq!(readings(&codex), [("5h".into(), 0.875, 90_000, true), ("7d".into(), 0.0, 0, true)]);
     }
 
     #[test]
@@ -247,19 +267,20 @@ mod tests {
             ("x-ratelimit-remaining-requests", "0"),
             ("x-ratelimit-reset-requests", "2h59m56.5s"),
         ];
-        assert_eq!(told(&day), [("requests".into(), 0.0, 10_796_500, true)]);
+        assert_eq!(readings(&day), [("requests".into(), 0.0, 10_796_500, true)]);
         for (limit, remaining, reset) in [("0", "5", "x"), ("-1", "NaN", "-3"), ("", "", ""), ("inf", "inf", "1e400")] {
             let headers =
                 [("x-ratelimit-limit", limit), ("x-ratelimit-remaining", remaining), ("x-ratelimit-reset", reset)];
-            assert_eq!(told(&headers), [], "{limit} {remaining} {reset}");
+            assert_eq!(readings(&headers), [], "{limit} {remaining} {reset}");
         }
-        assert_eq!(told(&[("x-ratelimit-remaining", "0")]), [("requests".into(), 0.0, 0, false)]);
+        assert_eq!(readings(&[("x-ratelimit-remaining", "0")]), [("requests".into(), 0.0, 0, false)]);
     }
 
     #[test]
     fn spans_tell_windows_apart() {
-        let span =
-            |name: &str, resets_in_ms| Told { name: name.into(), remaining: 0.5, resets_in_ms, is_quota: true }.span();
+        let span = |name: &str, resets_in_ms| {
+            WindowReading { name: name.into(), remaining: 0.5, resets_in_ms, is_quota: true }.span()
+        };
         assert_eq!(span("5h", 0), Span::Session);
         assert_eq!(span("7d_sonnet", 1), Span::Weekly);
         assert_eq!(span("requests", 60_000), Span::Session);

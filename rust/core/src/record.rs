@@ -5,6 +5,7 @@ mod quick;
 pub mod read;
 #[cfg(test)]
 mod read_tests;
+mod row;
 
 use crate::price::MAX_USD_MICROS;
 use crate::usage::{Usage, MAX_RECORDED_TOKENS};

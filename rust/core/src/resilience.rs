@@ -3,9 +3,11 @@
 
 use crate::breaker::{Limits, LockoutLimits};
 use crate::cooldown::Rests;
+use crate::quota::QuotaThresholds;
 use serde::Deserialize;
 
-/// See the module's page. Times are milliseconds.
+/// How patient the gateway is with providers that fail: every threshold that an operator may set (`PATCH /api/resilience`), and
+/// what an operator has had forgotten. Times are milliseconds.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Resilience {
@@ -15,10 +17,10 @@ pub struct Resilience {
     /// For those on this machine or a private network.
     pub own_machine_breaker: Limits,
     pub model_lockout: LockoutLimits,
-    pub quota: Quota,
-    /// So often in a row a credential is refused before the connection is given up until an operator mends it.
+    pub quota: QuotaThresholds,
+    /// Refusals of a credential in a row after which its connection is no longer tried, until an operator changes the credential.
     pub terminal_after: u32,
-    /// So long callers wait for what the one probe of a connection or provider finds out.
+    /// How long callers wait for the one probe of a connection or provider that has rested.
     pub probe_wait_ms: u64,
     /// What was forgotten on an operator's word, in the order of their numbers.
     pub clears: Vec<Clear>,
@@ -31,27 +33,11 @@ impl Default for Resilience {
             provider_breaker: Limits::HOSTED,
             own_machine_breaker: Limits::OWN_MACHINE,
             model_lockout: LockoutLimits::default(),
-            quota: Quota::default(),
+            quota: QuotaThresholds::default(),
             terminal_after: 3,
             probe_wait_ms: 2_000,
             clears: Vec::new(),
         }
-    }
-}
-
-/// What is kept back of quotas.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Quota {
-    /// A connection with no more than this left of a window is blocked until the window's reset.
-    pub threshold_percent: f32,
-    /// An empty quota whose reset nobody told is looked at again after this.
-    pub recheck_ms: u64,
-}
-
-impl Default for Quota {
-    fn default() -> Self {
-        Self { threshold_percent: 2.0, recheck_ms: 5 * 60_000 }
     }
 }
 

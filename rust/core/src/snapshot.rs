@@ -1,6 +1,7 @@
 //! The snapshot: the whole routing configuration as one immutable document, compiled by control and swapped in whole.
 //! Its JSON form is written down in `docs/explanation/contracts.md`.
 
+use crate::dialect::Dialect;
 use crate::error::{Error, Kind};
 use crate::guardrail::Guardrails;
 use crate::limit::{Limit, Scope};
@@ -126,18 +127,6 @@ pub enum CacheDefaultMode {
     Bypass,
 }
 
-/// Which wire format a provider speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Dialect {
-    /// Chat completions.
-    Openai,
-    #[serde(rename = "openai-responses")]
-    OpenaiResponses,
-    Anthropic,
-    Gemini,
-}
-
 /// How a connection shows its credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Auth {
@@ -197,7 +186,7 @@ pub struct Connection {
     pub auth: Auth,
     /// What a signature is for, with `aws-sigv4`.
     #[serde(default)]
-    pub aws: Option<crate::aws::Scope>,
+    pub aws: Option<crate::aws::SigningScope>,
     /// Base64 of the sealed `{"api_key", "headers", "aws", "service_account"}`; absent for a connection without credential and headers.
     #[serde(default)]
     pub credentials_sealed: Option<String>,
@@ -213,7 +202,7 @@ pub struct Connection {
     pub replays_reasoning: bool,
     /// What was seen of it that outlives a worker.
     #[serde(default)]
-    pub held: Option<Held>,
+    pub held: Option<PersistedState>,
     /// Its server switches thinking in the chat template, for every model.
     #[serde(default)]
     pub chat_template_all: bool,
@@ -237,7 +226,7 @@ impl Connection {
 
 /// A state that only an operator, a new credential or its own end lifts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Held {
+pub struct PersistedState {
     /// `terminal` or `quota-exhausted`.
     pub state: String,
     #[serde(default)]

@@ -34,7 +34,7 @@ pub struct Units {
 impl Units {
     /// These, where the provider told nothing else.
     #[must_use]
-    pub fn told(self, told: Self) -> Self {
+    pub fn updated_with(self, told: Self) -> Self {
         let pick = |own: u64, told: u64| if told == 0 { own } else { told };
         Self {
             images: pick(self.images, told.images),

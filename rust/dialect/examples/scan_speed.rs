@@ -6,10 +6,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::json;
 use fairlead_dialect::openai::{answer, request, stream};
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, Form, Pair, Told};
+use fairlead_dialect::translate::{self, AnswerContext, Pair};
 
 /// Each figure is the best of this many rounds, because the machine is shared.
 const ROUNDS: usize = 7;
@@ -92,9 +93,9 @@ fn main() {
             black_box(scan.finish(stream::End::Clean));
         });
         report(&format!("stream of 100 events, {what}"), event.len() * 100 + last.len(), ns);
-        let pair = Pair { caller: Form::Messages, provider: Form::Chat };
+        let pair = Pair { caller: Dialect::Anthropic, provider: Dialect::Openai };
         let ns = best_ns(|| {
-            let mut follow = Follow::new(pair, Told { created_s: 1, ..Told::default() });
+            let mut follow = Follow::new(pair, AnswerContext { created_s: 1, ..AnswerContext::default() });
             for chunk in chunks.iter().chain([&last]) {
                 black_box(follow.push(black_box(chunk)));
             }
@@ -103,12 +104,12 @@ fn main() {
         report(&format!("translated to messages, {what}"), event.len() * 100 + last.len(), ns);
     }
 
-    let pair = Pair { caller: Form::Chat, provider: Form::Messages };
+    let pair = Pair { caller: Dialect::Openai, provider: Dialect::Anthropic };
     let paragraph = r#"A line that says something, and \"quotes\" a little.\n"#.repeat(35);
     let talk = format!(r#"{{"role":"user","content":"{paragraph}"}},{{"role":"assistant","content":"{paragraph}"}}"#);
     let talk = Bytes::from(format!(r#"{{"model":"demo/m","messages":[{}]}}"#, vec![talk; 25].join(",")));
     let ns = best_ns(|| {
-        let read = translate::read(Form::Chat, black_box(&talk)).expect("valid");
+        let read = translate::read(Dialect::Openai, black_box(&talk)).expect("valid");
         black_box(translate::request(pair, &talk, &read, "m").is_ok());
     });
     report("translate a request of 50 messages", talk.len(), ns);
@@ -116,7 +117,7 @@ fn main() {
     let said = r#"{"role":"user","content":"A line that says something, and \"quotes\" a little."}"#;
     let large = Bytes::from(format!(r#"{{"model":"demo/m","messages":[{}]}}"#, vec![said; 1_250].join(",")));
     let ns = best_ns(|| {
-        let read = translate::read(Form::Chat, black_box(&large)).expect("valid");
+        let read = translate::read(Dialect::Openai, black_box(&large)).expect("valid");
         black_box(translate::request(pair, &large, &read, "m").is_ok());
     });
     report("translate a request of 1,250 messages", large.len(), ns);

@@ -3,13 +3,14 @@
 
 #![allow(clippy::print_stdout)]
 
+use fairlead_core::dialect::Dialect;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fairlead_dialect::openai::stream::End;
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, Form, Pair, Place, Told};
+use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
 
 const ROUNDS: usize = 30;
 const ROUND: Duration = Duration::from_millis(15);
@@ -39,24 +40,24 @@ fn best_us(mut call: impl FnMut()) -> f64 {
 }
 
 /// The pieces of a stream, each as it arrives.
-fn stream(form: Form) -> Vec<Bytes> {
+fn stream(form: Dialect) -> Vec<Bytes> {
     let (before, piece, after): (&str, &str, &str) = match form {
-        Form::Chat => (
+        Dialect::Openai => (
             "",
             r#"data: {"id":"c-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":" line"},"finish_reason":null}],"usage":null}"#,
             "data: {\"id\":\"c-1\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: {\"id\":\"c-1\",\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":100}}\n\ndata: [DONE]\n\n",
         ),
-        Form::Responses => (
+        Dialect::OpenaiResponses => (
             "data: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"r\",\"model\":\"m\",\"output\":[]}}\n\n",
             r#"data: {"type":"response.output_text.delta","sequence_number":4,"item_id":"msg_1","output_index":0,"content_index":0,"delta":" line","logprobs":[]}"#,
             "data: {\"type\":\"response.completed\",\"sequence_number\":5,\"response\":{\"id\":\"r\",\"status\":\"completed\",\"output\":[],\"usage\":{\"input_tokens\":9,\"output_tokens\":100}}}\n\n",
         ),
-        Form::Messages => (
+        Dialect::Anthropic => (
             "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"model\":\"m\",\"usage\":{\"input_tokens\":9}}}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
             r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" line"}}"#,
             "data: {\"type\":\"content_block_stop\",\"index\":0}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":100}}\n\ndata: {\"type\":\"message_stop\"}\n\n",
         ),
-        Form::Gemini => (
+        Dialect::Gemini => (
             "",
             r#"data: {"candidates":[{"content":{"parts":[{"text":" line"}],"role":"model"},"index":0}],"modelVersion":"m","responseId":"r"}"#,
             "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"\"}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":100}}\n\n",
@@ -70,7 +71,7 @@ fn stream(form: Form) -> Vec<Bytes> {
 }
 
 fn follow(pair: Pair, chunks: &[Bytes]) {
-    let told = Told { created_s: 1, id: "0a1b".to_owned(), ..Told::default() };
+    let told = AnswerContext { created_s: 1, id: "0a1b".to_owned(), ..AnswerContext::default() };
     let mut follow = Follow::new(pair, told);
     for chunk in chunks {
         black_box(follow.push(black_box(chunk)));
@@ -79,30 +80,30 @@ fn follow(pair: Pair, chunks: &[Bytes]) {
 }
 
 /// A request of so many turns, each with this text.
-fn request(form: Form, turns: usize, text: &str) -> Bytes {
+fn request(form: Dialect, turns: usize, text: &str) -> Bytes {
     let turn = |at: usize| {
-        let (user, model) = if form == Form::Gemini { ("user", "model") } else { ("user", "assistant") };
+        let (user, model) = if form == Dialect::Gemini { ("user", "model") } else { ("user", "assistant") };
         let role = if at.is_multiple_of(2) { user } else { model };
         match form {
-            Form::Gemini => format!(r#"{{"role":"{role}","parts":[{{"text":"{text}"}}]}}"#),
+            Dialect::Gemini => format!(r#"{{"role":"{role}","parts":[{{"text":"{text}"}}]}}"#),
             _ => format!(r#"{{"role":"{role}","content":"{text}"}}"#),
         }
     };
     let all = (0..turns).map(turn).collect::<Vec<_>>().join(",");
     Bytes::from(match form {
-        Form::Chat | Form::Messages => format!(r#"{{"model":"m","max_tokens":64,"messages":[{all}]}}"#),
-        Form::Responses => format!(r#"{{"model":"m","input":[{all}]}}"#),
-        Form::Gemini => format!(r#"{{"contents":[{all}]}}"#),
+        Dialect::Openai | Dialect::Anthropic => format!(r#"{{"model":"m","max_tokens":64,"messages":[{all}]}}"#),
+        Dialect::OpenaiResponses => format!(r#"{{"model":"m","input":[{all}]}}"#),
+        Dialect::Gemini => format!(r#"{{"contents":[{all}]}}"#),
     })
 }
 
 fn main() {
     println!("stream of 100 pieces: microseconds, and the ratio to passing it through");
-    for &provider in Form::ALL {
+    for &provider in Dialect::ALL {
         let chunks = stream(provider);
         let passed = best_us(|| follow(Pair { caller: provider, provider }, &chunks));
         println!("{provider:?} passed through: {passed:.1}");
-        for &caller in Form::ALL.iter().filter(|&&caller| caller != provider) {
+        for &caller in Dialect::ALL.iter().filter(|&&caller| caller != provider) {
             let said = best_us(|| follow(Pair { caller, provider }, &chunks));
             println!("{provider:?} to {caller:?}: {said:.1} ({:.2} x)", said / passed);
         }
@@ -111,9 +112,9 @@ fn main() {
     let long = r#"A line that says something, and \"quotes\" a little.\n"#.repeat(35);
     for (what, turns, text) in [("1,250 messages", 1_250, short), ("50 messages", 50, long.as_str())] {
         println!("request of 100 KB, {what}: microseconds to read and translate");
-        for &caller in Form::ALL {
+        for &caller in Dialect::ALL {
             let body = request(caller, turns, text);
-            for &provider in Form::ALL {
+            for &provider in Dialect::ALL {
                 let pair = Pair { caller, provider };
                 let us = best_us(|| {
                     let place = Place { model: "m", ..Place::default() };

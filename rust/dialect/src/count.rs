@@ -1,10 +1,11 @@
 //! How many tokens a request has, about: for a provider that has no endpoint to ask.
 
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::Error;
 
 use crate::model::{Content, Part, Request};
 use crate::text::Text;
-use crate::translate::{read_request, Form};
+use crate::translate::read_request;
 
 /// What tokenisers make of text in most languages and of code, on average.
 const BYTES_PER_TOKEN: usize = 4;
@@ -18,7 +19,7 @@ const BYTES_PER_DOCUMENT_TOKEN: usize = 40;
 const BYTES_PER_AUDIO_TOKEN: usize = 680;
 
 /// About how many tokens the request has. Reads no member but those that a model is shown.
-pub fn estimate(form: Form, body: &[u8]) -> Result<u64, Error> {
+pub fn estimate(form: Dialect, body: &[u8]) -> Result<u64, Error> {
     Ok(tokens(&read_request(form, body, false)?) as u64)
 }
 
@@ -67,7 +68,7 @@ mod tests {
     #[test]
     fn more_text_is_more_tokens() {
         let body = |said: &str| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{said}"}}]}}"#);
-        let count = |said: &str| estimate(Form::Messages, body(said).as_bytes()).expect("a request");
+        let count = |said: &str| estimate(Dialect::Anthropic, body(said).as_bytes()).expect("a request");
         assert_eq!(count("Good morning"), 7);
         assert_eq!(count("\\u00e9\\u00e9"), 5, "what is said counts, not how it is escaped");
         assert!(count(&"word ".repeat(1_000)) > 1_000);
@@ -77,6 +78,6 @@ mod tests {
     fn tools_and_images_count() {
         let body = br#"{"model":"m","system":"12345678","tools":[{"name":"tide","input_schema":{"type":"object"}}],
             "messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://x"}}]}]}"#;
-        assert_eq!(estimate(Form::Messages, body).expect("a request"), 2 + 4 + 1 + 5 + 4 + 1_500);
+        assert_eq!(estimate(Dialect::Anthropic, body).expect("a request"), 2 + 4 + 1 + 5 + 4 + 1_500);
     }
 }

@@ -22,7 +22,7 @@ const MAX_TOKENS: u64 = 1_000_000_000_000;
 
 /// What a call is asked in, by its caller or of its provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum EmbeddingCall {
     OpenAi,
     /// Google's call for one input.
     One,
@@ -34,7 +34,7 @@ pub enum Form {
 const BYTES_PER_TOKEN: usize = 4;
 
 /// A request, whoever wrote it.
-struct Asked<'a> {
+struct EmbeddingRequest<'a> {
     inputs: Vec<Vec<Text<'a>>>,
     is_list: bool,
     dimensions: Option<&'a str>,
@@ -43,14 +43,14 @@ struct Asked<'a> {
 
 /// The body for a provider, and the call that it goes to.
 #[derive(Debug)]
-pub struct Letter {
-    pub form: Form,
+pub struct ProviderRequest {
+    pub form: EmbeddingCall,
     pub body: Pieces,
 }
 
 /// A provider's answer, for the caller.
 #[derive(Debug)]
-pub struct Told {
+pub struct EmbeddingAnswer {
     pub body: Bytes,
     pub usage: Usage,
     pub units: Units,
@@ -68,12 +68,20 @@ pub fn read_gemini(body: &[u8], tail: &str) -> Result<ChatRequest, Error> {
 }
 
 /// The request for a provider that knows the model as `model`; `to_google` says whose words it speaks.
-pub fn letter(caller: Form, to_google: bool, body: &Bytes, read: &ChatRequest, model: &str) -> Result<Letter, Error> {
+pub fn letter(
+    caller: EmbeddingCall,
+    to_google: bool,
+    body: &Bytes,
+    read: &ChatRequest,
+    model: &str,
+) -> Result<ProviderRequest, Error> {
     match (caller, to_google) {
-        (Form::OpenAi, false) => Ok(Letter { form: caller, body: rewrite(body, read, model) }),
-        (Form::One | Form::Many, true) => Ok(Letter { form: caller, body: renamed(body, model)? }),
-        (Form::OpenAi, true) => Ok(to_gemini(&read_openai(body)?, model)),
-        (Form::One | Form::Many, false) => Ok(to_openai(&read_google(caller, body)?, model)),
+        (EmbeddingCall::OpenAi, false) => Ok(ProviderRequest { form: caller, body: rewrite(body, read, model) }),
+        (EmbeddingCall::One | EmbeddingCall::Many, true) => {
+            Ok(ProviderRequest { form: caller, body: renamed(body, model)? })
+        }
+        (EmbeddingCall::OpenAi, true) => Ok(to_gemini(&read_openai(body)?, model)),
+        (EmbeddingCall::One | EmbeddingCall::Many, false) => Ok(to_openai(&read_google(caller, body)?, model)),
     }
 }
 
@@ -113,8 +121,8 @@ fn renamed(body: &[u8], model: &str) -> Result<Pieces, Error> {
     Ok(Pieces::from_iter([Bytes::from(out.take())]))
 }
 
-fn read_openai(body: &[u8]) -> Result<Asked<'_>, Error> {
-    let mut asked = Asked { inputs: Vec::new(), is_list: false, dimensions: None, wants_base64: false };
+fn read_openai(body: &[u8]) -> Result<EmbeddingRequest<'_>, Error> {
+    let mut asked = EmbeddingRequest { inputs: Vec::new(), is_list: false, dimensions: None, wants_base64: false };
     for (name, value) in members(body)?.0 {
         let raw = value.get();
         match &*name {
@@ -153,10 +161,15 @@ fn whole<'a>(value: &'a RawValue, path: &str) -> Result<&'a str, Error> {
     }
 }
 
-fn read_google(form: Form, body: &[u8]) -> Result<Asked<'_>, Error> {
-    let mut asked = Asked { inputs: Vec::new(), is_list: form == Form::Many, dimensions: None, wants_base64: false };
+fn read_google(form: EmbeddingCall, body: &[u8]) -> Result<EmbeddingRequest<'_>, Error> {
+    let mut asked = EmbeddingRequest {
+        inputs: Vec::new(),
+        is_list: form == EmbeddingCall::Many,
+        dimensions: None,
+        wants_base64: false,
+    };
     let top = members(body)?;
-    if form == Form::One {
+    if form == EmbeddingCall::One {
         one_of_google(&top, "", &mut asked)?;
         return Ok(asked);
     }
@@ -180,7 +193,7 @@ fn read_google(form: Form, body: &[u8]) -> Result<Asked<'_>, Error> {
     Ok(asked)
 }
 
-fn one_of_google<'a>(members: &Members<'a>, path: &str, asked: &mut Asked<'a>) -> Result<(), Error> {
+fn one_of_google<'a>(members: &Members<'a>, path: &str, asked: &mut EmbeddingRequest<'a>) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct ContentIn<'a> {
         #[serde(borrow, default)]
@@ -222,7 +235,7 @@ fn one_of_google<'a>(members: &Members<'a>, path: &str, asked: &mut Asked<'a>) -
     Ok(())
 }
 
-fn to_gemini(asked: &Asked<'_>, model: &str) -> Letter {
+fn to_gemini(asked: &EmbeddingRequest<'_>, model: &str) -> ProviderRequest {
     let mut out = Writer::default();
     let one = |out: &mut Writer, texts: &[Text<'_>], is_named: bool| {
         out.open(b'{');
@@ -239,7 +252,7 @@ fn to_gemini(asked: &Asked<'_>, model: &str) -> Letter {
         }
         out.close(b'}');
     };
-    let form = if asked.is_list { Form::Many } else { Form::One };
+    let form = if asked.is_list { EmbeddingCall::Many } else { EmbeddingCall::One };
     if asked.is_list {
         out.open(b'{').key("requests").open(b'[');
         asked.inputs.iter().for_each(|texts| one(&mut out, texts, true));
@@ -247,10 +260,10 @@ fn to_gemini(asked: &Asked<'_>, model: &str) -> Letter {
     } else {
         asked.inputs.iter().for_each(|texts| one(&mut out, texts, false));
     }
-    Letter { form, body: Pieces::from_iter([Bytes::from(out.take())]) }
+    ProviderRequest { form, body: Pieces::from_iter([Bytes::from(out.take())]) }
 }
 
-fn to_openai(asked: &Asked<'_>, model: &str) -> Letter {
+fn to_openai(asked: &EmbeddingRequest<'_>, model: &str) -> ProviderRequest {
     let mut out = Writer::default();
     out.open(b'{').key("model").str(model).key("input").open(b'[');
     for texts in &asked.inputs {
@@ -262,24 +275,31 @@ fn to_openai(asked: &Asked<'_>, model: &str) -> Letter {
         out.key("dimensions").raw(dimensions);
     }
     let body = Pieces::from_iter([Bytes::from(out.close(b'}').take())]);
-    Letter { form: Form::OpenAi, body }
+    ProviderRequest { form: EmbeddingCall::OpenAi, body }
 }
 
 /// A provider's answer to a letter of this form, as the caller reads it. `asked` is the caller's own body. `None`: it is no
 /// such answer.
-pub fn answer(caller: Form, provider: Form, body: &Bytes, asked: &Bytes, model: &str) -> Option<Told> {
-    if provider == Form::OpenAi {
+pub fn answer(
+    caller: EmbeddingCall,
+    provider: EmbeddingCall,
+    body: &Bytes,
+    asked: &Bytes,
+    model: &str,
+) -> Option<EmbeddingAnswer> {
+    if provider == EmbeddingCall::OpenAi {
         let seen =
             crate::openai::metered::inspect(body, "data").ok().filter(|seen| seen.error.is_none() && seen.is_answer)?;
         let usage = seen.usage.unwrap_or_default();
         let body = if caller == provider { body.clone() } else { for_google(caller, body, usage)? };
-        return Some(Told { body, usage, units: seen.units });
+        return Some(EmbeddingAnswer { body, usage, units: seen.units });
     }
     let vectors = vectors_of(body)?;
     let counted = usage_of(body).unwrap_or_else(|| asked.len().div_ceil(BYTES_PER_TOKEN) as u64);
     let usage = Usage { input: counted, ..Usage::default() };
-    let body = if caller == Form::OpenAi { for_openai(&vectors, asked, model, counted)? } else { body.clone() };
-    Some(Told { body, usage, units: Units::default() })
+    let body =
+        if caller == EmbeddingCall::OpenAi { for_openai(&vectors, asked, model, counted)? } else { body.clone() };
+    Some(EmbeddingAnswer { body, usage, units: Units::default() })
 }
 
 #[derive(Deserialize)]
@@ -330,7 +350,7 @@ fn for_openai(vectors: &[Vector<'_>], asked: &[u8], model: &str, tokens: u64) ->
     Some(Bytes::from(out.close(b'}').take()))
 }
 
-fn for_google(caller: Form, body: &[u8], usage: Usage) -> Option<Bytes> {
+fn for_google(caller: EmbeddingCall, body: &[u8], usage: Usage) -> Option<Bytes> {
     #[derive(Deserialize)]
     struct One<'a> {
         index: usize,
@@ -349,7 +369,7 @@ fn for_google(caller: Form, body: &[u8], usage: Usage) -> Option<Bytes> {
         out.open(b'{').key("values").raw(one.embedding.get()).close(b'}');
     };
     out.open(b'{');
-    if caller == Form::One {
+    if caller == EmbeddingCall::One {
         out.key("embedding");
         write(&mut out, told.data.first()?);
     } else {
@@ -366,10 +386,10 @@ mod tests {
     use super::*;
     use serde_json::{json, Value};
 
-    fn said(caller: Form, to_google: bool, body: &Value) -> Result<(Form, Value), Error> {
+    fn requested(caller: EmbeddingCall, to_google: bool, body: &Value) -> Result<(EmbeddingCall, Value), Error> {
         let body = Bytes::from(body.to_string());
         let read = match caller {
-            Form::OpenAi => crate::openai::named::of_form("x", false, 1)?,
+            EmbeddingCall::OpenAi => crate::openai::named::of_form("x", false, 1)?,
             _ => read_gemini(&body, "models/x")?,
         };
         let letter = letter(caller, to_google, &body, &read, "m")?;
@@ -380,11 +400,11 @@ mod tests {
     fn a_request_is_said_in_googles_words() {
         let one = json!({"model": "x", "input": "a\n", "dimensions": 3, "user": "u", "encoding_format": "base64"});
         let expected = json!({"content": {"parts": [{"text": "a\n"}]}, "outputDimensionality": 3});
-        assert_eq!(said(Form::OpenAi, true, &one).expect("said"), (Form::One, expected));
+        assert_eq!(requested(EmbeddingCall::OpenAi, true, &one).expect("said"), (EmbeddingCall::One, expected));
         let many = json!({"model": "x", "input": ["a", "b"]});
         let each = |text: &str| json!({"model": "models/m", "content": {"parts": [{"text": text}]}});
         let expected = json!({"requests": [each("a"), each("b")]});
-        assert_eq!(said(Form::OpenAi, true, &many).expect("said"), (Form::Many, expected));
+        assert_eq!(requested(EmbeddingCall::OpenAi, true, &many).expect("said"), (EmbeddingCall::Many, expected));
     }
 
     #[test]
@@ -392,11 +412,11 @@ mod tests {
         let one =
             json!({"content": {"parts": [{"text": "a"}, {"text": "b"}]}, "taskType": "RETRIEVAL_QUERY", "title": "t"});
         let expected = json!({"model": "m", "input": ["a\nb"], "encoding_format": "float"});
-        assert_eq!(said(Form::One, false, &one).expect("said"), (Form::OpenAi, expected));
+        assert_eq!(requested(EmbeddingCall::One, false, &one).expect("said"), (EmbeddingCall::OpenAi, expected));
         let each = |text: &str| json!({"model": "models/x", "content": {"parts": [{"text": text}]}, "outputDimensionality": 2});
         let many = json!({"requests": [each("a"), each("b")]});
         let expected = json!({"model": "m", "input": ["a", "b"], "encoding_format": "float", "dimensions": 2});
-        assert_eq!(said(Form::Many, false, &many).expect("said"), (Form::OpenAi, expected));
+        assert_eq!(requested(EmbeddingCall::Many, false, &many).expect("said"), (EmbeddingCall::OpenAi, expected));
     }
 
     #[test]
@@ -404,40 +424,44 @@ mod tests {
         let each = |model: &str| json!({"model": model, "content": {"parts": [{"text": "a"}]}, "more": [1.0]});
         let many = json!({"requests": [each("models/x"), each("models/y")]});
         let expected = json!({"requests": [each("models/m"), each("models/m")]});
-        assert_eq!(said(Form::Many, true, &many).expect("said"), (Form::Many, expected));
+        assert_eq!(requested(EmbeddingCall::Many, true, &many).expect("said"), (EmbeddingCall::Many, expected));
         let one = json!({"content": {"parts": []}});
-        assert_eq!(said(Form::One, true, &one).expect("said"), (Form::One, one));
+        assert_eq!(requested(EmbeddingCall::One, true, &one).expect("said"), (EmbeddingCall::One, one));
     }
 
     #[test]
     fn what_cannot_be_said_is_named() {
         for (caller, body, param) in [
-            (Form::OpenAi, json!({"input": [1, 2]}), "input[0]"),
-            (Form::OpenAi, json!({"input": [[1]]}), "input[0]"),
-            (Form::OpenAi, json!({"input": []}), "input"),
-            (Form::OpenAi, json!({"input": 7}), "input"),
-            (Form::OpenAi, json!({"input": "a", "dimensions": "3"}), "dimensions"),
-            (Form::OpenAi, json!({"input": "a", "encoding_format": "int8"}), "encoding_format"),
-            (Form::OpenAi, json!({"input": "a", "later": 1}), "later"),
+            (EmbeddingCall::OpenAi, json!({"input": [1, 2]}), "input[0]"),
+            (EmbeddingCall::OpenAi, json!({"input": [[1]]}), "input[0]"),
+            (EmbeddingCall::OpenAi, json!({"input": []}), "input"),
+            (EmbeddingCall::OpenAi, json!({"input": 7}), "input"),
+            (EmbeddingCall::OpenAi, json!({"input": "a", "dimensions": "3"}), "dimensions"),
+            (EmbeddingCall::OpenAi, json!({"input": "a", "encoding_format": "int8"}), "encoding_format"),
+            (EmbeddingCall::OpenAi, json!({"input": "a", "later": 1}), "later"),
         ] {
-            let fault = said(caller, true, &body).expect_err("refused");
+            let fault = requested(caller, true, &body).expect_err("refused");
             assert_eq!(fault.param.as_deref(), Some(param), "{body}");
         }
         let image = json!({"content": {"parts": [{"inlineData": {"data": ""}}]}});
         let dimensions = |count: u64| json!({"content": {"parts": [{"text": "a"}]}, "outputDimensionality": count});
         for (caller, body, param) in [
-            (Form::One, image, "content.parts[0].inlineData"),
-            (Form::One, json!({"content": {"parts": []}}), "content"),
-            (Form::One, json!({"contents": []}), "content"),
-            (Form::Many, json!({"requests": [dimensions(1), dimensions(2)]}), "requests[1].outputDimensionality"),
-            (Form::Many, json!({"requests": []}), "requests"),
+            (EmbeddingCall::One, image, "content.parts[0].inlineData"),
+            (EmbeddingCall::One, json!({"content": {"parts": []}}), "content"),
+            (EmbeddingCall::One, json!({"contents": []}), "content"),
+            (
+                EmbeddingCall::Many,
+                json!({"requests": [dimensions(1), dimensions(2)]}),
+                "requests[1].outputDimensionality",
+            ),
+            (EmbeddingCall::Many, json!({"requests": []}), "requests"),
         ] {
-            let fault = said(caller, false, &body).expect_err("refused");
+            let fault = requested(caller, false, &body).expect_err("refused");
             assert_eq!(fault.param.as_deref(), Some(param), "{body}");
         }
     }
 
-    fn told(caller: Form, provider: Form, body: &Value, asked: &Value) -> (Value, u64) {
+    fn answered(caller: EmbeddingCall, provider: EmbeddingCall, body: &Value, asked: &Value) -> (Value, u64) {
         let (body, asked) = (Bytes::from(body.to_string()), Bytes::from(asked.to_string()));
         let told = answer(caller, provider, &body, &asked, "p/x").expect("an answer");
         (serde_json::from_slice(&told.body).expect("JSON"), told.usage.input)
@@ -447,13 +471,19 @@ mod tests {
     fn an_answer_is_told_in_the_callers_words() {
         let google =
             json!({"embeddings": [{"values": [0.5, 1]}, {"values": [2]}], "usageMetadata": {"promptTokenCount": 9}});
-        let (body, tokens) = told(Form::OpenAi, Form::Many, &google, &json!({"input": ["a", "b"]}));
+        let (body, tokens) =
+            answered(EmbeddingCall::OpenAi, EmbeddingCall::Many, &google, &json!({"input": ["a", "b"]}));
         assert_eq!(tokens, 9);
         assert_eq!(body["data"][1], json!({"object": "embedding", "index": 1, "embedding": [2]}));
         assert_eq!((&body["model"], &body["usage"]["total_tokens"]), (&json!("p/x"), &json!(9)));
 
         let one = json!({"embedding": {"values": [0.5, -1.0]}});
-        let (body, tokens) = told(Form::OpenAi, Form::One, &one, &json!({"input": "a", "encoding_format": "base64"}));
+        let (body, tokens) = answered(
+            EmbeddingCall::OpenAi,
+            EmbeddingCall::One,
+            &one,
+            &json!({"input": "a", "encoding_format": "base64"}),
+        );
         let packed = STANDARD.decode(body["data"][0]["embedding"].as_str().expect("text")).expect("base64");
         assert_eq!(packed, [0.5_f32.to_le_bytes(), (-1.0_f32).to_le_bytes()].concat());
         assert!(tokens > 0, "what is not told is estimated");
@@ -462,22 +492,28 @@ mod tests {
             "data": [{"index": 1, "embedding": [2]}, {"index": 0, "embedding": [1]}],
             "usage": {"prompt_tokens": 4},
         });
-        let (body, tokens) = told(Form::Many, Form::OpenAi, &openai, &json!({}));
+        let (body, tokens) = answered(EmbeddingCall::Many, EmbeddingCall::OpenAi, &openai, &json!({}));
         assert_eq!((&body["embeddings"], tokens), (&json!([{"values": [1]}, {"values": [2]}]), 4));
-        assert_eq!(told(Form::One, Form::OpenAi, &openai, &json!({})).0["embedding"], json!({"values": [1]}));
-        assert_eq!(told(Form::Many, Form::Many, &google, &json!({})).0, google);
+        assert_eq!(
+            answered(EmbeddingCall::One, EmbeddingCall::OpenAi, &openai, &json!({})).0["embedding"],
+            json!({"values": [1]})
+        );
+        assert_eq!(answered(EmbeddingCall::Many, EmbeddingCall::Many, &google, &json!({})).0, google);
     }
 
     #[test]
     fn what_is_no_answer_is_none() {
         for (provider, body) in [
-            (Form::One, r#"{"error":{"message":"no"}}"#),
-            (Form::Many, r#"{"embeddings":[{"values":7}]}"#),
-            (Form::Many, "<html>"),
-            (Form::OpenAi, r#"{"object":"list"}"#),
-            (Form::OpenAi, r#"{"data":[],"error":{"message":"no"}}"#),
+            (EmbeddingCall::One, r#"{"error":{"message":"no"}}"#),
+            (EmbeddingCall::Many, r#"{"embeddings":[{"values":7}]}"#),
+            (EmbeddingCall::Many, "<html>"),
+            (EmbeddingCall::OpenAi, r#"{"object":"list"}"#),
+            (EmbeddingCall::OpenAi, r#"{"data":[],"error":{"message":"no"}}"#),
         ] {
-            assert!(answer(Form::OpenAi, provider, &Bytes::from(body), &Bytes::from("{}"), "m").is_none(), "{body}");
+            assert!(
+                answer(EmbeddingCall::OpenAi, provider, &Bytes::from(body), &Bytes::from("{}"), "m").is_none(),
+                "{body}"
+            );
         }
     }
 }

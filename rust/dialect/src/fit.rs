@@ -7,14 +7,15 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::json::{self, Kind, Value, MAX_DEPTH};
 use smallvec::SmallVec;
 
 use crate::model::{Effort, Request};
 use crate::text::Text;
-use crate::translate::Form;
 
-/// See the module's page. The default changes nothing.
+/// What a request must be made to fit beside its dialect: the operator's cap on a model's output, and thinking that is switched in
+/// a server's chat template. The default changes nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fit {
     /// What the model's answers may have at most, tokens, for a form that must say it.
@@ -40,37 +41,37 @@ const SWITCHED_OFF: &str = r#""thinking":false,"enable_thinking":false"#;
 const LEAST_BUDGET: u64 = 1_024;
 
 /// What a body that passes has to change. A member that is not of the kind that its form says is its provider's to refuse.
-pub(crate) fn edits(form: Form, is_completion: bool, body: &[u8], fit: &Fit) -> Edits {
+pub(crate) fn edits(form: Dialect, is_completion: bool, body: &[u8], fit: &Fit) -> Edits {
     let mut edits = Edits::new();
     if let Some(cap) = fit.cap {
         match form {
-            Form::Chat if is_completion => lower(body, &["max_tokens"], cap, &mut edits),
-            Form::Chat => lower(body, &["max_completion_tokens", "max_tokens"], cap, &mut edits),
-            Form::Responses => lower(body, &["max_output_tokens"], cap, &mut edits),
-            Form::Messages => {
+            Dialect::Openai if is_completion => lower(body, &["max_tokens"], cap, &mut edits),
+            Dialect::Openai => lower(body, &["max_completion_tokens", "max_tokens"], cap, &mut edits),
+            Dialect::OpenaiResponses => lower(body, &["max_output_tokens"], cap, &mut edits),
+            Dialect::Anthropic => {
                 lower(body, &["max_tokens"], cap, &mut edits);
                 lower_budget(body, cap, &mut edits);
             }
-            Form::Gemini => lower_gemini(body, cap, &mut edits),
+            Dialect::Gemini => lower_gemini(body, cap, &mut edits),
         }
     }
-    if form == Form::Chat && fit.is_templated && !is_completion {
+    if form == Dialect::Openai && fit.is_templated && !is_completion {
         switch_off(body, &mut edits);
     }
-    if form == Form::Messages && is_classifier(body) {
+    if form == Dialect::Anthropic && is_classifier(body) {
         insert(body, r#""thinking":{"type":"disabled"}"#, &mut edits);
     }
     edits.sort_by_key(|(span, _)| span.start);
     edits
 }
 
-/// The same for a request that is translated. `cap` is the text of the cap.
+/// Fits a request that is translated. `cap` is the text of the cap.
 pub(crate) fn adapt<'a>(request: &mut Request<'a>, body: &[u8], cap: Option<&'a str>) {
     if let Some(cap) = cap {
         let is_less = |asked: &str| asked.parse::<u64>().is_ok_and(|asked| cap.parse().is_ok_and(|cap| asked <= cap));
         request.max_tokens = Some(request.max_tokens.filter(|asked| is_less(asked)).unwrap_or(cap));
     }
-    if request.form == Form::Messages && request.reasoning.is_none() && is_classifier(body) {
+    if request.form == Dialect::Anthropic && request.reasoning.is_none() && is_classifier(body) {
         request.reasoning = Some(Effort::Off);
     }
 }
@@ -212,7 +213,7 @@ fn member_at(body: &[u8], value: Value) -> Option<Range<usize>> {
     Some(open..value.end)
 }
 
-/// The same with one of the commas beside it.
+/// The span of a member with one of the commas beside it.
 fn with_comma(body: &[u8], member: Range<usize>) -> Range<usize> {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     let after = body.get(member.end..).unwrap_or_default();

@@ -2,7 +2,7 @@ use super::*;
 use crate::translate::{read_at, request_for, Pair, Place};
 use serde_json::{json, Value as Json};
 
-fn sent(caller: Form, provider: Form, body: &Json, fit: &Fit) -> Json {
+fn sent(caller: Dialect, provider: Dialect, body: &Json, fit: &Fit) -> Json {
     let body = Bytes::from(body.to_string());
     let place = Place { model: "x", ..Place::default() };
     let read = read_at(caller, &body, place).expect("a request");
@@ -10,12 +10,12 @@ fn sent(caller: Form, provider: Form, body: &Json, fit: &Fit) -> Json {
     serde_json::from_slice(&pieces.concat()).expect("JSON")
 }
 
-fn request(form: Form, more: &Json) -> Json {
+fn request(form: Dialect, more: &Json) -> Json {
     let mut body = match form {
-        Form::Chat => json!({"model": "x", "messages": [{"role": "user", "content": "hi"}]}),
-        Form::Responses => json!({"model": "x", "input": "hi", "store": false}),
-        Form::Messages => json!({"model": "x", "max_tokens": 99, "messages": [{"role": "user", "content": "hi"}]}),
-        Form::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}),
+        Dialect::Openai => json!({"model": "x", "messages": [{"role": "user", "content": "hi"}]}),
+        Dialect::OpenaiResponses => json!({"model": "x", "input": "hi", "store": false}),
+        Dialect::Anthropic => json!({"model": "x", "max_tokens": 99, "messages": [{"role": "user", "content": "hi"}]}),
+        Dialect::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}),
     };
     for (name, value) in more.as_object().expect("members") {
         body[name] = value.clone();
@@ -24,30 +24,30 @@ fn request(form: Form, more: &Json) -> Json {
 }
 
 /// The request with a limit, as its form says one.
-fn limited(form: Form, most: u64) -> Json {
+fn limited(form: Dialect, most: u64) -> Json {
     let more = match form {
-        Form::Chat => json!({"max_completion_tokens": most}),
-        Form::Responses => json!({"max_output_tokens": most}),
-        Form::Messages => json!({"max_tokens": most}),
-        Form::Gemini => json!({"generationConfig": {"maxOutputTokens": most}}),
+        Dialect::Openai => json!({"max_completion_tokens": most}),
+        Dialect::OpenaiResponses => json!({"max_output_tokens": most}),
+        Dialect::Anthropic => json!({"max_tokens": most}),
+        Dialect::Gemini => json!({"generationConfig": {"maxOutputTokens": most}}),
     };
     request(form, &more)
 }
 
-fn limit(form: Form, body: &Json) -> &Json {
+fn limit(form: Dialect, body: &Json) -> &Json {
     match form {
-        Form::Chat => &body["max_completion_tokens"],
-        Form::Responses => &body["max_output_tokens"],
-        Form::Messages => &body["max_tokens"],
-        Form::Gemini => &body["generationConfig"]["maxOutputTokens"],
+        Dialect::Openai => &body["max_completion_tokens"],
+        Dialect::OpenaiResponses => &body["max_output_tokens"],
+        Dialect::Anthropic => &body["max_tokens"],
+        Dialect::Gemini => &body["generationConfig"]["maxOutputTokens"],
     }
 }
 
 #[test]
 fn a_cap_holds_between_any_two_dialects() {
     let fit = Fit { cap: Some(50), ..Fit::default() };
-    for &caller in Form::ALL {
-        for &provider in Form::ALL {
+    for &caller in Dialect::ALL {
+        for &provider in Dialect::ALL {
             for (asked, got) in [(10, 10), (50, 50), (51, 50), (4_000, 50)] {
                 let body = sent(caller, provider, &limited(caller, asked), &fit);
                 assert_eq!(limit(provider, &body), got, "{caller:?} to {provider:?}, {asked}: {body}");
@@ -60,7 +60,7 @@ fn a_cap_holds_between_any_two_dialects() {
 
 #[test]
 fn without_a_cap_a_body_passes_byte_for_byte() {
-    for &form in Form::ALL {
+    for &form in Dialect::ALL {
         let body = Bytes::from(format!(" {} ", limited(form, 7)));
         let read = read_at(form, &body, Place { model: "x", ..Place::default() }).expect("a request");
         let pieces = request_for(Pair { caller: form, provider: form }, &body, &read, "x", &Fit::default());
@@ -71,7 +71,7 @@ fn without_a_cap_a_body_passes_byte_for_byte() {
 #[test]
 fn every_name_of_a_limit_is_held_to_the_cap() {
     let fit = Fit { cap: Some(50), ..Fit::default() };
-    let chat = |more| sent(Form::Chat, Form::Chat, &request(Form::Chat, &more), &fit);
+    let chat = |more| sent(Dialect::Openai, Dialect::Openai, &request(Dialect::Openai, &more), &fit);
     let both = chat(json!({"max_tokens": 60, "max_completion_tokens": 70}));
     assert_eq!((&both["max_tokens"], &both["max_completion_tokens"]), (&json!(50), &json!(50)));
     let old = chat(json!({"max_tokens": 60}));
@@ -79,7 +79,7 @@ fn every_name_of_a_limit_is_held_to_the_cap() {
     assert_eq!(chat(json!({"max_completion_tokens": null}))["max_completion_tokens"], 50);
     assert_eq!(chat(json!({"max_tokens": "many"}))["max_tokens"], "many", "the provider's to refuse");
 
-    let gemini = |config| sent(Form::Gemini, Form::Gemini, &request(Form::Gemini, &config), &fit);
+    let gemini = |config| sent(Dialect::Gemini, Dialect::Gemini, &request(Dialect::Gemini, &config), &fit);
     let kept = gemini(json!({"generationConfig": {"topK": 3, "maxOutputTokens": 80}}));
     assert_eq!(kept["generationConfig"], json!({"topK": 3, "maxOutputTokens": 50}));
     assert_eq!(gemini(json!({"generation_config": {"topK": 3}}))["generation_config"]["maxOutputTokens"], 50);
@@ -87,7 +87,7 @@ fn every_name_of_a_limit_is_held_to_the_cap() {
 
     let thinks = json!({"max_tokens": 9_000, "thinking": {"type": "enabled", "budget_tokens": 8_000}});
     let fit = Fit { cap: Some(2_000), ..Fit::default() };
-    let body = sent(Form::Messages, Form::Messages, &request(Form::Messages, &thinks), &fit);
+    let body = sent(Dialect::Anthropic, Dialect::Anthropic, &request(Dialect::Anthropic, &thinks), &fit);
     assert_eq!((&body["max_tokens"], &body["thinking"]["budget_tokens"]), (&json!(2_000), &json!(1_999)));
 }
 
@@ -95,7 +95,7 @@ fn every_name_of_a_limit_is_held_to_the_cap() {
 fn a_template_is_told_to_be_without_thinking() {
     let fit = Fit { is_templated: true, ..Fit::default() };
     let off = json!({"thinking": false, "enable_thinking": false});
-    let chat = |more| sent(Form::Chat, Form::Chat, &request(Form::Chat, &more), &fit);
+    let chat = |more| sent(Dialect::Openai, Dialect::Openai, &request(Dialect::Openai, &more), &fit);
     let none = chat(json!({"reasoning_effort": "none"}));
     assert_eq!((&none["chat_template_kwargs"], none.get("reasoning_effort")), (&off, None));
     for words in [json!({}), json!(null)] {
@@ -113,10 +113,14 @@ fn a_template_is_told_to_be_without_thinking() {
     assert_eq!(own.get("reasoning_effort"), None);
 
     for more in [json!({"reasoning_effort": "low"}), json!({}), json!({"reasoning_effort": null})] {
-        assert_eq!(chat(more.clone()), request(Form::Chat, &more), "any other effort stays as it is");
+        assert_eq!(chat(more.clone()), request(Dialect::Openai, &more), "any other effort stays as it is");
     }
-    let plain =
-        sent(Form::Chat, Form::Chat, &request(Form::Chat, &json!({"reasoning_effort": "none"})), &Fit::default());
+    let plain = sent(
+        Dialect::Openai,
+        Dialect::Openai,
+        &request(Dialect::Openai, &json!({"reasoning_effort": "none"})),
+        &Fit::default(),
+    );
     assert_eq!((&plain["reasoning_effort"], plain.get("chat_template_kwargs")), (&json!("none"), None));
 }
 
@@ -131,8 +135,8 @@ fn a_member_leaves_with_its_comma_wherever_it_stands() {
         format!(r#"{{"model":"x","reasoning_effort":"none",{talk},{words}}}"#),
     ] {
         let body = Bytes::from(body);
-        let read = read_at(Form::Chat, &body, Place::default()).expect("a request");
-        let pair = Pair { caller: Form::Chat, provider: Form::Chat };
+        let read = read_at(Dialect::Openai, &body, Place::default()).expect("a request");
+        let pair = Pair { caller: Dialect::Openai, provider: Dialect::Openai };
         let said = request_for(pair, &body, &read, "x", &fit).expect("said").concat();
         let said: Json = serde_json::from_slice(&said).expect("still JSON");
         assert_eq!(said.as_object().expect("an object").len(), 3, "{said}");
@@ -144,19 +148,19 @@ fn callers_of_other_dialects_switch_a_template_too() {
     let fit = Fit { is_templated: true, ..Fit::default() };
     let off = json!({"thinking": false, "enable_thinking": false});
     for (caller, more) in [
-        (Form::Messages, json!({"thinking": {"type": "disabled"}})),
-        (Form::Responses, json!({"reasoning": {"effort": "none"}})),
-        (Form::Gemini, json!({"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}})),
+        (Dialect::Anthropic, json!({"thinking": {"type": "disabled"}})),
+        (Dialect::OpenaiResponses, json!({"reasoning": {"effort": "none"}})),
+        (Dialect::Gemini, json!({"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}})),
     ] {
-        let body = sent(caller, Form::Chat, &request(caller, &more), &fit);
+        let body = sent(caller, Dialect::Openai, &request(caller, &more), &fit);
         assert_eq!(body["chat_template_kwargs"], off, "{caller:?}");
-        let plain = sent(caller, Form::Chat, &request(caller, &more), &Fit::default());
+        let plain = sent(caller, Dialect::Openai, &request(caller, &more), &Fit::default());
         assert_eq!(plain.get("chat_template_kwargs"), None, "{caller:?}");
-        let silent = sent(caller, Form::Chat, &request(caller, &json!({})), &fit);
+        let silent = sent(caller, Dialect::Openai, &request(caller, &json!({})), &fit);
         assert_eq!(silent.get("chat_template_kwargs"), None, "{caller:?}");
     }
     let own = json!({"thinking": {"type": "disabled"}, "chat_template_kwargs": {"enable_thinking": true}});
-    let body = sent(Form::Messages, Form::Chat, &request(Form::Messages, &own), &fit);
+    let body = sent(Dialect::Anthropic, Dialect::Openai, &request(Dialect::Anthropic, &own), &fit);
     assert_eq!(body["chat_template_kwargs"], json!({"enable_thinking": true}));
 }
 
@@ -167,10 +171,13 @@ fn a_classifier_thinks_only_where_it_asks_to() {
     let fit = Fit { is_templated: true, ..Fit::default() };
     let off = json!({"thinking": false, "enable_thinking": false});
     for system in [json!(MARK), json!([{"type": "text", "text": "billing"}, {"type": "text", "text": MARK}])] {
-        let asked = request(Form::Messages, &json!({"system": system}));
-        assert_eq!(sent(Form::Messages, Form::Chat, &asked, &fit)["chat_template_kwargs"], off);
-        assert_eq!(sent(Form::Messages, Form::Chat, &asked, &Fit::default()).get("chat_template_kwargs"), None);
-        let native = sent(Form::Messages, Form::Messages, &asked, &Fit::default());
+        let asked = request(Dialect::Anthropic, &json!({"system": system}));
+        assert_eq!(sent(Dialect::Anthropic, Dialect::Openai, &asked, &fit)["chat_template_kwargs"], off);
+        assert_eq!(
+            sent(Dialect::Anthropic, Dialect::Openai, &asked, &Fit::default()).get("chat_template_kwargs"),
+            None
+        );
+        let native = sent(Dialect::Anthropic, Dialect::Anthropic, &asked, &Fit::default());
         assert_eq!(native["thinking"], json!({"type": "disabled"}));
     }
     for control in [
@@ -178,10 +185,14 @@ fn a_classifier_thinks_only_where_it_asks_to() {
         json!({"thinking": {"type": "adaptive"}}),
         json!({"output_config": {"effort": "low"}}),
     ] {
-        let mut asked = request(Form::Messages, &control);
+        let mut asked = request(Dialect::Anthropic, &control);
         asked["system"] = json!(MARK);
-        assert_eq!(sent(Form::Messages, Form::Messages, &asked, &Fit::default()), asked, "its own words stay");
-        assert_eq!(sent(Form::Messages, Form::Chat, &asked, &fit).get("chat_template_kwargs"), None, "{control}");
+        assert_eq!(sent(Dialect::Anthropic, Dialect::Anthropic, &asked, &Fit::default()), asked, "its own words stay");
+        assert_eq!(
+            sent(Dialect::Anthropic, Dialect::Openai, &asked, &fit).get("chat_template_kwargs"),
+            None,
+            "{control}"
+        );
     }
 }
 
@@ -190,11 +201,11 @@ fn nobody_else_is_taken_for_a_classifier() {
     let quoted = json!({"system": "Be brief.", "messages": [{"role": "user", "content": MARK}]});
     let within = json!({"system": format!("Translate: {MARK}")});
     for more in [quoted, within, json!({"system": "Be brief."}), json!({"system": [{"type": "text", "text": "a"}]})] {
-        let asked = request(Form::Messages, &more);
-        assert_eq!(sent(Form::Messages, Form::Messages, &asked, &Fit::default()), asked);
+        let asked = request(Dialect::Anthropic, &more);
+        assert_eq!(sent(Dialect::Anthropic, Dialect::Anthropic, &asked, &Fit::default()), asked);
     }
     let chat = json!({"messages": [{"role": "system", "content": MARK}, {"role": "user", "content": "a"}]});
-    let asked = request(Form::Chat, &chat);
+    let asked = request(Dialect::Openai, &chat);
     let fit = Fit { is_templated: true, ..Fit::default() };
-    assert_eq!(sent(Form::Chat, Form::Chat, &asked, &fit), asked, "messages requests alone are looked at");
+    assert_eq!(sent(Dialect::Openai, Dialect::Openai, &asked, &fit), asked, "messages requests alone are looked at");
 }

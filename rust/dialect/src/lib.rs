@@ -1,10 +1,12 @@
 //! Provider wire formats as pure functions over bytes and events: no I/O, no clock, no runtime.
 //!
-//! Read in this order: [`openai::request`] (what a chat body asks for, and the body that goes upstream),
+//! Read in this order: the folders [`anthropic`], `gemini`, [`openai`] and `responses` hold one dialect each; [`openai::request`] (what a chat body asks for, and the body that goes upstream),
 //! [`openai::answer`] (what came back in one piece), [`sse`] (a byte stream cut into events), [`openai::stream`] (what
 //! came back in many pieces, and how such an answer ends), [`shapes`] (errors as each surface says them). Then, for a
 //! caller and a provider that speak different dialects: [`translate`] (requests and whole answers), [`stream`] (streamed
-//! answers), both by way of the model in `model`; what is kept and what is left out is in docs/explanation/dialects.md.
+//! answers, in `step`s of one event each), both by way of the model in `model` with its `text`; `place` (what a request says by its
+//! address), [`fit`] (what a model's requests must fit), `signature` (proofs of thinking that travel between dialects), [`replay`]
+//! (answers that may be given again), [`embeddings`] and [`count`] (calls beside chat). What is kept and what is left out is in docs/explanation/dialects.md.
 //!
 //! Bytes that need no change are never copied: a body or a chunk comes in as `Bytes` and leaves as slices of it.
 
@@ -20,11 +22,13 @@ mod fuzz;
 pub(crate) mod gemini;
 mod model;
 pub mod openai;
+pub mod place;
 pub mod replay;
 pub(crate) mod responses;
 pub mod shapes;
 mod signature;
 pub mod sse;
+pub(crate) mod step;
 pub mod stream;
 #[cfg(test)]
 mod stream_fuzz;

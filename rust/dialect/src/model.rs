@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::usage::Usage;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
@@ -13,13 +14,12 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::text::Text;
-use crate::translate::Form;
 
 /// A request. Numbers that no rule looks at stay as they were written.
 #[derive(Debug, Default)]
 pub(crate) struct Request<'a> {
     /// What it was written in: errors name its members as the caller does.
-    pub(crate) form: Form,
+    pub(crate) form: Dialect,
     pub(crate) stream: bool,
     pub(crate) system: Vec<Part<'a>>,
     pub(crate) turns: Vec<Turn<'a>>,
@@ -208,22 +208,22 @@ pub(crate) enum Event<'a> {
 impl Request<'_> {
     /// What the caller calls a member that several forms have under different names.
     pub(crate) fn name_of(&self, member: Member) -> &'static str {
-        use Form::{Chat, Gemini, Messages, Responses};
+        use Dialect::{Anthropic, Gemini, Openai, OpenaiResponses};
         match (member, self.form) {
             (Member::Temperature, Gemini) => "generationConfig.temperature",
             (Member::Temperature, _) => "temperature",
             (Member::TopK, Gemini) => "generationConfig.topK",
             (Member::TopK, _) => "top_k",
             (Member::Stop, Gemini) => "generationConfig.stopSequences",
-            (Member::Stop, Messages) => "stop_sequences",
-            (Member::Stop, Chat | Responses) => "stop",
-            (Member::Parallel, Messages) => "tool_choice.disable_parallel_tool_use",
+            (Member::Stop, Anthropic) => "stop_sequences",
+            (Member::Stop, Openai | OpenaiResponses) => "stop",
+            (Member::Parallel, Anthropic) => "tool_choice.disable_parallel_tool_use",
             (Member::Parallel, _) => "parallel_tool_calls",
             (Member::FrequencyPenalty, Gemini) => "generationConfig.frequencyPenalty",
             (Member::FrequencyPenalty, _) => "frequency_penalty",
             (Member::PresencePenalty, Gemini) => "generationConfig.presencePenalty",
             (Member::PresencePenalty, _) => "presence_penalty",
-            (Member::Logprobs, Responses) => "top_logprobs",
+            (Member::Logprobs, OpenaiResponses) => "top_logprobs",
             (Member::Logprobs, _) => "logprobs",
         }
     }

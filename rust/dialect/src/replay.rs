@@ -4,6 +4,7 @@
 //! itself. An answer that was cut, that calls a tool, that was refused or moderated, that tells an error is not; nor is what
 //! is not understood.
 
+use fairlead_core::dialect::Dialect;
 use std::borrow::Cow;
 
 use bytes::Bytes;
@@ -12,7 +13,6 @@ use serde_json::Value;
 use crate::model::{Answer, Content, Event, Part, Stop};
 use crate::sse::{data_of, Framer, Limits, Part as Framed, Verdict};
 use crate::text::Text;
-use crate::translate::Form;
 use crate::{anthropic, gemini, openai, responses};
 
 pub use crate::gemini::replay::{events_of, list_of};
@@ -20,18 +20,18 @@ pub use crate::gemini::replay::{events_of, list_of};
 const MAX_EVENT_BYTES: usize = 8 << 20;
 
 /// Whether a whole answer may be given again.
-pub fn is_fit(form: Form, body: &[u8]) -> bool {
+pub fn is_fit(form: Dialect, body: &[u8]) -> bool {
     let Ok(answer) = serde_json::from_slice::<Value>(body) else { return false };
     if !answer["error"].is_null() {
         return false;
     }
-    if form == Form::Chat {
+    if form == Dialect::Openai {
         let [choice] = answer["choices"].as_array().map_or(&[][..], Vec::as_slice) else { return false };
         let message = &choice["message"];
         choice["finish_reason"] == "stop" && is_plain(message) && is_text(&message["content"])
-    } else if form == Form::Responses {
+    } else if form == Dialect::OpenaiResponses {
         responses::replay::is_fit(&answer)
-    } else if form == Form::Gemini {
+    } else if form == Dialect::Gemini {
         let told = gemini::replay::read(&answer);
         told.has_text && told.has_stopped && !told.is_unfit
     } else {
@@ -42,8 +42,8 @@ pub fn is_fit(form: Form, body: &[u8]) -> bool {
 }
 
 /// The stream of events without comments, if it may be given again.
-pub fn fit_stream(form: Form, stream: &Bytes) -> Option<Bytes> {
-    let mut seen = Seen::default();
+pub fn fit_stream(form: Dialect, stream: &Bytes) -> Option<Bytes> {
+    let mut seen = StreamFacts::default();
     let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
     let mut framer = Framer::new(limits);
     let (pieces, _) = framer.push(stream, |part| {
@@ -62,20 +62,20 @@ pub fn fit_stream(form: Form, stream: &Bytes) -> Option<Bytes> {
 /// What a stream has told.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts")]
-struct Seen {
+struct StreamFacts {
     has_text: bool,
     has_stopped: bool,
     is_ended: bool,
     is_unfit: bool,
 }
 
-impl Seen {
-    fn take(&mut self, form: Form, data: &[u8]) {
-        if form == Form::Chat && data.trim_ascii() == b"[DONE]" {
+impl StreamFacts {
+    fn take(&mut self, form: Dialect, data: &[u8]) {
+        if form == Dialect::Openai && data.trim_ascii() == b"[DONE]" {
             self.is_ended = true;
             return;
         }
-        if form == Form::Responses && self.is_ended && data.trim_ascii() == b"[DONE]" {
+        if form == Dialect::OpenaiResponses && self.is_ended && data.trim_ascii() == b"[DONE]" {
             return;
         }
         let Ok(event) = serde_json::from_slice::<Value>(data) else {
@@ -83,8 +83,8 @@ impl Seen {
             return;
         };
         // Gemini's stream has no last event: what its last chunk says may be followed by counts.
-        self.is_unfit |= (self.is_ended && form != Form::Gemini) || !event["error"].is_null();
-        if form == Form::Chat {
+        self.is_unfit |= (self.is_ended && form != Dialect::Gemini) || !event["error"].is_null();
+        if form == Dialect::Openai {
             for choice in event["choices"].as_array().map_or(&[][..], Vec::as_slice) {
                 let delta = &choice["delta"];
                 self.has_text |= is_text(&delta["content"]);
@@ -94,13 +94,13 @@ impl Seen {
                     self.is_unfit |= reason != "stop";
                 }
             }
-        } else if form == Form::Gemini {
+        } else if form == Dialect::Gemini {
             let told = gemini::replay::read(&event);
             self.has_text |= told.has_text;
             self.has_stopped |= told.has_stopped;
             self.is_ended |= told.has_stopped;
             self.is_unfit |= told.is_unfit;
-        } else if form == Form::Responses {
+        } else if form == Dialect::OpenaiResponses {
             match event["type"].as_str().unwrap_or_default() {
                 // What it holds decides; what was told on the way is in it.
                 "response.completed" => {
@@ -151,9 +151,9 @@ fn is_natural_end(reason: &Value) -> bool {
 }
 
 /// A whole answer that is fit, as a stream. `None`: it says something that the stream would not.
-pub fn as_stream(form: Form, body: &[u8], asks_usage: bool, created_s: u64) -> Option<Bytes> {
+pub fn as_stream(form: Dialect, body: &[u8], asks_usage: bool, created_s: u64) -> Option<Bytes> {
     let mut out = Vec::with_capacity(body.len() * 2);
-    if form == Form::Chat {
+    if form == Dialect::Openai {
         let raw: Value = serde_json::from_slice(body).ok()?;
         if !raw["choices"][0]["logprobs"].is_null() {
             return None;
@@ -162,9 +162,9 @@ pub fn as_stream(form: Form, body: &[u8], asks_usage: bool, created_s: u64) -> O
         let mut encoder = openai::stream_out::Encoder::new(raw["created"].as_u64().unwrap_or(created_s), asks_usage);
         say(&answer, |event| encoder.write(event, &mut out))?;
         encoder.finish(answer.stop, Some(answer.usage), &mut out);
-    } else if form == Form::Responses {
+    } else if form == Dialect::OpenaiResponses {
         return responses::replay::as_stream(body);
-    } else if form == Form::Gemini {
+    } else if form == Dialect::Gemini {
         return gemini::replay::as_stream(body);
     } else {
         let answer = anthropic::whole::read(body).ok()?;
@@ -195,8 +195,8 @@ fn say(answer: &Answer<'_>, mut write: impl FnMut(Event<'_>)) -> Option<()> {
 }
 
 /// A stream that is fit, as a whole answer. `None`: it says something that the whole answer would not.
-pub fn as_whole(form: Form, stream: &Bytes, created_s: u64) -> Option<Bytes> {
-    let mut told = Told::default();
+pub fn as_whole(form: Dialect, stream: &Bytes, created_s: u64) -> Option<Bytes> {
+    let mut told = AnswerSoFar::default();
     let mut chat = openai::stream_in::Reader::default();
     let mut messages = anthropic::stream_in::Reader::default();
     let mut generated = gemini::stream_in::Reader::default();
@@ -206,29 +206,29 @@ pub fn as_whole(form: Form, stream: &Bytes, created_s: u64) -> Option<Bytes> {
     Framer::new(limits).push(stream, |part| {
         let (Framed::Event(event) | Framed::Opening(event) | Framed::More(event)) = part;
         if let Some(data) = data_of(event) {
-            if form == Form::Responses {
+            if form == Dialect::OpenaiResponses {
                 response = responses::replay::completed(&data).or(response.take());
                 return Verdict::Drop;
             }
             let mut emit = |event: Event<'_>| is_unfit |= told.take(event).is_none();
             let read = match form {
-                Form::Chat => chat.read(&data, &mut emit),
-                Form::Gemini => generated.read(&data, &mut emit),
+                Dialect::Openai => chat.read(&data, &mut emit),
+                Dialect::Gemini => generated.read(&data, &mut emit),
                 _ => messages.read(&data, &mut emit),
             };
             is_unfit |= read.is_err() || tells_odds(&data);
         }
         Verdict::Drop
     });
-    if form == Form::Responses {
+    if form == Dialect::OpenaiResponses {
         return response;
     }
     if is_unfit {
         return None;
     }
     let (stop, usage) = match form {
-        Form::Chat => (chat.stop(), chat.usage()),
-        Form::Gemini => (generated.stop(), generated.usage()),
+        Dialect::Openai => (chat.stop(), chat.usage()),
+        Dialect::Gemini => (generated.stop(), generated.usage()),
         _ => (messages.stop(), messages.usage()),
     };
     let answer = Answer {
@@ -240,8 +240,8 @@ pub fn as_whole(form: Form, stream: &Bytes, created_s: u64) -> Option<Bytes> {
         logprobs: None,
     };
     let written = match form {
-        Form::Chat => openai::whole::write(&answer, created_s),
-        Form::Gemini => gemini::whole::write(&answer).ok()?,
+        Dialect::Openai => openai::whole::write(&answer, created_s),
+        Dialect::Gemini => gemini::whole::write(&answer).ok()?,
         _ => anthropic::whole::write(&answer).ok()?,
     };
     Some(Bytes::from(written))
@@ -255,20 +255,20 @@ fn tells_odds(data: &[u8]) -> bool {
 
 /// What a stream has said so far.
 #[derive(Debug)]
-struct Told {
+struct AnswerSoFar {
     id: Text<'static>,
     model: Text<'static>,
     parts: Vec<Content<'static>>,
     is_open: bool,
 }
 
-impl Default for Told {
+impl Default for AnswerSoFar {
     fn default() -> Self {
         Self { id: "".into(), model: "".into(), parts: Vec::new(), is_open: false }
     }
 }
 
-impl Told {
+impl AnswerSoFar {
     fn take(&mut self, event: Event<'_>) -> Option<()> {
         let is_open = std::mem::replace(&mut self.is_open, true);
         match event {

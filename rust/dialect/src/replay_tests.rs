@@ -19,9 +19,9 @@ fn messages(content: &Value, reason: &str) -> Vec<u8> {
 #[test]
 fn a_text_that_ended_by_itself_is_fit_and_nothing_else() {
     let said = json!({"role": "assistant", "content": "Hi", "refusal": null, "tool_calls": []});
-    assert!(is_fit(Form::Chat, &chat(&said, "stop")));
+    assert!(is_fit(Dialect::Openai, &chat(&said, "stop")));
     for reason in ["length", "content_filter", "tool_calls", "error", "abort", ""] {
-        assert!(!is_fit(Form::Chat, &chat(&said, reason)), "{reason}");
+        assert!(!is_fit(Dialect::Openai, &chat(&said, reason)), "{reason}");
     }
     for message in [
         json!({"content": ""}),
@@ -31,17 +31,17 @@ fn a_text_that_ended_by_itself_is_fit_and_nothing_else() {
         json!({"content": "Hi", "function_call": {"name": "f"}}),
         json!({"content": "Hi", "audio": {"id": "a"}}),
     ] {
-        assert!(!is_fit(Form::Chat, &chat(&message, "stop")), "{message}");
+        assert!(!is_fit(Dialect::Openai, &chat(&message, "stop")), "{message}");
     }
     let text = json!([{"type": "thinking", "thinking": "x", "signature": "s"}, {"type": "text", "text": "Hi"}]);
-    assert!(is_fit(Form::Messages, &messages(&text, "end_turn")));
+    assert!(is_fit(Dialect::Anthropic, &messages(&text, "end_turn")));
     for reason in ["max_tokens", "tool_use", "refusal", "pause_turn", "model_context_window_exceeded"] {
-        assert!(!is_fit(Form::Messages, &messages(&text, reason)), "{reason}");
+        assert!(!is_fit(Dialect::Anthropic, &messages(&text, reason)), "{reason}");
     }
     let call = json!([{"type": "text", "text": "Hi"}, {"type": "tool_use", "id": "t", "name": "f", "input": {}}]);
-    assert!(!is_fit(Form::Messages, &messages(&call, "end_turn")));
+    assert!(!is_fit(Dialect::Anthropic, &messages(&call, "end_turn")));
     for body in [&b"{}"[..], b"[]", b"", b"{\"choices\":[]}", b"{\"error\":{\"message\":\"x\"},\"choices\":[]}"] {
-        assert!(!is_fit(Form::Chat, body) && !is_fit(Form::Messages, body));
+        assert!(!is_fit(Dialect::Openai, body) && !is_fit(Dialect::Anthropic, body));
     }
 }
 
@@ -49,7 +49,7 @@ fn a_text_that_ended_by_itself_is_fit_and_nothing_else() {
 fn a_whole_answer_becomes_a_fit_stream_and_that_the_answer_again() {
     let said = json!({"role": "assistant", "content": "H\u{e9}llo \"you\"\n"});
     let blocks = json!([{"type": "thinking", "thinking": "x", "signature": "s"}, {"type": "text", "text": "Hi"}]);
-    for (form, body) in [(Form::Chat, chat(&said, "stop")), (Form::Messages, messages(&blocks, "end_turn"))] {
+    for (form, body) in [(Dialect::Openai, chat(&said, "stop")), (Dialect::Anthropic, messages(&blocks, "end_turn"))] {
         let stream = as_stream(form, &body, true, 9).expect("can be streamed");
         assert_eq!(fit_stream(form, &stream).as_ref(), Some(&stream));
         let again = as_whole(form, &stream, 5).expect("can be joined");
@@ -68,9 +68,9 @@ fn a_whole_answer_becomes_a_fit_stream_and_that_the_answer_again() {
 
 #[test]
 fn a_stream_that_is_cut_or_calls_or_tells_an_error_is_not_fit() {
-    let whole = as_stream(Form::Chat, &chat(&json!({"content": "Hi there"}), "stop"), false, 9).expect("a stream");
+    let whole = as_stream(Dialect::Openai, &chat(&json!({"content": "Hi there"}), "stop"), false, 9).expect("a stream");
     for end in 0..whole.len() {
-        assert_eq!(fit_stream(Form::Chat, &whole.slice(..end)), None, "cut at {end}");
+        assert_eq!(fit_stream(Dialect::Openai, &whole.slice(..end)), None, "cut at {end}");
     }
     let text = String::from_utf8(whole.to_vec()).expect("text");
     for (from, to) in [
@@ -83,15 +83,15 @@ fn a_stream_that_is_cut_or_calls_or_tells_an_error_is_not_fit() {
     ] {
         let changed = text.replace(from, to);
         assert_ne!(changed, text);
-        assert_eq!(fit_stream(Form::Chat, &Bytes::from(changed)), None, "{to}");
+        assert_eq!(fit_stream(Dialect::Openai, &Bytes::from(changed)), None, "{to}");
     }
 }
 
 #[test]
 fn comments_are_left_out() {
-    let whole = as_stream(Form::Chat, &chat(&json!({"content": "Hi"}), "stop"), false, 9).expect("a stream");
+    let whole = as_stream(Dialect::Openai, &chat(&json!({"content": "Hi"}), "stop"), false, 9).expect("a stream");
     let beaten = [b": heartbeat\n\n", &whole[..]].concat();
-    assert_eq!(fit_stream(Form::Chat, &Bytes::from(beaten)), Some(whole));
+    assert_eq!(fit_stream(Dialect::Openai, &Bytes::from(beaten)), Some(whole));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn odds_are_not_lost_in_silence() {
     let body = chat(&json!({"content": "Hi"}), "stop");
     let mut answer: Value = serde_json::from_slice(&body).expect("JSON");
     answer["choices"][0]["logprobs"] = json!({"content": []});
-    assert_eq!(as_stream(Form::Chat, answer.to_string().as_bytes(), false, 0), None);
+    assert_eq!(as_stream(Dialect::Openai, answer.to_string().as_bytes(), false, 0), None);
 }
 
 fn response(items: &Value, status: &str) -> Vec<u8> {
@@ -119,9 +119,9 @@ fn said_in_response() -> Value {
 
 #[test]
 fn a_response_is_fit_when_it_is_text_and_whole() {
-    assert!(is_fit(Form::Responses, &response(&said_in_response(), "completed")));
+    assert!(is_fit(Dialect::OpenaiResponses, &response(&said_in_response(), "completed")));
     for status in ["incomplete", "failed", "in_progress", "cancelled", "queued"] {
-        assert!(!is_fit(Form::Responses, &response(&said_in_response(), status)), "{status}");
+        assert!(!is_fit(Dialect::OpenaiResponses, &response(&said_in_response(), status)), "{status}");
     }
     let text = json!({"type": "output_text", "text": "Hi", "annotations": []});
     let message = |content: Value| json!({"type": "message", "id": "m", "content": content});
@@ -134,16 +134,16 @@ fn a_response_is_fit_when_it_is_text_and_whole() {
         json!([message(json!([text])), {"type": "function_call", "id": "f", "name": "f", "arguments": "{}"}]),
         json!([message(json!([text])), {"type": "web_search_call", "id": "w"}]),
     ] {
-        assert!(!is_fit(Form::Responses, &response(&items, "completed")), "{items}");
+        assert!(!is_fit(Dialect::OpenaiResponses, &response(&items, "completed")), "{items}");
     }
 }
 
 #[test]
 fn a_response_becomes_its_stream_and_that_the_response_again() {
     let body = response(&said_in_response(), "completed");
-    let stream = as_stream(Form::Responses, &body, false, 9).expect("can be streamed");
-    assert_eq!(fit_stream(Form::Responses, &stream).as_ref(), Some(&stream));
-    let again = as_whole(Form::Responses, &stream, 5).expect("can be joined");
+    let stream = as_stream(Dialect::OpenaiResponses, &body, false, 9).expect("can be streamed");
+    assert_eq!(fit_stream(Dialect::OpenaiResponses, &stream).as_ref(), Some(&stream));
+    let again = as_whole(Dialect::OpenaiResponses, &stream, 5).expect("can be joined");
     let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).expect("JSON");
     assert_eq!(read(&again), read(&body));
     let text = String::from_utf8(stream.to_vec()).expect("text");
@@ -169,10 +169,10 @@ fn a_response_becomes_its_stream_and_that_the_response_again() {
         ]
     );
     for end in 0..stream.len() {
-        assert_eq!(fit_stream(Form::Responses, &stream.slice(..end)), None, "cut at {end}");
+        assert_eq!(fit_stream(Dialect::OpenaiResponses, &stream.slice(..end)), None, "cut at {end}");
     }
     for (from, to) in [("response.completed", "response.incomplete"), ("\"output_text\"", "\"refusal\"")] {
-        assert_eq!(fit_stream(Form::Responses, &Bytes::from(text.replace(from, to))), None, "{to}");
+        assert_eq!(fit_stream(Dialect::OpenaiResponses, &Bytes::from(text.replace(from, to))), None, "{to}");
     }
 }
 
@@ -186,9 +186,9 @@ fn generated(parts: &Value, reason: &str) -> Vec<u8> {
 #[test]
 fn generated_content_is_fit_when_it_is_text_and_whole() {
     let text = json!([{"text": "hm", "thought": true}, {"text": "Hi"}]);
-    assert!(is_fit(Form::Gemini, &generated(&text, "STOP")));
+    assert!(is_fit(Dialect::Gemini, &generated(&text, "STOP")));
     for reason in ["MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", ""] {
-        assert!(!is_fit(Form::Gemini, &generated(&text, reason)), "{reason}");
+        assert!(!is_fit(Dialect::Gemini, &generated(&text, reason)), "{reason}");
     }
     for parts in [
         json!([]),
@@ -197,22 +197,22 @@ fn generated_content_is_fit_when_it_is_text_and_whole() {
         json!([{"text": "Hi"}, {"functionCall": {"name": "f", "args": {}}}]),
         json!([{"text": "Hi"}, {"inlineData": {"mimeType": "image/png", "data": ""}}]),
     ] {
-        assert!(!is_fit(Form::Gemini, &generated(&parts, "STOP")), "{parts}");
+        assert!(!is_fit(Dialect::Gemini, &generated(&parts, "STOP")), "{parts}");
     }
-    assert!(!is_fit(Form::Gemini, br#"{"promptFeedback":{"blockReason":"SAFETY"}}"#));
+    assert!(!is_fit(Dialect::Gemini, br#"{"promptFeedback":{"blockReason":"SAFETY"}}"#));
 }
 
 #[test]
 fn generated_content_becomes_a_stream_a_list_and_whole_again() {
     let body = generated(&json!([{"text": "H\u{e9}llo\n\"you\""}]), "STOP");
-    let stream = as_stream(Form::Gemini, &body, false, 9).expect("can be streamed");
-    assert_eq!(fit_stream(Form::Gemini, &stream).as_ref(), Some(&stream));
+    let stream = as_stream(Dialect::Gemini, &body, false, 9).expect("can be streamed");
+    assert_eq!(fit_stream(Dialect::Gemini, &stream).as_ref(), Some(&stream));
     let list = list_of(&stream);
     let elements: Vec<Value> = serde_json::from_slice(&list).expect("a list");
     assert_eq!(elements, [serde_json::from_slice::<Value>(&body).expect("JSON")]);
     assert_eq!(events_of(&list), Some(stream.clone()));
     assert_eq!(events_of(b"{}"), None);
-    let again = as_whole(Form::Gemini, &stream, 5).expect("can be joined");
+    let again = as_whole(Dialect::Gemini, &stream, 5).expect("can be joined");
     let (before, after): (Value, Value) =
         (serde_json::from_slice(&body).expect("JSON"), serde_json::from_slice(&again).expect("JSON"));
     for path in ["/candidates/0/content/parts/0/text", "/candidates/0/finishReason", "/responseId", "/modelVersion"] {
@@ -225,10 +225,10 @@ fn generated_content_becomes_a_stream_a_list_and_whole_again() {
         br#"data: {"candidates":[{"content":{"parts":[{"text":"i"}]},"finishReason":"STOP"}]}"#,
     ];
     let unended = Bytes::from([two[0], b"\n\n"].concat());
-    assert_eq!(fit_stream(Form::Gemini, &unended), None);
+    assert_eq!(fit_stream(Dialect::Gemini, &unended), None);
     let whole = Bytes::from([two[0], b"\n\n", two[1], b"\n\n"].concat());
-    assert_eq!(fit_stream(Form::Gemini, &whole).as_ref(), Some(&whole));
-    let again = as_whole(Form::Gemini, &whole, 5).expect("can be joined");
+    assert_eq!(fit_stream(Dialect::Gemini, &whole).as_ref(), Some(&whole));
+    let again = as_whole(Dialect::Gemini, &whole, 5).expect("can be joined");
     let again: Value = serde_json::from_slice(&again).expect("JSON");
     assert_eq!(again.pointer("/candidates/0/content/parts/0/text"), Some(&json!("Hi")));
 }

@@ -78,19 +78,19 @@ pub(crate) fn for_responses(signature: &str) -> Option<(&str, &str)> {
 }
 
 /// What a caller who speaks responses sends back: a signature, or hidden thinking.
-pub(crate) enum Kept {
+pub(crate) enum CallerReasoning {
     Signature(Text<'static>),
     Redacted(Text<'static>),
 }
 
-pub(crate) fn from_responses_caller(id: &str, encrypted: &str) -> Kept {
+pub(crate) fn from_responses_caller(id: &str, encrypted: &str) -> CallerReasoning {
     if let Some(data) = encrypted.strip_prefix(REDACTED) {
-        return Kept::Redacted(data.to_owned().into());
+        return CallerReasoning::Redacted(data.to_owned().into());
     }
     if encrypted.starts_with(OPENAI_OPENING) {
-        return Kept::Signature(from_responses(id, encrypted));
+        return CallerReasoning::Signature(from_responses(id, encrypted));
     }
-    Kept::Signature(encrypted.to_owned().into())
+    CallerReasoning::Signature(encrypted.to_owned().into())
 }
 
 /// Hidden thinking as the signature of thinking that says nothing.
@@ -125,9 +125,11 @@ mod tests {
         let sealed = from_responses("rs_1", "gAAAAx");
         assert_eq!(for_responses(&sealed.decode()), Some(("rs_1", "gAAAAx")));
         assert_eq!(for_gemini(&sealed.decode()), None);
-        let Kept::Signature(back) = from_responses_caller("rs_1", "gAAAAx") else { panic!("not hidden") };
+        let CallerReasoning::Signature(back) = from_responses_caller("rs_1", "gAAAAx") else { panic!("not hidden") };
         assert_eq!(back.decode(), sealed.decode());
-        let Kept::Redacted(data) = from_responses_caller("rs_1", &of_redacted("abc")) else { panic!("hidden") };
+        let CallerReasoning::Redacted(data) = from_responses_caller("rs_1", &of_redacted("abc")) else {
+            panic!("hidden")
+        };
         assert_eq!(data.decode(), "abc");
     }
 }

@@ -13,34 +13,23 @@
 //! messages, events are read here for what they tell, and pass byte for byte.
 
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::usage::Usage;
 
 use crate::gemini::stream_out::Framing;
 use crate::model::{Event, Stop};
 use crate::openai::error::UpstreamError;
-use crate::openai::stream::{Closing, End, Outcome, Passed, StreamScan};
+use crate::openai::stream::{Closing, End, Outcome, StreamPiece, StreamScan};
 use crate::shapes::{error_body, ErrorText, Surface};
 use crate::sse::{data_of, Flow, Framer, Limits, Part, Verdict};
+use crate::step::{Malformed, Step};
 use crate::text::Text;
-use crate::translate::{Form, Pair, Told};
+use crate::translate::{AnswerContext, Pair};
 use crate::{anthropic, gemini, openai, responses, Pieces};
 
 /// An event longer than this is a fault; up to it, it is held until it is whole.
 const MAX_EVENT_BYTES: usize = 8 << 20;
-
-/// An event that is not what its protocol says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed;
-
-/// What an event came to.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    More,
-    /// The upstream's terminal event.
-    Done,
-    Failed(UpstreamError),
-}
 
 /// Follows one answer from its first chunk to its end.
 #[derive(Debug)]
@@ -49,7 +38,8 @@ pub enum Follow {
     Translate(Box<Translation>),
 }
 
-/// See the module's page.
+/// Streamed answers between any two dialects: an upstream's events go into the model and out again as the caller's, each as soon as
+/// it is whole, and whatever happens the caller gets exactly one end.
 #[derive(Debug)]
 pub struct Translation {
     framer: Framer,
@@ -58,7 +48,7 @@ pub struct Translation {
 
 #[derive(Debug)]
 struct State {
-    caller: Form,
+    caller: Dialect,
     created_s: u64,
     /// For an answer whose provider gave it none.
     id: String,
@@ -103,32 +93,34 @@ enum Encoder {
 }
 
 impl Follow {
-    pub fn new(pair: Pair, told: Told) -> Self {
-        if (pair.caller, pair.provider) == (Form::Chat, Form::Chat) {
+    pub fn new(pair: Pair, told: AnswerContext) -> Self {
+        if (pair.caller, pair.provider) == (Dialect::Openai, Dialect::Openai) {
             return Self::Scan(Box::new(StreamScan::new(told.asks_usage)));
         }
         let limits = Limits { held_bytes: MAX_EVENT_BYTES, event_bytes: MAX_EVENT_BYTES };
         let reader = match pair.provider {
-            Form::Chat => Reader::Chat(openai::stream_in::Reader::default()),
-            Form::Responses => Reader::Responses(responses::stream_in::Reader::new(told.keeps)),
-            Form::Messages => Reader::Messages(anthropic::stream_in::Reader::default()),
-            Form::Gemini => Reader::Gemini(gemini::stream_in::Reader::default()),
+            Dialect::Openai => Reader::Chat(openai::stream_in::Reader::default()),
+            Dialect::OpenaiResponses => Reader::Responses(responses::stream_in::Reader::new(told.keeps)),
+            Dialect::Anthropic => Reader::Messages(anthropic::stream_in::Reader::default()),
+            Dialect::Gemini => Reader::Gemini(gemini::stream_in::Reader::default()),
         };
         let (created_s, id, framing) = (told.created_s, told.id.clone(), Framing::new(told.is_list));
         let way = match pair.caller {
-            caller if caller == pair.provider && caller == Form::Gemini && told.is_list => Way::List(framing),
+            caller if caller == pair.provider && caller == Dialect::Gemini && told.is_list => Way::List(framing),
             caller if caller == pair.provider => Way::Pass,
-            Form::Chat => Way::Say(Encoder::Chat(openai::stream_out::Encoder::new(created_s, told.asks_usage))),
-            Form::Responses => Way::Say(Encoder::Responses(Box::new(responses::stream_out::Encoder::new(told)))),
-            Form::Messages => Way::Say(Encoder::Messages(anthropic::stream_out::Encoder::default())),
-            Form::Gemini => Way::Say(Encoder::Gemini(gemini::stream_out::Encoder::new(framing))),
+            Dialect::Openai => Way::Say(Encoder::Chat(openai::stream_out::Encoder::new(created_s, told.asks_usage))),
+            Dialect::OpenaiResponses => {
+                Way::Say(Encoder::Responses(Box::new(responses::stream_out::Encoder::new(told))))
+            }
+            Dialect::Anthropic => Way::Say(Encoder::Messages(anthropic::stream_out::Encoder::default())),
+            Dialect::Gemini => Way::Say(Encoder::Gemini(gemini::stream_out::Encoder::new(framing))),
         };
         let state = State { caller: pair.caller, created_s, id, reader, way, answered: false, end: None };
         Self::Translate(Box::new(Translation { framer: Framer::new(limits), state }))
     }
 
     /// Takes the next chunk of the upstream's body.
-    pub fn push(&mut self, chunk: &Bytes) -> Passed {
+    pub fn push(&mut self, chunk: &Bytes) -> StreamPiece {
         match self {
             Self::Scan(scan) => scan.push(chunk),
             Self::Translate(translation) => translation.push(chunk),
@@ -161,9 +153,9 @@ impl Follow {
 }
 
 impl Translation {
-    fn push(&mut self, chunk: &Bytes) -> Passed {
+    fn push(&mut self, chunk: &Bytes) -> StreamPiece {
         if self.state.end.is_some() {
-            return Passed { pieces: Pieces::new(), first_token: false, done: true };
+            return StreamPiece { pieces: Pieces::new(), first_token: false, done: true };
         }
         let answered = self.state.answered;
         let mut out = Vec::new();
@@ -175,7 +167,7 @@ impl Translation {
         if !out.is_empty() {
             pieces.push(Bytes::from(out));
         }
-        Passed { pieces, first_token: self.state.answered && !answered, done: self.state.end.is_some() }
+        StreamPiece { pieces, first_token: self.state.answered && !answered, done: self.state.end.is_some() }
     }
 
     fn finish(self, how: End) -> Closing {
@@ -350,7 +342,7 @@ impl State {
             return;
         }
         if self.reader.stop().is_some() {
-            if matches!(self.way, Way::Pass) && self.caller == Form::Messages {
+            if matches!(self.way, Way::Pass) && self.caller == Dialect::Anthropic {
                 out.extend_from_slice(b"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
             }
             return self.complete(out);
@@ -407,15 +399,15 @@ impl Encoder {
 }
 
 /// An error as the whole of a stream, in the caller's form; `is_list` for a Gemini caller who reads one JSON list.
-pub fn terminal_error(form: Form, is_list: bool, text: &ErrorText<'_>) -> Bytes {
+pub fn terminal_error(form: Dialect, is_list: bool, text: &ErrorText<'_>) -> Bytes {
     match form {
-        Form::Chat => openai::stream::terminal_error(text),
-        Form::Messages => {
+        Dialect::Openai => openai::stream::terminal_error(text),
+        Dialect::Anthropic => {
             let body = error_body(Surface::Anthropic, text, "");
             Bytes::from([b"event: error\ndata: ", &*body, b"\n\n"].concat())
         }
-        Form::Responses => Bytes::from(responses::stream_out::failure(text, "", None, 0, 0)),
-        Form::Gemini => {
+        Dialect::OpenaiResponses => Bytes::from(responses::stream_out::failure(text, "", None, 0, 0)),
+        Dialect::Gemini => {
             let mut out = Vec::new();
             Framing::new(is_list).fail(text, &mut out);
             Bytes::from(out)
@@ -424,8 +416,8 @@ pub fn terminal_error(form: Form, is_list: bool, text: &ErrorText<'_>) -> Bytes 
 }
 
 /// A sign of life that clients of this form ignore.
-pub fn heartbeat(form: Form, is_list: bool) -> Bytes {
-    if form == Form::Gemini && is_list {
+pub fn heartbeat(form: Dialect, is_list: bool) -> Bytes {
+    if form == Dialect::Gemini && is_list {
         Bytes::from_static(b"\r\n")
     } else {
         openai::stream::heartbeat()

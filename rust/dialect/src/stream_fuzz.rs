@@ -4,8 +4,9 @@ use crate::fuzz;
 use crate::openai::stream::End;
 use crate::sse::{data_of, Framer, Limits, Part, Verdict};
 use crate::stream::Follow;
-use crate::translate::{Form, Pair, Told};
+use crate::translate::{AnswerContext, Pair};
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use proptest::prelude::*;
 use proptest::sample::{select, Index};
 use std::path::Path;
@@ -73,8 +74,9 @@ fn any_stream(form: &str) -> impl Strategy<Value = (Bytes, Vec<Index>)> {
 }
 
 /// What the caller gets, and how it ended.
-fn told(pair: Pair, upstream: &Bytes, cuts: &[usize], is_list: bool) -> (Vec<u8>, String) {
-    let told = Told { created_s: 1, asks_usage: true, is_list, id: "id".to_owned(), ..Told::default() };
+fn streamed(pair: Pair, upstream: &Bytes, cuts: &[usize], is_list: bool) -> (Vec<u8>, String) {
+    let told =
+        AnswerContext { created_s: 1, asks_usage: true, is_list, id: "id".to_owned(), ..AnswerContext::default() };
     let mut follow = Follow::new(pair, told);
     let (mut caller, mut from) = (Vec::new(), 0);
     for &to in cuts.iter().chain([&upstream.len()]) {
@@ -89,14 +91,14 @@ fn told(pair: Pair, upstream: &Bytes, cuts: &[usize], is_list: bool) -> (Vec<u8>
     (caller, end)
 }
 
-fn check(form: Form, name: &str) {
+fn check(form: Dialect, name: &str) {
     fuzz::check(&(any_stream(name), any::<bool>()), |((upstream, cuts), is_list)| {
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(upstream.len() + 1)).collect();
         cuts.sort_unstable();
-        for &caller in Form::ALL {
+        for &caller in Dialect::ALL {
             let pair = Pair { caller, provider: form };
-            let (whole, end) = told(pair, &upstream, &[], is_list);
-            let (cut, cut_end) = told(pair, &upstream, &cuts, is_list);
+            let (whole, end) = streamed(pair, &upstream, &[], is_list);
+            let (cut, cut_end) = streamed(pair, &upstream, &cuts, is_list);
             prop_assert_eq!(String::from_utf8_lossy(&whole), String::from_utf8_lossy(&cut), "for {:?}", caller);
             prop_assert_eq!(end, cut_end, "for {:?}", caller);
         }
@@ -106,22 +108,22 @@ fn check(form: Form, name: &str) {
 
 #[test]
 fn fuzz_stream_chat() {
-    check(Form::Chat, "chat");
+    check(Dialect::Openai, "chat");
 }
 
 #[test]
 fn fuzz_stream_responses() {
-    check(Form::Responses, "responses");
+    check(Dialect::OpenaiResponses, "responses");
 }
 
 #[test]
 fn fuzz_stream_messages() {
-    check(Form::Messages, "messages");
+    check(Dialect::Anthropic, "messages");
 }
 
 #[test]
 fn fuzz_stream_gemini() {
-    check(Form::Gemini, "gemini");
+    check(Dialect::Gemini, "gemini");
 }
 
 /// The reading of the specification, line by line, of a stream that is there whole.

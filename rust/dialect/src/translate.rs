@@ -1,6 +1,7 @@
 //! Requests and whole answers between any two dialects. Where both sides speak the same, bytes pass untouched.
 
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind as ErrorKind, Retry};
 use fairlead_core::json::{self, Kind};
 use fairlead_core::usage::Usage;
@@ -11,48 +12,13 @@ use crate::model::{Answer, Request};
 use crate::openai::answer::{inspect, UpstreamError};
 use crate::openai::error::error_fields;
 use crate::openai::request::{self, ChatRequest};
-use crate::shapes::Surface;
+pub use crate::place::Place;
+
 use crate::{anthropic, gemini, openai, responses, Pieces};
-
-/// A form of request and answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Form {
-    /// OpenAI chat completions.
-    #[default]
-    Chat,
-    /// OpenAI responses.
-    Responses,
-    /// Anthropic messages.
-    Messages,
-    /// Google's generateContent.
-    Gemini,
-}
-
-impl Form {
-    pub const ALL: &'static [Self] = &[Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
-
-    /// The shape of errors that clients of this form read.
-    pub fn surface(self) -> Surface {
-        match self {
-            Self::Chat | Self::Responses => Surface::OpenAi,
-            Self::Messages => Surface::Anthropic,
-            Self::Gemini => Surface::Gemini,
-        }
-    }
-}
-
-/// What the address of a request says, for a form whose body does not.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place<'a> {
-    pub model: &'a str,
-    pub stream: bool,
-    /// The stream is read as one JSON list.
-    pub is_list: bool,
-}
 
 /// What an answer tells that its provider does not know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct AnswerContext {
     /// The time, for a form that tells one.
     pub created_s: u64,
     /// The caller asked for the usage chunk of the chat form.
@@ -71,9 +37,9 @@ pub struct Told {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
     /// What the caller speaks.
-    pub caller: Form,
+    pub caller: Dialect,
     /// What the provider speaks.
-    pub provider: Form,
+    pub provider: Dialect,
 }
 
 /// A whole answer, ready for the caller.
@@ -89,7 +55,7 @@ pub enum NoAnswer {
     /// Not one JSON object.
     NotJson,
     /// An error under a status of success.
-    Told(UpstreamError),
+    AnswerContext(UpstreamError),
     /// Without the member that an answer of this form must have.
     Without(&'static str),
     /// Not as the form says, or with something that the caller's form has no word for.
@@ -97,18 +63,18 @@ pub enum NoAnswer {
 }
 
 /// What the relay must know of a request of this form, whoever it goes to.
-pub fn read(form: Form, body: &[u8]) -> Result<ChatRequest, Error> {
+pub fn read(form: Dialect, body: &[u8]) -> Result<ChatRequest, Error> {
     read_at(form, body, Place::default())
 }
 
-/// The same for a form whose address says what its body does not.
-pub fn read_at(form: Form, body: &[u8], place: Place<'_>) -> Result<ChatRequest, Error> {
+/// Reads a request of a dialect whose address says what its body does not.
+pub fn read_at(form: Dialect, body: &[u8], place: Place<'_>) -> Result<ChatRequest, Error> {
     match form {
-        Form::Responses => request::read_responses(body),
-        Form::Gemini => request::read_gemini(body, place),
+        Dialect::OpenaiResponses => request::read_responses(body),
+        Dialect::Gemini => request::read_gemini(body, place),
         // Both forms have `model`, `messages` and `stream` in the same place and of the same kind.
-        Form::Chat => request::read(body),
-        Form::Messages => {
+        Dialect::Openai => request::read(body),
+        Dialect::Anthropic => {
             let mut request = request::read(body)?;
             request.pass_options();
             Ok(request)
@@ -118,7 +84,7 @@ pub fn read_at(form: Form, body: &[u8], place: Place<'_>) -> Result<ChatRequest,
 
 /// What an answer of this form says again of its request; nothing where the provider says it.
 pub fn echo(pair: Pair, body: &[u8]) -> Bytes {
-    if pair.caller == Form::Responses && pair.provider != Form::Responses {
+    if pair.caller == Dialect::OpenaiResponses && pair.provider != Dialect::OpenaiResponses {
         Bytes::from(responses::request_in::echo(body))
     } else {
         Bytes::new()
@@ -131,20 +97,20 @@ pub fn request(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str) -> Res
 }
 
 /// The caller's own body for a provider of the same form, around the name by which that one knows the model.
-pub fn rewrite(form: Form, body: &Bytes, read: &ChatRequest, model: &str) -> Pieces {
+pub fn rewrite(form: Dialect, body: &Bytes, read: &ChatRequest, model: &str) -> Pieces {
     request::rewrite(body, read, &told_name(form, read, model))
 }
 
 /// A model's name as a body of the form has it.
-fn told_name<'m>(form: Form, read: &ChatRequest, model: &'m str) -> Cow<'m, str> {
-    if form == Form::Gemini && !read.model_span.is_empty() && !model.contains('/') {
+fn told_name<'m>(form: Dialect, read: &ChatRequest, model: &'m str) -> Cow<'m, str> {
+    if form == Dialect::Gemini && !read.model_span.is_empty() && !model.contains('/') {
         Cow::Owned(format!("models/{model}"))
     } else {
         Cow::Borrowed(model)
     }
 }
 
-/// The same, for a model and a server that it must fit.
+/// Writes a request for a model and a server that it must fit.
 pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fit: &Fit) -> Result<Pieces, Error> {
     if pair.caller == pair.provider {
         let edits = fit::edits(pair.provider, read.is_completion, body, fit);
@@ -155,35 +121,35 @@ pub fn request_for(pair: Pair, body: &Bytes, read: &ChatRequest, model: &str, fi
     fit::adapt(&mut neutral, body, cap.as_deref());
     let size = body.len();
     let written = match pair.provider {
-        Form::Chat => openai::request_out::write_for(&neutral, model, size, fit.is_templated),
-        Form::Responses => responses::request_out::write(&neutral, model, size),
-        Form::Messages => anthropic::request_out::write(&neutral, model, fit.most, size),
-        Form::Gemini => gemini::request_out::write(&neutral, model, size),
+        Dialect::Openai => openai::request_out::write_for(&neutral, model, size, fit.is_templated),
+        Dialect::OpenaiResponses => responses::request_out::write(&neutral, model, size),
+        Dialect::Anthropic => anthropic::request_out::write(&neutral, model, fit.most, size),
+        Dialect::Gemini => gemini::request_out::write(&neutral, model, size),
     }?;
     Ok(Pieces::from_iter([Bytes::from(written)]))
 }
 
 /// `stream` is what the address says, for a form whose body does not.
-pub(crate) fn read_request(form: Form, body: &[u8], stream: bool) -> Result<Request<'_>, Error> {
+pub(crate) fn read_request(form: Dialect, body: &[u8], stream: bool) -> Result<Request<'_>, Error> {
     match form {
-        Form::Chat => openai::request_in::read(body),
-        Form::Responses => responses::request_in::read(body),
-        Form::Messages => anthropic::request_in::read(body),
-        Form::Gemini => gemini::request_in::read(body, stream),
+        Dialect::Openai => openai::request_in::read(body),
+        Dialect::OpenaiResponses => responses::request_in::read(body),
+        Dialect::Anthropic => anthropic::request_in::read(body),
+        Dialect::Gemini => gemini::request_in::read(body, stream),
     }
 }
 
 /// The provider's answer, as the caller reads it.
-pub fn answer(pair: Pair, body: &Bytes, told: &Told) -> Result<Whole, NoAnswer> {
-    let usage = look(pair.provider, body)?;
+pub fn answer(pair: Pair, body: &Bytes, told: &AnswerContext) -> Result<Whole, NoAnswer> {
+    let usage = inspect_answer(pair.provider, body)?;
     if pair.caller == pair.provider {
         return Ok(Whole { body: body.clone(), usage });
     }
     let read = match pair.provider {
-        Form::Chat => openai::whole::read(body),
-        Form::Responses => responses::whole::read(body),
-        Form::Messages => anthropic::whole::read(body),
-        Form::Gemini => gemini::whole::read(body),
+        Dialect::Openai => openai::whole::read(body),
+        Dialect::OpenaiResponses => responses::whole::read(body),
+        Dialect::Anthropic => anthropic::whole::read(body),
+        Dialect::Gemini => gemini::whole::read(body),
     };
     let mut neutral = read.map_err(|_| NoAnswer::Strange)?;
     if neutral.id.is_empty() {
@@ -193,49 +159,49 @@ pub fn answer(pair: Pair, body: &Bytes, told: &Told) -> Result<Whole, NoAnswer> 
     Ok(Whole { body: Bytes::from(written), usage: usage.map(|_| neutral.usage) })
 }
 
-fn write_answer(form: Form, answer: &Answer<'_>, told: &Told) -> Result<Vec<u8>, Error> {
+fn write_answer(form: Dialect, answer: &Answer<'_>, told: &AnswerContext) -> Result<Vec<u8>, Error> {
     match form {
-        Form::Chat => Ok(openai::whole::write(answer, told.created_s)),
-        Form::Responses => Ok(responses::whole::write(answer, told)),
-        Form::Messages => anthropic::whole::write(answer),
-        Form::Gemini => gemini::whole::write(answer),
+        Dialect::Openai => Ok(openai::whole::write(answer, told.created_s)),
+        Dialect::OpenaiResponses => Ok(responses::whole::write(answer, told)),
+        Dialect::Anthropic => anthropic::whole::write(answer),
+        Dialect::Gemini => gemini::whole::write(answer),
     }
 }
 
 /// Whether the body is an answer at all, and what it used.
-fn look(form: Form, body: &[u8]) -> Result<Option<Usage>, NoAnswer> {
-    if form == Form::Chat {
+fn inspect_answer(form: Dialect, body: &[u8]) -> Result<Option<Usage>, NoAnswer> {
+    if form == Dialect::Openai {
         let seen = inspect(body).map_err(|_| NoAnswer::NotJson)?;
         return match seen.error {
-            Some(told) => Err(NoAnswer::Told(told)),
+            Some(told) => Err(NoAnswer::AnswerContext(told)),
             None if !seen.has_choices => Err(NoAnswer::Without("choices")),
             None => Ok(seen.usage),
         };
     }
     // What an answer must have, and where it tells its usage.
     let (member, used) = match form {
-        Form::Responses => ("output", "usage"),
-        Form::Gemini => ("candidates", "usageMetadata"),
+        Dialect::OpenaiResponses => ("output", "usage"),
+        Dialect::Gemini => ("candidates", "usageMetadata"),
         _ => ("content", "usage"),
     };
     let wanted = ["error", "promptFeedback", member, used];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).map_err(|_| NoAnswer::NotJson)?;
     if scan.get("error").is_some_and(|error| error.kind == Kind::Object) {
-        return Err(NoAnswer::Told(error_fields(body).unwrap_or_default()));
+        return Err(NoAnswer::AnswerContext(error_fields(body).unwrap_or_default()));
     }
     // A prompt that is blocked has no candidates.
-    let is_blocked = form == Form::Gemini && scan.get("promptFeedback").is_some();
+    let is_blocked = form == Dialect::Gemini && scan.get("promptFeedback").is_some();
     if !is_blocked && !scan.get(member).is_some_and(|content| content.kind == Kind::Array) {
         return Err(NoAnswer::Without(member));
     }
     let Some(object) = scan.get(used).and_then(|used| body.get(used.span())) else { return Ok(None) };
     Ok(match form {
-        Form::Responses => responses::usage::read(object),
-        Form::Gemini => gemini::usage::read(object),
+        Dialect::OpenaiResponses => responses::usage::read(object),
+        Dialect::Gemini => gemini::usage::read(object),
         _ => {
             let mut counts = anthropic::usage::Counts::default();
             counts.read(object);
-            counts.told()
+            counts.reported()
         }
     })
 }
@@ -244,7 +210,7 @@ impl From<NoAnswer> for Error {
     fn from(reason: NoAnswer) -> Self {
         let message = match reason {
             NoAnswer::NotJson => "The provider's answer is not one JSON object.".into(),
-            NoAnswer::Told(_) => "The provider told an error under a status of success.".into(),
+            NoAnswer::AnswerContext(_) => "The provider told an error under a status of success.".into(),
             NoAnswer::Without(member) => format!("The provider's answer has no `{member}`."),
             NoAnswer::Strange => "The provider's answer is not as its protocol says.".into(),
         };

@@ -1,16 +1,17 @@
 //! What holds for every stream and every conversation, not for the recorded ones alone.
 
+use fairlead_core::dialect::Dialect;
 use std::path::Path;
 
 use bytes::Bytes;
 use fairlead_dialect::openai::stream::End;
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, Form, Pair, Place, Told};
+use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
-const CHAT_TO_MESSAGES: Pair = Pair { caller: Form::Chat, provider: Form::Messages };
-const MESSAGES_TO_CHAT: Pair = Pair { caller: Form::Messages, provider: Form::Chat };
+const CHAT_TO_MESSAGES: Pair = Pair { caller: Dialect::Openai, provider: Dialect::Anthropic };
+const MESSAGES_TO_CHAT: Pair = Pair { caller: Dialect::Anthropic, provider: Dialect::Openai };
 
 fn recorded(form: &str) -> Vec<Bytes> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/dialects/streams").join(form);
@@ -25,7 +26,7 @@ fn told(pair: Pair, upstream: &Bytes, cuts: &[usize]) -> Vec<u8> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (upstream.len() + 1)).collect();
     cuts.push(upstream.len());
     cuts.sort_unstable();
-    let mut follow = Follow::new(pair, Told { created_s: 1, asks_usage: true, ..Told::default() });
+    let mut follow = Follow::new(pair, AnswerContext { created_s: 1, asks_usage: true, ..AnswerContext::default() });
     let mut caller = Vec::new();
     let mut from = 0;
     for to in cuts {
@@ -72,12 +73,12 @@ fn turns() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
-fn name(form: Form) -> &'static str {
+fn name(form: Dialect) -> &'static str {
     match form {
-        Form::Chat => "chat",
-        Form::Responses => "responses",
-        Form::Messages => "messages",
-        Form::Gemini => "gemini",
+        Dialect::Openai => "chat",
+        Dialect::OpenaiResponses => "responses",
+        Dialect::Anthropic => "messages",
+        Dialect::Gemini => "gemini",
     }
 }
 
@@ -102,10 +103,10 @@ fn through(pair: Pair, body: &Bytes) -> Bytes {
 proptest! {
     #[test]
     fn any_split_of_a_stream_gives_the_same_events(which in 0_usize..64, cuts in proptest::collection::vec(any::<usize>(), 0..12)) {
-        for &provider in Form::ALL {
+        for &provider in Dialect::ALL {
             let all = recorded(name(provider));
             let upstream = &all[which % all.len()];
-            for &caller in Form::ALL {
+            for &caller in Dialect::ALL {
                 let pair = Pair { caller, provider };
                 let (whole, cut) = (told(pair, upstream, &[]), told(pair, upstream, &cuts));
                 prop_assert_eq!(String::from_utf8_lossy(&whole), String::from_utf8_lossy(&cut));
@@ -147,8 +148,8 @@ proptest! {
         if let Some(parallel) = parallel {
             chat["parallel_tool_calls"] = Value::from(parallel);
         }
-        let there = through(Pair { caller: Form::Chat, provider: Form::Responses }, &Bytes::from(chat.to_string()));
-        let back = through(Pair { caller: Form::Responses, provider: Form::Chat }, &there);
+        let there = through(Pair { caller: Dialect::Openai, provider: Dialect::OpenaiResponses }, &Bytes::from(chat.to_string()));
+        let back = through(Pair { caller: Dialect::OpenaiResponses, provider: Dialect::Openai }, &there);
         prop_assert_eq!(chat, serde_json::from_slice::<Value>(&back).expect("JSON"));
     }
 
@@ -163,8 +164,8 @@ proptest! {
             chat["seed"] = Value::from(seed);
         }
         chat.as_object_mut().expect("an object").remove("user");
-        let there = through(Pair { caller: Form::Chat, provider: Form::Gemini }, &Bytes::from(chat.to_string()));
-        let back = through(Pair { caller: Form::Gemini, provider: Form::Chat }, &there);
+        let there = through(Pair { caller: Dialect::Openai, provider: Dialect::Gemini }, &Bytes::from(chat.to_string()));
+        let back = through(Pair { caller: Dialect::Gemini, provider: Dialect::Openai }, &there);
         prop_assert_eq!(chat, serde_json::from_slice::<Value>(&back).expect("JSON"));
     }
 
@@ -172,19 +173,19 @@ proptest! {
     fn no_bytes_of_a_provider_break_a_translation(bytes in proptest::collection::vec(any::<u8>(), 0..400), prefix in any::<bool>()) {
         let mut body = if prefix { b"data: ".to_vec() } else { Vec::new() };
         body.extend(bytes);
-        for &caller in Form::ALL {
-            for &provider in Form::ALL {
+        for &caller in Dialect::ALL {
+            for &provider in Dialect::ALL {
                 let pair = Pair { caller, provider };
-                if (caller, provider) == (Form::Chat, Form::Chat) {
+                if (caller, provider) == (Dialect::Openai, Dialect::Openai) {
                     continue;
                 }
                 let told = told(pair, &Bytes::from(body.clone()), &[3, 17]);
                 let told = String::from_utf8_lossy(&told).into_owned();
                 let end = match caller {
-                    Form::Chat => "data: [DONE]",
-                    Form::Responses => "event: response.failed",
-                    Form::Messages => "event: error",
-                    Form::Gemini => "data: {\"error\":",
+                    Dialect::Openai => "data: [DONE]",
+                    Dialect::OpenaiResponses => "event: response.failed",
+                    Dialect::Anthropic => "event: error",
+                    Dialect::Gemini => "data: {\"error\":",
                 };
                 prop_assert_eq!(told.matches(end).count(), 1, "{:?}: {}", pair, told);
             }
@@ -196,10 +197,10 @@ proptest! {
         let openings: [&[u8]; 4] =
             [b"", b"{\"model\":\"m\",\"messages\":[", b"{\"model\":\"m\",\"input\":[{\"type\":", b"{\"contents\":[{\"parts\":["];
         let body = Bytes::from([openings[open], &bytes].concat());
-        for &caller in Form::ALL {
+        for &caller in Dialect::ALL {
             let place = Place { model: "m", ..Place::default() };
             if let Ok(read) = translate::read_at(caller, &body, place) {
-                for &provider in Form::ALL {
+                for &provider in Dialect::ALL {
                     // Whatever it says, it says without a panic.
                     let _said = translate::request(Pair { caller, provider }, &body, &read, "m");
                 }

@@ -2,6 +2,8 @@
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p fairlead-dialect --test dialects` writes the second ones anew; read what changed.
 
+use fairlead_core::dialect::Dialect;
+use fairlead_core::routes::Surface;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,18 +11,24 @@ use bytes::Bytes;
 use fairlead_dialect::openai::stream::{End, Outcome};
 use fairlead_dialect::shapes::{error_body, ErrorText};
 use fairlead_dialect::stream::Follow;
-use fairlead_dialect::translate::{self, Form, Pair, Place, Told};
+use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
 
 /// A request whose answers are told.
 const ASKED: &[u8] = br#"{"model":"harbour/pilot-large","input":"Hello.","temperature":0.5,"metadata":{"berth":"7"}}"#;
 
-fn told(pair: Pair) -> Told {
+fn told(pair: Pair) -> AnswerContext {
     let echo = translate::echo(pair, ASKED);
-    Told { created_s: 1_767_225_600, asks_usage: true, id: "0a1b".to_owned(), echo, ..Told::default() }
+    AnswerContext {
+        created_s: 1_767_225_600,
+        asks_usage: true,
+        id: "0a1b".to_owned(),
+        echo,
+        ..AnswerContext::default()
+    }
 }
 
 fn read_at(
-    form: Form,
+    form: Dialect,
     body: &[u8],
     path: &Path,
 ) -> Result<fairlead_dialect::openai::request::ChatRequest, fairlead_core::error::Error> {
@@ -28,20 +36,20 @@ fn read_at(
     translate::read_at(form, body, Place { model: "harbour/pilot-large", stream, is_list: false })
 }
 
-fn name(form: Form) -> &'static str {
+fn name(form: Dialect) -> &'static str {
     match form {
-        Form::Chat => "chat",
-        Form::Responses => "responses",
-        Form::Messages => "messages",
-        Form::Gemini => "gemini",
+        Dialect::Openai => "chat",
+        Dialect::OpenaiResponses => "responses",
+        Dialect::Anthropic => "messages",
+        Dialect::Gemini => "gemini",
     }
 }
 
 /// Every pair of forms, with the inputs that stand for its first side.
-fn cases(kind: &str, ending: &str, side: impl Fn(Pair) -> Form) -> Vec<(Pair, PathBuf)> {
+fn cases(kind: &str, ending: &str, side: impl Fn(Pair) -> Dialect) -> Vec<(Pair, PathBuf)> {
     let mut found = Vec::new();
-    for &caller in Form::ALL {
-        for &provider in Form::ALL {
+    for &caller in Dialect::ALL {
+        for &provider in Dialect::ALL {
             let pair = Pair { caller, provider };
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/dialects").join(kind);
             for entry in fs::read_dir(folder.join(name(side(pair)))).expect("the folder is there") {
@@ -62,7 +70,7 @@ fn read(path: &Path) -> Bytes {
 }
 
 /// Compares with the file beside the input, or writes it.
-fn hold(input: &Path, other: Form, ending: &str, told: &[u8]) {
+fn hold(input: &Path, other: Dialect, ending: &str, told: &[u8]) {
     let stem =
         input.file_name().and_then(|file| file.to_str()).and_then(|file| file.split('.').next()).expect("a name");
     let path = input.with_file_name(format!("{stem}.to-{}.{ending}", name(other)));
@@ -74,6 +82,15 @@ fn hold(input: &Path, other: Form, ending: &str, told: &[u8]) {
         fs::write(&path, &told).expect("written");
     }
     assert_eq!(String::from_utf8_lossy(&read(&path)), String::from_utf8_lossy(&told), "{}", path.display());
+}
+
+/// The shape of errors that clients of a dialect read.
+fn surface_of(dialect: Dialect) -> Surface {
+    match dialect {
+        Dialect::Openai | Dialect::OpenaiResponses => Surface::OpenAi,
+        Dialect::Anthropic => Surface::Anthropic,
+        Dialect::Gemini => Surface::Gemini,
+    }
 }
 
 #[test]
@@ -94,7 +111,7 @@ fn requests_reach_the_provider_as_recorded() {
                 assert!(serde_json::from_slice::<serde_json::Value>(&told).is_ok(), "{}", path.display());
                 told
             }
-            Err(error) => error_body(pair.caller.surface(), &ErrorText::from(&error), "req-1").to_vec(),
+            Err(error) => error_body(surface_of(pair.caller), &ErrorText::from(&error), "req-1").to_vec(),
         };
         hold(&path, pair.provider, "json", &told);
     }
@@ -143,8 +160,11 @@ fn streams_reach_the_caller_as_recorded_however_they_are_cut() {
             }
         }
         let told = first.unwrap_or_default();
-        if pair.caller == Form::Responses {
-            assert_numbered(&told, pair == Pair { caller: Form::Responses, provider: Form::Responses });
+        if pair.caller == Dialect::OpenaiResponses {
+            assert_numbered(
+                &told,
+                pair == Pair { caller: Dialect::OpenaiResponses, provider: Dialect::OpenaiResponses },
+            );
         }
         if pair.caller == pair.provider {
             if !path.to_string_lossy().contains("broken") {
@@ -157,17 +177,17 @@ fn streams_reach_the_caller_as_recorded_however_they_are_cut() {
 }
 
 /// How often the stream says that it is over.
-fn ends(form: Form, stream: &[u8]) -> usize {
+fn ends(form: Dialect, stream: &[u8]) -> usize {
     let text = String::from_utf8_lossy(stream);
     match form {
-        Form::Chat => text.matches("data: [DONE]").count(),
-        Form::Messages => text.matches("event: message_stop\n").count() + text.matches("event: error\n").count(),
-        Form::Responses => ["completed", "incomplete", "failed"]
+        Dialect::Openai => text.matches("data: [DONE]").count(),
+        Dialect::Anthropic => text.matches("event: message_stop\n").count() + text.matches("event: error\n").count(),
+        Dialect::OpenaiResponses => ["completed", "incomplete", "failed"]
             .iter()
             .map(|end| text.matches(&format!("event: response.{end}\n")).count())
             .chain([text.matches("event: error\n").count()])
             .sum(),
-        Form::Gemini => ["\"finishReason\":", "\"blockReason\":", "data: {\"error\":"]
+        Dialect::Gemini => ["\"finishReason\":", "\"blockReason\":", "data: {\"error\":"]
             .iter()
             .map(|end| text.matches(end).count())
             .sum(),
@@ -189,15 +209,15 @@ fn assert_numbered(stream: &[u8], is_upstreams: bool) {
 #[test]
 fn a_stream_is_a_list_for_a_caller_who_asks_for_no_events() {
     for (pair, path) in cases("streams", ".sse", |pair| pair.provider) {
-        if pair.caller != Form::Gemini {
+        if pair.caller != Dialect::Gemini {
             continue;
         }
         let upstream = read(&path);
-        let mut follow = Follow::new(pair, Told { is_list: true, ..told(pair) });
+        let mut follow = Follow::new(pair, AnswerContext { is_list: true, ..told(pair) });
         let mut caller = Vec::new();
         for chunk in upstream.chunks(40) {
             follow.push(&upstream.slice_ref(chunk)).pieces.iter().for_each(|piece| caller.extend_from_slice(piece));
-            caller.extend_from_slice(&fairlead_dialect::stream::heartbeat(Form::Gemini, true));
+            caller.extend_from_slice(&fairlead_dialect::stream::heartbeat(Dialect::Gemini, true));
         }
         caller.extend_from_slice(&follow.finish(End::Clean).bytes);
         let list: Vec<serde_json::Value> = serde_json::from_slice(&caller)
@@ -217,11 +237,11 @@ fn a_terminal_event_that_gives_no_reason_ends_nothing() {
     let delta = r#"data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}"#;
     let stop = r#"data: {"type":"message_stop"}"#;
     for (provider, stream) in [
-        (Form::Chat, format!("{text}\n\ndata: [DONE]\n\n")),
-        (Form::Chat, format!("{text}\n\ndata: [DONE]")),
-        (Form::Messages, format!("{start}\n\n{delta}\n\n{stop}\n\n")),
+        (Dialect::Openai, format!("{text}\n\ndata: [DONE]\n\n")),
+        (Dialect::Openai, format!("{text}\n\ndata: [DONE]")),
+        (Dialect::Anthropic, format!("{start}\n\n{delta}\n\n{stop}\n\n")),
     ] {
-        for &caller in Form::ALL {
+        for &caller in Dialect::ALL {
             let pair = Pair { caller, provider };
             let stream = Bytes::from(stream.clone());
             let mut follow = Follow::new(pair, told(pair));
@@ -232,9 +252,9 @@ fn a_terminal_event_that_gives_no_reason_ends_nothing() {
             let caller_got = String::from_utf8(caller_got).expect("text");
             assert_eq!(closing.outcome, Outcome::UpstreamFailed, "{pair:?}: {caller_got}");
             let end = match caller {
-                Form::Responses => "event: response.failed",
-                Form::Messages => "event: error",
-                Form::Chat | Form::Gemini => "data: {\"error\":",
+                Dialect::OpenaiResponses => "event: response.failed",
+                Dialect::Anthropic => "event: error",
+                Dialect::Openai | Dialect::Gemini => "data: {\"error\":",
             };
             assert_eq!(caller_got.matches(end).count(), 1, "{pair:?}: {caller_got}");
             for completed in ["message_stop", "response.completed", "finishReason", "\"finish_reason\":\"stop\""] {

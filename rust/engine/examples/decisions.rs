@@ -8,7 +8,7 @@
 
 use fairlead_core::secret::Sealer;
 use fairlead_core::snapshot::Snapshot;
-use fairlead_core::strategy::{Ask, Strategy};
+use fairlead_core::strategy::{Demand, Strategy};
 use fairlead_engine::active_config::Live;
 use fairlead_engine::call::coalesce::{digest, Name, Twins};
 use std::time::Instant;
@@ -25,7 +25,7 @@ const BODY_BYTES: usize = 1_024;
 fn main() {
     for &(strategy, name) in Strategy::ALL {
         let live = live(name);
-        let ask = Ask { affinity: (strategy == Strategy::CacheOptimized).then_some(7), ..Ask::default() };
+        let ask = Demand { affinity: (strategy == Strategy::CacheOptimized).then_some(7), ..Demand::default() };
         let key = live.snapshot.keys().next().map(AsRef::as_ref);
         let each_us = least(DECISIONS, |at| {
             let combo = live.combos.book.find(&format!("combo/combo {}", at % COMBOS)).expect("there");

@@ -10,7 +10,7 @@ use fairlead_core::snapshot::{Connection, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// See the module's page.
+/// The snapshot in use: targets made ready, model lists prepared.
 #[derive(Debug, Default)]
 pub struct Live {
     pub snapshot: Snapshot,

@@ -96,7 +96,7 @@ impl State {
     }
 }
 
-/// See the module's page.
+/// One request and its answer, between the front that serves a client and the task that works for it.
 #[derive(Debug)]
 pub struct Exchange {
     id: u64,

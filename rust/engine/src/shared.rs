@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-/// See the module's page.
+/// What every request of this worker shares.
 #[derive(Debug)]
 pub struct Shared {
     pub config: Config,

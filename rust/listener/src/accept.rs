@@ -4,9 +4,9 @@
 //! the limits on their number are exact. What it costs is one change of threads for a connection, none for a request.
 
 use crate::config::Config;
-use crate::quota::Quota;
+use crate::connection_limit::ConnectionLimit;
 use crate::tls::Certificate;
-use crate::worker::{Arrived, Worker};
+use crate::worker::{NewConnection, Worker};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::Surface;
 use fairlead_engine::gate::answer;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const BACKLOG: i32 = 2048;
-/// How long nothing is accepted after the system had no descriptor left.
+/// Pause of accepting after the system had no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Binds the address, beside the supervisor's claim on it and whoever held it before.
@@ -34,16 +34,16 @@ pub fn bind(config: &Config) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// What the accepting task has.
+/// The task that accepts connections, with what it needs to judge and hand them over.
 #[derive(Debug)]
-pub struct Reception {
+pub struct Acceptor {
     pub shared: Arc<Shared>,
     pub workers: Arc<[Worker]>,
-    pub quota: Arc<Quota>,
+    pub quota: Arc<ConnectionLimit>,
     pub certificate: Option<Arc<Certificate>>,
 }
 
-impl Reception {
+impl Acceptor {
     /// Accepts until it is dropped.
     pub async fn run(self, listener: TcpListener) {
         let listener = match tokio::net::TcpListener::from_std(listener) {
@@ -69,16 +69,16 @@ impl Reception {
             return;
         }
         let peer = peer.ip().to_canonical();
-        let Some(ticket) = self.quota.take(peer) else { return self.turn_away(stream) };
+        let Some(permit) = self.quota.take(peer) else { return self.turn_away(stream) };
         let tls = self.certificate.as_ref().map(|certificate| certificate.acceptor());
         let alive = self.workers.iter().filter(|worker| !worker.is_stuck());
         let worker = alive.min_by_key(|worker| worker.open()).or(self.workers.first());
         if let Some(worker) = worker {
-            worker.take(Arrived { stream, peer, tls, ticket });
+            worker.hand_over(NewConnection { stream, peer, tls, permit });
         }
     }
 
-    /// 503 in words, to who can read them without a handshake.
+    /// Answers 503 where the limit on connections is reached. Over TLS nothing is said: that would need a handshake first.
     fn turn_away(&self, mut stream: TcpStream) {
         if self.certificate.is_some() {
             return;
@@ -102,7 +102,7 @@ impl Reception {
     }
 }
 
-/// The connection broke before it was accepted.
+/// Whether the connection broke before it was accepted, which is no fault of this side.
 fn is_of_the_caller(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! What the supervisor tells the listener, as JSON beside the engine's own configuration (`docs/explanation/contracts.md`).
+//! The listener's configuration, which the supervisor hands over as JSON beside the engine's own configuration (`docs/explanation/contracts.md`).
 
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -13,11 +13,10 @@ pub const IDLE: Duration = Duration::from_secs(75);
 pub const MAX_REQUESTS: u32 = 10_000;
 /// How long after the drain's deadline a caller that still holds its connection up is waited for.
 pub const DRAIN_GRACE: Duration = Duration::from_millis(500);
-/// The block of a head that is read at all: a target of 64 KiB is read and refused in words. The engine's own limits are inside
-/// it and say more.
+/// The largest head that is read, in bytes. The engine refuses smaller ones, in words.
 pub const MAX_HEAD_BYTES: usize = 128 * 1024;
 
-/// See the module's page.
+/// The listener's configuration.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -25,10 +24,10 @@ pub struct Config {
     pub host: IpAddr,
     pub port: u16,
     pub threads: usize,
-    /// Connections at once; above it a caller is told 503. Half of the descriptors that the process may have is the limit
+    /// Open connections at once; a caller above it is answered 503. Half of the descriptors that the process may have is the limit
     /// where that is less: an open stream holds two.
     pub max_connections: usize,
-    /// Of one address (of one /64 network in IPv6) at once; 0 for as many as there are.
+    /// Open connections of one address (in IPv6: of one /64 network) at once; 0 for no limit of its own.
     #[serde(default)]
     pub max_connections_per_address: usize,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! What is known of a connection from outside: whether it is idle, in a head or at work, since when, and what it is told to do.
+//! The state of a connection, for the worker that watches over it: idle, reading a head or serving, since when, and how it is to close.
 //!
 //! The connection notes moments as it passes them, with a clock that ticks four times a second; the worker looks at all of its
 //! connections with each tick. So no request sets a timer.
@@ -6,6 +6,8 @@
 use crate::config::{HEAD_WITHIN, IDLE, MAX_REQUESTS};
 use fairlead_engine::patience::SEND_PATIENCE;
 use parking_lot::Mutex;
+use std::future::{poll_fn, Future};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU8, Ordering};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -41,40 +43,39 @@ fn ticks(duration: Duration) -> u32 {
     duration.as_millis().div_ceil(TICK.as_millis()) as u32
 }
 
-/// What a connection is told.
+/// How a connection is to close, if at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub enum Order {
-    None,
-    /// Finish what is under way and end.
-    Finish,
-    /// End now.
-    End,
+pub enum CloseMode {
+    /// It stays.
+    Open,
+    /// It ends after the request that is under way, or at once where there is none.
+    Graceful,
+    /// It ends at once, whatever is under way.
+    Now,
 }
 
 const IDLE_STATE: u8 = 0;
 const HEADING: u8 = 1;
 const SERVING: u8 = 2;
 
-/// See the module's page. All of it is written by the connection's own thread; only orders come from elsewhere.
+/// The state of one connection. It is written by the connection's own thread; only the close mode is set from elsewhere.
 #[derive(Debug)]
 pub struct ConnectionState {
     clock: Arc<Clock>,
     state: AtomicU8,
     since: AtomicU32,
-    /// Since when the caller takes nothing of what is to be sent; 0: it does.
+    /// The tick since which the caller takes nothing of what is to be sent; 0 while it does.
     stuck_since: AtomicU32,
     requests: AtomicU32,
     open: AtomicU32,
-    /// How often the connection's task was polled.
-    polls: AtomicU32,
-    /// The request's body was not read to its end.
-    has_unread: AtomicBool,
-    /// Bytes may come that are no head: HTTP/2.
+    /// The answer went out before the request's body was read to its end.
+    has_unread_body: AtomicBool,
+    /// HTTP/2: bytes between requests are no head.
     is_http2: AtomicBool,
-    /// Frames, which have a patience of their own.
+    /// The connection carries WebSocket frames, which have timeouts of their own.
     is_upgraded: AtomicBool,
-    order: AtomicU8,
-    ordered_at: AtomicU32,
+    close_mode: AtomicU8,
+    close_told_at: AtomicU32,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -89,12 +90,11 @@ impl ConnectionState {
             stuck_since: AtomicU32::new(0),
             requests: AtomicU32::new(0),
             open: AtomicU32::new(0),
-            polls: AtomicU32::new(0),
-            has_unread: AtomicBool::new(false),
+            has_unread_body: AtomicBool::new(false),
             is_http2: AtomicBool::new(false),
             is_upgraded: AtomicBool::new(false),
-            order: AtomicU8::new(Order::None as u8),
-            ordered_at: AtomicU32::new(0),
+            close_mode: AtomicU8::new(CloseMode::Open as u8),
+            close_told_at: AtomicU32::new(0),
             waker: Mutex::new(None),
         })
     }
@@ -106,88 +106,78 @@ impl ConnectionState {
         self.since.store(self.clock.now(), Ordering::Relaxed);
     }
 
-    /// Bytes came.
-    pub fn heard(&self) {
+    /// Notes that bytes came: an idle connection is in a head from here on.
+    pub fn note_read(&self) {
         if self.state.load(Ordering::Relaxed) == IDLE_STATE && !self.is_http2.load(Ordering::Relaxed) {
             self.enter(HEADING);
         }
     }
 
     /// The connection speaks HTTP/2: from here on it is idle while it has no stream, whatever else it says.
-    pub fn speak_http2(&self) {
+    pub fn enter_http2(&self) {
         self.is_http2.store(true, Ordering::Relaxed);
         self.enter(IDLE_STATE);
     }
 
-    /// Bytes went.
-    pub fn sent(&self) {
+    /// Notes that bytes went out.
+    pub fn note_write(&self) {
         self.stuck_since.store(0, Ordering::Relaxed);
         if self.state.load(Ordering::Relaxed) == IDLE_STATE && !self.is_http2.load(Ordering::Relaxed) {
             self.since.store(self.clock.now(), Ordering::Relaxed);
         }
     }
 
-    /// The caller takes nothing.
-    pub fn stuck(&self) {
+    /// Notes that the caller takes nothing of what is to be sent.
+    pub fn note_blocked_write(&self) {
         if self.stuck_since.load(Ordering::Relaxed) == 0 {
             self.stuck_since.store(self.clock.now(), Ordering::Relaxed);
         }
     }
 
     /// A request begins. `true`: it is the last one that this connection serves.
-    pub fn begin(self: &Arc<Self>) -> (Serving, bool) {
+    pub fn begin_request(self: &Arc<Self>) -> (RequestGuard, bool) {
         self.enter(SERVING);
         self.open.fetch_add(1, Ordering::Relaxed);
-        self.has_unread.store(false, Ordering::Relaxed);
+        self.has_unread_body.store(false, Ordering::Relaxed);
         let is_last = self.requests.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_REQUESTS;
-        (Serving(Arc::clone(self)), is_last)
+        (RequestGuard(Arc::clone(self)), is_last)
     }
 
-    /// The answer went ahead of the request's body.
-    pub fn leave_unread(&self) {
-        self.has_unread.store(true, Ordering::Relaxed);
+    /// Notes that the answer goes out before the request's body was read.
+    pub fn leave_body_unread(&self) {
+        self.has_unread_body.store(true, Ordering::Relaxed);
     }
 
-    pub fn has_unread(&self) -> bool {
-        self.has_unread.load(Ordering::Relaxed)
+    pub fn has_unread_body(&self) -> bool {
+        self.has_unread_body.load(Ordering::Relaxed)
     }
 
-    /// From here on there are frames.
-    pub fn upgrade(&self) {
+    /// Notes that the connection carries WebSocket frames from here on.
+    pub fn note_upgrade(&self) {
         self.is_upgraded.store(true, Ordering::Relaxed);
     }
 
-    /// The connection's task is being polled.
-    pub fn polled(&self) {
-        self.polls.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Which poll of the connection's task this is. `None` for HTTP/2, whose streams have tasks of their own.
-    pub fn poll_number(&self) -> Option<u32> {
-        (!self.is_http2.load(Ordering::Relaxed)).then(|| self.polls.load(Ordering::Relaxed))
-    }
-
     /// Remembers whom to wake; once, by the one task that is the connection.
-    pub fn watch(&self, cx: &Context<'_>) {
+    pub fn register_waker(&self, cx: &Context<'_>) {
         let mut waker = self.waker.lock();
         if waker.as_ref().is_none_or(|known| !known.will_wake(cx.waker())) {
             *waker = Some(cx.waker().clone());
         }
     }
 
-    pub fn order(&self) -> Order {
-        match self.order.load(Ordering::Acquire) {
-            0 => Order::None,
-            1 => Order::Finish,
-            _ => Order::End,
+    pub fn close_mode(&self) -> CloseMode {
+        match self.close_mode.load(Ordering::Acquire) {
+            0 => CloseMode::Open,
+            1 => CloseMode::Graceful,
+            _ => CloseMode::Now,
         }
     }
 
-    /// Ends when the connection is told at least this.
-    pub async fn ordered(&self, least: Order) {
-        std::future::poll_fn(|cx| {
-            self.watch(cx);
-            if self.order() >= least {
+    /// Ends when the connection is to close at least in this way.
+    pub async fn wait_for_close(&self, least: CloseMode) {
+        poll_fn(|cx| {
+            self.register_waker(cx);
+            if self.close_mode() >= least {
                 Poll::Ready(())
             } else {
                 Poll::Pending
@@ -198,10 +188,10 @@ impl ConnectionState {
 
     // --- the worker's side
 
-    /// Tells the connection; what it was told before holds where it is more.
-    pub fn tell(&self, order: Order) {
-        if self.order.fetch_max(order as u8, Ordering::AcqRel) < order as u8 {
-            self.ordered_at.store(self.clock.now(), Ordering::Relaxed);
+    /// Tells the connection how to close. A stricter mode that it was told before stays.
+    pub fn close(&self, mode: CloseMode) {
+        if self.close_mode.fetch_max(mode as u8, Ordering::AcqRel) < mode as u8 {
+            self.close_told_at.store(self.clock.now(), Ordering::Relaxed);
             let waker = self.waker.lock().clone();
             if let Some(waker) = waker {
                 waker.wake();
@@ -209,17 +199,17 @@ impl ConnectionState {
         }
     }
 
-    /// Looks at the connection, with each tick.
-    pub fn judge(&self) {
+    /// Holds the connection to its timeouts; called by its worker with each tick.
+    pub fn check_timeouts(&self) {
         let now = self.clock.now();
         let is_over = |since: u32, patience: Duration| now.saturating_sub(since) > ticks(patience);
         let stuck_since = self.stuck_since.load(Ordering::Relaxed);
         if stuck_since > 0 && is_over(stuck_since, SEND_PATIENCE) {
-            return self.tell(Order::End);
+            return self.close(CloseMode::Now);
         }
         let since = self.since.load(Ordering::Relaxed);
         let is_idle = match self.state.load(Ordering::Relaxed) {
-            HEADING if is_over(since, HEAD_WITHIN) => return self.tell(Order::End),
+            HEADING if is_over(since, HEAD_WITHIN) => return self.close(CloseMode::Now),
             IDLE_STATE => true,
             HEADING | SERVING => false,
             _ => return,
@@ -227,10 +217,10 @@ impl ConnectionState {
         if self.is_upgraded.load(Ordering::Relaxed) || stuck_since > 0 {
             return;
         }
-        match self.order() {
-            Order::None if is_idle && is_over(since, IDLE) => self.tell(Order::Finish),
-            Order::Finish if is_idle && is_over(self.ordered_at.load(Ordering::Relaxed), END_WITHIN) => {
-                self.tell(Order::End);
+        match self.close_mode() {
+            CloseMode::Open if is_idle && is_over(since, IDLE) => self.close(CloseMode::Graceful),
+            CloseMode::Graceful if is_idle && is_over(self.close_told_at.load(Ordering::Relaxed), END_WITHIN) => {
+                self.close(CloseMode::Now);
             }
             _ => {}
         }
@@ -239,20 +229,41 @@ impl ConnectionState {
 
 /// A request under way, until it is dropped.
 #[derive(Debug)]
-pub struct Serving(Arc<ConnectionState>);
+pub struct RequestGuard(Arc<ConnectionState>);
 
-impl Serving {
-    pub fn state(&self) -> &Arc<ConnectionState> {
-        &self.0
-    }
-}
-
-impl Drop for Serving {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         if self.0.open.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.0.enter(IDLE_STATE);
         }
     }
+}
+
+/// Polls a connection to its end, and passes on how it is to close: `finish` is called once when it is to end after the request that is
+/// under way. An error of the connection is not looked at: its requests have told it.
+pub async fn drive<C: Future>(
+    state: &ConnectionState,
+    mut connection: Pin<&mut C>,
+    mut finish: impl FnMut(Pin<&mut C>),
+) {
+    let mut is_finishing = false;
+    let mut is_watched = false;
+    poll_fn(|cx: &mut Context<'_>| {
+        if !std::mem::replace(&mut is_watched, true) {
+            state.register_waker(cx);
+        }
+        match state.close_mode() {
+            CloseMode::Open => {}
+            CloseMode::Graceful => {
+                if !std::mem::replace(&mut is_finishing, true) {
+                    finish(connection.as_mut());
+                }
+            }
+            CloseMode::Now => return Poll::Ready(()),
+        }
+        connection.as_mut().poll(cx).map(drop)
+    })
+    .await;
 }
 
 #[cfg(test)]
@@ -268,7 +279,7 @@ mod tests {
     fn wait(clock: &Clock, state: &ConnectionState, duration: Duration) {
         for _ in 0..ticks(duration) {
             clock.tick();
-            state.judge();
+            state.check_timeouts();
         }
     }
 
@@ -276,69 +287,69 @@ mod tests {
     fn a_head_that_does_not_end_ends_the_connection() {
         let (clock, state) = state();
         wait(&clock, &state, HEAD_WITHIN);
-        assert_eq!(state.order(), Order::None);
-        state.heard();
+        assert_eq!(state.close_mode(), CloseMode::Open);
+        state.note_read();
         wait(&clock, &state, TICK);
-        assert_eq!(state.order(), Order::End);
+        assert_eq!(state.close_mode(), CloseMode::Now);
     }
 
     #[test]
     fn a_request_may_take_as_long_as_it_takes_and_idleness_counts_from_its_end() {
         let (clock, state) = state();
-        let (serving, _) = state.begin();
+        let (serving, _) = state.begin_request();
         wait(&clock, &state, IDLE * 10);
         drop(serving);
         wait(&clock, &state, IDLE);
-        assert_eq!(state.order(), Order::None);
+        assert_eq!(state.close_mode(), CloseMode::Open);
         wait(&clock, &state, TICK);
-        assert_eq!(state.order(), Order::Finish);
+        assert_eq!(state.close_mode(), CloseMode::Graceful);
         wait(&clock, &state, END_WITHIN + TICK);
-        assert_eq!(state.order(), Order::End);
+        assert_eq!(state.close_mode(), CloseMode::Now);
     }
 
     #[test]
     fn a_second_head_has_its_own_time() {
         let (clock, state) = state();
-        drop(state.begin());
+        drop(state.begin_request());
         wait(&clock, &state, IDLE - TICK);
-        state.heard();
+        state.note_read();
         wait(&clock, &state, HEAD_WITHIN);
-        assert_eq!(state.order(), Order::None);
+        assert_eq!(state.close_mode(), CloseMode::Open);
         wait(&clock, &state, TICK);
-        assert_eq!(state.order(), Order::End);
+        assert_eq!(state.close_mode(), CloseMode::Now);
     }
 
     #[test]
     fn pings_of_http2_are_no_head_and_no_request() {
         let (clock, state) = state();
-        state.speak_http2();
+        state.enter_http2();
         for _ in 0..3 {
-            state.heard();
+            state.note_read();
             wait(&clock, &state, HEAD_WITHIN * 2);
-            assert_eq!(state.order(), Order::None);
+            assert_eq!(state.close_mode(), CloseMode::Open);
         }
         wait(&clock, &state, IDLE - HEAD_WITHIN * 6 + TICK);
-        assert_eq!(state.order(), Order::Finish);
+        assert_eq!(state.close_mode(), CloseMode::Graceful);
     }
 
     #[test]
     fn a_caller_that_takes_nothing_is_waited_for_with_patience() {
         let (clock, state) = state();
-        let (_serving, _) = state.begin();
-        state.stuck();
+        let (_serving, _) = state.begin_request();
+        state.note_blocked_write();
         wait(&clock, &state, SEND_PATIENCE);
-        assert_eq!(state.order(), Order::None);
-        state.stuck();
+        assert_eq!(state.close_mode(), CloseMode::Open);
+        state.note_blocked_write();
         wait(&clock, &state, TICK);
-        assert_eq!(state.order(), Order::End);
+        assert_eq!(state.close_mode(), CloseMode::Now);
     }
 
     #[test]
     fn a_connection_serves_a_bounded_number_of_requests() {
         let (_, state) = state();
         for _ in 1..MAX_REQUESTS {
-            assert!(!state.begin().1);
+            assert!(!state.begin_request().1);
         }
-        assert!(state.begin().1);
+        assert!(state.begin_request().1);
     }
 }

@@ -3,7 +3,7 @@
 //! Work that is not at its end when its answer is, or when the caller leaves, goes on as a task of its own: it has a
 //! connection to give back, or it finds that nobody listens, and settles.
 
-use crate::connection_state::Serving;
+use crate::connection_state::RequestGuard;
 use fairlead_engine::engine::Work;
 use fairlead_engine::exchange::{Exchange, Head, Piece};
 use fairlead_engine::task;
@@ -12,21 +12,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
-/// So much is not waited with.
+/// Bytes of an answer that are sent at once rather than gathered further.
 const GATHER_BYTES: usize = 16 * 1024;
-/// Nor is anything for longer.
+/// Polls in a row that may gather bytes before they are sent.
 const MAX_LOOKS: u32 = 64;
 
-/// See the module's page.
+/// A request under way.
 pub struct Flight {
     exchange: Arc<Exchange>,
     work: Option<Work>,
     is_ended: bool,
-    /// In a row that brought something.
+    /// Polls in a row in which the work brought more bytes.
     looks: u32,
-    /// The poll of the connection's task that the last look was in.
-    looked_in: Option<u32>,
-    serving: Serving,
+    _serving: RequestGuard,
 }
 
 impl std::fmt::Debug for Flight {
@@ -36,16 +34,12 @@ impl std::fmt::Debug for Flight {
 }
 
 impl Flight {
-    pub fn new(exchange: Arc<Exchange>, serving: Serving) -> Self {
-        Self { exchange, work: None, is_ended: false, looks: 0, looked_in: None, serving }
+    pub fn new(exchange: Arc<Exchange>, serving: RequestGuard) -> Self {
+        Self { exchange, work: None, is_ended: false, looks: 0, _serving: serving }
     }
 
     pub fn exchange(&self) -> &Arc<Exchange> {
         &self.exchange
-    }
-
-    pub fn serving(&self) -> &Serving {
-        &self.serving
     }
 
     pub fn begin(&mut self, work: Work) {
@@ -54,21 +48,18 @@ impl Flight {
 
     /// The answer's head. `None`: the answer stops short before it.
     pub async fn head(&mut self) -> Option<Head> {
-        std::future::poll_fn(|cx| {
-            self.poll_work(cx);
-            self.exchange.poll_head(cx)
-        })
-        .await
+        std::future::poll_fn(|cx| self.poll_head(cx)).await
+    }
+
+    /// Polls the work for the answer's head. `None`: the answer stops short before it.
+    pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Option<Head>> {
+        self.poll_work(cx);
+        self.exchange.poll_head(cx)
     }
 
     /// The next piece of the answer's body. While the work brings more with each look, the look is repeated behind whatever
     /// else is ready on this thread: a provider's read holds many events, and each of them written alone costs a system call.
     pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Piece> {
-        let poll_number = self.serving.state().poll_number();
-        if self.looks > 0 && poll_number.is_some() && poll_number == self.looked_in {
-            // hyper asks twice in a row; nothing else has run in between, and the next look is on its way.
-            return Poll::Pending;
-        }
         let (before, _) = self.exchange.held();
         if before == 0 || self.looks > 0 {
             self.poll_work(cx);
@@ -76,7 +67,6 @@ impl Flight {
             let may_grow = !is_ended && self.work.is_some() && self.looks < MAX_LOOKS && held < GATHER_BYTES;
             if held > before && may_grow {
                 self.looks += 1;
-                self.looked_in = poll_number;
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -87,7 +77,7 @@ impl Flight {
         piece
     }
 
-    /// The answer was taken to its end.
+    /// Notes that the answer was taken to its end.
     pub fn land(mut self) {
         self.is_ended = true;
     }

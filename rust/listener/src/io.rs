@@ -21,18 +21,18 @@ use tokio_rustls::server::TlsStream;
 const LINGER: Duration = Duration::from_secs(3);
 const LINGER_BYTES: usize = 8 * 1024 * 1024;
 
-/// Plain or TLS.
+/// The socket of a connection, plain or TLS.
 #[derive(Debug)]
 pub enum Stream {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// See the module's page.
+/// The bytes of one connection.
 #[derive(Debug)]
 pub struct Io {
     stream: Stream,
-    /// Read already, and to be read again.
+    /// Bytes that were read before, and are given again first.
     ahead: Bytes,
     state: Arc<ConnectionState>,
     lingering: Option<Pin<Box<Sleep>>>,
@@ -64,8 +64,8 @@ impl Io {
 
     fn note<T>(&self, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match written {
-            Poll::Ready(_) => self.state.sent(),
-            Poll::Pending => self.state.stuck(),
+            Poll::Ready(_) => self.state.note_write(),
+            Poll::Pending => self.state.note_blocked_write(),
         }
         written
     }
@@ -96,7 +96,7 @@ impl AsyncRead for Io {
         let before = buf.filled().len();
         let read = this.stream.poll_read(cx, buf);
         if buf.filled().len() > before {
-            this.state.heard();
+            this.state.note_read();
         }
         read
     }
@@ -151,7 +151,7 @@ impl AsyncWrite for Io {
                 Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
             };
             let is_clean = ready!(ended).is_ok();
-            if !is_clean || !this.state.has_unread() {
+            if !is_clean || !this.state.has_unread_body() {
                 return Poll::Ready(Ok(()));
             }
         }

@@ -1,9 +1,9 @@
 //! The listener as Python sees it: started, told to drain, asked whether it is done, stopped.
 
-use crate::accept::{self, Reception};
+use crate::accept::{self, Acceptor};
 use crate::config::{Config, DRAIN_GRACE};
-use crate::connection_state::Order;
-use crate::quota::Quota;
+use crate::connection_limit::ConnectionLimit;
+use crate::connection_state::CloseMode;
 use crate::tls::{Certificate, CertificateError};
 use crate::worker::Worker;
 use fairlead_engine::engine::{Engine, StartError};
@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 
 /// How often threads and certificate files are looked at.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
-/// Descriptors for everything that is no connection.
+/// File descriptors that are left for everything that is no connection.
 const OWN_DESCRIPTORS: usize = 64;
 
 /// Why a listener did not open.
@@ -37,12 +37,12 @@ pub enum ListenerError {
     Threads(io::Error),
 }
 
-/// See the module's page.
+/// A listener with its threads and its engine.
 #[derive(Debug)]
 pub struct Listener {
     engine: Arc<Engine>,
     workers: Arc<[Worker]>,
-    quota: Arc<Quota>,
+    quota: Arc<ConnectionLimit>,
     certificate: Option<Arc<Certificate>>,
     accepting: AbortHandle,
     drained_at: Mutex<Option<Instant>>,
@@ -57,7 +57,7 @@ impl Listener {
             (Some(certificate), Some(key)) => Some(Arc::new(Certificate::load(certificate, key)?)),
             _ => None,
         };
-        let quota = Quota::new(
+        let quota = ConnectionLimit::new(
             config.max_connections.min(descriptors().saturating_sub(OWN_DESCRIPTORS) / 2).max(1),
             config.max_connections_per_address,
         );
@@ -69,7 +69,7 @@ impl Listener {
             .collect::<Result<Vec<_>, _>>()
             .map_err(ListenerError::Threads)?
             .into();
-        let reception = Reception {
+        let reception = Acceptor {
             shared: Arc::clone(engine.shared()),
             workers: Arc::clone(&workers),
             quota: Arc::clone(&quota),
@@ -96,7 +96,7 @@ impl Listener {
             self.engine.begin_drain();
             self.accepting.abort();
             for worker in self.workers.iter() {
-                worker.order(Order::Finish);
+                worker.close_connections(CloseMode::Graceful);
             }
         }
     }
@@ -110,7 +110,7 @@ impl Listener {
         let late = Instant::now().saturating_duration_since(drained_at);
         if late > DRAIN_GRACE {
             for worker in self.workers.iter() {
-                worker.order(Order::End);
+                worker.close_connections(CloseMode::Now);
             }
         }
         late > 2 * DRAIN_GRACE
@@ -146,10 +146,10 @@ impl Drop for Listener {
     }
 }
 
-/// A thread that waits and looks, so that it cannot be stuck behind what it looks at.
+/// Starts the thread that watches over the others once a second. It does nothing else, so it cannot be stuck behind them.
 fn watch(
     engine: &Arc<Engine>,
-    quota: &Arc<Quota>,
+    quota: &Arc<ConnectionLimit>,
     certificate: Option<Arc<Certificate>>,
 ) -> io::Result<(mpsc::Sender<()>, JoinHandle<()>)> {
     let (stop, stopped) = mpsc::channel();
@@ -167,7 +167,7 @@ fn watch(
     Ok((stop, thread))
 }
 
-/// How many the process may have, after it asked for all it may ask for.
+/// File descriptors that the process may have, after its soft limit was raised to the hard one.
 fn descriptors() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current < maximum || maximum.is_none() {

@@ -12,10 +12,10 @@ use std::task::{Context, Poll};
 #[error("the answer stops short")]
 pub struct StopsShort;
 
-/// See the module's page.
+/// The body of an answer, as far as it has come.
 #[derive(Debug)]
 pub enum Reply {
-    /// All of it, known before its head goes out.
+    /// The whole body, known before its head goes out.
     Whole(Option<Bytes>),
     Pieces(Box<Flight>),
     Ended,

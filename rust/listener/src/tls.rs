@@ -24,7 +24,7 @@ pub enum CertificateError {
 
 type Changed = [Option<SystemTime>; 2];
 
-/// See the module's page.
+/// The certificate in use, and the files that it comes from.
 #[derive(Debug)]
 pub struct Certificate {
     chain: PathBuf,
@@ -40,7 +40,7 @@ impl Certificate {
         Ok(Self { chain: certificate.to_owned(), key: key.to_owned(), current: Mutex::new((config, changed)) })
     }
 
-    /// For the next connection.
+    /// The acceptor for the next connection.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.current.lock().0))
     }

@@ -1,21 +1,20 @@
 //! WebSockets (RFC 6455): the handshake, then texts between the caller and a conversation of the engine's.
 
-use crate::connection_state::{ConnectionState, Order, Serving};
-use crate::reply::Reply;
-use crate::request::{response, with_inbound, Caller, Room};
+use crate::caller::{Caller, EngineHandle};
+use crate::connection_state::{CloseMode, ConnectionState, RequestGuard};
+use crate::http1::head::RequestHead;
+use crate::io::Io;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
-use fairlead_engine::exchange::{Exchange, Wake};
+use bytes::Bytes;
+use fairlead_engine::exchange::{Exchange, Head, Wake};
 use fairlead_engine::gate::admission::Admitted;
+use fairlead_engine::gate::inbound::Inbound;
 use fairlead_engine::socket::requests::{Assembly, Conversation};
-use fairlead_engine::task;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
-use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper_util::rt::TokioIo;
+use http::header::{self, HeaderMap, HeaderValue};
+use http::StatusCode;
 use ring::digest::{digest, SHA1_FOR_LEGACY_USE_ONLY};
 use std::future::Future;
 use std::io;
@@ -37,30 +36,30 @@ const IDLE: Duration = Duration::from_secs(600);
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 /// A caller that takes nothing of one frame for this long has left.
 const SEND_WITHIN: Duration = Duration::from_secs(300);
-/// A message of the caller's.
+/// The largest message that a caller may send, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
-/// RFC 6455, 7.4.1.
+/// Close codes (RFC 6455, 7.4.1).
 const GOING_AWAY: u16 = 1001;
 const PROTOCOL_ERROR: u16 = 1002;
 const NOT_TEXT: u16 = 1007;
 const TOO_BIG: u16 = 1009;
-/// Of the registry of RFC 6455, 11.7.
+/// Close code of the registry that RFC 6455, 11.7, opens.
 const TRY_AGAIN_LATER: u16 = 1013;
-/// RFC 6455, 1.3.
+/// The text that every handshake is hashed with (RFC 6455, 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-type Frames = WebSocketStream<Counted<TokioIo<Upgraded>>>;
+type Frames = WebSocketStream<CountedStream<Io>>;
 
-/// Bytes of the caller's, counted as they come until the message that they are of is whole: the library puts it together,
+/// The caller's bytes, counted as they come until the message that they are of is whole: the library puts it together,
 /// and says nothing of it before.
 #[derive(Debug)]
-struct Counted<S> {
+struct CountedStream<S> {
     stream: S,
     assembly: Arc<Assembly>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
@@ -72,7 +71,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for CountedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -99,109 +98,103 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
 }
 
 /// Whether a head asks for a WebSocket (RFC 6455, 4.2.1).
-pub fn is_asked(request: &Request<Incoming>) -> bool {
-    let headers = request.headers();
-    request.method() == Method::GET
-        && request.version() == Version::HTTP_11
-        && names(headers, header::UPGRADE, "websocket")
-        && names(headers, header::CONNECTION, "upgrade")
+pub fn is_asked(head: &RequestHead<'_>) -> bool {
+    head.method == "GET"
+        && !head.is_http_10
+        && names(head, b"upgrade", b"websocket")
+        && names(head, b"connection", b"upgrade")
 }
 
-fn names(headers: &HeaderMap, name: HeaderName, token: &str) -> bool {
-    headers
-        .get_all(name)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|part| part.trim().eq_ignore_ascii_case(token))
+fn names(head: &RequestHead<'_>, name: &[u8], token: &[u8]) -> bool {
+    let values = head.headers.iter().filter(|(of, _)| *of == name);
+    values
+        .flat_map(|(_, value)| value.split(|&byte| byte == b','))
+        .any(|option| option.trim_ascii().eq_ignore_ascii_case(token))
 }
 
-/// Opens the conversation and answers 101, or says why not.
-pub fn accept(room: &Room, caller: &Arc<Caller>, mut request: Request<Incoming>, serving: Serving) -> Response<Reply> {
-    let key = request.headers().get(header::SEC_WEBSOCKET_KEY).map(accept_key);
-    let is_known_version = request.headers().get(header::SEC_WEBSOCKET_VERSION).is_some_and(|value| value == "13");
-    let (Some(key), true) = (key, is_known_version) else { return refuse_handshake() };
-    let upgrade = hyper::upgrade::on(&mut request);
-    let (parts, _) = request.into_parts();
-    let bell = Arc::new(Bell::default());
-    let wake: Arc<dyn Wake> = Arc::clone(&bell) as _;
-    match with_inbound(&parts, caller, |inbound| room.engine.admit_socket(inbound, &wake)) {
-        Ok(conversation) => {
-            caller.state.upgrade();
-            // It ends when either side closes, with the drain, or with the thread.
-            drop(task::spawn(converse(upgrade, conversation, bell, Arc::clone(caller), serving)));
-            let mut answer = Response::new(Reply::Ended);
-            *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            let headers = answer.headers_mut();
-            headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-            headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
-            answer
-        }
+/// The answer to a handshake.
+#[derive(Debug)]
+pub enum Opening {
+    Conversation {
+        /// The value of `Sec-WebSocket-Accept`.
+        accept: String,
+        conversation: Box<dyn Conversation>,
+        wake: Arc<SocketWake>,
+    },
+    Refused(Head, Bytes),
+}
+
+impl Opening {
+    fn refused(status: StatusCode) -> Self {
+        Self::Refused(Head { status, headers: HeaderMap::new() }, Bytes::new())
+    }
+}
+
+/// Opens the conversation, or says why not.
+pub fn open(engine: &EngineHandle, head: &RequestHead<'_>, inbound: &Inbound<'_>) -> Opening {
+    let is_known_version = head.header(b"sec-websocket-version") == Some(b"13");
+    let (Some(key), true) = (head.header(b"sec-websocket-key"), is_known_version) else {
+        // RFC 6455, 4.4: a version that we do not speak.
+        let mut headers = HeaderMap::new();
+        headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        return Opening::Refused(Head { status: StatusCode::BAD_REQUEST, headers }, Bytes::new());
+    };
+    let wake = Arc::new(SocketWake::default());
+    let front: Arc<dyn Wake> = Arc::clone(&wake) as _;
+    match engine.engine.admit_socket(inbound, &front) {
+        Ok(conversation) => Opening::Conversation { accept: accept_of(key), conversation, wake },
         Err(admitted) => refusal(&admitted),
     }
 }
 
-fn accept_key(key: &HeaderValue) -> HeaderValue {
-    let accepted = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), GUID].concat());
-    HeaderValue::try_from(STANDARD.encode(accepted)).unwrap_or_else(|_| HeaderValue::from_static(""))
+/// The `Sec-WebSocket-Accept` that answers a key (RFC 6455, 4.2.2).
+fn accept_of(key: &[u8]) -> String {
+    STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat()))
 }
 
-/// RFC 6455, 4.4: a version that we do not speak.
-fn refuse_handshake() -> Response<Reply> {
-    let mut answer = Response::new(Reply::Ended);
-    *answer.status_mut() = StatusCode::BAD_REQUEST;
-    answer.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-    answer
-}
-
-/// What was refused at the gate has its whole answer.
-fn refusal(admitted: &Admitted) -> Response<Reply> {
+/// The answer of a head that was refused at the gate.
+fn refusal(admitted: &Admitted) -> Opening {
     let exchange: &Exchange = match admitted {
         Admitted::Answered(exchange) => exchange,
         Admitted::Pending(pending) => &pending.exchange,
     };
     if let (Some(head), Some(body)) = (exchange.take_head(), exchange.take_whole()) {
-        return response(head, Reply::whole(body));
+        return Opening::Refused(head, body);
     }
     // A route that is no socket, and would work: it is to be asked without an upgrade.
     exchange.cancel();
-    let mut answer = Response::new(Reply::Ended);
-    *answer.status_mut() = StatusCode::FORBIDDEN;
-    answer
+    Opening::refused(StatusCode::FORBIDDEN)
 }
 
-/// Rung by the conversation.
+/// How a conversation wakes the task of its connection.
 #[derive(Debug, Default)]
-struct Bell {
-    /// For who sends.
+pub struct SocketWake {
+    /// The conversation has something to send.
     rung: Notify,
     /// The conversation has ended, and whoever sends may be held up by a caller that does not read.
     closed: Notify,
 }
 
-impl Wake for Bell {
+impl Wake for SocketWake {
     fn wake(&self, _: u64) {
         self.rung.notify_one();
     }
 }
 
-/// Until either side closes.
-async fn converse(
-    upgrade: OnUpgrade,
+/// Carries a conversation until either side closes.
+pub async fn converse(
+    io: Io,
     conversation: Box<dyn Conversation>,
-    bell: Arc<Bell>,
+    wake: Arc<SocketWake>,
     caller: Arc<Caller>,
-    serving: Serving,
+    serving: RequestGuard,
 ) {
-    // Without the connection's bytes there is nobody to talk to: the conversation ends as it is dropped.
-    let Ok(upgraded) = upgrade.await else { return };
     let mut config = WebSocketConfig::default();
     config.max_message_size = Some(MAX_MESSAGE_BYTES);
     config.max_frame_size = Some(MAX_FRAME_BYTES);
-    let stream = Counted { stream: TokioIo::new(upgraded), assembly: conversation.assembly() };
+    let stream = CountedStream { stream: io, assembly: conversation.assembly() };
     let mut frames = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
-    let code = Talk { conversation: &*conversation, bell: &bell, state: &caller.state }.run(&mut frames).await;
+    let code = Session { conversation: &*conversation, wake: &wake, state: &caller.state }.run(&mut frames).await;
     conversation.close();
     if let Some(code) = code {
         // A caller that does not take its close, or does not answer it, is left.
@@ -210,29 +203,29 @@ async fn converse(
     drop((serving, caller));
 }
 
-/// What both directions of a conversation know.
-struct Talk<'a> {
+/// A conversation with what both of its directions need.
+struct Session<'a> {
     conversation: &'a dyn Conversation,
-    bell: &'a Bell,
+    wake: &'a SocketWake,
     state: &'a ConnectionState,
 }
 
-impl Talk<'_> {
-    /// Until either side wants to close. `Some`: the code to close with.
+impl Session<'_> {
+    /// Runs both directions until either side wants to close. `Some`: the code to close with.
     async fn run(&self, frames: &mut Frames) -> Option<u16> {
         let (mut sink, mut stream) = frames.split();
         tokio::select! {
             biased;
-            code = self.tell(&mut sink) => code,
-            code = self.hear(&mut stream) => code,
+            code = self.send_frames(&mut sink) => code,
+            code = self.receive_frames(&mut stream) => code,
             // A caller that does not read cannot be told why it is sent away.
-            () = self.outstayed() => None,
-            () = self.state.ordered(Order::End) => Some(GOING_AWAY),
+            () = self.wait_after_close() => None,
+            () = self.state.wait_for_close(CloseMode::Now) => Some(GOING_AWAY),
         }
     }
 
-    /// Sends what the conversation has.
-    async fn tell(&self, sink: &mut SplitSink<&mut Frames, Message>) -> Option<u16> {
+    /// Sends the conversation's texts as they come.
+    async fn send_frames(&self, sink: &mut SplitSink<&mut Frames, Message>) -> Option<u16> {
         loop {
             while let Some(drawn) = self.conversation.take() {
                 for text in drawn.frames {
@@ -243,12 +236,12 @@ impl Talk<'_> {
                     return drawn.close;
                 }
             }
-            self.bell.rung.notified().await;
+            self.wake.rung.notified().await;
         }
     }
 
-    /// Hands over what the caller says.
-    async fn hear(&self, stream: &mut SplitStream<&mut Frames>) -> Option<u16> {
+    /// Hands the caller's messages to the conversation.
+    async fn receive_frames(&self, stream: &mut SplitStream<&mut Frames>) -> Option<u16> {
         let assembly = self.conversation.assembly();
         loop {
             let message = match timeout(IDLE, stream.next()).await {
@@ -272,14 +265,14 @@ impl Talk<'_> {
                 Some(Err(_)) | None => return None,
             }
             if self.conversation.is_closed() {
-                self.bell.closed.notify_one();
+                self.wake.closed.notify_one();
             }
         }
     }
 
-    /// Ends some time after the conversation did.
-    async fn outstayed(&self) {
-        self.bell.closed.notified().await;
+    /// Ends `CLOSE_WITHIN` after the conversation did, for a caller that does not take its close.
+    async fn wait_after_close(&self) {
+        self.wake.closed.notified().await;
         tokio::time::sleep(CLOSE_WITHIN).await;
     }
 }

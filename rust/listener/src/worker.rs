@@ -1,10 +1,10 @@
 //! One of the listener's threads: a runtime of its own, the connections that it was handed, and a look at all of them four times a
 //! second.
 
+use crate::caller::{Caller, EngineHandle, OpenConnection};
 use crate::connection;
-use crate::connection_state::{Clock, ConnectionState, Order, TICK};
-use crate::quota::Ticket;
-use crate::request::{Caller, Room};
+use crate::connection_limit::Permit;
+use crate::connection_state::{Clock, CloseMode, ConnectionState, TICK};
 use fairlead_engine::engine::Engine;
 use fairlead_engine::observe::threads::Beat;
 use fairlead_engine::task;
@@ -21,57 +21,57 @@ use tokio::sync::mpsc::{unbounded_channel, UnboundedReceiver, UnboundedSender};
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsAcceptor;
 
-/// Threads of one worker for work that blocks: files of uploads and of the cache, names.
+/// Threads that one worker may start for work that blocks: files of uploads and of the cache, names.
 const BLOCKING_THREADS: usize = 16;
 
 /// A connection on its way to its thread.
-pub struct Arrived {
+pub struct NewConnection {
     pub stream: TcpStream,
     pub peer: IpAddr,
     pub tls: Option<TlsAcceptor>,
-    pub ticket: Ticket,
+    pub permit: Permit,
 }
 
-impl std::fmt::Debug for Arrived {
+impl std::fmt::Debug for NewConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Arrived({})", self.peer)
+        write!(f, "NewConnection({})", self.peer)
     }
 }
 
-enum Told {
-    Arrived(Arrived),
-    Order(Order),
+enum Message {
+    Connection(NewConnection),
+    Close(CloseMode),
     Stop,
 }
 
-/// See the module's page.
+/// A thread with the connections that it serves.
 #[derive(Debug)]
 pub struct Worker {
-    told: UnboundedSender<Told>,
+    messages: UnboundedSender<Message>,
     open: Arc<AtomicUsize>,
     beat: Arc<Beat>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Worker {
-    /// `number` counts from 1.
+    /// Starts the thread. `number` counts from 1 and names it.
     pub fn start(engine: &Arc<Engine>, number: usize) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build()?;
-        let (told, telling) = unbounded_channel();
+        let (messages, received) = unbounded_channel();
         let open = Arc::new(AtomicUsize::new(0));
         let beat = engine.shared().threads.enlist(format!("worker-{number}"));
-        let room = Arc::new(Room::new(Arc::clone(engine)));
+        let engine = Arc::new(EngineHandle::new(Arc::clone(engine)));
         let (counting, beating) = (Arc::clone(&open), Arc::clone(&beat));
         let thread = std::thread::Builder::new().name(format!("fairlead-work-{number}")).spawn(move || {
             wire::take_shelf(number);
-            runtime.block_on(run(telling, room, counting, beating));
+            runtime.block_on(run(received, engine, counting, beating));
             // What is still open is dropped here, and settles as it goes.
             runtime.shutdown_timeout(Duration::from_secs(1));
         })?;
-        Ok(Self { told, open, beat, thread: Mutex::new(Some(thread)) })
+        Ok(Self { messages, open, beat, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Connections that it has.
+    /// How many connections are open on this thread.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
@@ -81,19 +81,19 @@ impl Worker {
     }
 
     /// Hands a connection over. A worker that has ended forgets it, which closes it.
-    pub fn take(&self, arrived: Arrived) {
+    pub fn hand_over(&self, arrived: NewConnection) {
         self.open.fetch_add(1, Ordering::Relaxed);
-        let _taken = self.told.send(Told::Arrived(arrived));
+        let _sent = self.messages.send(Message::Connection(arrived));
     }
 
-    /// Tells every connection, and those that come after it.
-    pub fn order(&self, order: Order) {
-        let _told = self.told.send(Told::Order(order));
+    /// Tells every connection of the thread, and those that come later, how to close.
+    pub fn close_connections(&self, mode: CloseMode) {
+        let _sent = self.messages.send(Message::Close(mode));
     }
 
     /// Ends the thread and what is on it.
     pub fn stop(&self) {
-        let _told = self.told.send(Told::Stop);
+        let _sent = self.messages.send(Message::Stop);
         if let Some(thread) = self.thread.lock().take() {
             if thread.join().is_err() {
                 tracing::error!("a thread of the listener ended with a panic");
@@ -102,45 +102,50 @@ impl Worker {
     }
 }
 
-async fn run(mut telling: UnboundedReceiver<Told>, room: Arc<Room>, open: Arc<AtomicUsize>, beat: Arc<Beat>) {
+async fn run(
+    mut received: UnboundedReceiver<Message>,
+    engine: Arc<EngineHandle>,
+    open: Arc<AtomicUsize>,
+    beat: Arc<Beat>,
+) {
     let clock = Arc::new(Clock::default());
-    let mut pulses: Vec<Arc<ConnectionState>> = Vec::new();
-    let mut standing = Order::None;
+    let mut states: Vec<Arc<ConnectionState>> = Vec::new();
+    let mut close_mode = CloseMode::Open;
     let mut every = tokio::time::interval(TICK);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            told = telling.recv() => match told {
-                Some(Told::Arrived(arrived)) => {
+            message = received.recv() => match message {
+                Some(Message::Connection(arrived)) => {
                     let state = ConnectionState::new(Arc::clone(&clock));
-                    state.tell(standing);
-                    pulses.push(Arc::clone(&state));
-                    begin(arrived, state, &room, &open);
+                    state.close(close_mode);
+                    states.push(Arc::clone(&state));
+                    begin(arrived, state, &engine, &open);
                 }
-                Some(Told::Order(order)) => {
-                    standing = order;
-                    for state in &pulses {
-                        state.tell(order);
+                Some(Message::Close(mode)) => {
+                    close_mode = mode;
+                    for state in &states {
+                        state.close(mode);
                     }
                 }
-                Some(Told::Stop) | None => return,
+                Some(Message::Stop) | None => return,
             },
             _ = every.tick() => {
                 beat.tell();
                 clock.tick();
                 // One that only this list knows is over.
-                pulses.retain(|state| Arc::strong_count(state) > 1);
-                for state in &pulses {
-                    state.judge();
+                states.retain(|state| Arc::strong_count(state) > 1);
+                for state in &states {
+                    state.check_timeouts();
                 }
             }
         }
     }
 }
 
-fn begin(arrived: Arrived, state: Arc<ConnectionState>, room: &Arc<Room>, open: &Arc<AtomicUsize>) {
-    let counted = Counted(Arc::clone(open));
-    let Arrived { stream, peer, tls, ticket } = arrived;
+fn begin(arrived: NewConnection, state: Arc<ConnectionState>, engine: &Arc<EngineHandle>, open: &Arc<AtomicUsize>) {
+    let counted = OpenConnection::new(Arc::clone(open));
+    let NewConnection { stream, peer, tls, permit } = arrived;
     let stream = match tokio::net::TcpStream::from_std(stream) {
         Ok(stream) => stream,
         Err(error) => {
@@ -148,17 +153,7 @@ fn begin(arrived: Arrived, state: Arc<ConnectionState>, room: &Arc<Room>, open: 
             return;
         }
     };
-    let caller = Caller { peer, is_tls: tls.is_some(), state, counted: (ticket, counted) };
+    let caller = Caller { peer, is_tls: tls.is_some(), state, counted: (permit, counted) };
     // It ends with its connection, at the latest with the thread.
-    drop(task::spawn(connection::serve(stream, tls, caller, Arc::clone(room))));
-}
-
-/// A connection of this worker's, until it is dropped.
-#[derive(Debug)]
-pub struct Counted(Arc<AtomicUsize>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    drop(task::spawn(connection::serve(stream, tls, caller, Arc::clone(engine))));
 }

@@ -1,6 +1,10 @@
 //! What a web page holds. The page comes as HTML that a parser of the standard has read and written out again: every
 //! element is closed, in order, and only `&amp; &lt; &gt; &quot; &nbsp;` are escaped. From there on everything is linear in
 //! the page and bounded in depth, and the same page gives the same result.
+//!
+//! Read in this order: `tag` and `tree` (the page as elements), `address` (links made absolute), `names` (what classes and roles hint at),
+//! `candidates` (elements that may hold the text), `boilerplate` and `phrases` (what is never the text), `content` (the choice among
+//! candidates), `parts` (blocks of the text), `fit` (blocks that say enough), `markdown` (writing), `nesting` (pages too deep to parse).
 
 #![forbid(unsafe_code)]
 

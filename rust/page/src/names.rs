@@ -2,7 +2,7 @@
 //! only ever weigh: see `candidates` and `boilerplate` for what else must hold before anything is left out.
 
 use crate::tag::Tag;
-use crate::tree::Tree;
+use crate::tree::{Source, Tree};
 
 /// What an element's name makes likely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,14 +51,6 @@ pub(crate) fn hint(tree: &Tree<'_>, number: usize) -> Hint {
     } else {
         found
     }
-}
-
-/// Which attribute a value is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
-    Name,
-    Role,
-    Item,
 }
 
 fn hint_of_role(role: &str) -> Hint {

@@ -11,7 +11,6 @@ use memchr::memchr;
 use regex::Regex;
 
 use crate::address::joined;
-use crate::names::Source;
 use crate::tag::{is_bare, is_never_read, is_raw, is_void, Tag};
 use crate::Link;
 
@@ -19,6 +18,14 @@ const DEPTH_MAX: usize = 150;
 const NODES_MAX: usize = 300_000;
 const LINKS_MAX: usize = 10_000;
 const LINK_TEXT_MAX_CHARS: usize = 500;
+/// Which attribute a value is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Name,
+    Role,
+    Item,
+}
+
 /// The body.
 pub(crate) const ROOT: usize = 0;
 const NONE: usize = usize::MAX;

@@ -177,7 +177,7 @@ pub(crate) fn sign_aws(
     let keys = aws::Keys::parse(keys).ok_or_else(|| PyValueError::new_err("not a pair of keys"))?;
     let body_hash = SecretHash::of(b"").0;
     let request = aws::Unsigned { method, host, path, query, body_hash };
-    Ok(aws::sign(&keys, &aws::Scope { region, service }, request, unix_s))
+    Ok(aws::sign(&keys, &aws::SigningScope { region, service }, request, unix_s))
 }
 
 /// The signed assertion of a Google service account, to be exchanged for an access token. `account`: the key file's JSON.
@@ -202,7 +202,7 @@ pub(crate) fn address_allowed(address: &str, policy: &str, networks: &str) -> Py
 /// Name, file name or none, and content of a form's parts, as the relay reads it; `ValueError` says why it is no form.
 type PartOf<'py> = (String, Option<String>, Bound<'py, PyBytes>);
 
-/// See [`PartOf`]. The relay has a reader of its own, which Python's readers of forms are held against.
+/// Reads a form into its parts ([`PartOf`]). The relay has a reader of its own, which Python's readers of forms are held against.
 #[pyfunction]
 pub(crate) fn read_form<'py>(py: Python<'py>, content_type: &str, body: &[u8]) -> PyResult<Vec<PartOf<'py>>> {
     let boundary = multipart::boundary_of(content_type).ok_or_else(|| PyValueError::new_err("there is no boundary"))?;

@@ -3,6 +3,9 @@
 //! event loop to fetch it.
 //!
 //! Failures on the data plane are values (status, headers, body); an exception from this module means misuse.
+//!
+//! `engine`, `exchange`, `ready` and `socket` serve the front that runs in Python, `listener` the native one; `records` hands usage
+//! records to DuckDB without a copy; `functions` has the pure ones.
 
 #![forbid(unsafe_code)]
 

@@ -91,7 +91,7 @@ pub(super) const NUMBERS: &[(&str, &str)] = &[
 /// What opens a request and asks for nothing by itself. The longest that fits is taken away, and again until none fits.
 pub(super) const OPENINGS: &[&[&str]] = &[&["hi"], &["hello"], &["hey"], &["please"], &["kindly"], &["ok"], &["okay"]];
 
-/// The same, where a question word or one of [`REQUESTS`] follows: "can you explain" asks for what "explain" does, "can you
+/// Phrases of politeness that are taken away where a question word or one of [`REQUESTS`] follows: "can you explain" asks for what "explain" does, "can you
 /// swim" does not.
 pub(super) const ASKING: &[&[&str]] = &[
     &["can", "you"],
@@ -148,7 +148,7 @@ pub(super) const REQUESTS: &[&str] = &[
 /// What closes a request and asks for nothing.
 pub(super) const CLOSINGS: &[&[&str]] = &[&["please"], &["thanks"], &["thank", "you"], &["thx"], &["pls"]];
 
-/// The same, after one of [`REQUESTS`].
+/// Words that are taken away after one of [`REQUESTS`].
 pub(super) const FOR_ME: &[&[&str]] = &[&["for", "me"], &["to", "me"]];
 
 /// Before a thing that both sides know of.
@@ -185,7 +185,7 @@ pub(super) const HOW_TO: &[&[&str]] = &[
 /// Ways to ask what something is; each becomes `what`.
 pub(super) const WHAT: &[&[&str]] = &[&["what", "is"], &["what", "are"], &["which", "is"], &["which", "are"]];
 
-/// The same, where nothing [`DEFINITE`] follows: "explain recursion" asks what it is, "explain the error" asks for more.
+/// Phrases that mean "what is" where nothing [`DEFINITE`] follows: "explain recursion" asks what it is, "explain the error" asks for more.
 pub(super) const WHAT_GENERAL: &[&[&str]] = &[&["what", "is", "meant", "by"], &["define"], &["explain"]];
 
 /// Where one of these follows `explain`, it asks what follows, and nothing is said by `explain`.

@@ -8,6 +8,8 @@
 //! So the guard knows no meaning, and what it does not understand it refuses. A miss costs a call; a wrong answer costs more.
 //!
 //! A text that is not plainly English is compared word by word.
+//!
+//! `english` says whether a text is plainly English, `split` cuts it into pieces, `lists` has the words.
 
 mod english;
 mod lists;

@@ -1,6 +1,6 @@
 //! Half-precision numbers (IEEE 754 binary16).
 
-/// The same number in single precision. Infinities and not-a-numbers do not occur in a table of vectors; they come out large.
+/// A half-precision number in single precision. Infinities and not-a-numbers do not occur in a table of vectors; they come out large.
 pub(super) fn to_f32(half: u16) -> f32 {
     let magnitude = f32::from_bits(u32::from(half & 0x7fff) << 13);
     // The exponents of the two formats begin at different places: 2^(127 - 15).

@@ -2,6 +2,8 @@
 //!
 //! Two files: a table of half-precision numbers (safetensors) and the vocabulary with its merges. They are read once, by
 //! path; nothing is downloaded.
+//!
+//! `tokens` cuts a text into pieces of the vocabulary; `half` reads numbers of half precision.
 
 mod half;
 mod tokens;

@@ -24,7 +24,7 @@ pub(super) enum Kind {
     Sound,
 }
 
-/// See the module's page.
+/// One event of a stream, as guardrails read it: which texts it brings, whose they are, and what it ends.
 #[derive(Debug)]
 pub(super) struct Event<'d> {
     data: &'d [u8],

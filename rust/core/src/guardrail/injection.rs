@@ -22,7 +22,7 @@ macro_rules! between {
     };
 }
 
-/// So many characters of a sentence and two more at most, at whose ends no word goes on.
+/// A pattern for a bounded number of characters of a sentence, at whose ends no word goes on.
 macro_rules! gap {
     ($most:literal) => {
         concat!(between!(), r"(?:[^.!?\n]{0,", $most, "}", between!(), ")?")

@@ -7,6 +7,9 @@
 //!
 //! [`text`] judges one text; [`body`] judges the texts of a JSON body, which [`walk`] finds, and splices what changes;
 //! [`voice`] judges a text that comes in pieces, and [`stream`] the events that bring them.
+//!
+//! What they look for: `personal`, `injection` and `credential`, lists of `patterns`. How a text that comes in pieces is held back:
+//! `prefix` (what may begin a finding). How texts are found: `escapes` (JSON strings), `event` (the texts of one stream event).
 
 mod body;
 mod credential;
@@ -26,7 +29,7 @@ mod voice;
 mod walk;
 
 pub use body::{judge_body, Judged};
-pub use stream::{Passed, StreamGuard};
+pub use stream::{GuardedEvent, StreamGuard};
 pub use text::{judge_text, Text};
 
 use serde::Deserialize;
@@ -121,7 +124,7 @@ impl Disabled {
         self
     }
 
-    /// The same for the same guardrails and for no others.
+    /// A number that is equal for equal sets of guardrails, and for no others.
     pub fn bytes(self) -> [u8; 3] {
         self.0.map(u8::from)
     }
@@ -146,7 +149,7 @@ impl Actions {
         serde_json::from_slice(json).ok()
     }
 
-    /// The same for the same actions and for no others.
+    /// A number that is equal for equal actions, and for no others.
     pub fn bytes(self) -> [u8; 3] {
         [self.pii_masker, self.prompt_injection, self.credential_masker].map(|action| action as u8)
     }

@@ -50,7 +50,7 @@ pub(super) struct Met {
     pub(super) next: usize,
 }
 
-/// See the module's page.
+/// A kind of finding: the pattern that meets it and the check that believes it.
 ///
 /// Boundaries of words in patterns are ASCII's: scripts that are written without blanks put a letter next to a number. Letters
 /// of Latin scripts beyond ASCII are told apart by [`Pattern::meet`], so that no word is cut at its accents.

@@ -16,7 +16,7 @@ const MAX_VOICES: usize = 256;
 /// A larger event brings no piece of a text.
 const MAX_DELTA_BYTES: usize = 256 * 1024;
 
-/// See the module's page.
+/// The texts of a stream.
 #[derive(Debug)]
 pub struct StreamGuard {
     actions: Actions,
@@ -49,7 +49,7 @@ enum Part {
 
 /// What goes out of an event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct GuardedEvent {
     /// Events that go before it: what was held.
     pub before: Vec<Vec<u8>>,
     /// The event where it changed; else it goes out as it came.
@@ -67,9 +67,9 @@ impl StreamGuard {
     }
 
     /// The event as it may go out. It may come out with an empty text: the text is held.
-    pub fn event(&mut self, data: &[u8]) -> Passed {
+    pub fn event(&mut self, data: &[u8]) -> GuardedEvent {
         self.clock += 1;
-        let mut passed = Passed::default();
+        let mut passed = GuardedEvent::default();
         let event = Event::read(data);
         let mut changes: Vec<(Range<usize>, String)> = Vec::new();
         match event.kind() {
@@ -110,7 +110,13 @@ impl StreamGuard {
     }
 
     /// An event that brings pieces of texts.
-    fn hear(&mut self, event: &Event<'_>, data: &[u8], passed: &mut Passed, changes: &mut Vec<(Range<usize>, String)>) {
+    fn hear(
+        &mut self,
+        event: &Event<'_>,
+        data: &[u8],
+        passed: &mut GuardedEvent,
+        changes: &mut Vec<(Range<usize>, String)>,
+    ) {
         let mut heard: SmallVec<[Key; 2]> = SmallVec::new();
         for text in &event.texts {
             let Some(said) = read(&data[text.place.clone()]) else { continue };

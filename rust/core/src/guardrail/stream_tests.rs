@@ -356,7 +356,7 @@ proptest! {
     }
 }
 
-fn said(pieces: &[&str], actions: Actions) -> (String, Findings) {
+fn texts_of(pieces: &[&str], actions: Actions) -> (String, Findings) {
     let script: Vec<_> = pieces.iter().map(|piece| (0, (*piece).to_owned())).collect();
     let (mut said, findings) = play(Dialect::Chat, &script, actions, |_, _, _| {});
     (said.remove(&0).unwrap_or_default(), findings)
@@ -364,17 +364,18 @@ fn said(pieces: &[&str], actions: Actions) -> (String, Findings) {
 
 #[test]
 fn a_finding_across_events_is_one() {
-    let (out, findings) = said(&["my mail is ada", ".love", "lace@exam", "ple.org", ", and that is", " all"], REDACT);
+    let (out, findings) =
+        texts_of(&["my mail is ada", ".love", "lace@exam", "ple.org", ", and that is", " all"], REDACT);
     assert_eq!(out, "my mail is [REDACTED:email], and that is all");
     assert_eq!(findings.len(), 1);
-    assert_eq!(said(&["4111 11", "11 1111 1", "111"], REDACT).0, "[REDACTED:card]");
+    assert_eq!(texts_of(&["4111 11", "11 1111 1", "111"], REDACT).0, "[REDACTED:card]");
 }
 
 #[test]
 fn white_space_of_several_bytes_is_no_place_to_stop() {
     for blank in ["\u{a0}", "\u{202f}", "\u{2009}", "\u{3000}", "\u{2028}", "\u{85}"] {
         let text = format!("Bonjour{blank}!{}", "x".repeat(64));
-        assert_eq!(said(&[&text], REDACT).0, text);
+        assert_eq!(texts_of(&[&text], REDACT).0, text);
     }
 }
 
@@ -384,13 +385,13 @@ fn long_tokens_are_found_in_streams_as_in_plain_answers() {
         let text = format!("Bearer {}, then more", jwt(bytes));
         let script: Vec<&str> =
             text.as_bytes().chunks(7).map(|part| std::str::from_utf8(part).expect("ASCII")).collect();
-        assert_eq!(said(&script, REDACT).0, "Bearer [REDACTED:jwt], then more");
+        assert_eq!(texts_of(&script, REDACT).0, "Bearer [REDACTED:jwt], then more");
     }
     // What is longer than is waited for is cut as it is then, and what it goes on with is dropped.
     let text = format!("sk-{} and more", "a1".repeat(20_000));
     let script: Vec<&str> =
         text.as_bytes().chunks(1000).map(|part| std::str::from_utf8(part).expect("ASCII")).collect();
-    assert_eq!(said(&script, REDACT).0, "[REDACTED:api-key] and more");
+    assert_eq!(texts_of(&script, REDACT).0, "[REDACTED:api-key] and more");
 }
 
 #[test]
@@ -402,7 +403,7 @@ fn nothing_waits_where_nothing_may_begin_or_is_only_told() {
     }
     let mut guard = StreamGuard::new(all(Action::Warn));
     for piece in ["ada@", "example.org", " 4111 "] {
-        assert_eq!(guard.event(&Dialect::Chat.event(0, piece, 0)), Passed::default());
+        assert_eq!(guard.event(&Dialect::Chat.event(0, piece, 0)), GuardedEvent::default());
     }
     assert_eq!(guard.findings().len(), 1);
 }

@@ -27,7 +27,7 @@ fn beginnings_of(guardrail: Guardrail) -> Regex {
     beginnings(patterns_of(guardrail).iter().map(|pattern| pattern.source))
 }
 
-/// See the module's page. Offsets are those of `text`.
+/// One text that comes in pieces: what of it may go out already, and what waits. Offsets are those of `text`.
 #[derive(Debug, Default)]
 pub(super) struct Voice {
     /// What is looked at still, with the character before it.
@@ -65,10 +65,10 @@ impl Voice {
             None => self.text.push_str(piece),
         }
         self.swallow();
-        let (mut looked, mut hold) = self.look(actions, findings, is_end);
+        let (mut looked, mut hold) = self.search(actions, findings, is_end);
         if !is_end && self.text.len() - looked > MAX_OPEN_BYTES {
             self.looked = looked;
-            (looked, hold) = self.look(actions, findings, true);
+            (looked, hold) = self.search(actions, findings, true);
         }
         let mut out = self.release(hold);
         if let Some(escapes) = self.escapes.as_mut().filter(|_| is_end) {
@@ -90,7 +90,7 @@ impl Voice {
     }
 
     /// Looks for findings. Tells up to where all is clear, and up to where what is not cut out may go out.
-    fn look(&mut self, actions: Actions, findings: &mut Findings, is_end: bool) -> (usize, usize) {
+    fn search(&mut self, actions: Actions, findings: &mut Findings, is_end: bool) -> (usize, usize) {
         let all = self.text.len();
         let (mut looked, mut hold) = (all, all);
         let has = Characters::of(&self.text[self.looked..]);

@@ -38,7 +38,7 @@ const TEXTS: &[&str] = &[
 const NESTED: &[&str] = &["arguments", "partial_json"];
 /// Objects in which every string is a text: the arguments of a tool.
 const DEEP: &[&str] = &["args", "arguments", "input"];
-/// The same, of what a tool gives back: the member of a member.
+/// Members of a tool's result that hold texts: the member of a member.
 const DEEP_INSIDE: (&[&str], &str) = (&["functionResponse", "function_response"], "response");
 /// Deeper nesting is refused by the parsers.
 const MAX_DEPTH: usize = crate::json::MAX_DEPTH;

@@ -8,6 +8,8 @@
 //! decided on one reading must hold for the other: a top-level key that comes twice, a lone surrogate, a number that no
 //! double can hold and nesting below [`MAX_DEPTH`] are faults. Everything else is RFC 8259: no NaN, no trailing commas,
 //! no byte order mark, no raw control characters in strings. Nothing recurses, so no input can exhaust the stack.
+//!
+//! `scanner` walks the bytes; `keys` tells whether a key comes twice.
 
 mod keys;
 mod scanner;

@@ -2,7 +2,7 @@
 
 /// What the values of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     Text,
     Flag,
     /// A whole number of 32 bits.
@@ -19,7 +19,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ColumnKind,
     pub is_required: bool,
 }
 
@@ -28,51 +28,51 @@ pub const LATEST_MS: i64 = 253_402_300_799_999;
 
 /// In the order of the table.
 pub const COLUMNS: [Column; 39] = [
-    required("request_id", Kind::Text),
-    required("ts_ms", Kind::Moment),
-    required("worker_id", Kind::Text),
-    required("principal_kind", Kind::Text),
-    optional("key_id", Kind::Text),
-    optional("session_tag", Kind::Text),
-    required("endpoint", Kind::Text),
-    required("method", Kind::Text),
-    required("path", Kind::Text),
-    optional("model", Kind::Text),
-    optional("provider", Kind::Text),
-    optional("connection_id", Kind::Text),
-    optional("upstream_model", Kind::Text),
-    required("stream", Kind::Flag),
-    required("status", Kind::Small),
-    required("outcome", Kind::Text),
-    optional("error_kind", Kind::Text),
-    required("tokens_input", Kind::Whole),
-    required("tokens_output", Kind::Whole),
-    required("tokens_cached", Kind::Whole),
-    required("tokens_reasoning", Kind::Whole),
-    required("tokens_cache_write", Kind::Whole),
-    required("cost_usd_micros", Kind::Whole),
-    required("latency_ms", Kind::Real),
-    optional("ttft_ms", Kind::Real),
-    required("attempts", Kind::Small),
-    required("bytes_request", Kind::Whole),
-    required("bytes_response", Kind::Whole),
-    required("no_log", Kind::Flag),
-    optional("session_id", Kind::Text),
-    optional("combo", Kind::Text),
-    optional("strategy", Kind::Text),
-    optional("cache", Kind::Text),
-    optional("cache_kind", Kind::Text),
-    optional("cost_saved_usd_micros", Kind::Whole),
-    optional("trace_id", Kind::Text),
-    optional("span_id", Kind::Text),
-    optional("parent_span_id", Kind::Text),
-    optional("guardrails", Kind::Text),
+    required("request_id", ColumnKind::Text),
+    required("ts_ms", ColumnKind::Moment),
+    required("worker_id", ColumnKind::Text),
+    required("principal_kind", ColumnKind::Text),
+    optional("key_id", ColumnKind::Text),
+    optional("session_tag", ColumnKind::Text),
+    required("endpoint", ColumnKind::Text),
+    required("method", ColumnKind::Text),
+    required("path", ColumnKind::Text),
+    optional("model", ColumnKind::Text),
+    optional("provider", ColumnKind::Text),
+    optional("connection_id", ColumnKind::Text),
+    optional("upstream_model", ColumnKind::Text),
+    required("stream", ColumnKind::Flag),
+    required("status", ColumnKind::Small),
+    required("outcome", ColumnKind::Text),
+    optional("error_kind", ColumnKind::Text),
+    required("tokens_input", ColumnKind::Whole),
+    required("tokens_output", ColumnKind::Whole),
+    required("tokens_cached", ColumnKind::Whole),
+    required("tokens_reasoning", ColumnKind::Whole),
+    required("tokens_cache_write", ColumnKind::Whole),
+    required("cost_usd_micros", ColumnKind::Whole),
+    required("latency_ms", ColumnKind::Real),
+    optional("ttft_ms", ColumnKind::Real),
+    required("attempts", ColumnKind::Small),
+    required("bytes_request", ColumnKind::Whole),
+    required("bytes_response", ColumnKind::Whole),
+    required("no_log", ColumnKind::Flag),
+    optional("session_id", ColumnKind::Text),
+    optional("combo", ColumnKind::Text),
+    optional("strategy", ColumnKind::Text),
+    optional("cache", ColumnKind::Text),
+    optional("cache_kind", ColumnKind::Text),
+    optional("cost_saved_usd_micros", ColumnKind::Whole),
+    optional("trace_id", ColumnKind::Text),
+    optional("span_id", ColumnKind::Text),
+    optional("parent_span_id", ColumnKind::Text),
+    optional("guardrails", ColumnKind::Text),
 ];
 
-const fn required(name: &'static str, kind: Kind) -> Column {
+const fn required(name: &'static str, kind: ColumnKind) -> Column {
     Column { name, kind, is_required: true }
 }
 
-const fn optional(name: &'static str, kind: Kind) -> Column {
+const fn optional(name: &'static str, kind: ColumnKind) -> Column {
     Column { name, kind, is_required: false }
 }

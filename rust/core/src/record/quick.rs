@@ -1,12 +1,12 @@
 //! A line in the form in which a relay writes it: no white space, nothing escaped, no field that is not known. With these a
 //! segment is read in little more than half of the time that lines of any JSON take.
 
-use super::columns::{Kind, COLUMNS};
-use super::read::{real, Order, Row, Value, FIRST};
+use super::columns::{ColumnKind, COLUMNS};
+use super::row::{real, FieldOrder, FieldValue, Row, FIRST};
 use std::borrow::Cow;
 
 /// Reads a line of that form into `row`. False for any other, be it a record or none; what `row` has then is of no use.
-pub(super) fn read_quickly<'a>(line: &'a str, order: &mut Order, row: &mut Row<'a>) -> bool {
+pub(super) fn read_quickly<'a>(line: &'a str, order: &mut FieldOrder, row: &mut Row<'a>) -> bool {
     let mut cursor = Cursor { rest: line };
     cursor.fields(order, row).is_some()
 }
@@ -17,7 +17,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn fields(&mut self, order: &mut Order, row: &mut Row<'a>) -> Option<()> {
+    fn fields(&mut self, order: &mut FieldOrder, row: &mut Row<'a>) -> Option<()> {
         let mut before = FIRST;
         self.step("{\"")?;
         loop {
@@ -25,10 +25,12 @@ impl<'a> Cursor<'a> {
             order.note(before, at);
             before = at;
             row[at] = match COLUMNS[at].kind {
-                Kind::Text => Value::Text(Cow::Borrowed(self.text()?)),
-                Kind::Flag => Value::Flag(self.flag()?),
-                Kind::Small | Kind::Whole | Kind::Moment => Value::Whole(self.number(false)?.parse().ok()?),
-                Kind::Real => real(self.number(true)?),
+                ColumnKind::Text => FieldValue::Text(Cow::Borrowed(self.text()?)),
+                ColumnKind::Flag => FieldValue::Flag(self.flag()?),
+                ColumnKind::Small | ColumnKind::Whole | ColumnKind::Moment => {
+                    FieldValue::Whole(self.number(false)?.parse().ok()?)
+                }
+                ColumnKind::Real => real(self.number(true)?),
             };
             if self.rest == "}" {
                 return Some(());

@@ -1,37 +1,19 @@
 //! Lines of a segment read back, and which lines are no records.
 
-use super::columns::{Column, Kind, COLUMNS, LATEST_MS};
+use super::columns::{Column, ColumnKind, COLUMNS, LATEST_MS};
 use super::quick::read_quickly;
+use super::row::{real, FieldOrder, EMPTY, FIRST};
+pub use super::row::{FieldValue, Row};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// A field as a line tells it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value<'a> {
-    Null,
-    Text(Cow<'a, str>),
-    Flag(bool),
-    Whole(i64),
-    Real(f64),
-    /// What no column takes.
-    Other,
-}
-
-/// The values of a line, one for each of [`COLUMNS`].
-pub type Row<'a> = [Value<'a>; COLUMNS.len()];
-
-pub(super) const EMPTY: Row<'static> = [const { Value::Null }; COLUMNS.len()];
-
-/// Whole numbers up to here are told exactly by a real one.
-const EXACT_MAX: u64 = 1 << 53;
-
 /// Reads NDJSON: `keep` gets each record, `reject` each line that is none. Blank lines are nothing. A field that is no
 /// column is left out; of a field that is told twice the later counts; a line that lacks a field or has one of another
 /// type is rejected.
 pub fn read_lines<'a>(data: &'a [u8], mut keep: impl FnMut(&Row<'a>), mut reject: impl FnMut(&'a [u8])) {
-    let mut order = Order::default();
+    let mut order = FieldOrder::default();
     let mut row = EMPTY;
     let mut from = 0;
     while from < data.len() {
@@ -51,7 +33,7 @@ fn is_blank(line: &[u8]) -> bool {
 }
 
 /// Reads a line into `row`, and says whether it is a record.
-fn is_record<'a>(line: &'a [u8], order: &mut Order, row: &mut Row<'a>) -> bool {
+fn is_record<'a>(line: &'a [u8], order: &mut FieldOrder, row: &mut Row<'a>) -> bool {
     let Ok(line) = std::str::from_utf8(line) else {
         return false;
     };
@@ -66,47 +48,27 @@ fn is_record<'a>(line: &'a [u8], order: &mut Order, row: &mut Row<'a>) -> bool {
 }
 
 /// Reads a line of any JSON object; whether it is one.
-pub(super) fn read_any<'a>(line: &'a str, order: &mut Order, row: &mut Row<'a>) -> bool {
+pub(super) fn read_any<'a>(line: &'a str, order: &mut FieldOrder, row: &mut Row<'a>) -> bool {
     let mut reading = serde_json::Deserializer::from_str(line);
     reading.deserialize_map(Fields { row, order }).is_ok() && reading.end().is_ok()
 }
 
-fn fits(value: &Value<'_>, column: &Column) -> bool {
+fn fits(value: &FieldValue<'_>, column: &Column) -> bool {
     match (column.kind, value) {
-        (_, Value::Null) => !column.is_required,
-        (Kind::Text, Value::Text(_)) | (Kind::Flag, Value::Flag(_)) | (Kind::Real, Value::Real(_)) => true,
-        (Kind::Small, Value::Whole(number)) => i32::try_from(number.unsigned_abs()).is_ok(),
-        (Kind::Whole, Value::Whole(number)) => *number != i64::MIN,
-        (Kind::Moment, Value::Whole(number)) => (0..=LATEST_MS).contains(number),
+        (_, FieldValue::Null) => !column.is_required,
+        (ColumnKind::Text, FieldValue::Text(_))
+        | (ColumnKind::Flag, FieldValue::Flag(_))
+        | (ColumnKind::Real, FieldValue::Real(_)) => true,
+        (ColumnKind::Small, FieldValue::Whole(number)) => i32::try_from(number.unsigned_abs()).is_ok(),
+        (ColumnKind::Whole, FieldValue::Whole(number)) => *number != i64::MIN,
+        (ColumnKind::Moment, FieldValue::Whole(number)) => (0..=LATEST_MS).contains(number),
         _ => false,
-    }
-}
-
-/// Which column's field came after each one's, and first (the last entry): a writer tells its fields in one order, so
-/// what came next in the line before is looked for first.
-pub(super) struct Order([usize; COLUMNS.len() + 1]);
-
-pub(super) const FIRST: usize = COLUMNS.len();
-
-impl Default for Order {
-    fn default() -> Self {
-        Self([0; COLUMNS.len() + 1])
-    }
-}
-
-impl Order {
-    pub(super) fn after(&self, before: usize) -> usize {
-        self.0[before]
-    }
-
-    pub(super) fn note(&mut self, before: usize, at: usize) {
-        self.0[before] = at;
     }
 }
 
 struct Fields<'r, 'a> {
     row: &'r mut Row<'a>,
-    order: &'r mut Order,
+    order: &'r mut FieldOrder,
 }
 
 impl<'a> Visitor<'a> for Fields<'_, 'a> {
@@ -124,31 +86,13 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
                 continue;
             };
             self.row[at] = match COLUMNS[at].kind {
-                Kind::Real => real(fields.next_value::<&RawValue>()?.get()),
+                ColumnKind::Real => real(fields.next_value::<&RawValue>()?.get()),
                 _ => fields.next_value_seed(Any)?,
             };
             self.order.note(before, at);
             before = at;
         }
         Ok(())
-    }
-}
-
-/// A number as it is written: `serde_json` reads some to the neighbour of the nearest.
-pub(super) fn real<'a>(text: &str) -> Value<'a> {
-    if text == "null" {
-        return Value::Null;
-    }
-    if let Ok(whole) = text.parse::<i128>() {
-        if u64::try_from(whole.unsigned_abs()).is_ok_and(|size| size > EXACT_MAX) {
-            return Value::Other;
-        }
-    } else if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-        return Value::Other;
-    }
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() => Value::Real(number),
-        _ => Value::Other,
     }
 }
 
@@ -183,7 +127,7 @@ impl Visitor<'_> for Name {
 struct Any;
 
 impl<'a> DeserializeSeed<'a> for Any {
-    type Value = Value<'a>;
+    type Value = FieldValue<'a>;
 
     fn deserialize<D: Deserializer<'a>>(self, value: D) -> Result<Self::Value, D::Error> {
         value.deserialize_any(self)
@@ -191,47 +135,47 @@ impl<'a> DeserializeSeed<'a> for Any {
 }
 
 impl<'a> Visitor<'a> for Any {
-    type Value = Value<'a>;
+    type Value = FieldValue<'a>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a value")
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Value::Null)
+        Ok(FieldValue::Null)
     }
 
     fn visit_bool<E: Error>(self, flag: bool) -> Result<Self::Value, E> {
-        Ok(Value::Flag(flag))
+        Ok(FieldValue::Flag(flag))
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Value::Whole(number))
+        Ok(FieldValue::Whole(number))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(i64::try_from(number).map_or(Value::Other, Value::Whole))
+        Ok(i64::try_from(number).map_or(FieldValue::Other, FieldValue::Whole))
     }
 
     fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Value::Other)
+        Ok(FieldValue::Other)
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'a str) -> Result<Self::Value, E> {
-        Ok(Value::Text(Cow::Borrowed(text)))
+        Ok(FieldValue::Text(Cow::Borrowed(text)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Value::Text(Cow::Owned(text.to_owned())))
+        Ok(FieldValue::Text(Cow::Owned(text.to_owned())))
     }
 
     fn visit_seq<A: SeqAccess<'a>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Value::Other)
+        Ok(FieldValue::Other)
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
         while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Value::Other)
+        Ok(FieldValue::Other)
     }
 }

@@ -1,8 +1,9 @@
 //! What the writer writes, the reader reads back; what is no record is told.
 
-use super::columns::{Kind, COLUMNS};
+use super::columns::{ColumnKind, COLUMNS};
 use super::quick::read_quickly;
-use super::read::{read_any, read_lines, Order, Value, EMPTY};
+use super::read::{read_any, read_lines, FieldValue};
+use super::row::{FieldOrder, EMPTY};
 use super::{Cache, CacheKind, Outcome, Record};
 use proptest::prelude::*;
 use serde_json::{json, Value as Json};
@@ -12,20 +13,20 @@ fn read(data: &[u8]) -> (Vec<Json>, Vec<Vec<u8>>) {
     let (mut kept, mut rejected) = (Vec::new(), Vec::new());
     read_lines(
         data,
-        |row| kept.push(COLUMNS.iter().zip(row).map(|(column, value)| (column.name, told(value))).collect()),
+        |row| kept.push(COLUMNS.iter().zip(row).map(|(column, value)| (column.name, as_json(value))).collect()),
         |line| rejected.push(line.to_vec()),
     );
     (kept, rejected)
 }
 
-fn told(value: &Value<'_>) -> Json {
+fn as_json(value: &FieldValue<'_>) -> Json {
     match value {
-        Value::Null => Json::Null,
-        Value::Text(text) => json!(text),
-        Value::Flag(flag) => json!(flag),
-        Value::Whole(number) => json!(number),
-        Value::Real(number) => json!(number),
-        Value::Other => unreachable!("its line is rejected"),
+        FieldValue::Null => Json::Null,
+        FieldValue::Text(text) => json!(text),
+        FieldValue::Flag(flag) => json!(flag),
+        FieldValue::Whole(number) => json!(number),
+        FieldValue::Real(number) => json!(number),
+        FieldValue::Other => unreachable!("its line is rejected"),
     }
 }
 
@@ -104,7 +105,7 @@ fn every_field_that_is_written_is_a_column() {
 
     let line = written(&whole);
     let text = std::str::from_utf8(&line[..line.len() - 1]).expect("it is text");
-    assert!(read_quickly(text, &mut Order::default(), &mut EMPTY.clone()), "as a relay writes it");
+    assert!(read_quickly(text, &mut FieldOrder::default(), &mut EMPTY.clone()), "as a relay writes it");
 
     let fields: Json = serde_json::from_slice(&line).expect("it is JSON");
     assert_eq!(fields.as_object().map(serde_json::Map::len), Some(COLUMNS.len()));
@@ -166,8 +167,8 @@ proptest! {
             }
         }
         let (mut quick, mut slow) = (EMPTY, EMPTY);
-        if read_quickly(&line, &mut Order::default(), &mut quick) {
-            prop_assert!(read_any(&line, &mut Order::default(), &mut slow), "{}", line);
+        if read_quickly(&line, &mut FieldOrder::default(), &mut quick) {
+            prop_assert!(read_any(&line, &mut FieldOrder::default(), &mut slow), "{}", line);
             prop_assert_eq!(quick, slow);
         }
     }
@@ -192,23 +193,23 @@ fn with(field: &str, value: &str) -> Vec<u8> {
 fn what_has_another_type_or_is_out_of_range_is_rejected() {
     for column in COLUMNS {
         let fitting = match column.kind {
-            Kind::Text => ["\"\"", "\"\\u00e4\\n\"", "\"x\""],
-            Kind::Flag => ["true", "false", " true "],
-            Kind::Small => ["0", "-2147483647", "2147483647"],
-            Kind::Whole => ["-9223372036854775807", "0", "9223372036854775807"],
-            Kind::Moment => ["0", "1", "253402300799999"],
-            Kind::Real => ["1.5", "9007199254740992", "-2e-3"],
+            ColumnKind::Text => ["\"\"", "\"\\u00e4\\n\"", "\"x\""],
+            ColumnKind::Flag => ["true", "false", " true "],
+            ColumnKind::Small => ["0", "-2147483647", "2147483647"],
+            ColumnKind::Whole => ["-9223372036854775807", "0", "9223372036854775807"],
+            ColumnKind::Moment => ["0", "1", "253402300799999"],
+            ColumnKind::Real => ["1.5", "9007199254740992", "-2e-3"],
         };
         for value in fitting {
             assert_eq!(read(&with(column.name, value)).0.len(), 1, "{} {value}", column.name);
         }
         let wrong = match column.kind {
-            Kind::Text => ["1", "true", "[]", "{}", "\"\\ud800\"", "\"\u{1}\"", "x"],
-            Kind::Flag => ["1", "\"true\"", "[1]", "{\"a\":1}", "0", "tru", "1.0"],
-            Kind::Small => ["2147483648", "-2147483648", "1.0", "true", "-0", "[]", "01"],
-            Kind::Whole => ["9223372036854775808", "-9223372036854775808", "1.0", "1e3", "true", "\"1\"", "{}"],
-            Kind::Moment => ["-1", "253402300800000", "1.0", "true", "\"1\"", "[]", "1e3"],
-            Kind::Real => ["9007199254740993", "18446744073709551615", "1e400", "true", "\"1\"", "[]", "1."],
+            ColumnKind::Text => ["1", "true", "[]", "{}", "\"\\ud800\"", "\"\u{1}\"", "x"],
+            ColumnKind::Flag => ["1", "\"true\"", "[1]", "{\"a\":1}", "0", "tru", "1.0"],
+            ColumnKind::Small => ["2147483648", "-2147483648", "1.0", "true", "-0", "[]", "01"],
+            ColumnKind::Whole => ["9223372036854775808", "-9223372036854775808", "1.0", "1e3", "true", "\"1\"", "{}"],
+            ColumnKind::Moment => ["-1", "253402300800000", "1.0", "true", "\"1\"", "[]", "1e3"],
+            ColumnKind::Real => ["9007199254740993", "18446744073709551615", "1e400", "true", "\"1\"", "[]", "1."],
         };
         for value in wrong {
             let line = with(column.name, value);

@@ -6,9 +6,11 @@
 //! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
 //!
 //! Every door under `/v1/` has a second name under `/api/v1/`: the same door, not another one.
+//!
+//! `table` lists the routes, `builders` makes its entries, `relayed` names the calls that pass with only their model changed.
 
-use crate::error::{Error, Kind};
 use crate::principal::Credentials;
+pub use crate::tier::Tier;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -18,40 +20,6 @@ mod relayed;
 mod table;
 
 pub use relayed::Relayed;
-
-/// Who may pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tier {
-    /// Anybody.
-    Public,
-    /// A gateway key, or anybody while keys are not required.
-    Inference,
-    /// A session, the local token, an access token (`read` to read, `write` to change), or a key with the scope `manage`.
-    Management,
-    /// As `Management`, and an access token needs `admin`.
-    Admin,
-    /// A session or the local token.
-    Session,
-    /// A session of any role, or the local token: what people do with their own account.
-    Account,
-    /// A gateway key, always: the scraping API knows no other caller.
-    Key,
-    /// Whoever control finds in the credential, which is none of the relay's: it goes along as it was sent, and so does
-    /// the body. The relay tells a session only; control holds it to the gateway's own pages.
-    Delegated,
-}
-
-impl Tier {
-    /// A refused credential, as this tier's callers are told of it: where a key is the only credential, one that does
-    /// not count is an invalid key (401), whatever the reason.
-    #[must_use]
-    pub fn tell(self, mut fault: Error) -> Error {
-        if self == Self::Key && fault.kind == Kind::Forbidden {
-            fault.kind = Kind::Unauthenticated;
-        }
-        fault
-    }
-}
 
 /// What answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +34,9 @@ pub enum Answer {
     Model,
     /// A chat completion, relayed to a provider.
     Chat,
-    /// The same in the words of OpenAI's responses.
+    /// A conversation in the dialect of OpenAI's responses.
     Responses,
-    /// The same in Gemini's words, whose address says what its body does not.
+    /// A conversation in Gemini's dialect, whose address says what its body does not.
     Generate,
     StreamGenerate,
     /// The model list, and one model, in Gemini's words.
@@ -376,6 +344,13 @@ mod tests {
     }
 
     #[test]
+    fn a_path_tells_in_which_form_its_errors_are() {
+        assert_eq!(surface_at("/api/crawl/x/errors"), Some(Surface::Scraping));
+        assert_eq!(surface_at("/api/keys"), Some(Surface::Management));
+        assert_eq!(surface_at("/api/crawler"), None);
+    }
+
+    #[test]
     fn every_route_finds_itself() {
         for route in all() {
             let example =
@@ -462,16 +437,6 @@ mod tests {
         for path in ["/v1beta/models/veo%2Foperations%2Fa1", "/v1beta/models/veo/operations/%2ea1"] {
             assert_eq!(path_of("GET", path), None, "{path}");
         }
-    }
-
-    #[test]
-    fn a_refused_credential_is_an_invalid_key_where_only_keys_count() {
-        let fault = || Error::client(Kind::Forbidden, "The API key is banned.");
-        assert_eq!(Tier::Key.tell(fault()).kind, Kind::Unauthenticated);
-        assert_eq!(Tier::Inference.tell(fault()).kind, Kind::Forbidden);
-        assert_eq!(surface_at("/api/crawl/x/errors"), Some(Surface::Scraping));
-        assert_eq!(surface_at("/api/keys"), Some(Surface::Management));
-        assert_eq!(surface_at("/api/crawler"), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Calls that are passed on to a provider with only their model changed.
 
-/// See the module's page. What each needs and how its answer is read stands in the engine, in one table.
+/// Calls that are passed on to a provider with only their model changed. What each needs and how its answer is read stands in the
+/// engine, in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relayed {
     Embeddings,

@@ -1,10 +1,9 @@
 //! `auto`: the best by score. What does not change between snapshots (price, fit, tier) is one number per candidate, computed
 //! when the snapshot is compiled; a decision adds what is hot and picks the best few, in time linear in the candidates.
 
-use super::facts::{Facts, Standing};
-use super::order::Order;
+use super::facts::{CandidateOrder, Facts, Standing};
+use super::pack::Pack;
 use super::random::Random;
-use serde::Deserialize;
 
 /// Candidates of one channel; the most deserving are kept.
 pub const MAX_CANDIDATES: usize = 64;
@@ -14,53 +13,6 @@ const RANKED: usize = 8;
 const EXPLORATION: f64 = 0.05;
 /// A second that scores this much less is not worth exploring.
 const WORTH_EXPLORING: f32 = 0.5;
-
-/// A set of weights.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pack {
-    #[default]
-    Balanced,
-    ShipFast,
-    CostSaver,
-    QualityFirst,
-    OfflineFriendly,
-    ReliabilityFirst,
-}
-
-/// What counts how much.
-#[derive(Debug, Clone, Copy)]
-pub struct Weights {
-    pub quota: f32,
-    pub health: f32,
-    pub cost: f32,
-    pub latency: f32,
-    pub fit: f32,
-    pub stability: f32,
-    pub tier: f32,
-}
-
-impl Pack {
-    pub fn weights(self) -> Weights {
-        let of = |quota, health, cost, latency, fit, stability, tier| Weights {
-            quota,
-            health,
-            cost,
-            latency,
-            fit,
-            stability,
-            tier,
-        };
-        match self {
-            Self::Balanced => of(0.18, 0.22, 0.18, 0.14, 0.14, 0.07, 0.07),
-            Self::ShipFast => of(0.14, 0.28, 0.05, 0.32, 0.10, 0.06, 0.05),
-            Self::CostSaver => of(0.14, 0.19, 0.37, 0.05, 0.10, 0.05, 0.10),
-            Self::QualityFirst => of(0.10, 0.18, 0.05, 0.05, 0.42, 0.15, 0.05),
-            Self::OfflineFriendly => of(0.10, 0.20, 0.10, 0.05, 0.05, 0.05, 0.45),
-            Self::ReliabilityFirst => of(0.15, 0.35, 0.05, 0.10, 0.05, 0.25, 0.05),
-        }
-    }
-}
 
 /// What is known of a candidate before any request. Each from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -96,7 +48,7 @@ pub fn score(facts: &Facts, pack: Pack) -> f32 {
 }
 
 /// The best few by score; the others behind them in the order they came.
-pub(super) fn arrange(facts: &[Facts], pack: Pack, able: &mut Order, random: &mut Random) {
+pub(super) fn arrange(facts: &[Facts], pack: Pack, able: &mut CandidateOrder, random: &mut Random) {
     let mut scored: smallvec::SmallVec<[(f32, u16); 64]> =
         able.iter().map(|&place| (score(&facts[usize::from(place)], pack), place)).collect();
     let best_first = |a: &(f32, u16), b: &(f32, u16)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));

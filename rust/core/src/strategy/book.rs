@@ -1,9 +1,10 @@
 //! All combos of a snapshot made ready: names looked up, steps spread over connections, prices and sizes put in place, `auto`
 //! channels filled. Built once per snapshot, so that a decision looks nothing up.
 
-use super::auto::{self, Channel, Pack, Prior};
+use super::auto::{self, Channel, Prior};
 use super::combo::{Combo, Params, Step, Strategy, What};
 use super::facts::Facts;
+use super::pack::Pack;
 use super::{identity, MAX_DEPTH};
 use crate::model_name::{is_named, Case};
 use crate::snapshot::{Connection, Snapshot};
@@ -48,7 +49,8 @@ pub struct Ready {
     pub is_auto: bool,
 }
 
-/// See the module's page.
+/// All combos of a snapshot made ready: names looked up, steps spread over connections, prices and sizes put in place, `auto`
+/// channels filled.
 #[derive(Debug, Default)]
 pub struct Book {
     ready: Vec<Ready>,

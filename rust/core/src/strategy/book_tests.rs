@@ -1,4 +1,4 @@
-use super::super::{expand, Ask, Candidate, Facts, Look, Memory, Random, Strategy, Targets};
+use super::super::{expand, Candidate, Demand, Facts, Look, Memory, Random, Strategy, Targets};
 use super::*;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
@@ -43,12 +43,12 @@ fn book(combos: &str) -> Book {
         r#"{{"version":1,"connections":[{connections}],"models":[{models}],"prices":[{prices}],"combos":[{combos}]}}"#
     );
     let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
-    Book::compile(&snapshot, &|_, connection| connection.dialect == crate::snapshot::Dialect::Openai)
+    Book::compile(&snapshot, &|_, connection| connection.dialect == crate::dialect::Dialect::Openai)
 }
 
 fn targets(book: &Book, name: &str) -> Targets {
     let at = book.find(name).expect("a combo");
-    expand(book, at, &Ask::default(), &mut Desk::of(book))
+    expand(book, at, &Demand::default(), &mut Desk::of(book))
 }
 
 fn named(book: &Book, name: &str) -> Vec<String> {
@@ -152,7 +152,7 @@ proptest! {
         }).collect();
         let book = book(&combos.join(","));
         for at in 0..8 {
-            let found = expand(&book, at, &Ask::default(), &mut Desk::of(&book));
+            let found = expand(&book, at, &Demand::default(), &mut Desk::of(&book));
             prop_assert!(!found.picks.is_empty(), "its own model is always there");
             prop_assert!(found.picks.len() <= super::super::expand::MAX_TARGETS);
         }

@@ -124,7 +124,7 @@ pub struct Params {
     /// `context-relay`: the share of quota after which a session moves on.
     pub handoff_threshold: f32,
     /// `auto`: which pack of weights.
-    pub pack: super::auto::Pack,
+    pub pack: super::pack::Pack,
     /// `fusion`: who merges; absent, the first step.
     pub judge_model: Option<String>,
     /// `fusion`: as many answers are waited for before the stragglers' grace begins.
@@ -143,7 +143,7 @@ impl Default for Params {
             concurrency_per_model: None,
             windows: vec![WindowName::Weekly],
             handoff_threshold: 0.85,
-            pack: super::auto::Pack::default(),
+            pack: super::pack::Pack::default(),
             judge_model: None,
             min_panel: 2,
             straggler_grace_ms: 8_000,
@@ -154,7 +154,7 @@ impl Default for Params {
     }
 }
 
-/// See the module's page.
+/// A combo as the operator wrote it: a name, a strategy, steps, and what the strategy is told beyond them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Combo {
     pub id: String,

@@ -2,7 +2,7 @@
 
 use super::book::{Book, Candidate, Ready, To};
 use super::combo::Strategy;
-use super::facts::{Ask, Facts, Standing};
+use super::facts::{Demand, Facts, Standing};
 use super::memory::Memory;
 use super::order::order;
 use super::random::{mix, Random};
@@ -48,8 +48,8 @@ pub struct Targets {
     pub closed: SmallVec<[Pick; 8]>,
 }
 
-/// See the module's page.
-pub fn expand(book: &Book, combo: usize, ask: &Ask, look: &mut impl Look) -> Targets {
+/// From a combo to the targets of one request: facts are gathered, the strategy orders, nested combos are put in their place.
+pub fn expand(book: &Book, combo: usize, ask: &Demand, look: &mut impl Look) -> Targets {
     let mut walk = Walk {
         combo,
         book,
@@ -68,7 +68,7 @@ pub fn expand(book: &Book, combo: usize, ask: &Ask, look: &mut impl Look) -> Tar
 struct Walk<'a, L> {
     combo: usize,
     book: &'a Book,
-    ask: &'a Ask,
+    ask: &'a Demand,
     look: &'a mut L,
     targets: Targets,
     seen: SmallVec<[u64; 32]>,

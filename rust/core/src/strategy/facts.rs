@@ -1,5 +1,6 @@
 //! What is known of a candidate at the moment of a decision, and of the request that asks for it.
 
+use smallvec::SmallVec;
 /// Whether a candidate may be tried. The order is one of preference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
@@ -21,13 +22,14 @@ impl Standing {
 
 /// One quota window of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Window {
+pub struct QuotaWindow {
     /// 0 to 1: what is left.
     pub remaining: f32,
     pub resets_in_ms: u64,
 }
 
-/// See the module's page. What is not known is `None`, and each strategy says where the unknown stands.
+/// What is known of a candidate at the moment of a decision, and of the request that asks for it. What is not known is `None`, and
+/// each strategy says where the unknown stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Facts {
     /// Tells this candidate from every other, the same in every snapshot and worker.
@@ -52,9 +54,9 @@ pub struct Facts {
     pub price_output: Option<u64>,
     /// Tokens.
     pub context_window: Option<u64>,
-    pub session: Option<Window>,
-    pub weekly: Option<Window>,
-    pub monthly: Option<Window>,
+    pub session: Option<QuotaWindow>,
+    pub weekly: Option<QuotaWindow>,
+    pub monthly: Option<QuotaWindow>,
 }
 
 impl Facts {
@@ -67,7 +69,7 @@ impl Facts {
     }
 
     /// What the request would cost here, in pico-dollars; `None` without both prices.
-    pub fn cost(&self, ask: &Ask) -> Option<u128> {
+    pub fn cost(&self, ask: &Demand) -> Option<u128> {
         let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         Some(part(ask.input_tokens, self.price_input?) + part(ask.output_tokens, self.price_output?))
     }
@@ -80,7 +82,7 @@ impl Facts {
     /// them, as cheap as the cheapest, and as busy as all of them together.
     pub fn together(id: u64, weight: f32, members: impl Iterator<Item = Facts>) -> Self {
         let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
-        let most = |a: Option<Window>, b: Option<Window>| match (a, b) {
+        let most = |a: Option<QuotaWindow>, b: Option<QuotaWindow>| match (a, b) {
             (Some(a), Some(b)) => Some(if b.remaining > a.remaining { b } else { a }),
             (one, other) => one.or(other),
         };
@@ -111,7 +113,7 @@ impl Facts {
 
 /// What is known of a request before it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
+pub struct Demand {
     /// Estimated.
     pub input_tokens: u64,
     pub output_tokens: u64,
@@ -121,9 +123,12 @@ pub struct Ask {
     pub held: Option<u64>,
 }
 
-impl Default for Ask {
+impl Default for Demand {
     /// A request of which nothing is known weighs input three times as much as output, as chats do on average.
     fn default() -> Self {
         Self { input_tokens: 3, output_tokens: 1, affinity: None, held: None }
     }
 }
+
+/// Places in the list of candidates, first to be tried first.
+pub type CandidateOrder = SmallVec<[u16; 32]>;

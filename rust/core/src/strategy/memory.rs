@@ -1,7 +1,7 @@
 //! What a combo remembers from one request to the next. The caller keeps one for each combo, over snapshots, and writes back
 //! what came of a request.
 
-/// See the module's page.
+/// What a combo remembers from one request to the next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Decisions so far: whose turn it is.

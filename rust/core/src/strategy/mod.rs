@@ -11,6 +11,10 @@
 //!
 //! The same three rules hold for every strategy: it orders the candidates that are able; those that rest come behind them, the
 //! soonest to be able first; those that are closed are left out. A distribution is promised over the able ones.
+//!
+//! `combo` (a combo as the snapshot has it), `book` (combos compiled with their candidates), `facts` (what is known of a candidate and
+//! of a request), `expand` (a request's targets out of a combo), `order` (the strategies), `auto` with `pack` (the one that scores),
+//! `memory` and `random`.
 
 pub mod auto;
 pub mod book;
@@ -19,14 +23,16 @@ pub mod expand;
 pub mod facts;
 pub mod memory;
 pub mod order;
+pub mod pack;
 pub mod random;
 
 pub use book::{Book, Candidate, Ready, To};
 pub use combo::{Combo, Params, Step, Strategy};
 pub use expand::{expand, Look, Pick, Targets};
-pub use facts::{Ask, Facts, Standing, Window};
+pub use facts::{CandidateOrder, Demand, Facts, QuotaWindow, Standing};
 pub use memory::Memory;
-pub use order::{order, Order};
+pub use order::order;
+pub use pack::Pack;
 pub use random::Random;
 
 #[cfg(test)]

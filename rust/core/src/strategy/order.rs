@@ -1,15 +1,11 @@
 //! The strategies: from facts to an order.
 
 use super::combo::{Params, Strategy, WindowName};
-use super::facts::{Ask, Facts, Window};
+use super::facts::{CandidateOrder, Demand, Facts, QuotaWindow};
 use super::memory::Memory;
 use super::random::{mix, Random};
 use super::{auto, random};
-use smallvec::SmallVec;
 use std::cmp::Reverse;
-
-/// Places in the list of candidates, first to be tried first.
-pub type Order = SmallVec<[u16; 32]>;
 
 /// What a session's window is worth against the week's, and what is left of each against how soon it is new.
 const SESSION_SHARE: f32 = 0.35;
@@ -30,11 +26,11 @@ pub fn order(
     strategy: Strategy,
     params: &Params,
     facts: &[Facts],
-    ask: &Ask,
+    ask: &Demand,
     memory: &mut Memory,
     random: &mut Random,
-) -> Order {
-    let mut able: Order = places(facts, |one| one.standing.is_able());
+) -> CandidateOrder {
+    let mut able: CandidateOrder = places(facts, |one| one.standing.is_able());
     let turn = memory.turn;
     memory.turn = turn.wrapping_add(1);
     arrange(strategy, params, facts, ask, memory, random, turn, &mut able);
@@ -42,7 +38,7 @@ pub fn order(
         // A session stays with its target while that one is able; moving it would cost the provider's cache.
         lift(&mut able, facts, ask.held);
     }
-    let mut resting: Order = places(facts, |one| one.standing == super::Standing::Resting);
+    let mut resting: CandidateOrder = places(facts, |one| one.standing == super::Standing::Resting);
     resting.sort_by_key(|&place| facts[usize::from(place)].rest_ms);
     able.extend(resting);
     able
@@ -53,11 +49,11 @@ fn arrange(
     strategy: Strategy,
     params: &Params,
     facts: &[Facts],
-    ask: &Ask,
+    ask: &Demand,
     memory: &mut Memory,
     random: &mut Random,
     turn: u64,
-    able: &mut Order,
+    able: &mut CandidateOrder,
 ) {
     let of = |place: u16| &facts[usize::from(place)];
     match strategy {
@@ -117,19 +113,19 @@ fn arrange(
     }
 }
 
-fn places(facts: &[Facts], wanted: impl Fn(&Facts) -> bool) -> Order {
+fn places(facts: &[Facts], wanted: impl Fn(&Facts) -> bool) -> CandidateOrder {
     facts.iter().enumerate().filter(|(_, one)| wanted(one)).map(|(place, _)| place as u16).collect()
 }
 
 /// Brings one candidate to the front; the others keep their order.
-fn lift(able: &mut Order, facts: &[Facts], id: Option<u64>) {
+fn lift(able: &mut CandidateOrder, facts: &[Facts], id: Option<u64>) {
     let Some(id) = id else { return };
     if let Some(at) = able.iter().position(|&place| facts[usize::from(place)].id == id) {
         able[..=at].rotate_right(1);
     }
 }
 
-fn rotate(able: &mut Order, turn: u64) {
+fn rotate(able: &mut CandidateOrder, turn: u64) {
     if !able.is_empty() {
         let by = (turn % able.len() as u64) as usize;
         able.rotate_left(by);
@@ -137,7 +133,7 @@ fn rotate(able: &mut Order, turn: u64) {
 }
 
 /// Those at the front that are as good as each other take turns.
-fn rotate_band(able: &mut Order, turn: u64, is_as_good: impl Fn(u16) -> bool) {
+fn rotate_band(able: &mut CandidateOrder, turn: u64, is_as_good: impl Fn(u16) -> bool) {
     let band = able.iter().take_while(|&&place| is_as_good(place)).count();
     if band > 1 {
         able[..band].rotate_left((turn % band as u64) as usize);
@@ -145,7 +141,7 @@ fn rotate_band(able: &mut Order, turn: u64, is_as_good: impl Fn(u16) -> bool) {
 }
 
 /// Whether an earlier winner stays in front.
-fn stay(memory: &mut Memory, facts: &[Facts], able: &mut Order) -> bool {
+fn stay(memory: &mut Memory, facts: &[Facts], able: &mut CandidateOrder) -> bool {
     let Some((id, left)) = memory.stays.take() else { return false };
     let is_there = able.iter().any(|&place| facts[usize::from(place)].id == id);
     if !is_there {
@@ -158,14 +154,14 @@ fn stay(memory: &mut Memory, facts: &[Facts], able: &mut Order) -> bool {
     true
 }
 
-fn begin_stay(memory: &mut Memory, params: &Params, facts: &[Facts], able: &Order) {
+fn begin_stay(memory: &mut Memory, params: &Params, facts: &[Facts], able: &CandidateOrder) {
     if let (Some(&first), true) = (able.first(), params.sticky_limit > 1) {
         memory.stays = Some((facts[usize::from(first)].id, params.sticky_limit - 1));
     }
 }
 
 /// One by chance and weight, the others by weight.
-fn weigh(facts: &[Facts], able: &mut Order, random: &mut Random) {
+fn weigh(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) {
     let weight = |place: u16| f64::from(facts[usize::from(place)].weight.max(0.0));
     let total: f64 = able.iter().map(|&place| weight(place)).sum();
     if total <= 0.0 {
@@ -188,7 +184,7 @@ fn weigh(facts: &[Facts], able: &mut Order, random: &mut Random) {
 }
 
 /// Two by chance; the less loaded of them first, the other behind it, then list order.
-fn two_choices(facts: &[Facts], able: &mut Order, random: &mut Random) {
+fn two_choices(facts: &[Facts], able: &mut CandidateOrder, random: &mut Random) {
     if able.len() < 2 {
         return;
     }
@@ -216,7 +212,7 @@ fn load(facts: &Facts, latency_ms: f32) -> f32 {
 }
 
 /// Deals from a shuffled deck. One that was away when the deck was made is dealt in the next round.
-fn deal(facts: &[Facts], able: &mut Order, memory: &mut Memory, random: &mut Random) {
+fn deal(facts: &[Facts], able: &mut CandidateOrder, memory: &mut Memory, random: &mut Random) {
     let mut dealt = None;
     for _round in 0..2 {
         while let Some(id) = memory.deck.pop() {
@@ -237,7 +233,7 @@ fn deal(facts: &[Facts], able: &mut Order, memory: &mut Memory, random: &mut Ran
 
 /// Quota that would be lost soon scores high; a target with next to nothing left scores below all others.
 fn reset_score(facts: &Facts) -> f32 {
-    let part = |window: Option<Window>, length_ms: f32, remaining_share: f32| {
+    let part = |window: Option<QuotaWindow>, length_ms: f32, remaining_share: f32| {
         window.map_or(0.5, |window| {
             let pressure = 1.0 - (window.resets_in_ms as f32 / length_ms).clamp(0.0, 1.0);
             remaining_share * window.remaining + (1.0 - remaining_share) * pressure

@@ -1,6 +1,6 @@
 //! A small seeded source of chance (`SplitMix64`). Fair enough to spread load, and the same seed gives the same order again.
 
-/// See the module's page.
+/// A small seeded source of chance (`SplitMix64`).
 #[derive(Debug, Clone)]
 pub struct Random {
     state: u64,

@@ -1,7 +1,7 @@
 //! What each strategy promises, shown over many decisions.
 
 use super::combo::WindowName;
-use super::{auto, order, Ask, Facts, Memory, Params, Random, Standing, Strategy, Window};
+use super::{auto, order, Demand, Facts, Memory, Params, QuotaWindow, Random, Standing, Strategy};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 use std::collections::{HashMap, HashSet};
@@ -15,14 +15,19 @@ fn plain(n: usize) -> Vec<Facts> {
 
 struct Desk {
     params: Params,
-    ask: Ask,
+    ask: Demand,
     memory: Memory,
     random: Random,
 }
 
 impl Desk {
     fn new(seed: u64) -> Self {
-        Self { params: Params::default(), ask: Ask::default(), memory: Memory::default(), random: Random::seeded(seed) }
+        Self {
+            params: Params::default(),
+            ask: Demand::default(),
+            memory: Memory::default(),
+            random: Random::seeded(seed),
+        }
     }
 
     fn order(&mut self, strategy: Strategy, facts: &[Facts]) -> Vec<usize> {
@@ -48,8 +53,8 @@ fn assert_share(count: usize, draws: usize, share: f64) {
 }
 
 prop_compose! {
-    fn any_window()(remaining in 0.0f32..=1.0, resets_in_ms in 0u64..700_000_000) -> Window {
-        Window { remaining, resets_in_ms }
+    fn any_window()(remaining in 0.0f32..=1.0, resets_in_ms in 0u64..700_000_000) -> QuotaWindow {
+        QuotaWindow { remaining, resets_in_ms }
     }
 }
 
@@ -149,7 +154,7 @@ proptest! {
         let order = |strategy: Strategy| -> Vec<usize> {
             Desk::new(1).order(strategy, &facts).into_iter().filter(|&at| facts[at].standing.is_able()).collect()
         };
-        let ask = Ask::default();
+        let ask = Demand::default();
         let costs: Vec<u128> =
             order(Strategy::CostOptimized).iter().map(|&at| facts[at].cost(&ask).unwrap_or(u128::MAX)).collect();
         prop_assert!(costs.is_sorted());
@@ -223,7 +228,7 @@ proptest! {
         let mut desk = Desk::new(seed);
         let best = facts.iter().enumerate().filter(|(_, one)| one.standing.is_able());
         let best = best.max_by(|a, b| {
-            let score = |one: &Facts| auto::score(one, auto::Pack::Balanced);
+            let score = |one: &Facts| auto::score(one, super::Pack::Balanced);
             score(a.1).total_cmp(&score(b.1)).then(b.0.cmp(&a.0))
         });
         if let Some((best, _)) = best {
@@ -321,9 +326,9 @@ fn the_cost_counts_what_goes_in_and_what_comes_out() {
     let of = |id, input, output| Facts { id, price_input: Some(input), price_output: Some(output), ..Facts::default() };
     let facts = [of(1, 1, 100), of(2, 10, 20), Facts { id: 3, ..Facts::default() }];
     let mut desk = Desk::new(1);
-    desk.ask = Ask { input_tokens: 100, output_tokens: 1, ..Ask::default() };
+    desk.ask = Demand { input_tokens: 100, output_tokens: 1, ..Demand::default() };
     assert_eq!(desk.order(Strategy::CostOptimized, &facts), [0, 1, 2], "a long question, a short answer");
-    desk.ask = Ask { input_tokens: 10, output_tokens: 100, ..Ask::default() };
+    desk.ask = Demand { input_tokens: 10, output_tokens: 100, ..Demand::default() };
     assert_eq!(desk.order(Strategy::CostOptimized, &facts), [1, 0, 2], "a short question, a long answer; unknown last");
 }
 
@@ -345,7 +350,7 @@ fn a_cache_key_spreads_over_all() {
 fn the_soonest_reset_goes_first_and_equals_take_turns() {
     let of = |id, weekly_ms: u64| Facts {
         id,
-        weekly: Some(Window { remaining: 0.5, resets_in_ms: weekly_ms }),
+        weekly: Some(QuotaWindow { remaining: 0.5, resets_in_ms: weekly_ms }),
         ..Facts::default()
     };
     let facts = [of(1, 9_000_000), of(2, 1_000_000), of(3, 1_030_000), Facts { id: 4, ..Facts::default() }];
@@ -361,7 +366,7 @@ fn quota_that_is_lost_soon_is_used_first_unless_next_to_nothing_is_left() {
     let hour = 3_600_000;
     let of = |id, remaining, resets_in_ms| Facts {
         id,
-        weekly: Some(Window { remaining, resets_in_ms }),
+        weekly: Some(QuotaWindow { remaining, resets_in_ms }),
         ..Facts::default()
     };
     let facts = [of(1, 0.9, 160 * hour), of(2, 0.9, 2 * hour), of(3, 0.05, hour)];
@@ -384,7 +389,8 @@ fn the_last_that_served_goes_first_until_it_fails() {
 
 #[test]
 fn a_session_is_relayed_when_its_target_has_spent_its_quota() {
-    let of = |id, remaining| Facts { id, session: Some(Window { remaining, resets_in_ms: 1 }), ..Facts::default() };
+    let of =
+        |id, remaining| Facts { id, session: Some(QuotaWindow { remaining, resets_in_ms: 1 }), ..Facts::default() };
     let mut desk = Desk::new(1);
     desk.ask.held = Some(2);
     assert_eq!(desk.order(Strategy::ContextRelay, &[of(1, 0.9), of(2, 0.5), of(3, 0.9)]), [1, 0, 2]);

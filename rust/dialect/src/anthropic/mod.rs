@@ -1,4 +1,7 @@
 //! Anthropic's dialect: messages, plain and streamed.
+//!
+//! `request_in` and `request_out` read and write requests, `whole` answers in one piece, `stream_in` and `stream_out` events, `usage`
+//! counts of tokens.
 
 pub(crate) mod request_in;
 pub(crate) mod request_out;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,7 +13,6 @@ use crate::model::{
 };
 use crate::openai::request_in::{count, number};
 use crate::text::Text;
-use crate::translate::Form;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,7 +102,7 @@ struct MessageIn<'a> {
 /// Reads a body that was scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
-    let mut request = Request { form: Form::Messages, ..Request::default() };
+    let mut request = Request { form: Dialect::Anthropic, ..Request::default() };
     let mut budget = None;
     for (name, value) in members.0 {
         let raw = value.get();

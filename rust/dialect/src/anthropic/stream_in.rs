@@ -10,7 +10,7 @@ use super::usage::Counts;
 use super::whole::{stop, StopDetails};
 use crate::model::{Event, Stop};
 use crate::openai::error::error_fields;
-use crate::stream::{Malformed, Step};
+use crate::step::{Malformed, Step};
 use crate::text::Text;
 
 #[derive(Deserialize)]
@@ -80,7 +80,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) fn usage(&self) -> Option<Usage> {
-        self.counts.told()
+        self.counts.reported()
     }
 
     /// Why the model stopped, once it was said.

@@ -15,7 +15,7 @@ enum Block {
     Call,
 }
 
-/// See the module's page.
+/// The model's events, written as a messages stream.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
     id: Option<Text<'static>>,

@@ -64,7 +64,7 @@ impl Counts {
         }
     }
 
-    pub(crate) fn told(&self) -> Option<Usage> {
+    pub(crate) fn reported(&self) -> Option<Usage> {
         self.is_told.then(|| self.usage())
     }
 }
@@ -88,14 +88,14 @@ mod tests {
     #[test]
     fn a_stream_tells_its_counts_in_parts() {
         let mut counts = Counts::default();
-        assert_eq!(counts.told(), None);
+        assert_eq!(counts.reported(), None);
         counts.read(
             br#"{"input_tokens":10,"cache_read_input_tokens":30,"cache_creation_input_tokens":5,"output_tokens":1}"#,
         );
         counts.read(br#"{"output_tokens":40,"output_tokens_details":{"thinking_tokens":25}}"#);
 
         let usage = Usage { input: 45, output: 40, cached: 30, reasoning: 25, cache_write: 5 };
-        assert_eq!(counts.told(), Some(usage));
+        assert_eq!(counts.reported(), Some(usage));
         let mut out = Writer::default();
         write(&mut out, &usage);
         let mut again = Counts::default();

@@ -132,7 +132,7 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
-/// The same for a list that was read in one go; `path` is where it stands.
+/// Reads the parts of a list that was parsed in one go; `path` is where it stands.
 pub(super) fn take<'a>(
     list: Vec<PartIn<'a>>,
     path: &dyn Fn() -> String,
@@ -229,7 +229,7 @@ fn media(blob: BlobIn<'_>) -> Content<'_> {
 fn result<'a>(response: ResponseIn<'a>, path: &str, ids: &mut Ids) -> Result<Content<'a>, Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Told<'a> {
+    struct ToolResult<'a> {
         #[serde(borrow, default)]
         output: Option<&'a RawValue>,
         #[serde(borrow, default)]
@@ -241,13 +241,13 @@ fn result<'a>(response: ResponseIn<'a>, path: &str, ids: &mut Ids) -> Result<Con
     let id = ids.of_result(response.id, &response.name);
     let id = id.ok_or_else(|| wrong(&format!("{path}.name"), "must be that of a call before it"))?;
     let raw = response.response.map_or("{}", RawValue::get);
-    let told = serde_json::from_str::<Told<'a>>(raw).ok();
+    let told = serde_json::from_str::<ToolResult<'a>>(raw).ok();
     let (said, is_error) = match told {
         Some(
-            Told { output: Some(said), result: None, error: None }
-            | Told { output: None, result: Some(said), error: None },
+            ToolResult { output: Some(said), result: None, error: None }
+            | ToolResult { output: None, result: Some(said), error: None },
         ) => (Some(said), false),
-        Some(Told { output: None, result: None, error: Some(said) }) => (Some(said), true),
+        Some(ToolResult { output: None, result: None, error: Some(said) }) => (Some(said), true),
         _ => (None, false),
     };
     let text = match said {

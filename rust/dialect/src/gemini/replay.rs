@@ -7,17 +7,17 @@ use serde_json::Value;
 /// What one answer, or one chunk of it, has told.
 #[derive(Debug, Default, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts")]
-pub(crate) struct Told {
+pub(crate) struct ReplayFacts {
     pub(crate) has_text: bool,
     pub(crate) has_stopped: bool,
     pub(crate) is_unfit: bool,
 }
 
 /// Reads a whole answer, or a chunk: fit is one candidate of texts and thoughts that ended by itself.
-pub(crate) fn read(answer: &Value) -> Told {
-    let mut told = Told {
+pub(crate) fn read(answer: &Value) -> ReplayFacts {
+    let mut told = ReplayFacts {
         is_unfit: !answer["error"].is_null() || !answer["promptFeedback"]["blockReason"].is_null(),
-        ..Told::default()
+        ..ReplayFacts::default()
     };
     let candidates = answer["candidates"].as_array().map_or(&[][..], Vec::as_slice);
     told.is_unfit |= candidates.len() > 1;

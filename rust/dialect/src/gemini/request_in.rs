@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,7 +14,6 @@ use crate::model::{
 };
 use crate::openai::request_in::{count, number};
 use crate::text::Text;
-use crate::translate::Form;
 
 /// A content as it should be, read in one go.
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct GoodContentIn<'a> {
     parts: Vec<PartIn<'a>>,
 }
 
-/// The same, read step by step, so that a fault names its place.
+/// A request read step by step, so that a fault names its place.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ContentIn<'a> {
@@ -38,7 +38,7 @@ struct ContentIn<'a> {
 /// Reads a body that was scanned before; `stream` is what its address says.
 pub(crate) fn read(body: &[u8], stream: bool) -> Result<Request<'_>, Error> {
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
-    let mut request = Request { form: Form::Gemini, stream, ..Request::default() };
+    let mut request = Request { form: Dialect::Gemini, stream, ..Request::default() };
     for (name, value) in members.0 {
         let raw = value.get();
         match &*name {

@@ -10,7 +10,7 @@ use super::whole::{stop, ResponseIn};
 use crate::model::{Event, Stop};
 use crate::openai::error::error_fields;
 use crate::signature::{from_gemini, redacted_in};
-use crate::stream::{Malformed, Step};
+use crate::step::{Malformed, Step};
 use crate::text::Text;
 
 /// What is known of a stream so far.

@@ -12,7 +12,7 @@ use super::whole::{finish_reason, write_call, write_text};
 use crate::model::{Call, Event, Stop};
 use crate::shapes::{error_body, ErrorText, Surface};
 use crate::signature::{for_gemini_caller, of_redacted};
-use crate::stream::Malformed;
+use crate::step::Malformed;
 use crate::text::{Text, Writer};
 
 /// How chunks are told apart.
@@ -69,7 +69,7 @@ impl Framing {
     }
 }
 
-/// See the module's page.
+/// The model's events, written as a generateContent stream: chunks, each a whole answer that holds what is new.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     framing: Framing,

@@ -41,7 +41,7 @@ pub fn inspect(body: &[u8], member: &str) -> Result<Metered, JsonFault> {
     let listed = scan.get(member).filter(|value| value.kind == Kind::Array).map_or(0, |value| value.elements as u64);
     let mut units = read_units(body, &scan);
     if member == "pages" {
-        units = Units { pages: listed, ..Units::default() }.told(units);
+        units = Units { pages: listed, ..Units::default() }.updated_with(units);
     }
     let told = scan.get("error").filter(|told| error::is_error(*told));
     Ok(Metered {
@@ -174,7 +174,7 @@ impl std::fmt::Debug for Meter {
 
 /// What a chunk came to.
 #[derive(Debug)]
-pub struct Passed {
+pub struct MeteredPiece {
     pub pieces: Pieces,
     /// Nothing more is to be read.
     pub done: bool,
@@ -208,7 +208,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    pub fn push(&mut self, chunk: &Bytes) -> Passed {
+    pub fn push(&mut self, chunk: &Bytes) -> MeteredPiece {
         let Self { framer, usage, units, is_finished, reason, failure, has_answered } = self;
         let (pieces, flow) = framer.push(chunk, |part| {
             let (Part::Event(bytes) | Part::Opening(bytes)) = part else { return Verdict::Pass };
@@ -239,14 +239,14 @@ impl Meter {
                 kind.as_ref().is_some_and(|kind| kind.starts_with("image_") && kind.ends_with(".completed"));
             *units = Units {
                 images: units.images.saturating_add(u64::from(is_picture)),
-                ..units.told(read_units(&data, &scan))
+                ..units.updated_with(read_units(&data, &scan))
             };
             if kind.is_some_and(|kind| kind.ends_with(".completed") || kind.ends_with(".done")) {
                 *is_finished = true;
             }
             Verdict::Pass
         });
-        Passed { pieces, done: flow != Flow::Open }
+        MeteredPiece { pieces, done: flow != Flow::Open }
     }
 
     pub fn usage(&self) -> Option<Usage> {

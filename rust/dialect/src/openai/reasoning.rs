@@ -23,7 +23,7 @@ pub struct Thought {
 
 impl Thought {
     /// `None` where no tool was called, or nothing was thought.
-    fn told(self) -> Option<Self> {
+    fn complete(self) -> Option<Self> {
         (!self.text.is_empty() && !self.call_ids.is_empty() && self.text.len() <= MAX_TEXT_BYTES).then_some(self)
     }
 
@@ -73,7 +73,7 @@ pub fn of_answer(body: &[u8]) -> Option<Thought> {
     for choice in answer.choices.into_iter().filter(|choice| choice.index == 0) {
         thought.hear(choice.message);
     }
-    thought.told()
+    thought.complete()
 }
 
 /// Hears a stream of chat completion chunks, as the provider sends it.
@@ -112,7 +112,7 @@ impl Listener {
     }
 
     pub fn finish(self) -> Option<Thought> {
-        self.thought.told()
+        self.thought.complete()
     }
 }
 

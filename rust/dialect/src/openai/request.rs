@@ -11,7 +11,7 @@ use fairlead_core::error::{Error, Kind as ErrorKind};
 use fairlead_core::json::{self, FaultKind, JsonFault, Kind, Value};
 
 use crate::fit::Edits;
-use crate::translate::Place;
+use crate::place::Place;
 use crate::Pieces;
 
 /// Nesting of a request body.
@@ -196,7 +196,7 @@ pub fn rewrite(body: &Bytes, request: &ChatRequest, upstream_model: &str) -> Pie
     rewrite_with(body, request, upstream_model, Edits::new())
 }
 
-/// The same with more that changes; no two spans overlap.
+/// Rewrites a body in which other spans change too; no two overlap.
 pub(crate) fn rewrite_with(body: &Bytes, request: &ChatRequest, upstream_model: &str, mut edits: Edits) -> Pieces {
     if !request.model_span.is_empty() {
         let model = Bytes::from(serde_json::Value::from(upstream_model).to_string());

@@ -231,10 +231,10 @@ fn assistant(out: &mut Writer, turn: &Turn<'_>) -> Result<(), Error> {
         })
     };
     // Thinking of earlier turns is nothing that this dialect takes back.
-    let told = |part: &&Part<'_>| {
+    let can_be_written = |part: &&Part<'_>| {
         of_text(part) || matches!(part.content, Content::Call(_) | Content::Thinking { .. } | Content::Redacted(_))
     };
-    if let Some(part) = turn.parts.iter().find(|part| !told(part)) {
+    if let Some(part) = turn.parts.iter().find(|part| !can_be_written(part)) {
         return Err(unsupported(&part.path));
     }
     if turn.parts.iter().any(|part| of_text(&part)) {

@@ -64,7 +64,7 @@ enum Ended {
 
 /// What a chunk came to.
 #[derive(Debug)]
-pub struct Passed {
+pub struct StreamPiece {
     /// For the caller; empty when all of the chunk is held back or dropped.
     pub pieces: Pieces,
     /// The first event of the answer is in this chunk.
@@ -115,9 +115,9 @@ impl StreamScan {
     }
 
     /// Takes the next chunk of the upstream's body.
-    pub fn push(&mut self, chunk: &Bytes) -> Passed {
+    pub fn push(&mut self, chunk: &Bytes) -> StreamPiece {
         if self.progress.end.is_some() {
-            return Passed { pieces: Pieces::new(), first_token: false, done: true };
+            return StreamPiece { pieces: Pieces::new(), first_token: false, done: true };
         }
         let answered = self.progress.answered;
         let (mut pieces, flow) = self.framer.push(chunk, |part| self.progress.judge(part));
@@ -129,7 +129,7 @@ impl StreamScan {
             Some(Ended::InBand(_)) => pieces.push(Bytes::from_static(DONE)),
             Some(Ended::Fault(error)) => pieces.push(terminal(error, !self.framer.between_events())),
         }
-        Passed { pieces, first_token: self.progress.answered && !answered, done: self.progress.end.is_some() }
+        StreamPiece { pieces, first_token: self.progress.answered && !answered, done: self.progress.end.is_some() }
     }
 
     /// The last usage told so far.

@@ -11,7 +11,7 @@ use super::error::error_fields;
 use super::usage;
 use super::whole::{stop, LogprobsIn};
 use crate::model::{Event, Stop};
-use crate::stream::{Malformed, Step};
+use crate::step::{Malformed, Step};
 use crate::text::Text;
 
 #[derive(Deserialize)]

@@ -16,7 +16,7 @@ enum Call {
     Filled,
 }
 
-/// See the module's page.
+/// The model's events, written as a chat stream.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
     /// Id, object, time and model, as every chunk begins with them.

@@ -1,4 +1,7 @@
 //! OpenAI's responses dialect, plain and streamed.
+//!
+//! `request_in` and `request_out` read and write requests with their `item`s, `whole` answers in one piece, `stream_in` and `stream_out`
+//! events, `usage` counts of tokens; `replay` says which answers may be given again.
 
 mod item;
 pub(crate) mod replay;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,9 +12,8 @@ use crate::model::{
     Request, Role, Source, Tool, Turn,
 };
 use crate::openai::request_in::{arguments, count, effort, number, source, AudioIn, SchemaIn, SHARED};
-use crate::signature::{from_responses_caller, Kept};
+use crate::signature::{from_responses_caller, CallerReasoning};
 use crate::text::{Text, Writer};
-use crate::translate::Form;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,7 +103,7 @@ struct ToolIn<'a> {
 /// Reads a body that was scanned before.
 pub(crate) fn read(body: &[u8]) -> Result<Request<'_>, Error> {
     let members: Members<'_> = serde_json::from_slice(body).map_err(|_| wrong("body", "must be a JSON object"))?;
-    let mut request = Request { form: Form::Responses, ..Request::default() };
+    let mut request = Request { form: Dialect::OpenaiResponses, ..Request::default() };
     let mut others = None;
     let mut wants_logprobs = false;
     for (name, value) in members.0 {
@@ -254,7 +254,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
                 let name = item.name.ok_or_else(|| missing("name"))?;
                 let text = item.arguments.ok_or_else(|| missing("arguments"))?;
                 let arguments = arguments(&text, &format!("{}.arguments", path()))?;
-                said(request, Part::new(path(), Content::Call(Call { id, name, arguments })));
+                push_assistant_part(request, Part::new(path(), Content::Call(Call { id, name, arguments })));
             }
             "function_call_output" => {
                 let missing = |name: &str| wrong(&format!("{}.{name}", path()), "is required");
@@ -267,7 +267,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
             }
             "reasoning" => {
                 if let Some(content) = thought(item) {
-                    said(request, Part::new(path(), content));
+                    push_assistant_part(request, Part::new(path(), content));
                 }
             }
             _ => return Err(unsupported(&format!("{}.type", path()))),
@@ -277,7 +277,7 @@ fn input<'a>(value: &'a RawValue, request: &mut Request<'a>) -> Result<(), Error
 }
 
 /// Items of the model's that follow each other are one turn.
-fn said<'a>(request: &mut Request<'a>, part: Part<'a>) {
+fn push_assistant_part<'a>(request: &mut Request<'a>, part: Part<'a>) {
     match request.turns.last_mut() {
         Some(turn) if turn.role == Role::Assistant => turn.parts.push(part),
         _ => request.turns.push(Turn { role: Role::Assistant, parts: vec![part] }),
@@ -292,8 +292,8 @@ fn thought(item: ItemIn<'_>) -> Option<Content<'_>> {
     };
     let id = item.id.as_ref().map(Text::decode).unwrap_or_default();
     match item.encrypted_content.map(|text| from_responses_caller(&id, &text.decode())) {
-        Some(Kept::Redacted(data)) => Some(Content::Redacted(data)),
-        Some(Kept::Signature(signature)) => Some(Content::Thinking { text, signature: Some(signature) }),
+        Some(CallerReasoning::Redacted(data)) => Some(Content::Redacted(data)),
+        Some(CallerReasoning::Signature(signature)) => Some(Content::Thinking { text, signature: Some(signature) }),
         None if text.is_empty() => None,
         None => Some(Content::Thinking { text, signature: None }),
     }
@@ -305,7 +305,7 @@ fn message<'a>(item: &ItemIn<'a>, path: &dyn Fn() -> String, request: &mut Reque
     contents(content, &|| format!("{}.content", path()), &mut parts)?;
     match item.role.as_deref() {
         Some("user") => request.turns.push(Turn { role: Role::User, parts }),
-        Some("assistant") => parts.into_iter().for_each(|part| said(request, part)),
+        Some("assistant") => parts.into_iter().for_each(|part| push_assistant_part(request, part)),
         Some("system" | "developer") => request.system.append(&mut parts),
         Some(_) => return Err(unsupported(&format!("{}.role", path()))),
         None => return Err(wrong(&format!("{}.role", path()), "is required")),

@@ -11,7 +11,7 @@ use super::whole::{OutputIn, ResponseIn};
 use crate::model::{Event, Stop};
 use crate::openai::error::{error_fields, UpstreamError};
 use crate::signature::from_responses;
-use crate::stream::{Malformed, Step};
+use crate::step::{Malformed, Step};
 use crate::text::Text;
 
 #[derive(Deserialize)]

@@ -9,7 +9,7 @@ use crate::model::{Event, Stop};
 use crate::shapes::ErrorText;
 use crate::signature::of_redacted;
 use crate::text::{Text, Writer};
-use crate::translate::Told;
+use crate::translate::AnswerContext;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -39,10 +39,10 @@ struct Open {
     before: Vec<u8>,
 }
 
-/// See the module's page.
+/// The model's events, written as a responses stream: items with their parts, each begun, told and ended, numbered through.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    told: Told,
+    told: AnswerContext,
     model: Text<'static>,
     sequence: u64,
     is_started: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    pub(crate) fn new(told: Told) -> Self {
+    pub(crate) fn new(told: AnswerContext) -> Self {
         Self {
             told,
             model: "".into(),
@@ -368,7 +368,8 @@ pub(crate) fn failure(
     sequence: u64,
     created_s: u64,
 ) -> Vec<u8> {
-    let told = Told { id: id.strip_prefix("resp_").unwrap_or(id).to_owned(), created_s, ..Told::default() };
+    let told =
+        AnswerContext { id: id.strip_prefix("resp_").unwrap_or(id).to_owned(), created_s, ..AnswerContext::default() };
     let mut encoder = Encoder { sequence, is_started: true, ..Encoder::new(told) };
     encoder.model = model.cloned().unwrap_or_else(|| "".into());
     let mut out = Vec::new();

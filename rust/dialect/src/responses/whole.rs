@@ -12,7 +12,7 @@ use crate::model::{typed, wrong, Answer, Call, Content, Part, Stop};
 use crate::openai::request_in::arguments;
 use crate::signature::{from_responses, of_redacted};
 use crate::text::{Text, Writer};
-use crate::translate::Told;
+use crate::translate::AnswerContext;
 
 #[derive(Deserialize)]
 pub(super) struct ResponseIn<'a> {
@@ -147,7 +147,7 @@ pub(super) fn status(stop: Stop) -> (&'static str, Option<&'static str>) {
 
 /// How a response that holds so far what `output` says is told; `output` is the inside of a list.
 pub(super) fn envelope(
-    told: &Told,
+    told: &AnswerContext,
     model: &Text<'_>,
     status: &str,
     incomplete: Option<&str>,
@@ -184,7 +184,7 @@ pub(super) fn envelope(
     out.close(b'}').take()
 }
 
-pub(crate) fn write(answer: &Answer<'_>, told: &Told) -> Vec<u8> {
+pub(crate) fn write(answer: &Answer<'_>, told: &AnswerContext) -> Vec<u8> {
     let (status, incomplete) = status(answer.stop);
     let output = items(answer, &told.id);
     envelope(told, &answer.model, status, incomplete, None, &output, Some(&answer.usage))

@@ -13,7 +13,7 @@ use crate::gate::limits;
 use crate::observe::settle::{Brought, Settlement};
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_cache::entry::{Delivery, Kept, Meta, MAX_BODY_BYTES};
+use fairlead_cache::entry::{CachedAnswer, Delivery, Meta, MAX_BODY_BYTES};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::price::Cost;
 use fairlead_core::record::{self, CacheKind, Cached, Outcome};
@@ -178,6 +178,6 @@ impl Keep {
             created_ms: now_ms,
             expires_ms: now_ms.saturating_add(self.asked.ttl_ms),
         };
-        self.shared.cache.store.keep(&Kept { meta: Arc::new(meta), body }, self.asked.epoch, self.to_disk);
+        self.shared.cache.store.keep(&CachedAnswer { meta: Arc::new(meta), body }, self.asked.epoch, self.to_disk);
     }
 }

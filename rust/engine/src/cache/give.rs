@@ -12,14 +12,14 @@ use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_cache::cache::Found;
-use fairlead_cache::entry::{Delivery, Kept};
+use fairlead_cache::entry::{CachedAnswer, Delivery};
 use fairlead_cache::key::Digest;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::Error;
 use fairlead_core::price::Cost;
 use fairlead_core::record::{self, CacheKind, Cached, Outcome};
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::replay;
-use fairlead_dialect::translate::Form;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::StatusCode;
 use std::sync::atomic::Ordering;
@@ -101,12 +101,12 @@ pub async fn look(
 async fn store(
     shared: &Shared,
     settlement: &Settlement,
-    form: Form,
-    kept: &Kept,
+    form: Dialect,
+    kept: &CachedAnswer,
     parsed: &ChatRequest,
     said: &[u8],
 ) -> bool {
-    if form != Form::Responses || !parsed.stores {
+    if form != Dialect::OpenaiResponses || !parsed.stores {
         return true;
     }
     let whole = match kept.meta.delivery {
@@ -116,7 +116,7 @@ async fn store(
     responses::keep(shared, &settlement.admission, said, parsed, whole.as_ref()).await
 }
 
-async fn near(shared: &Arc<Shared>, asked: &Asked) -> Option<Kept> {
+async fn near(shared: &Arc<Shared>, asked: &Asked) -> Option<CachedAnswer> {
     let (question, threshold) = (asked.question.as_ref()?, asked.threshold?);
     for (key, _) in shared.cache.store.near(question, threshold).into_iter().take(MAX_TRIES) {
         if let Some(kept) = fetch(shared, key).await {
@@ -126,7 +126,7 @@ async fn near(shared: &Arc<Shared>, asked: &Asked) -> Option<Kept> {
     None
 }
 
-async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<Kept> {
+async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<CachedAnswer> {
     let store = &shared.cache.store;
     match store.find(&key) {
         Found::Here(kept) => Some(kept),
@@ -141,12 +141,12 @@ async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<Kept> {
 }
 
 /// The body as this caller wants it. `None`: what is kept cannot be said that way.
-fn deliver(asked: &Asked, kept: &Kept, parsed: &ChatRequest) -> Option<Bytes> {
+fn deliver(asked: &Asked, kept: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
     let told = as_events(asked.form, kept, parsed)?;
     Some(if parsed.stream && asked.reads_list { replay::list_of(&told) } else { told })
 }
 
-fn as_events(form: Form, kept: &Kept, parsed: &ChatRequest) -> Option<Bytes> {
+fn as_events(form: Dialect, kept: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
     let created_s = kept.meta.created_ms / 1_000;
     let stream = |body: &[u8]| replay::as_stream(form, body, parsed.asks_usage, created_s);
     match (kept.meta.delivery, parsed.stream) {
@@ -154,7 +154,7 @@ fn as_events(form: Form, kept: &Kept, parsed: &ChatRequest) -> Option<Bytes> {
         (Delivery::Plain, true) => stream(&kept.body),
         (Delivery::Stream { .. }, false) => replay::as_whole(form, &kept.body, created_s),
         (Delivery::Stream { asks_usage }, true) => {
-            if form == Form::Chat && asks_usage != parsed.asks_usage {
+            if form == Dialect::Openai && asks_usage != parsed.asks_usage {
                 stream(&replay::as_whole(form, &kept.body, created_s)?)
             } else {
                 Some(kept.body.clone())
@@ -166,7 +166,7 @@ fn as_events(form: Form, kept: &Kept, parsed: &ChatRequest) -> Option<Bytes> {
 fn headers(
     shared: &Shared,
     settlement: &Settlement,
-    kept: &Kept,
+    kept: &CachedAnswer,
     tier: &'static str,
     parsed: &ChatRequest,
     length: usize,

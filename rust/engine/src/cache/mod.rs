@@ -23,12 +23,12 @@ use crate::shared::Shared;
 use fairlead_cache::cache::{Bounds, Cache};
 use fairlead_cache::entry::Delivery;
 use fairlead_cache::key::{self, Digest, Question, Scope, Turns};
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::json;
 use fairlead_core::secret::hex;
 use fairlead_core::snapshot::{CacheSettings, Snapshot};
 use fairlead_dialect::openai::request::ChatRequest;
-use fairlead_dialect::translate::Form;
 use memchr::memmem;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -114,7 +114,7 @@ pub struct Asked {
     pub(crate) question: Option<Question>,
     /// What is near enough; `None`: nothing but the same is.
     pub(crate) threshold: Option<f32>,
-    pub(crate) form: Form,
+    pub(crate) form: Dialect,
     /// A Gemini caller reads its stream as one JSON list. What is kept are events.
     pub(crate) reads_list: bool,
     pub(crate) ttl_ms: u64,
@@ -156,12 +156,12 @@ pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatReq
     let scope = Scope {
         principal: &admission.principal.to_header(),
         // Gemini's plain and streamed calls have addresses of their own, and the same answers.
-        route: if form == Form::Gemini { "generateContent" } else { admission.route.path },
+        route: if form == Dialect::Gemini { "generateContent" } else { admission.route.path },
         model: &identity(live, &parsed.model),
         turns: match form {
-            Form::Chat | Form::Messages => Turns::Messages,
-            Form::Responses => Turns::Input,
-            Form::Gemini => Turns::Contents,
+            Dialect::Openai | Dialect::Anthropic => Turns::Messages,
+            Dialect::OpenaiResponses => Turns::Input,
+            Dialect::Gemini => Turns::Contents,
         },
         headers: &headers,
     };
@@ -192,12 +192,12 @@ pub fn delivery(parsed: &ChatRequest) -> Delivery {
     }
 }
 
-fn has_zero_temperature(form: Form, body: &[u8]) -> bool {
+fn has_zero_temperature(form: Dialect, body: &[u8]) -> bool {
     // Most requests name no temperature, which a search tells for less than reading them; a name may be written with escapes.
     if memmem::find(body, b"temperature").is_none() && memchr::memchr(b'\\', body).is_none() {
         return false;
     }
-    let body = if form == Form::Gemini {
+    let body = if form == Dialect::Gemini {
         let Ok(scan) = json::scan_object(body, &["generationConfig", "generation_config"], json::MAX_DEPTH) else {
             return false;
         };
@@ -262,16 +262,19 @@ mod tests {
     fn temperatures() {
         for zero in ["0", "0.0", "-0", "0e3"] {
             let body = format!("{{\"a\":1,\"temperature\":{zero}}}");
-            assert!(has_zero_temperature(Form::Chat, body.as_bytes()), "{zero}");
-            assert!(!has_zero_temperature(Form::Gemini, body.as_bytes()), "{zero}");
+            assert!(has_zero_temperature(Dialect::Openai, body.as_bytes()), "{zero}");
+            assert!(!has_zero_temperature(Dialect::Gemini, body.as_bytes()), "{zero}");
             let body = format!("{{\"contents\":[],\"generationConfig\":{body}}}");
-            assert!(has_zero_temperature(Form::Gemini, body.as_bytes()), "{zero}");
+            assert!(has_zero_temperature(Dialect::Gemini, body.as_bytes()), "{zero}");
         }
-        assert!(has_zero_temperature(Form::Chat, br#"{"\u0074emperature":0}"#));
+        assert!(has_zero_temperature(Dialect::Openai, br#"{"\u0074emperature":0}"#));
         for other in ["0.1", "1", "null", "\"0\"", "false", "[0]"] {
-            assert!(!has_zero_temperature(Form::Chat, format!("{{\"temperature\":{other}}}").as_bytes()), "{other}");
+            assert!(
+                !has_zero_temperature(Dialect::Openai, format!("{{\"temperature\":{other}}}").as_bytes()),
+                "{other}"
+            );
         }
-        assert!(!has_zero_temperature(Form::Chat, b"{}") && !has_zero_temperature(Form::Gemini, b"{}"));
+        assert!(!has_zero_temperature(Dialect::Openai, b"{}") && !has_zero_temperature(Dialect::Gemini, b"{}"));
     }
 
     #[test]

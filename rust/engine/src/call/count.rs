@@ -4,7 +4,7 @@
 use crate::call::chat::{admit, admit_aliases, drained, fail, refuse};
 use crate::call::guardrails;
 use crate::call::plain;
-use crate::call::translation::{self, caller_of, form_of};
+use crate::call::translation::{self, caller_of};
 use crate::exchange::{Exchange, Head};
 use crate::gate::admission::Whole;
 use crate::gate::answer::{self, EndGuard};
@@ -17,11 +17,12 @@ use crate::upstream::attempt::{self, Failed};
 use crate::upstream::load::Busy;
 use crate::upstream::target::Target;
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::json::{self, Kind as JsonKind};
 use fairlead_core::record::Outcome;
 use fairlead_dialect::openai::request::ChatRequest;
-use fairlead_dialect::translate::{self, Form};
+use fairlead_dialect::translate::{self};
 use fairlead_dialect::{count, Pieces};
 use http::header::{self, HeaderValue};
 use http::{StatusCode, Uri};
@@ -87,12 +88,12 @@ async fn work(
         settlement.target = Some(Arc::clone(target));
         settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
         let caller = caller_of(settlement.admission.route);
-        let member = if caller == Form::Gemini { "totalTokens" } else { "input_tokens" };
+        let member = if caller == Dialect::Gemini { "totalTokens" } else { "input_tokens" };
         let uri = match target.count_uri(choice.upstream_model(at)) {
             Ok(uri) => uri,
             Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
         };
-        let counted = match uri.filter(|_| form_of(target.connection.dialect) == caller) {
+        let counted = match uri.filter(|_| target.connection.dialect == caller) {
             Some(uri) => {
                 settlement.attempts += 1;
                 let _busy = Busy::count(&target.hot);
@@ -125,15 +126,15 @@ fn asked(settlement: &Settlement, body: &Bytes) -> Bytes {
     body.slice(asked_span(caller_of(settlement.admission.route), body))
 }
 
-fn asked_span(caller: Form, body: &[u8]) -> Range<usize> {
+fn asked_span(caller: Dialect, body: &[u8]) -> Range<usize> {
     let wanted = ["generateContentRequest"];
     let scan = json::scan_object(body, &wanted, json::MAX_DEPTH).ok();
     let inner = scan.and_then(|scan| scan.get("generateContentRequest")).filter(|inner| inner.kind == JsonKind::Object);
-    inner.filter(|_| caller == Form::Gemini).map_or(0..body.len(), |inner| inner.span())
+    inner.filter(|_| caller == Dialect::Gemini).map_or(0..body.len(), |inner| inner.span())
 }
 
 /// The body around the provider's own name of the model, which Gemini's clients name inside that member.
-fn renamed(caller: Form, body: &Bytes, parsed: &ChatRequest, upstream_model: &str) -> Pieces {
+fn renamed(caller: Dialect, body: &Bytes, parsed: &ChatRequest, upstream_model: &str) -> Pieces {
     let span = asked_span(caller, body);
     let mut pieces = Pieces::new();
     pieces.push(body.slice(..span.start));

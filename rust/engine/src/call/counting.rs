@@ -97,7 +97,7 @@ fn wav_bytes_per_s(head: &[u8]) -> Option<u64> {
 
 /// What an answer came to.
 pub(crate) fn came_to(surface: &Surface, seen: &Metered, likely: Units) -> Units {
-    let units = likely.told(seen.units);
+    let units = likely.updated_with(seen.units);
     match surface.deals {
         Deals::Images => Units { images: seen.listed, ..units },
         _ => units,

@@ -2,9 +2,9 @@
 //! read. The provider must speak OpenAI's dialect, which is the one that has these calls.
 
 use crate::route::choose::Choice;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Relayed, Route};
-use fairlead_core::snapshot::Dialect;
 use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::named::Needs;
 
@@ -131,11 +131,11 @@ pub fn needs(route: &Route) -> Option<&'static Needs> {
 }
 
 /// In which words a route's callers ask for embeddings.
-pub fn embedding(route: &Route) -> Option<embeddings::Form> {
+pub fn embedding(route: &Route) -> Option<embeddings::EmbeddingCall> {
     match route.answer {
-        Answer::Relayed(Relayed::Embeddings) => Some(embeddings::Form::OpenAi),
-        Answer::Relayed(Relayed::EmbedContent) => Some(embeddings::Form::One),
-        Answer::Relayed(Relayed::BatchEmbedContents) => Some(embeddings::Form::Many),
+        Answer::Relayed(Relayed::Embeddings) => Some(embeddings::EmbeddingCall::OpenAi),
+        Answer::Relayed(Relayed::EmbedContent) => Some(embeddings::EmbeddingCall::One),
+        Answer::Relayed(Relayed::BatchEmbedContents) => Some(embeddings::EmbeddingCall::Many),
         _ => None,
     }
 }

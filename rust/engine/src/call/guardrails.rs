@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::{
-    self, blocking, judge_body, judge_text, Action, Actions, Disabled, Finding, Findings, Passed, StreamGuard,
+    self, blocking, judge_body, judge_text, Action, Actions, Disabled, Finding, Findings, GuardedEvent, StreamGuard,
 };
 use fairlead_dialect::Pieces;
 use http::HeaderMap;
@@ -117,7 +117,7 @@ impl Conversation {
     /// What goes to the caller of an event of the model; an error where a guardrail withholds it.
     pub fn judge(&mut self, settlement: &mut Settlement, event: String) -> Result<SmallVec<[String; 1]>, Error> {
         let Some(guard) = &mut self.answer else { return Ok(SmallVec::from_iter([event])) };
-        let Passed { before, event: changed } = guard.event(event.as_bytes());
+        let GuardedEvent { before, event: changed } = guard.event(event.as_bytes());
         settlement.note_answer_findings(guard.findings());
         if let Some(finding) = blocking(guard.findings()) {
             return Err(blocked(finding));
@@ -271,7 +271,7 @@ impl StreamFilter {
         let mut told: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
         for element in elements {
             let data = element.get().as_bytes();
-            let Passed { before, event } = self.guard.event(data);
+            let GuardedEvent { before, event } = self.guard.event(data);
             told.extend(before);
             told.push(event.unwrap_or_else(|| data.to_vec()));
         }
@@ -296,7 +296,7 @@ impl StreamFilter {
             release(&held, out);
             return out.push(event);
         }
-        let Passed { before, event: changed } = self.guard.event(told);
+        let GuardedEvent { before, event: changed } = self.guard.event(told);
         release(&before, out);
         match changed {
             None => out.push(event),

@@ -25,10 +25,10 @@ use crate::upstream::load::Busy;
 use crate::upstream::target::Target;
 use crate::upstream::wire::{Chunk, Incoming};
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::record::Outcome;
 use fairlead_core::routes::Relayed;
-use fairlead_core::snapshot::Dialect;
 use fairlead_core::usage::Units;
 use fairlead_dialect::embeddings;
 use fairlead_dialect::openai::metered;
@@ -47,7 +47,7 @@ enum Sent<'a> {
     Json(Bytes),
     /// Asked for in these words, which the provider may not speak.
     Embedding {
-        form: embeddings::Form,
+        form: embeddings::EmbeddingCall,
         body: Bytes,
     },
     Form {
@@ -59,14 +59,14 @@ enum Sent<'a> {
 /// What goes to one provider.
 enum Letter {
     Json(Pieces),
-    Embedding { caller: embeddings::Form, letter: embeddings::Letter, asked: Bytes },
+    Embedding { caller: embeddings::EmbeddingCall, letter: embeddings::ProviderRequest, asked: Bytes },
     Form { content_type: HeaderValue, chunks: Vec<Chunk> },
 }
 
 impl Letter {
     fn contents(&self) -> Contents<'_> {
         match self {
-            Self::Json(pieces) | Self::Embedding { letter: embeddings::Letter { body: pieces, .. }, .. } => {
+            Self::Json(pieces) | Self::Embedding { letter: embeddings::ProviderRequest { body: pieces, .. }, .. } => {
                 Contents::Json(pieces)
             }
             Self::Form { content_type, chunks } => Contents::Form { content_type, chunks },
@@ -194,7 +194,7 @@ pub(crate) async fn run(
     };
     let form = endpoints::embedding(settlement.admission.route);
     let read = match form {
-        Some(embeddings::Form::One | embeddings::Form::Many) => {
+        Some(embeddings::EmbeddingCall::One | embeddings::EmbeddingCall::Many) => {
             embeddings::read_gemini(&body, &settlement.admission.tail).map(|parsed| (parsed, body))
         }
         _ => named::read(&body, &surface.needs),

@@ -109,7 +109,7 @@ pub async fn events(
                     Ok(pieces) => pieces,
                     Err(fault) => break Some(fault),
                 };
-                let units = settlement.units().told(meter.units());
+                let units = settlement.units().updated_with(meter.units());
                 settlement.set_units(units);
                 if meter.has_answered() {
                     settlement.first_byte.get_or_insert_with(Instant::now);
@@ -149,7 +149,7 @@ fn end(
     ending: fairlead_dialect::openai::metered::Ending,
 ) -> Result<Passed, Failed> {
     settlement.usage = ending.usage.unwrap_or_default();
-    let units = settlement.units().told(ending.units);
+    let units = settlement.units().updated_with(ending.units);
     settlement.set_units(units);
     let Some(error) = ending.error else {
         if !ending.rest.is_empty() {

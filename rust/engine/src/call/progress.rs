@@ -5,17 +5,18 @@
 //! an empty `choices`, as the usage chunk of that form has, for readers that take every event for a chunk.
 
 use bytes::Bytes;
-use fairlead_dialect::translate::Form;
+use fairlead_core::dialect::Dialect;
 use fairlead_dialect::Pieces;
 use memchr::memmem;
 use std::time::{Duration, Instant};
 
 pub const EVERY: Duration = Duration::from_secs(2);
 
-/// See the module's page.
+/// Progress events, which a caller asks for with `X-Gateway-Progress: true`: how much of a stream came so far, every two seconds
+/// while it comes, and once more before its terminal event.
 #[derive(Debug)]
 pub struct Progress {
-    caller: Form,
+    caller: Dialect,
     began: Instant,
     told: Instant,
     tokens: u64,
@@ -24,7 +25,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new(caller: Form, began: Instant) -> Self {
+    pub fn new(caller: Dialect, began: Instant) -> Self {
         Self { caller, began, told: Instant::now(), tokens: 0, last: b'\n' }
     }
 
@@ -82,7 +83,7 @@ impl Progress {
     fn event(&self, now: Instant, is_done: bool) -> Bytes {
         let elapsed_ms = now.duration_since(self.began).as_millis();
         let done = if is_done { r#","done":true"# } else { "" };
-        let choices = if self.caller == Form::Chat { r#","choices":[]"# } else { "" };
+        let choices = if self.caller == Dialect::Openai { r#","choices":[]"# } else { "" };
         let tokens = self.tokens;
         Bytes::from(format!(
             "event: progress\ndata: {{\"tokens_generated\":{tokens},\"elapsed_ms\":{elapsed_ms}{done}{choices}}}\n\n"
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn lines_of_data_are_counted_across_pieces() {
-        let mut progress = Progress::new(Form::Chat, Instant::now());
+        let mut progress = Progress::new(Dialect::Openai, Instant::now());
         progress.count(&pieces(&["data: 1\n\nda", "ta: 2\n", "\ndata: 3\n\n"]));
         progress.count(&pieces(&["data: 4 data: x\n\n", "event: a\ndata: 5\n\n"]));
         assert_eq!(progress.tokens, 4, "a line that is cut inside its name is not known by its beginning");
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn one_event_in_two_seconds() {
-        let mut progress = Progress::new(Form::Messages, Instant::now());
+        let mut progress = Progress::new(Dialect::Anthropic, Instant::now());
         assert_eq!(progress.due(Instant::now()), None);
         let later = Instant::now() + EVERY;
         let event = progress.due(later).expect("due");
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_last_one_comes_before_the_terminal_event() {
-        let mut progress = Progress::new(Form::Chat, Instant::now());
+        let mut progress = Progress::new(Dialect::Openai, Instant::now());
         let last = pieces(&["data: {}\n\ndata: [DO", "NE]\n\n"]);
         progress.count(&last);
         let told = text(&progress.finish(&last, true));
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn an_event_that_began_before_is_not_cut_in_two() {
-        let mut progress = Progress::new(Form::Chat, Instant::now());
+        let mut progress = Progress::new(Dialect::Openai, Instant::now());
         assert_eq!(text(&progress.finish(&pieces(&["\"}\n\n"]), false)), "\"}\n\n");
     }
 }

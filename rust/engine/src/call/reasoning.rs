@@ -8,8 +8,8 @@ use crate::observe::settle::Settlement;
 use crate::route::choose::Choice;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
-use fairlead_cache::reasoning::{Filter, Now, Origin};
-use fairlead_core::snapshot::Dialect;
+use fairlead_cache::reasoning::{Now, Origin, ThoughtFilter};
+use fairlead_core::dialect::Dialect;
 use fairlead_dialect::openai::reasoning::{attach, of_answer, Listener, Thought};
 use fairlead_dialect::Pieces;
 use serde_json::{json, Value};
@@ -70,7 +70,7 @@ pub fn command(shared: &Shared, kind: &str, args: &str) -> Result<Value, &'stati
     #[derive(Default, serde::Deserialize)]
     #[serde(default)]
     struct Listing {
-        filter: Filter,
+        filter: ThoughtFilter,
         limit: usize,
     }
     let Ok(Listing { filter, limit }) = serde_json::from_str(args) else { return Err("the arguments cannot be read") };

@@ -16,6 +16,7 @@ use crate::upstream::attempt::{self, Failed};
 use crate::upstream::load::Busy;
 use crate::upstream::target::Target;
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
 use fairlead_core::secret::random_name;
@@ -23,7 +24,7 @@ use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::Strategy;
 use fairlead_core::usage::Usage;
 use fairlead_dialect::openai::request::{self, ChatRequest};
-use fairlead_dialect::translate::{self, Form, Pair, Told};
+use fairlead_dialect::translate::{self, AnswerContext, Pair};
 use serde_json::{json, Map, Value};
 use std::fmt::Write as _;
 use std::future::Future;
@@ -79,10 +80,10 @@ pub async fn prepare(
         return Err(Error::client(Kind::InvalidRequest, message).about("model"));
     }
     let caller = caller_of(route);
-    let chat = if caller == Form::Chat {
+    let chat = if caller == Dialect::Openai {
         body.clone()
     } else {
-        translate::request(Pair { caller, provider: Form::Chat }, body, parsed, &parsed.model)?.concat().into()
+        translate::request(Pair { caller, provider: Dialect::Openai }, body, parsed, &parsed.model)?.concat().into()
     };
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(&chat) else { return Ok(Staged::AsIs) };
     let first = choice.targets.first().filter(|_| parsed.stream);
@@ -187,9 +188,9 @@ async fn panel(
             settlement.usage = one.usage;
             settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
             settlement.priced_model = Some(choice.model(at).to_owned());
-            let pair = Pair { caller: caller_of(settlement.admission.route), provider: Form::Chat };
+            let pair = Pair { caller: caller_of(settlement.admission.route), provider: Dialect::Openai };
             let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
-            let about = Told { created_s: clock::unix_ms() / 1_000, id, ..Told::default() };
+            let about = AnswerContext { created_s: clock::unix_ms() / 1_000, id, ..AnswerContext::default() };
             let told = translate::answer(pair, &one.answer.body, &about).map_err(Error::from)?;
             return Ok(Staged::Done { target, answer: told.body.into() });
         }
@@ -290,7 +291,7 @@ fn next(
     fields: &Map<String, Value>,
     extra: Vec<Value>,
     mut choice: Choice,
-    caller: Form,
+    caller: Dialect,
 ) -> Result<Staged, Error> {
     let mut fields = fields.clone();
     if let Some(messages) = fields.get_mut("messages").and_then(Value::as_array_mut) {
@@ -298,7 +299,7 @@ fn next(
     }
     let body = Bytes::from(Value::Object(fields).to_string());
     let parsed = request::read(&body)?;
-    let mut wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice, snapshot)?;
+    let mut wording = Wording::prepare(Dialect::Openai, &body, &parsed, &mut choice, snapshot)?;
     wording.caller = caller;
     Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
 }
@@ -324,7 +325,7 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
     let began = Instant::now();
     let _busy = Busy::count(&target.hot);
     let parsed = request::read(body)?;
-    let wording = Wording::prepare(Form::Chat, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
+    let wording = Wording::prepare(Dialect::Openai, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
     let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
         let uri = target.uri(&alone.upstream_model, false)?;

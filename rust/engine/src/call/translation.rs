@@ -7,24 +7,26 @@ use crate::gate::admission::Admission;
 use crate::route::choose::Choice;
 use crate::upstream::target::Target;
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Route, Surface};
 use fairlead_core::secret::random_name;
-use fairlead_core::snapshot::{Dialect, Snapshot};
+use fairlead_core::snapshot::Snapshot;
 use fairlead_dialect::fit::Fit;
 use fairlead_dialect::openai::named;
 use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::stream::{self, Follow};
-use fairlead_dialect::translate::{self, Form, Pair, Place, Told};
+use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
 use fairlead_dialect::Pieces;
 use http::Uri;
 
-/// See the module's page.
+/// A request in the words of each provider that may serve it, made before the first attempt: what cannot be said in a provider's
+/// dialect is the caller's to know, not a failure of an attempt.
 #[derive(Debug)]
 pub struct Wording {
-    pub caller: Form,
-    told: Told,
+    pub caller: Dialect,
+    told: AnswerContext,
     /// The request itself, for callers who are told it again.
     asked: Bytes,
     bodies: Vec<Said>,
@@ -46,29 +48,19 @@ struct PutBack {
 /// The request for providers of one dialect, with one model's name.
 #[derive(Debug)]
 struct Said {
-    form: Form,
+    form: Dialect,
     upstream_model: String,
     fit: Fit,
     pieces: Pieces,
 }
 
 /// What a route's callers speak.
-pub fn caller_of(route: &Route) -> Form {
+pub fn caller_of(route: &Route) -> Dialect {
     match (route.answer, route.surface) {
-        (Answer::Responses, _) => Form::Responses,
-        (_, Surface::Anthropic) => Form::Messages,
-        (_, Surface::Gemini) => Form::Gemini,
-        _ => Form::Chat,
-    }
-}
-
-/// What a connection's provider speaks.
-pub fn form_of(dialect: Dialect) -> Form {
-    match dialect {
-        Dialect::Openai => Form::Chat,
-        Dialect::OpenaiResponses => Form::Responses,
-        Dialect::Anthropic => Form::Messages,
-        Dialect::Gemini => Form::Gemini,
+        (Answer::Responses, _) => Dialect::OpenaiResponses,
+        (_, Surface::Anthropic) => Dialect::Anthropic,
+        (_, Surface::Gemini) => Dialect::Gemini,
+        _ => Dialect::Openai,
     }
 }
 
@@ -103,7 +95,7 @@ pub fn terminal_error(admission: &Admission, text: &ErrorText<'_>) -> Bytes {
 impl Wording {
     /// Targets in whose dialect the request cannot be said leave the choice; an error when none is left.
     pub fn prepare(
-        caller: Form,
+        caller: Dialect,
         body: &Bytes,
         parsed: &ChatRequest,
         choice: &mut Choice,
@@ -111,14 +103,14 @@ impl Wording {
     ) -> Result<Self, Error> {
         let id = random_name().map_err(|_| Error::gateway(Kind::Internal, "The system has no random numbers."))?;
         let (asks_usage, is_list, id) = (parsed.asks_usage, parsed.reads_list, id);
-        let told = Told { asks_usage, is_list, id, keeps: parsed.stores, ..Told::default() };
-        let asked = if caller == Form::Responses { body.clone() } else { Bytes::new() };
+        let told = AnswerContext { asks_usage, is_list, id, keeps: parsed.stores, ..AnswerContext::default() };
+        let asked = if caller == Dialect::OpenaiResponses { body.clone() } else { Bytes::new() };
         let mut wording =
             Self { caller, told, asked, bodies: Vec::new(), put_back: Vec::new(), nothing: Pieces::new(), path: None };
         let mut fault = None;
         let mut places = Vec::with_capacity(choice.targets.len());
         for (at, target) in choice.targets.iter().enumerate() {
-            let form = form_of(target.connection.dialect);
+            let form = target.connection.dialect;
             let upstream_model = choice.upstream_model(at);
             let fit = fit_of(target, upstream_model);
             if wording.find(form, upstream_model, fit).is_none() {
@@ -163,7 +155,7 @@ impl Wording {
         }
     }
 
-    fn find(&self, form: Form, upstream_model: &str, fit: Fit) -> Option<&Pieces> {
+    fn find(&self, form: Dialect, upstream_model: &str, fit: Fit) -> Option<&Pieces> {
         self.bodies
             .iter()
             .find(|said| said.form == form && said.fit == fit && said.upstream_model == upstream_model)
@@ -171,7 +163,7 @@ impl Wording {
     }
 
     fn pair(&self, target: &Target) -> Pair {
-        Pair { caller: self.caller, provider: form_of(target.connection.dialect) }
+        Pair { caller: self.caller, provider: target.connection.dialect }
     }
 
     /// The body for this connection, which knows the model by this name.
@@ -207,15 +199,15 @@ impl Wording {
     /// The same for answers to this request, which the one that is asked goes on from.
     #[must_use]
     pub fn of(mut self, asked: &Bytes) -> Self {
-        if self.caller == Form::Responses {
+        if self.caller == Dialect::OpenaiResponses {
             self.asked = asked.clone();
         }
         self
     }
 
-    fn told(&self, pair: Pair) -> Told {
+    fn told(&self, pair: Pair) -> AnswerContext {
         let echo = translate::echo(pair, &self.asked);
-        Told { created_s: clock::unix_ms() / 1_000, echo, ..self.told.clone() }
+        AnswerContext { created_s: clock::unix_ms() / 1_000, echo, ..self.told.clone() }
     }
 
     /// What keeps the caller's stream alive while nothing comes.
@@ -267,8 +259,8 @@ mod tests {
 
     fn prepare(body: &'static str, choice: &mut Choice) -> Result<Wording, Error> {
         let body = Bytes::from_static(body.as_bytes());
-        let parsed = translate::read(Form::Chat, &body).expect("a request");
-        Wording::prepare(Form::Chat, &body, &parsed, choice, &Snapshot::default())
+        let parsed = translate::read(Dialect::Openai, &body).expect("a request");
+        Wording::prepare(Dialect::Openai, &body, &parsed, choice, &Snapshot::default())
     }
 
     #[test]
@@ -288,12 +280,13 @@ mod tests {
     #[test]
     fn a_provider_that_must_be_told_a_limit_is_told_the_models_own() {
         let body = Bytes::from_static(br#"{"model":"n/m","messages":[{"role":"user","content":"hi"}]}"#);
-        let parsed = translate::read(Form::Chat, &body).expect("a request");
+        let parsed = translate::read(Dialect::Openai, &body).expect("a request");
         let listed = br#"{"version":1,"models":[{"id":"n/m","provider":"n","max_output_tokens":1234}]}"#;
         for (snapshot, limit) in [(Snapshot::parse(listed).expect("a snapshot"), 1234), (Snapshot::default(), 4096)] {
             let mut choice = choice();
             choice.targets.retain(|target| target.connection.dialect == Dialect::Anthropic);
-            let wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice, &snapshot).expect("can be said");
+            let wording =
+                Wording::prepare(Dialect::Openai, &body, &parsed, &mut choice, &snapshot).expect("can be said");
             let sent = String::from_utf8(wording.body(&choice.targets[0], "m").concat()).expect("text");
             assert!(sent.contains(&format!(r#""max_tokens":{limit},"#)), "{sent}");
         }

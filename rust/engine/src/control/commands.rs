@@ -5,8 +5,8 @@ use crate::blocking;
 use crate::call::coalesce;
 use crate::call::reasoning;
 use crate::shared::Shared;
-use fairlead_cache::cache::{Cache, Filter};
-use fairlead_cache::Told;
+use fairlead_cache::cache::{Cache, EntryFilter};
+use fairlead_cache::EntrySummary;
 use fairlead_core::secret::hex;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         let is_stats = command.kind == "cache.stats";
         if command.kind == "cache.clear" {
             shared.twins.forget();
-            shared.reasoning.forget(&fairlead_cache::reasoning::Filter::default());
+            shared.reasoning.forget(&fairlead_cache::reasoning::ThoughtFilter::default());
         }
         if command.kind.starts_with("reasoning.") {
             let (result, error) = match reasoning::command(shared, &command.kind, &args) {
@@ -89,7 +89,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Listing {
-    filter: Filter,
+    filter: EntryFilter,
     limit: usize,
 }
 
@@ -118,7 +118,7 @@ fn of_cache(cache: &Cache, kind: &str, args: &str) -> Result<Value, &'static str
     }
 }
 
-fn show(told: &Told) -> Value {
+fn show(told: &EntrySummary) -> Value {
     let meta = &told.meta;
     json!({
         "signature": hex(&meta.key), "key_id": meta.key_id, "route": meta.route, "model": meta.model,

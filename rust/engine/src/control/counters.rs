@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 type Name = (&'static str, Vec<(&'static str, String)>);
 
-/// See the module's page.
+/// Which of this worker's counters control has not heard yet.
 #[derive(Debug, Default)]
 pub struct Heard(Mutex<State>);
 

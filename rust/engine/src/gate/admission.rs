@@ -333,7 +333,7 @@ fn resolve(
             || Principal::resolve(snapshot, &sheet.credentials, shared.config.require_api_key, ts_ms),
             |key_id| Principal::on_behalf(snapshot, key_id, ts_ms),
         )
-        .map_err(|fault| route.tier.tell(fault))
+        .map_err(|fault| route.tier.refusal_of(fault))
 }
 
 /// Answers for the model list and its entries, which stand ready.

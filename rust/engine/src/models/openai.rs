@@ -5,9 +5,10 @@
 use crate::models::anthropic;
 use crate::models::gemini;
 use bytes::Bytes;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::policy::{admit_combo, sees_model};
 use fairlead_core::secret::{hex, SecretHash};
-use fairlead_core::snapshot::{AccessMode, CatalogScope, Connection, Dialect, Key, Model};
+use fairlead_core::snapshot::{AccessMode, CatalogScope, Connection, Key, Model};
 use fairlead_core::strategy::Combo;
 use parking_lot::Mutex;
 use serde::Serialize;

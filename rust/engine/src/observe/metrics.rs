@@ -53,7 +53,7 @@ const BOUNDS_S: [&str; 16] =
 /// A sample as the link carries it: family, pairs of label and value, number.
 pub type Sample = (&'static str, Vec<(&'static str, String)>, f64);
 
-/// See the module's page.
+/// What this worker counts for `GET /metrics`: fixed arrays of atomics, so that counting takes no lock and no memory.
 #[derive(Debug, Default)]
 pub struct Metrics {
     http: [[Counter; STATUSES.len()]; ENDPOINTS.len()],

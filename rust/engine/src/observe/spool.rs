@@ -39,7 +39,7 @@ impl State {
     }
 }
 
-/// See the module's page.
+/// The spool: every settled request becomes one line in a segment that this worker writes; control ingests sealed segments.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,

@@ -29,7 +29,7 @@ pub struct Sampling {
     pub parent_based: bool,
 }
 
-/// See the module's page.
+/// A request's place in a trace (W3C Trace Context, level 1).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trace {
     pub trace_id: String,

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 const MAX_SESSIONS: usize = 50_000;
 const IDLE_MS: u64 = 15 * 60_000;
 
-/// See the module's page. Sessions and targets are identities of their names.
+/// Which target served a session last, so that its next request goes there again. Sessions and targets are identities of their
+/// names.
 #[derive(Debug, Default)]
 pub struct Places {
     held: Mutex<HashMap<u64, Place>>,

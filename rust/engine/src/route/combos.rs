@@ -7,7 +7,9 @@ use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::secret;
 use fairlead_core::snapshot::{Key, Snapshot};
-use fairlead_core::strategy::{expand, Ask, Book, Candidate, Facts, Look, Memory, Pick, Random, Ready, Standing, To};
+use fairlead_core::strategy::{
+    expand, Book, Candidate, Demand, Facts, Look, Memory, Pick, Random, Ready, Standing, To,
+};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -16,7 +18,7 @@ use std::sync::Arc;
 /// What a combo remembers, and its own chance.
 pub type Remembered = Arc<Mutex<(Memory, Random)>>;
 
-/// See the module's page.
+/// The combos of the snapshot in use, and a request's targets out of one.
 #[derive(Debug, Default)]
 pub struct Combos {
     pub book: Book,
@@ -43,7 +45,7 @@ impl Combos {
         &self,
         targets: &[Option<Arc<Target>>],
         combo: usize,
-        ask: &Ask,
+        ask: &Demand,
         key: Option<&Key>,
     ) -> Result<Choice, Error> {
         let Some(ready) = self.book.get(combo) else {

@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::snapshot::Key;
-use fairlead_core::strategy::{auto, identity, Ask, Strategy};
+use fairlead_core::strategy::{auto, identity, Demand, Strategy};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -62,7 +62,7 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
     let held = session(admission, model).and_then(|session| shared.places.find(session, clock::monotonic_ms()));
     if let Some(combo) = live.combos.book.find(name) {
         let wants_affinity = live.combos.book.all().iter().any(|ready| ready.strategy == Strategy::CacheOptimized);
-        let ask = Ask {
+        let ask = Demand {
             input_tokens: body.len() as u64 / BYTES_PER_TOKEN,
             output_tokens: ASSUMED_OUTPUT_TOKENS,
             affinity: if wants_affinity { affinity(admission, body) } else { None },

@@ -27,7 +27,7 @@ struct State {
     front_waits: bool,
 }
 
-/// See the module's page.
+/// What a socket's front is to send, in order.
 #[derive(Debug)]
 pub struct Outbox {
     id: u64,

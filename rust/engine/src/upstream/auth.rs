@@ -5,7 +5,7 @@ use crate::clock;
 use crate::upstream::connector::Origin;
 use crate::upstream::target::Unusable;
 use crate::upstream::wire::{Pool, Sliced};
-use fairlead_core::aws::{self, Keys, Scope, Unsigned};
+use fairlead_core::aws::{self, Keys, SigningScope, Unsigned};
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::secret::Secret;
 use fairlead_core::service_account::ServiceAccount;
@@ -35,7 +35,7 @@ const GRANT: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-b
 #[derive(Debug)]
 pub enum Proof {
     Fixed,
-    Aws { keys: Keys, scope: Scope, host: String },
+    Aws { keys: Keys, scope: SigningScope, host: String },
     Google(Box<Google>),
 }
 
@@ -111,7 +111,7 @@ impl Proof {
     }
 }
 
-fn sign(keys: &Keys, scope: &Scope, host: &str, uri: &Uri, body: &Pieces) -> Headers {
+fn sign(keys: &Keys, scope: &SigningScope, host: &str, uri: &Uri, body: &Pieces) -> Headers {
     let mut hash = Context::new(&SHA256);
     for piece in body {
         hash.update(piece);

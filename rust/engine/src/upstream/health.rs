@@ -13,10 +13,11 @@ use crate::upstream::target::Target;
 use fairlead_core::breaker::{counts, Breaker, Limits, Lockout};
 use fairlead_core::error::Kind;
 use fairlead_core::health::{Begin, Health, State, Terminal};
-use fairlead_core::quota::{self, Span, Told};
-use fairlead_core::resilience::{Clear, Quota};
-use fairlead_core::snapshot::Held;
-use fairlead_core::strategy::{Facts, Standing, Window};
+use fairlead_core::quota::QuotaThresholds;
+use fairlead_core::quota::{self, Span, WindowReading};
+use fairlead_core::resilience::Clear;
+use fairlead_core::snapshot::PersistedState;
+use fairlead_core::strategy::{Facts, QuotaWindow, Standing};
 use http::HeaderMap;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -42,7 +43,7 @@ pub struct Condition {
 /// A window as it was last told of, with its reset on our clock.
 #[derive(Debug, Clone)]
 pub struct Kept {
-    pub told: Told,
+    pub told: WindowReading,
     /// Monotonic; `None` where no reset was told.
     pub resets_at_ms: Option<u64>,
 }
@@ -77,9 +78,9 @@ impl Condition {
         })
     }
 
-    fn tightest(&self, span: Span, now_ms: u64) -> Option<Window> {
+    fn tightest(&self, span: Span, now_ms: u64) -> Option<QuotaWindow> {
         let of_span = self.windows(now_ms).filter(|kept| kept.told.span() == span);
-        let window = |kept: &Kept| Window {
+        let window = |kept: &Kept| QuotaWindow {
             remaining: kept.told.remaining,
             resets_in_ms: kept.resets_at_ms.map_or(0, |at_ms| at_ms.saturating_sub(now_ms)),
         };
@@ -113,7 +114,7 @@ impl Condition {
     }
 
     /// What was seen before this worker began, or by another.
-    pub fn hold(&mut self, held: &Held, now_ms: u64, now_unix_ms: u64) {
+    pub fn hold(&mut self, held: &PersistedState, now_ms: u64, now_unix_ms: u64) {
         match held.state.as_str() {
             "terminal" if self.health.terminal().is_none() => {
                 let reason = held.reason.as_deref().and_then(Terminal::named);
@@ -133,7 +134,7 @@ impl Condition {
 
 impl Condition {
     /// What was seen by another is so no more.
-    pub fn release(&mut self, quota: &Quota, now_ms: u64) {
+    pub fn release(&mut self, quota: &QuotaThresholds, now_ms: u64) {
         if self.windows.is_empty() {
             self.health.observe_quota(&[], quota, now_ms);
         }
@@ -345,12 +346,13 @@ impl Target {
             return;
         }
         let now_ms = clock::monotonic_ms();
-        let quotas: SmallVec<[Window; 4]> = told.iter().filter(|one| one.is_quota).map(Told::window).collect();
+        let quotas: SmallVec<[QuotaWindow; 4]> =
+            told.iter().filter(|one| one.is_quota).map(WindowReading::window).collect();
         let mut condition = self.hot.condition.lock();
         if !quotas.is_empty() {
             condition.health.observe_quota(&quotas, &self.resilience.quota, now_ms);
         }
-        let kept = |told: Told| Kept {
+        let kept = |told: WindowReading| Kept {
             resets_at_ms: (told.resets_in_ms > 0).then(|| now_ms.saturating_add(told.resets_in_ms)),
             told,
         };
@@ -360,7 +362,7 @@ impl Target {
     /// What an error of the provider says of the connection for good.
     pub fn observe_refusal(&self, status: u16, code: Option<&str>, message: &str, started_ms: u64) {
         let mut condition = self.hot.condition.lock();
-        if let Some(reason) = Terminal::told(code.unwrap_or_default(), message) {
+        if let Some(reason) = Terminal::of_error(code.unwrap_or_default(), message) {
             condition.health.end(reason);
             return;
         }

@@ -8,7 +8,7 @@ use crate::upstream::target::Hot;
 /// Parts per million, so that an atomic integer holds them.
 const WHOLE: u64 = 1_000_000;
 
-/// See the module's page.
+/// How busy a connection is, and how well it has served of late.
 #[derive(Debug, Default)]
 pub struct Load {
     in_flight: AtomicU32,

@@ -7,12 +7,13 @@ use crate::upstream::health::{is_own_machine, Condition, Provider};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::aws;
+use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::model_name;
 use fairlead_core::resilience::Resilience;
 use fairlead_core::secret::{Sealer, Secret};
 use fairlead_core::service_account::ServiceAccount;
-use fairlead_core::snapshot::{Auth, Connection, Dialect};
+use fairlead_core::snapshot::{Auth, Connection};
 use fairlead_dialect::embeddings;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::Uri;
@@ -22,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// See the module's page.
+/// A connection made ready to be dialled: its origin, path and headers, with the credential opened.
 #[derive(Debug)]
 pub struct Target {
     pub connection: Arc<Connection>,
@@ -220,15 +221,15 @@ impl Target {
     }
 
     /// Where embeddings are asked for in this form.
-    pub fn embedding_uri(&self, form: embeddings::Form, model: &str) -> Result<Uri, Error> {
+    pub fn embedding_uri(&self, form: embeddings::EmbeddingCall, model: &str) -> Result<Uri, Error> {
         match form {
-            embeddings::Form::OpenAi => self.uri_of("/embeddings"),
-            embeddings::Form::One => self.model_uri(model, ":embedContent"),
-            embeddings::Form::Many => self.model_uri(model, ":batchEmbedContents"),
+            embeddings::EmbeddingCall::OpenAi => self.uri_of("/embeddings"),
+            embeddings::EmbeddingCall::One => self.model_uri(model, ":embedContent"),
+            embeddings::EmbeddingCall::Many => self.model_uri(model, ":batchEmbedContents"),
         }
     }
 
-    fn nameless(&self, fault: model_name::Fault) -> Error {
+    fn nameless(&self, fault: model_name::NameFault) -> Error {
         let message = format!("`model` {fault}. The provider `{}` is asked by it.", self.provider_name());
         Error::client(Kind::InvalidRequest, message).about("model")
     }
@@ -327,7 +328,7 @@ mod tests {
             let fault = target.uri(model, false).expect_err(model);
             assert_eq!((fault.kind, fault.param.as_deref()), (Kind::InvalidRequest, Some("model")), "{model}");
             assert!(target.count_uri(model).is_err() && target.admit_name(model).is_err());
-            assert!(target.embedding_uri(embeddings::Form::One, model).is_err());
+            assert!(target.embedding_uri(embeddings::EmbeddingCall::One, model).is_err());
         }
     }
 

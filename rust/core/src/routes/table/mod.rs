@@ -1,4 +1,7 @@
 //! The table, one file for each part of the gateway.
+//!
+//! `inference`, `dialects` and `surfaces` (calls to models), `gateway`, `resilience`, `health`, `usage`, `cache` and `backups` (management),
+//! `identity`, `oauth` and `service` (who is calling), `agents`, `tasks`, `board`, `jobs`, `scraping` and `webhooks`.
 
 use super::Route;
 

@@ -38,7 +38,7 @@ impl Chunk {
     }
 }
 
-/// See the module's page.
+/// A request body as a list of chunks: what is spliced into a caller's body goes out beside it, and nothing is copied.
 #[derive(Debug, Default)]
 pub struct Sliced {
     parts: SmallVec<[Chunk; 4]>,

@@ -61,7 +61,8 @@ impl Unsent {
     }
 }
 
-/// See the module's page.
+/// One connection and the request that is on it: writes, and meanwhile reads, for a provider may answer before it has heard
+/// everything.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "how far each direction has come, and how it ended")]
 pub(super) struct Connection {

@@ -16,9 +16,9 @@ const MAX_SIZE_BYTES: usize = 32;
 
 /// Not HTTP, or not the HTTP that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub struct Malformed;
 
-/// See the module's page.
+/// How the end of an answer's body is told (RFC 9112, section 6.3), and the chunked coding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// So many bytes are still to come.
@@ -90,7 +90,7 @@ enum At {
 /// Takes the chunked coding off (RFC 9112, section 7.1). Lines end with CR LF and nothing less, so that nobody between us and
 /// the provider can see other borders than we do.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Chunks {
+pub struct Chunks {
     at: At,
     /// Of this chunk.
     left: u64,
@@ -104,13 +104,13 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    pub(super) fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.at == At::Done
     }
 
     /// Reads on. What belongs to the body is appended to `out`; answers how many bytes were used, which are all unless the
     /// body has come to its end.
-    pub(super) fn decode(&mut self, input: &[u8], out: &mut BytesMut) -> Result<usize, Malformed> {
+    pub fn decode(&mut self, input: &[u8], out: &mut BytesMut) -> Result<usize, Malformed> {
         let mut used = 0;
         while let Some(&byte) = input.get(used) {
             if self.at == At::Data {

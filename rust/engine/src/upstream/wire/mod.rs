@@ -12,7 +12,7 @@
 
 mod body;
 mod connection;
-mod framing;
+pub mod framing;
 mod head;
 mod incoming;
 mod pool;

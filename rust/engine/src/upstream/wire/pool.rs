@@ -43,7 +43,7 @@ pub fn take_shelf(number: usize) {
 type Shelf = Mutex<HashMap<Arc<Origin>, Vec<Idle>>>;
 type Shelves = [Shelf; MAX_SHELVES];
 
-/// See the module's page.
+/// Kept HTTP/1.1 connections, one stack per origin: the connection used last is the one most likely still open.
 #[derive(Debug)]
 pub struct Pool {
     connector: Connector,

@@ -6,25 +6,25 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// See the module's page.
+/// The limit on open connections, and how many there are.
 #[derive(Debug)]
-pub struct Quota {
+pub struct ConnectionLimit {
     open: AtomicUsize,
     refused: AtomicU64,
     max: usize,
-    /// 0: as many as there are.
+    /// Connections of one address at once; 0 for no limit of its own.
     max_per_address: usize,
     of_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
 /// One connection that is counted until it is dropped.
 #[derive(Debug)]
-pub struct Ticket {
-    quota: Arc<Quota>,
+pub struct Permit {
+    quota: Arc<ConnectionLimit>,
     address: Option<IpAddr>,
 }
 
-impl Quota {
+impl ConnectionLimit {
     pub fn new(max: usize, max_per_address: usize) -> Arc<Self> {
         Arc::new(Self {
             open: AtomicUsize::new(0),
@@ -35,25 +35,25 @@ impl Quota {
         })
     }
 
-    /// `None` when there are as many as there may be.
-    pub fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Ticket> {
+    /// Counts one more connection. `None` when there are as many as there may be.
+    pub fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Permit> {
         let counted = self.open.fetch_add(1, Ordering::AcqRel) < self.max;
         // Dropped, it gives back what was counted.
-        let mut ticket = Ticket { quota: Arc::clone(self), address: None };
-        let is_free = counted && (self.max_per_address == 0 || self.count(&mut ticket, group(peer)));
+        let mut permit = Permit { quota: Arc::clone(self), address: None };
+        let is_free = counted && (self.max_per_address == 0 || self.count(&mut permit, group(peer)));
         if !is_free {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
-        is_free.then_some(ticket)
+        is_free.then_some(permit)
     }
 
-    fn count(&self, ticket: &mut Ticket, address: IpAddr) -> bool {
+    fn count(&self, permit: &mut Permit, address: IpAddr) -> bool {
         let mut of_address = self.of_address.lock();
         let open = of_address.entry(address).or_default();
         let is_free = *open < self.max_per_address;
         if is_free {
             *open += 1;
-            ticket.address = Some(address);
+            permit.address = Some(address);
         }
         is_free
     }
@@ -68,7 +68,7 @@ impl Quota {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.quota.open.fetch_sub(1, Ordering::AcqRel);
         let Some(address) = self.address else { return };
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_place_is_given_back() {
-        let quota = Quota::new(1, 0);
-        let first = quota.take(address("192.0.2.1")).expect("room");
+        let quota = ConnectionLimit::new(1, 0);
+        let first = quota.take(address("192.0.2.1")).expect("engine");
         assert!(quota.take(address("192.0.2.2")).is_none());
         drop(first);
         assert!(quota.take(address("192.0.2.2")).is_some());
@@ -113,10 +113,10 @@ mod tests {
 
     #[test]
     fn one_address_does_not_take_every_place() {
-        let quota = Quota::new(10, 2);
-        let own: Vec<_> = (0..2).map(|_| quota.take(address("192.0.2.1")).expect("room")).collect();
+        let quota = ConnectionLimit::new(10, 2);
+        let own: Vec<_> = (0..2).map(|_| quota.take(address("192.0.2.1")).expect("engine")).collect();
         assert!(quota.take(address("::ffff:192.0.2.1")).is_none());
-        let _other = quota.take(address("192.0.2.2")).expect("room");
+        let _other = quota.take(address("192.0.2.2")).expect("engine");
         drop(own);
         assert!(quota.take(address("192.0.2.1")).is_some());
         assert_eq!(quota.of_address.lock().len(), 1);
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_network_of_ipv6_is_one_address() {
-        let quota = Quota::new(10, 1);
-        let _first = quota.take(address("2001:db8::1")).expect("room");
+        let quota = ConnectionLimit::new(10, 1);
+        let _first = quota.take(address("2001:db8::1")).expect("engine");
         assert!(quota.take(address("2001:db8::2")).is_none());
         assert!(quota.take(address("2001:db8:0:1::1")).is_some());
     }

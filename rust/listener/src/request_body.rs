@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use std::future::{poll_fn, Future as _};
 use std::io::ErrorKind;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{ready, Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep_until, timeout, Sleep};
 
@@ -21,27 +21,35 @@ const LINGER_BYTES: usize = 8 * 1024 * 1024;
 
 /// The caller left inside its body.
 #[derive(Debug, Clone, Copy)]
-pub struct Left;
+pub struct CallerGone;
 
-enum Came {
-    Piece(Bytes),
+/// What reading on in a body came to.
+#[derive(Debug)]
+pub enum BodyEvent {
+    Piece {
+        piece: Bytes,
+        /// Whether the body is known to end with this piece.
+        is_last: bool,
+    },
     End,
     /// The body's chunks are not what HTTP says.
     Malformed,
-    Left,
+    /// The caller left inside its body.
+    Gone,
     Late,
 }
 
-/// How long the next piece may take. Armed only for a body that does not come with its head.
-struct Patience {
+/// The timer of a body: silence between pieces, and a least rate over its length. Armed only where the body does not come with its
+/// head.
+struct BodyTimer {
     idle: Duration,
     since: Instant,
     fed_bytes: u64,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patience {
-    /// A piece has come.
+impl BodyTimer {
+    /// Sets the timer anew after a piece.
     fn rearm(&mut self) {
         let slowest = self.since + self.idle + Duration::from_secs(self.fed_bytes / MIN_BODY_BYTES_PER_S);
         if let Some(timer) = &mut self.timer {
@@ -49,7 +57,7 @@ impl Patience {
         }
     }
 
-    fn poll_late(&mut self, cx: &mut std::task::Context<'_>) -> Poll<()> {
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let (since, idle) = (self.since, self.idle);
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until((since + idle).into())));
         timer.as_mut().poll(cx)
@@ -61,20 +69,24 @@ pub async fn read(
     engine: &Engine,
     pending: &mut Pending,
     flight: &mut Flight,
-    body: &mut Incoming,
-) -> Result<(), Left> {
+    mut poll_next: impl FnMut(&mut Context<'_>) -> Poll<BodyEvent>,
+) -> Result<(), CallerGone> {
     let idle = Duration::from_millis(engine.body_idle_ms());
-    let mut patience = Patience { idle, since: Instant::now(), fed_bytes: 0, timer: None };
+    let mut patience = BodyTimer { idle, since: Instant::now(), fed_bytes: 0, timer: None };
     loop {
-        let (piece, more) = match next(body, &mut patience).await {
-            Came::Piece(piece) => (piece, true),
-            Came::End => (Bytes::new(), false),
-            Came::Malformed => {
+        let next = poll_fn(|cx| match poll_next(cx) {
+            Poll::Ready(came) => Poll::Ready(came),
+            Poll::Pending => patience.poll_late(cx).map(|()| BodyEvent::Late),
+        });
+        let (piece, more) = match next.await {
+            BodyEvent::Piece { piece, is_last } => (piece, !is_last),
+            BodyEvent::End => (Bytes::new(), false),
+            BodyEvent::Malformed => {
                 pending.refuse_framing();
                 return Ok(());
             }
-            Came::Left => return Err(Left),
-            Came::Late => {
+            BodyEvent::Gone => return Err(CallerGone),
+            BodyEvent::Late => {
                 pending.time_out();
                 return Ok(());
             }
@@ -99,7 +111,7 @@ pub async fn read(
     }
 }
 
-/// Reads on for a little while and forgets it: a stream of HTTP/2 that is reset right behind its answer takes the answer away
+/// Reads on for a little while and drops what comes: a stream of HTTP/2 that is reset right behind its answer takes the answer away
 /// from callers that are still writing (RFC 9113, 8.1 allows the reset, and clients stumble over it).
 pub fn linger(mut body: Incoming) {
     let forget = async move {
@@ -115,26 +127,24 @@ pub fn linger(mut body: Incoming) {
     drop(task::spawn(timeout(LINGER, forget)));
 }
 
-/// Whether bytes came that are no body, rather than none any more.
+/// Whether hyper's error means bytes that are no body, rather than a caller that left.
 fn is_malformed(error: &hyper::Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
     cause.is_some_and(|cause| matches!(cause.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
 }
 
-async fn next(body: &mut Incoming, patience: &mut Patience) -> Came {
-    poll_fn(|cx| loop {
-        match Pin::new(&mut *body).poll_frame(cx) {
-            Poll::Ready(None) => return Poll::Ready(Came::End),
-            Poll::Ready(Some(Ok(frame))) => {
+/// The next piece of a body of HTTP/2.
+pub fn poll_incoming(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<BodyEvent> {
+    loop {
+        return Poll::Ready(match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+            None => BodyEvent::End,
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(piece) => BodyEvent::Piece { piece, is_last: false },
                 // Trailers are no part of a body.
-                if let Ok(piece) = frame.into_data() {
-                    return Poll::Ready(Came::Piece(piece));
-                }
-            }
-            Poll::Ready(Some(Err(error))) if is_malformed(&error) => return Poll::Ready(Came::Malformed),
-            Poll::Ready(Some(Err(_))) => return Poll::Ready(Came::Left),
-            Poll::Pending => return patience.poll_late(cx).map(|()| Came::Late),
-        }
-    })
-    .await
+                Err(_) => continue,
+            },
+            Some(Err(error)) if is_malformed(&error) => BodyEvent::Malformed,
+            Some(Err(_)) => BodyEvent::Gone,
+        });
+    }
 }

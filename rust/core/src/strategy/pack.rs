@@ -1,0 +1,50 @@
+//! The packs of weights that the strategy `auto` scores candidates with.
+
+use serde::Deserialize;
+
+/// A set of weights.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pack {
+    #[default]
+    Balanced,
+    ShipFast,
+    CostSaver,
+    QualityFirst,
+    OfflineFriendly,
+    ReliabilityFirst,
+}
+
+/// What counts how much.
+#[derive(Debug, Clone, Copy)]
+pub struct Weights {
+    pub quota: f32,
+    pub health: f32,
+    pub cost: f32,
+    pub latency: f32,
+    pub fit: f32,
+    pub stability: f32,
+    pub tier: f32,
+}
+
+impl Pack {
+    pub fn weights(self) -> Weights {
+        let of = |quota, health, cost, latency, fit, stability, tier| Weights {
+            quota,
+            health,
+            cost,
+            latency,
+            fit,
+            stability,
+            tier,
+        };
+        match self {
+            Self::Balanced => of(0.18, 0.22, 0.18, 0.14, 0.14, 0.07, 0.07),
+            Self::ShipFast => of(0.14, 0.28, 0.05, 0.32, 0.10, 0.06, 0.05),
+            Self::CostSaver => of(0.14, 0.19, 0.37, 0.05, 0.10, 0.05, 0.10),
+            Self::QualityFirst => of(0.10, 0.18, 0.05, 0.05, 0.42, 0.15, 0.05),
+            Self::OfflineFriendly => of(0.10, 0.20, 0.10, 0.05, 0.05, 0.05, 0.45),
+            Self::ReliabilityFirst => of(0.15, 0.35, 0.05, 0.10, 0.05, 0.25, 0.05),
+        }
+    }
+}

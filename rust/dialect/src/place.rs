@@ -1,0 +1,10 @@
+//! What a request says by its address.
+
+/// What the address of a request says, for a form whose body does not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place<'a> {
+    pub model: &'a str,
+    pub stream: bool,
+    /// The stream is read as one JSON list.
+    pub is_list: bool,
+}

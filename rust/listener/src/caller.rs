@@ -1,0 +1,71 @@
+//! Who is at the other end of a connection, and the engine as the connections of one thread reach it.
+
+use crate::connection_limit::Permit;
+use crate::connection_state::ConnectionState;
+use fairlead_engine::engine::Engine;
+use fairlead_engine::exchange::{Exchange, Wake};
+use fairlead_engine::gate::admission::Admitted;
+use fairlead_engine::gate::inbound::Inbound;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+/// The engine as the connections of one thread call it.
+#[derive(Debug)]
+pub struct EngineHandle {
+    pub engine: Arc<Engine>,
+    wake: Arc<dyn Wake>,
+}
+
+impl EngineHandle {
+    pub fn new(engine: Arc<Engine>) -> Self {
+        Self { engine, wake: Arc::new(NoWake) }
+    }
+
+    /// Admits a head for a front that polls.
+    pub fn admit(&self, inbound: &Inbound<'_>) -> Admitted {
+        self.engine.admit(inbound, Arc::clone(&self.wake))
+    }
+}
+
+/// The wake-up of a front that polls exchanges itself and so needs none.
+#[derive(Debug)]
+struct NoWake;
+
+impl Wake for NoWake {
+    fn wake(&self, _: u64) {}
+}
+
+/// Who is at the other end of a connection. It counts as one connection until the last part of it is gone.
+#[derive(Debug)]
+pub struct Caller {
+    pub peer: IpAddr,
+    pub is_tls: bool,
+    pub state: Arc<ConnectionState>,
+    pub counted: (Permit, OpenConnection),
+}
+
+/// The exchange of a head that was admitted or answered.
+pub(crate) fn exchange_of(admitted: &Admitted) -> Arc<Exchange> {
+    Arc::clone(match admitted {
+        Admitted::Answered(exchange) => exchange,
+        Admitted::Pending(pending) => &pending.exchange,
+    })
+}
+
+/// One connection in its worker's count of open ones, until it is dropped.
+#[derive(Debug)]
+pub struct OpenConnection(Arc<AtomicUsize>);
+
+impl OpenConnection {
+    /// `open`: the worker's counter, in which this connection is counted already.
+    pub fn new(open: Arc<AtomicUsize>) -> Self {
+        Self(open)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

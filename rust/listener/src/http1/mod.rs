@@ -1,0 +1,445 @@
+//! HTTP/1.1 as a server: one connection, its requests one after the other (RFC 9112).
+//!
+//! It is ours, and not a library's, for the same reasons as the client's side (`fairlead_engine::upstream::wire`): a head is read
+//! where it lies and handed to the engine without a copy, an answer's head and first bytes leave in one write, and a connection that
+//! waits holds no buffer. [`head`] reads requests, [`outgoing`] writes answers; the loop here connects them to the engine.
+//!
+//! ```text
+//! head -> body fed to the engine -> work polled until the answer's head -> pieces written -> the next head
+//!    \_ cannot be read: a bare 400 or 431, and the connection ends   \_ the caller leaves: the work is cancelled
+//! ```
+
+pub mod head;
+pub mod outgoing;
+
+use crate::caller::{exchange_of, Caller, EngineHandle};
+use crate::config::MAX_HEAD_BYTES;
+use crate::connection_state::{CloseMode, RequestGuard};
+use crate::flight::Flight;
+use crate::io::Io;
+use crate::request_body::{self, BodyEvent, CallerGone};
+use crate::websocket::{self, Opening};
+use bytes::{Buf as _, Bytes, BytesMut};
+use fairlead_engine::engine::FedHere;
+use fairlead_engine::exchange::{Head, Piece};
+use fairlead_engine::gate::admission::{Admitted, Pending};
+use fairlead_engine::gate::inbound::Inbound;
+use fairlead_engine::task;
+use head::{BodyEnd, HeadFault, HeadLines};
+use http::{header, StatusCode};
+use outgoing::{declared_length, BodyCoding, HeadFacts, Outgoing};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{ready, Context, Poll};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+
+/// The most that is read at once.
+const READ_BYTES: usize = 64 * 1024;
+/// Bytes of an answer that may wait for the socket before its work is no longer polled for more.
+const SEND_BUFFER_BYTES: usize = 64 * 1024;
+
+thread_local! {
+    /// The buffer that sockets are read into. What was read is copied out before anything else runs, so one does for all
+    /// connections of a thread.
+    static SPACE: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_BYTES].into());
+}
+
+/// Whether, and how, a connection goes on after one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The connection goes on with the next head.
+    Request,
+    /// It ends in order: our side first.
+    Close,
+    /// It ends at once: the caller is gone, or the answer stops short.
+    Drop,
+}
+
+/// A connection, between two requests or in one.
+#[derive(Debug)]
+struct Connection {
+    io: Io,
+    /// Bytes that were read and are not used yet.
+    ahead: BytesMut,
+    outgoing: Outgoing,
+    caller: Arc<Caller>,
+    engine: Arc<EngineHandle>,
+}
+
+/// The facts of a request that matter once the engine has its head.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "what a head says or does not say, each by itself")]
+struct Request {
+    is_head: bool,
+    is_http_10: bool,
+    is_persistent: bool,
+    waits_to_continue: bool,
+    body: BodyEnd,
+}
+
+/// The outcome of handing a head to the engine.
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one, and is used at once")]
+enum Admission {
+    Request(Request, Admitted, RequestGuard),
+    /// The connection belongs to a conversation now, or is refused one.
+    WebSocket(Box<Opening>, RequestGuard, bool),
+}
+
+/// Serves a connection to its end. Dropping the future ends it at once. `ahead`: what was read to know the protocol.
+pub async fn serve(io: Io, ahead: BytesMut, caller: Arc<Caller>, engine: Arc<EngineHandle>) {
+    let mut connection = Connection { io, ahead, outgoing: Outgoing::default(), caller, engine };
+    loop {
+        let next = match connection.head().await {
+            Ok(Some(lines)) => match connection.admit(&lines) {
+                Ok(Admission::Request(request, admitted, serving)) => {
+                    connection.answer(request, admitted, serving).await
+                }
+                Ok(Admission::WebSocket(opening, serving, is_last)) => {
+                    match connection.open_websocket(*opening, serving, is_last).await {
+                        Some((back, next)) => {
+                            connection = back;
+                            next
+                        }
+                        None => return,
+                    }
+                }
+                Err(fault) => connection.refuse(fault),
+            },
+            Ok(None) => Next::Close,
+            Err(fault) => connection.refuse(fault),
+        };
+        match next {
+            Next::Request => {}
+            Next::Close => return connection.close().await,
+            Next::Drop => return,
+        }
+    }
+}
+
+impl Connection {
+    /// Reads on. Ready with how much came; nothing at the connection's end.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        SPACE.with_borrow_mut(|space| {
+            let mut read = ReadBuf::new(space);
+            ready!(Pin::new(&mut self.io).poll_read(cx, &mut read))?;
+            if self.ahead.is_empty() {
+                self.ahead = BytesMut::from(read.filled());
+            } else {
+                self.ahead.extend_from_slice(read.filled());
+            }
+            Poll::Ready(Ok(read.filled().len()))
+        })
+    }
+
+    /// Ready when the caller has left. What it sends meanwhile is its next request, of which one read is kept.
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.ahead.is_empty() {
+            return Poll::Pending;
+        }
+        match ready!(self.poll_read(cx)) {
+            Ok(1..) => Poll::Pending,
+            Ok(0) | Err(_) => Poll::Ready(()),
+        }
+    }
+
+    /// The next head. `None`: the connection ended, or was asked to, before one began.
+    async fn head(&mut self) -> Result<Option<HeadLines>, HeadFault> {
+        if !self.ahead.is_empty() {
+            self.caller.state.note_read();
+        }
+        let mut seen = 0;
+        loop {
+            if head::may_end(&self.ahead, seen) {
+                if let Some(lines) = head::scan(&self.ahead)? {
+                    return Ok(Some(lines));
+                }
+            } else if seen == 0 && !self.ahead.is_empty() {
+                // Bytes that can begin no head are not waited with.
+                head::scan(&self.ahead)?;
+            }
+            if self.ahead.len() >= MAX_HEAD_BYTES {
+                return Err(HeadFault(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+            }
+            seen = self.ahead.len();
+            let read = poll_fn(|cx| {
+                if self.ahead.is_empty() && self.caller.state.close_mode() >= CloseMode::Graceful {
+                    return Poll::Ready(Ok(0));
+                }
+                self.poll_read(cx)
+            });
+            if !matches!(read.await, Ok(1..)) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Hands the head to the engine while it is borrowed.
+    fn admit(&mut self, lines: &HeadLines) -> Result<Admission, HeadFault> {
+        let (serving, is_last) = self.caller.state.begin_request();
+        let admission = {
+            let head = lines.read(&mut self.ahead)?;
+            let inbound = Inbound {
+                method: head.method,
+                path: head.path,
+                query: head.query,
+                headers: &head.headers,
+                authority: head.authority,
+                peer: Some(self.caller.peer),
+                is_tls: self.caller.is_tls,
+                is_http2: false,
+            };
+            if websocket::is_asked(&head) {
+                Admission::WebSocket(Box::new(websocket::open(&self.engine, &head, &inbound)), serving, is_last)
+            } else {
+                let admitted = self.engine.admit(&inbound);
+                let request = Request {
+                    is_head: head.method == "HEAD",
+                    is_http_10: head.is_http_10,
+                    is_persistent: head.is_persistent && !is_last,
+                    waits_to_continue: head.waits_to_continue,
+                    body: head.body,
+                };
+                Admission::Request(request, admitted, serving)
+            }
+        };
+        self.advance(lines.end);
+        Ok(admission)
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.ahead.advance(bytes);
+        if self.ahead.is_empty() {
+            // What is empty still holds its memory.
+            self.ahead = BytesMut::new();
+        }
+    }
+
+    /// One request from its body to the end of its answer.
+    async fn answer(&mut self, mut request: Request, admitted: Admitted, serving: RequestGuard) -> Next {
+        let mut flight = Flight::new(exchange_of(&admitted), serving);
+        if let Admitted::Pending(mut pending) = admitted {
+            if pending.wants_body() {
+                if self.feed(&mut request, &mut pending, &mut flight).await.is_err() {
+                    return Next::Drop;
+                }
+            } else if let FedHere::Work(work) = self.engine.engine.feed_here(&mut pending, &Bytes::new(), false) {
+                flight.begin(work);
+            }
+        }
+        if !self.skip_rest(&mut request).await {
+            self.caller.state.leave_body_unread();
+            request.is_persistent = false;
+        }
+        let may_watch = request.body.is_reached();
+        let head = poll_fn(|cx| {
+            if let Poll::Ready(head) = flight.poll_head(cx) {
+                return Poll::Ready(head);
+            }
+            if may_watch {
+                return self.poll_gone(cx).map(|()| None);
+            }
+            Poll::Pending
+        });
+        let Some(head) = head.await else { return Next::Drop };
+        self.send(&request, &head, flight).await
+    }
+
+    /// Reads the body and begins the work. Where it returns without work the exchange has its answer.
+    async fn feed(
+        &mut self,
+        request: &mut Request,
+        pending: &mut Pending,
+        flight: &mut Flight,
+    ) -> Result<(), CallerGone> {
+        if request.waits_to_continue && self.ahead.is_empty() {
+            self.outgoing.push_continue();
+            self.outgoing.flush(&mut self.io).await.map_err(|_| CallerGone)?;
+        }
+        let engine = Arc::clone(&self.engine);
+        request_body::read(&engine.engine, pending, flight, |cx| self.poll_body(&mut request.body, cx)).await
+    }
+
+    /// The next piece of a request's body.
+    fn poll_body(&mut self, body: &mut BodyEnd, cx: &mut Context<'_>) -> Poll<BodyEvent> {
+        loop {
+            if body.is_reached() {
+                return Poll::Ready(BodyEvent::End);
+            }
+            if !self.ahead.is_empty() {
+                match self.take_piece(body) {
+                    Ok(piece) if piece.is_empty() && !body.is_reached() => {}
+                    Ok(piece) => return Poll::Ready(BodyEvent::Piece { piece, is_last: body.is_reached() }),
+                    Err(()) => return Poll::Ready(BodyEvent::Malformed),
+                }
+            }
+            match ready!(self.poll_read(cx)) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Poll::Ready(BodyEvent::Gone),
+            }
+        }
+    }
+
+    /// Takes the bytes of a body that were read already. `Err`: its chunks are not what HTTP says.
+    fn take_piece(&mut self, body: &mut BodyEnd) -> Result<Bytes, ()> {
+        match body {
+            BodyEnd::Length(left) => {
+                let amount = usize::try_from(*left).unwrap_or(usize::MAX).min(self.ahead.len());
+                *left -= amount as u64;
+                if amount == self.ahead.len() {
+                    return Ok(std::mem::take(&mut self.ahead).freeze());
+                }
+                Ok(self.ahead.split_to(amount).freeze())
+            }
+            BodyEnd::Chunked(chunks) => {
+                let mut out = BytesMut::with_capacity(self.ahead.len());
+                let used = chunks.decode(&self.ahead, &mut out).map_err(|_| ())?;
+                self.advance(used);
+                Ok(out.freeze())
+            }
+        }
+    }
+
+    /// Passes over the rest of a body that nobody reads, as far as it is there already. Answers whether that was all of it.
+    async fn skip_rest(&mut self, request: &mut Request) -> bool {
+        if request.body.is_reached() {
+            return true;
+        }
+        if request.waits_to_continue {
+            // It was not asked for, and may not come.
+            return false;
+        }
+        let mut left = READ_BYTES;
+        poll_fn(|cx| loop {
+            match self.poll_body(&mut request.body, cx) {
+                Poll::Ready(BodyEvent::Piece { is_last: true, .. } | BodyEvent::End) => return Poll::Ready(true),
+                Poll::Ready(BodyEvent::Piece { piece, .. }) if piece.len() <= left => left -= piece.len(),
+                _ => return Poll::Ready(false),
+            }
+        })
+        .await
+    }
+
+    /// Writes the answer: its head with its first bytes, then what comes.
+    async fn send(&mut self, request: &Request, head: &Head, mut flight: Flight) -> Next {
+        let whole = flight.exchange().take_whole();
+        let has_body = !request.is_head && !matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let declared = declared_length(&head.headers);
+        let coding = match (has_body, &whole) {
+            (false, _) => BodyCoding::Nothing,
+            (true, Some(_)) => BodyCoding::Length,
+            (true, None) if declared.is_some() => BodyCoding::Length,
+            (true, None) if request.is_http_10 => BodyCoding::UntilClose,
+            (true, None) => BodyCoding::Chunked,
+        };
+        let closes = !request.is_persistent
+            || coding == BodyCoding::UntilClose
+            || self.caller.state.close_mode() >= CloseMode::Graceful
+            || head
+                .headers
+                .get(header::CONNECTION)
+                .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"));
+        let facts = HeadFacts {
+            is_http_10: request.is_http_10,
+            content_length: match &whole {
+                Some(body) if has_body => Some(body.len() as u64),
+                // What `GET` would say.
+                _ if request.is_head => declared,
+                _ if coding == BodyCoding::Length => declared,
+                _ => None,
+            },
+            is_chunked: coding == BodyCoding::Chunked,
+            closes,
+        };
+        self.outgoing.push_head(head, &facts);
+        let is_whole = match whole {
+            Some(body) => {
+                self.outgoing.push_piece(body, coding);
+                let sent = self.outgoing.flush(&mut self.io).await.is_ok();
+                flight.land();
+                sent
+            }
+            None => self.relay(&mut flight, coding, request.body.is_reached()).await,
+        };
+        match (is_whole, closes) {
+            (false, _) => Next::Drop,
+            (true, true) => Next::Close,
+            (true, false) => Next::Request,
+        }
+    }
+
+    /// Writes the pieces of an answer as the work brings them and the socket takes them. Answers whether all of it went out.
+    async fn relay(&mut self, flight: &mut Flight, coding: BodyCoding, may_watch: bool) -> bool {
+        let mut is_ended = false;
+        let mut is_cut = false;
+        poll_fn(|cx| loop {
+            let mut is_waiting = is_ended;
+            while !is_waiting && self.outgoing.waiting_bytes() < SEND_BUFFER_BYTES {
+                match flight.poll_piece(cx) {
+                    Poll::Ready(Piece::Bytes(piece)) => self.outgoing.push_piece(piece, coding),
+                    Poll::Ready(end) => {
+                        is_cut = matches!(end, Piece::Abort);
+                        is_ended = true;
+                        is_waiting = true;
+                        if !is_cut {
+                            self.outgoing.push_end(coding);
+                        }
+                    }
+                    Poll::Pending => is_waiting = true,
+                }
+            }
+            match self.outgoing.poll_write(&mut self.io, cx) {
+                Poll::Ready(Ok(())) if is_ended => return Poll::Ready(!is_cut),
+                // There is room for more, and more may be there.
+                Poll::Ready(Ok(())) if !is_waiting => {}
+                Poll::Ready(Err(_)) => return Poll::Ready(false),
+                Poll::Ready(Ok(())) | Poll::Pending => {
+                    return if may_watch { self.poll_gone(cx).map(|()| false) } else { Poll::Pending };
+                }
+            }
+        })
+        .await
+    }
+
+    /// Hands the connection to a conversation, or says why not: then it is given back.
+    async fn open_websocket(mut self, opening: Opening, serving: RequestGuard, is_last: bool) -> Option<(Self, Next)> {
+        match opening {
+            Opening::Conversation { accept, conversation, wake } => {
+                self.outgoing.push_switch(&accept);
+                self.outgoing.flush(&mut self.io).await.ok()?;
+                let Self { mut io, ahead, caller, .. } = self;
+                io.unread(ahead.freeze());
+                caller.state.note_upgrade();
+                // It ends when either side closes, with the drain, or with the thread.
+                drop(task::spawn(websocket::converse(io, conversation, wake, caller, serving)));
+                None
+            }
+            Opening::Refused(head, body) => {
+                let closes = is_last || self.caller.state.close_mode() >= CloseMode::Graceful;
+                let content_length = Some(body.len() as u64);
+                self.outgoing.push_head(&head, &HeadFacts { content_length, closes, ..HeadFacts::default() });
+                self.outgoing.push_piece(body, BodyCoding::Length);
+                self.outgoing.flush(&mut self.io).await.ok()?;
+                drop(serving);
+                Some((self, if closes { Next::Close } else { Next::Request }))
+            }
+        }
+    }
+
+    /// Answers bytes that are no request. Whatever follows them is not read as one.
+    fn refuse(&mut self, fault: HeadFault) -> Next {
+        self.outgoing.push_fault(fault.0);
+        self.caller.state.leave_body_unread();
+        Next::Close
+    }
+
+    /// Ends the connection in order.
+    async fn close(mut self) {
+        if self.outgoing.flush(&mut self.io).await.is_ok() {
+            // Nobody is left to hear of a fault.
+            let _ended = poll_fn(|cx| Pin::new(&mut self.io).poll_shutdown(cx)).await;
+        }
+    }
+}
