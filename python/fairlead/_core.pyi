@@ -164,7 +164,8 @@ class Socket:
 
 def routes() -> list[dict[str, Any]]:
     """The route table: ``method``, ``path``, ``tier``, ``answered_by``, ``endpoint``, ``surface``,
-    ``body_limit_bytes``, ``takes_form`` and ``summary`` of each.
+    ``body_limit_bytes``, ``takes_form``, ``body`` (``none``, ``json``, ``form``, ``file``, ``upload``, ``unread``) and
+    ``summary`` of each.
     """
 
 def error_kinds() -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 /// Declares the closed list of kinds once: code, status, wire type, summary.
 macro_rules! kinds {
@@ -87,6 +88,19 @@ pub enum Retry {
     Elsewhere,
 }
 
+/// The error below a failure, for logs. It may name addresses and certificates, so no caller sees it.
+#[derive(Debug, Clone)]
+pub struct Cause(Arc<dyn std::error::Error + Send + Sync>);
+
+/// Failures are compared by what is decided from them, and nothing is decided from a cause.
+impl PartialEq for Cause {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Cause {}
+
 /// A failure as a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
@@ -100,6 +114,8 @@ pub struct Error {
     pub retry_after_s: Option<u64>,
     /// What the provider answered with, where it answered.
     pub upstream_status: Option<u16>,
+    /// The error below this one, for logs only.
+    pub cause: Option<Cause>,
 }
 
 impl Error {
@@ -119,7 +135,16 @@ impl Error {
     }
 
     fn new(kind: Kind, origin: Origin, retry: Retry, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, origin, retry, message: message.into(), param: None, retry_after_s: None, upstream_status: None }
+        Self {
+            kind,
+            origin,
+            retry,
+            message: message.into(),
+            param: None,
+            retry_after_s: None,
+            upstream_status: None,
+            cause: None,
+        }
     }
 
     #[must_use]
@@ -131,6 +156,13 @@ impl Error {
     #[must_use]
     pub fn with_upstream_status(mut self, status: u16) -> Self {
         self.upstream_status = Some(status);
+        self
+    }
+
+    /// Keeps the error below this one for logs; [`std::error::Error::source`] gives it back.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.cause = Some(Cause(Arc::new(cause)));
         self
     }
 
@@ -147,12 +179,27 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| &*cause.0 as &(dyn std::error::Error + 'static))
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::HashSet;
+    use std::error::Error as _;
+
+    #[test]
+    fn a_cause_is_kept_and_not_shown() {
+        let plain = Error::upstream(Kind::UpstreamRefused, Retry::NothingSent, "The provider cannot be reached.");
+        let caused = plain.clone().caused_by(std::io::Error::other("10.0.0.7 refused"));
+        assert_eq!(caused, plain);
+        assert_eq!(caused.to_string(), plain.to_string());
+        assert_eq!(caused.source().map(ToString::to_string).as_deref(), Some("10.0.0.7 refused"));
+        assert!(plain.source().is_none());
+    }
 
     #[test]
     fn every_kind_has_its_own_code_and_an_error_status() {

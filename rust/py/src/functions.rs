@@ -30,8 +30,9 @@ pub(crate) fn routes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             entry.set_item("answered_by", if route.answer.is_control() { "control" } else { "relay" })?;
             entry.set_item("endpoint", route.endpoint)?;
             entry.set_item("surface", surface(route.surface))?;
-            entry.set_item("body_limit_bytes", route.body_limit_bytes)?;
-            entry.set_item("takes_form", route.takes_form)?;
+            entry.set_item("body_limit_bytes", route.body_limit_bytes())?;
+            entry.set_item("takes_form", route.takes_form())?;
+            entry.set_item("body", route.body.kind())?;
             entry.set_item("summary", route.summary)?;
             Ok(entry)
         })

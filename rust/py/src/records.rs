@@ -6,8 +6,8 @@ use arrow_array::builder::{
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use fairlead_core::record::columns::{Kind, COLUMNS};
-use fairlead_core::record::read::{read_lines, Value};
+use fairlead_core::record::columns::{ColumnKind, COLUMNS};
+use fairlead_core::record::read::{read_lines, FieldValue};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
@@ -19,13 +19,13 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     Arc::new(Schema::new(COLUMNS.iter().map(|each| field(each.name, each.kind, each.is_required)).collect::<Vec<_>>()))
 });
 
-fn data_type(kind: Kind) -> DataType {
+fn data_type(kind: ColumnKind) -> DataType {
     match kind {
-        Kind::Text => DataType::Utf8View,
-        Kind::Flag => DataType::Boolean,
-        Kind::Small => DataType::Int32,
-        Kind::Whole | Kind::Moment => DataType::Int64,
-        Kind::Real => DataType::Float64,
+        ColumnKind::Text => DataType::Utf8View,
+        ColumnKind::Flag => DataType::Boolean,
+        ColumnKind::Small => DataType::Int32,
+        ColumnKind::Whole | ColumnKind::Moment => DataType::Int64,
+        ColumnKind::Real => DataType::Float64,
     }
 }
 
@@ -109,28 +109,28 @@ enum Builder {
 }
 
 impl Builder {
-    fn of(kind: Kind, rows: usize) -> Self {
+    fn of(kind: ColumnKind, rows: usize) -> Self {
         match kind {
-            Kind::Text => Self::Text(StringViewBuilder::with_capacity(rows)),
-            Kind::Flag => Self::Flag(BooleanBuilder::with_capacity(rows)),
-            Kind::Small => Self::Small(Int32Builder::with_capacity(rows)),
-            Kind::Whole | Kind::Moment => Self::Whole(Int64Builder::with_capacity(rows)),
-            Kind::Real => Self::Real(Float64Builder::with_capacity(rows)),
+            ColumnKind::Text => Self::Text(StringViewBuilder::with_capacity(rows)),
+            ColumnKind::Flag => Self::Flag(BooleanBuilder::with_capacity(rows)),
+            ColumnKind::Small => Self::Small(Int32Builder::with_capacity(rows)),
+            ColumnKind::Whole | ColumnKind::Moment => Self::Whole(Int64Builder::with_capacity(rows)),
+            ColumnKind::Real => Self::Real(Float64Builder::with_capacity(rows)),
         }
     }
 
     /// A value of another kind is none: the reader has rejected its line.
-    fn append(&mut self, value: &Value<'_>) {
+    fn append(&mut self, value: &FieldValue<'_>) {
         match (self, value) {
-            (Self::Text(column), Value::Text(text)) => column.append_value(text),
+            (Self::Text(column), FieldValue::Text(text)) => column.append_value(text),
             (Self::Text(column), _) => column.append_null(),
-            (Self::Flag(column), Value::Flag(flag)) => column.append_value(*flag),
+            (Self::Flag(column), FieldValue::Flag(flag)) => column.append_value(*flag),
             (Self::Flag(column), _) => column.append_null(),
-            (Self::Small(column), Value::Whole(number)) => column.append_option(i32::try_from(*number).ok()),
+            (Self::Small(column), FieldValue::Whole(number)) => column.append_option(i32::try_from(*number).ok()),
             (Self::Small(column), _) => column.append_null(),
-            (Self::Whole(column), Value::Whole(number)) => column.append_value(*number),
+            (Self::Whole(column), FieldValue::Whole(number)) => column.append_value(*number),
             (Self::Whole(column), _) => column.append_null(),
-            (Self::Real(column), Value::Real(number)) => column.append_value(*number),
+            (Self::Real(column), FieldValue::Real(number)) => column.append_value(*number),
             (Self::Real(column), _) => column.append_null(),
         }
     }

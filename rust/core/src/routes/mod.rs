@@ -1,11 +1,11 @@
-//! The route table: every door of the gateway, who may pass it, who answers, how large a body it takes.
+//! The route table: every route of the gateway, who may pass it, who answers, how large a body it takes.
 //!
 //! This table is the only one. Routing, authorisation, body limits, the OpenAPI document and the tests are fed from it;
 //! a path that is not in it is refused. Decisions are made on the raw path: it is compared byte for byte, never decoded
 //! or normalised, so no second spelling of a path exists. One exception: what `{*name}` matches is a name to look up and
 //! decides nothing, and clients send it with `%2F` for its slashes, so it is decoded, once.
 //!
-//! Every door under `/v1/` has a second name under `/api/v1/`: the same door, not another one.
+//! Every route under `/v1/` has a second path under `/api/v1/`: one route, two names.
 //!
 //! `table` lists the routes, `builders` makes its entries, `relayed` names the calls that pass with only their model changed.
 
@@ -86,15 +86,6 @@ impl Answer {
     pub fn is_socket(self) -> bool {
         matches!(self, Self::Socket | Self::Realtime)
     }
-
-    /// Whether the body is a form with files, which may be too large for memory.
-    pub fn takes_upload(self) -> bool {
-        match self {
-            Self::Upload => true,
-            Self::Relayed(relayed) => relayed.is_form(),
-            _ => false,
-        }
-    }
 }
 
 /// Which error shape the caller reads.
@@ -112,7 +103,86 @@ pub enum Surface {
     Quota,
 }
 
-/// One door.
+/// What body a route takes. Limits are bytes of the whole body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body {
+    None,
+    Json {
+        limit_bytes: usize,
+    },
+    /// A form of one of the gateway's own pages, or JSON.
+    Form {
+        limit_bytes: usize,
+    },
+    /// A file of bytes (`application/octet-stream`), or JSON.
+    File {
+        limit_bytes: usize,
+    },
+    /// A form with files, which may be too large for memory.
+    Upload {
+        limit_bytes: usize,
+    },
+    /// Any type: control reads it, and answers what is wrong with it in words of its protocol.
+    Unread {
+        limit_bytes: usize,
+    },
+}
+
+impl Body {
+    #[must_use]
+    pub const fn limit_bytes(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Json { limit_bytes }
+            | Self::Form { limit_bytes }
+            | Self::File { limit_bytes }
+            | Self::Upload { limit_bytes }
+            | Self::Unread { limit_bytes } => limit_bytes,
+        }
+    }
+
+    /// The name of the kind in the table that Python reads.
+    #[must_use]
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Json { .. } => "json",
+            Self::Form { .. } => "form",
+            Self::File { .. } => "file",
+            Self::Upload { .. } => "upload",
+            Self::Unread { .. } => "unread",
+        }
+    }
+
+    /// A form beside the JSON, within the same limit.
+    const fn or_form(self) -> Self {
+        match self {
+            Self::Json { limit_bytes } => Self::Form { limit_bytes },
+            other => other,
+        }
+    }
+
+    /// Any type in place of JSON, within the same limit.
+    const fn unread(self) -> Self {
+        match self {
+            Self::Json { limit_bytes } => Self::Unread { limit_bytes },
+            other => other,
+        }
+    }
+}
+
+/// From where a route is as public as its tier says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    Anywhere,
+    /// From this machine; from elsewhere the route needs a management credential.
+    ThisMachine,
+}
+
+/// How many bytes are read of a body that the route does not ask for.
+const FORGOTTEN_BODY_BYTES: usize = 64 * 1024;
+
+/// One route: who may call it, who answers, and the body that it takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     pub method: &'static str,
@@ -123,36 +193,50 @@ pub struct Route {
     pub answer: Answer,
     /// The category that a key's `allowedEndpoints` speaks of.
     pub endpoint: &'static str,
-    pub body_limit_bytes: usize,
-    /// The body may be a form of one of the gateway's own pages; else it is JSON.
-    pub takes_form: bool,
+    pub reach: Reach,
+    pub body: Body,
     pub surface: Surface,
     pub summary: &'static str,
 }
-
-/// The category of what is public on this machine; from elsewhere it needs a management credential.
-pub const ON_THIS_MACHINE: &str = "on-this-machine";
 
 impl Route {
     /// The body may be a file of bytes (`application/octet-stream`); else it is JSON.
     #[must_use]
     pub fn takes_file(&self) -> bool {
-        self.body_limit_bytes == builders::FILE
+        matches!(self.body, Body::File { .. })
+    }
+
+    /// The body may be a form of one of the gateway's own pages; else it is JSON.
+    #[must_use]
+    pub fn takes_form(&self) -> bool {
+        matches!(self.body, Body::Form { .. })
+    }
+
+    /// Whether the body is a form with files, which may be too large for memory.
+    #[must_use]
+    pub fn takes_upload(&self) -> bool {
+        matches!(self.body, Body::Upload { .. })
     }
 
     /// A body is read and forgotten: many clients send `{}` along with a DELETE that needs nothing.
     #[must_use]
     pub fn forgets_body(&self) -> bool {
-        self.method == "DELETE" && self.body_limit_bytes == builders::NO_BODY
+        self.method == "DELETE" && self.body == Body::None
     }
 
-    /// How large a body may be.
+    /// How large a body may be; 0 where none is taken.
+    #[must_use]
+    pub fn body_limit_bytes(&self) -> usize {
+        self.body.limit_bytes()
+    }
+
+    /// How many bytes of a body are read, those of a forgotten one included.
     #[must_use]
     pub fn accepted_bytes(&self) -> usize {
         if self.forgets_body() {
-            builders::FORGOTTEN
+            FORGOTTEN_BODY_BYTES
         } else {
-            self.body_limit_bytes
+            self.body_limit_bytes()
         }
     }
 
@@ -161,7 +245,7 @@ impl Route {
     pub fn tier_for(&self, shown: &Credentials<'_>) -> Tier {
         // A proxy on this machine that adds no header of its own still passes on by which name it was called.
         let is_here = shown.is_local_peer && shown.is_loopback_host && !shown.is_of_foreign_page;
-        if self.endpoint == ON_THIS_MACHINE && !is_here {
+        if self.reach == Reach::ThisMachine && !is_here {
             Tier::Management
         } else {
             self.tier
@@ -182,7 +266,7 @@ pub enum Match<'p> {
     None,
 }
 
-/// Every door, in the table's order.
+/// Every route, in the table's order.
 pub fn all() -> impl Iterator<Item = &'static Route> {
     table::PARTS.iter().copied().flatten()
 }
@@ -209,7 +293,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
 const ALIAS: &str = "/api";
 
 impl Route {
-    /// The path by the door's own name, where the caller used its second one.
+    /// The path by the route's own name, where the caller used its second one.
     #[must_use]
     pub fn own_path<'p>(&self, path: &'p str) -> &'p str {
         if self.path.starts_with(OWN) {
@@ -220,7 +304,7 @@ impl Route {
     }
 }
 
-/// What doors have a second name.
+/// The prefix of the paths that have a second name.
 const OWN: &str = "/v1/";
 
 /// The name that a second name stands for.
@@ -228,26 +312,26 @@ fn alias_of(path: &str) -> Option<&str> {
     path.strip_prefix(ALIAS).filter(|own| own.starts_with(OWN))
 }
 
-/// The doors at a path whatever their method. A door's own name goes before another door's second one.
-fn doors_at(path: &str) -> impl Iterator<Item = (&'static Route, Cow<'_, str>)> {
+/// The routes at a path whatever their method. A route's own name goes before another route's second one.
+fn routes_at(path: &str) -> impl Iterator<Item = (&'static Route, Cow<'_, str>)> {
     let aliased = alias_of(path).into_iter().flat_map(named);
     named(path).chain(aliased.filter(|(route, _)| route.path.starts_with(OWN)))
 }
 
-/// The doors of this name, literal ones first: they are closer than patterns that would also match.
+/// The routes of this name, literal ones first: they are closer than patterns that would also match.
 fn named(path: &str) -> impl Iterator<Item = (&'static Route, Cow<'_, str>)> {
     let literal = INDEX.literal.get(path).into_iter().flatten().map(|route| (*route, Cow::Borrowed("")));
     literal.chain(INDEX.patterns.iter().filter_map(move |route| Some((*route, matches(route.path, path)?))))
 }
 
-/// Finds the door. `path` is the raw path as it was on the request line. `HEAD` is a `GET` whose body is not sent.
+/// Finds the route. `path` is the raw path as it was on the request line. `HEAD` is a `GET` whose body is not sent.
 pub fn find<'p>(method: &str, path: &'p str) -> Match<'p> {
     let wanted = if method == "HEAD" { "GET" } else { method };
     let mut others = Vec::new();
-    for (route, tail) in doors_at(path) {
+    for (route, tail) in routes_at(path) {
         if route.method == wanted {
-            let is_one_door = !path.contains('%') || is_same_door_decoded(route, wanted, path);
-            return if is_one_door { Match::Found { route, tail } } else { Match::None };
+            let is_one_route = !path.contains('%') || is_same_route_decoded(route, wanted, path);
+            return if is_one_route { Match::Found { route, tail } } else { Match::None };
         }
         others.push(route.method);
     }
@@ -262,20 +346,20 @@ pub fn find<'p>(method: &str, path: &'p str) -> Match<'p> {
 
 /// Whether a server before this one, which decodes the path, takes it for the same route. If not, what that server lets
 /// through as one route would be answered as another.
-fn is_same_door_decoded(route: &Route, method: &str, path: &str) -> bool {
+fn is_same_route_decoded(route: &Route, method: &str, path: &str) -> bool {
     let Some(plain) = decode(path) else { return false };
-    let mut again = doors_at(&plain).filter(|(again, _)| again.method == method);
+    let mut again = routes_at(&plain).filter(|(again, _)| again.method == method);
     again.next().is_some_and(|(again, _)| again.path == route.path)
 }
 
 /// The error shape of a path, whatever the method: what a refusal before routing is told in.
 pub fn surface_at(path: &str) -> Option<Surface> {
-    doors_at(path).next().map(|(route, _)| route.surface)
+    routes_at(path).next().map(|(route, _)| route.surface)
 }
 
 /// Who may pass at a path, whatever the method.
 pub fn tier_at(path: &str) -> Option<Tier> {
-    doors_at(path).next().map(|(route, _)| route.tier)
+    routes_at(path).next().map(|(route, _)| route.tier)
 }
 
 fn matches<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
@@ -378,7 +462,7 @@ mod tests {
         for path in ["/api/api/v1/models", "/api/v1", "/api/v1/", "/api/v1/keys", "/api/healthz", "/api/V1/models"] {
             assert_eq!(path_of("GET", path), None, "{path}");
         }
-        // A door of the name itself keeps it.
+        // A route of the name itself keeps it.
         assert_eq!(find_own("/api/keys"), "/api/keys");
     }
 
@@ -516,15 +600,15 @@ mod tests {
             );
             prop_assert!(tail.is_empty() || tail.split('/').all(is_plain_segment), "{}", tail);
             prop_assert!(!path.contains("//") && path.split('/').all(|segment| segment != "." && segment != ".."));
-            // However the path is folded on its way, it is this door.
+            // However the path is folded on its way, it is this route.
             let canonical = folded(&path);
             prop_assert_eq!(&canonical, &folded(&canonical));
             if let Match::Found { route: again, tail: same } = find(method, &canonical) {
-                // Some doors have a second one, of the same tier, with a slash behind it.
+                // Some routes have a second one, of the same tier, with a slash behind it.
                 let (own, again_path) = (route.path.trim_end_matches('/'), again.path.trim_end_matches('/'));
                 prop_assert_eq!((again_path, &*same, again.tier), (own, &*tail, route.tier), "{}", path);
             } else {
-                prop_assert!(false, "{} is a door and {} is none", path, canonical);
+                prop_assert!(false, "{} is a route and {} is none", path, canonical);
             }
             Ok(())
         });

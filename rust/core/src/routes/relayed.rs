@@ -20,7 +20,7 @@ pub enum Relayed {
 
 impl Relayed {
     /// Whether the call is a form with files rather than JSON.
-    pub fn is_form(self) -> bool {
+    pub const fn is_form(self) -> bool {
         matches!(self, Self::ImageEdits | Self::Transcriptions | Self::Translations)
     }
 }

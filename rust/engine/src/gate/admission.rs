@@ -285,7 +285,7 @@ fn gate(
         return Err(shed(shared, exchange, admission));
     };
     let forward = route.answer.is_control().then(|| {
-        let is_form = route.takes_form && inbound::is_form(sheet.content_type)
+        let is_form = route.takes_form() && inbound::is_form(sheet.content_type)
             || route.takes_file() && inbound::is_file(sheet.content_type);
         let own = Inbound { path: route.own_path(inbound.path), ..*inbound };
         Forward { is_unread: is_form || is_delegated, ..forward(&own, is_delegated) }
@@ -301,11 +301,7 @@ fn gate(
             buffered: None,
             upload: None,
         })),
-        upload: if route.answer.takes_upload() {
-            Some(Upload::begin(shared, exchange, sheet.content_type)?)
-        } else {
-            None
-        },
+        upload: if route.takes_upload() { Some(Upload::begin(shared, exchange, sheet.content_type)?) } else { None },
         fed_bytes: 0,
         body: BytesMut::new(),
         limit: route.accepted_bytes(),
@@ -377,7 +373,7 @@ fn shed(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission) ->
 fn admit_page(route: &Route, principal: &Principal, sheet: &Sheet<'_>) -> Result<(), Error> {
     let is_open = match principal {
         Principal::Key(_) => false,
-        Principal::Anonymous => route.answer.takes_upload() || route.answer.is_socket(),
+        Principal::Anonymous => route.takes_upload() || route.answer.is_socket(),
         _ => route.answer.is_socket(),
     };
     if is_open && sheet.credentials.is_of_foreign_page {
@@ -391,7 +387,7 @@ fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
     if sheet.content_length.is_some_and(|length| length > route.accepted_bytes() as u64) {
         return Err(too_large(route.accepted_bytes()));
     }
-    if sheet.has_body && route.body_limit_bytes > 0 {
+    if sheet.has_body && route.body_limit_bytes() > 0 {
         check_type(route, sheet)?;
     }
     Ok(())
@@ -403,13 +399,13 @@ fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
     if route.tier == Tier::Delegated {
         return Ok(());
     }
-    if route.answer.takes_upload() {
+    if route.takes_upload() {
         return inbound::boundary(sheet.content_type).map(drop);
     }
     if route.takes_file() && inbound::is_file(sheet.content_type) {
         return Ok(());
     }
-    if !(route.takes_form && inbound::is_form(sheet.content_type)) {
+    if !(route.takes_form() && inbound::is_form(sheet.content_type)) {
         return inbound::check_json(sheet.content_type);
     }
     if sheet.credentials.is_cross_site {

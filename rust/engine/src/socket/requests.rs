@@ -251,7 +251,7 @@ impl Socket {
             policy::admit_hour(key, ts_ms)?;
             policy::admit_endpoint(key, self.route.endpoint)?;
         }
-        if payload.get().len() > self.route.body_limit_bytes {
+        if payload.get().len() > self.route.body_limit_bytes() {
             return Err(Error::client(Kind::TooLarge, "The payload is larger than a request may be."));
         }
         shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);

@@ -87,11 +87,15 @@ impl Connector {
             })?),
             Origin::Tcp { host, port, tls } => {
                 let stream = self.connect(host, *port).await?;
-                stream.set_nodelay(true).map_err(|_| refused("the connection broke at once"))?;
+                stream.set_nodelay(true).map_err(|error| refused("the connection broke at once").caused_by(error))?;
                 if *tls {
                     let name = ServerName::try_from(host.to_string())
-                        .map_err(|_| refused("the name cannot have a certificate"))?;
-                    let stream = self.tls.connect(name, stream).await.map_err(|error| refused(tls_reason(&error)))?;
+                        .map_err(|error| refused("the name cannot have a certificate").caused_by(error))?;
+                    let stream = self
+                        .tls
+                        .connect(name, stream)
+                        .await
+                        .map_err(|error| refused(tls_reason(&error)).caused_by(error))?;
                     Socket::Tls(Box::new(stream))
                 } else {
                     Socket::Tcp(stream)

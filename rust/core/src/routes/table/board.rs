@@ -1,6 +1,6 @@
 //! The project board and its tools.
 
-use crate::routes::builders::{account, delegated, page, FORM, NO_BODY, RECORD};
+use crate::routes::builders::{account, delegated, page, NO_BODY, RECORD, SMALL};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[
@@ -18,7 +18,7 @@ pub(super) static ROUTES: &[Route] = &[
     delegated("GET", "/mcp/rpc/", NO_BODY, "To `/mcp/rpc`, which has one spelling."),
     delegated("POST", "/mcp/rpc/", RECORD, "To `/mcp/rpc`, which has one spelling."),
     account("GET", "/api/me/tokens", NO_BODY, "List one's own static tokens."),
-    account("POST", "/api/me/tokens", FORM, "Make a static token for tools; its text is shown once."),
+    account("POST", "/api/me/tokens", SMALL, "Make a static token for tools; its text is shown once."),
     account("DELETE", "/api/me/tokens/{id}", NO_BODY, "Revoke a static token."),
     account("GET", "/api/board/people", NO_BODY, "Who may be a member of a project."),
     account("GET", "/api/board/projects", NO_BODY, "List the projects that one may see."),
@@ -47,7 +47,7 @@ pub(super) static ROUTES: &[Route] = &[
     account("PATCH", "/api/board/tags/{id}", RECORD, "Change a tag."),
     account("DELETE", "/api/board/tags/{id}", NO_BODY, "Delete a tag; todos lose it."),
     page("GET", "/board", NO_BODY, "The projects of the board."),
-    page("POST", "/board", FORM, "Do what a form of the board's pages asks."),
+    page("POST", "/board", SMALL, "Do what a form of the board's pages asks."),
     page("GET", "/board/board.css", NO_BODY, "How the board's pages look."),
     page("GET", "/board/board.js", NO_BODY, "What the board's pages do by themselves."),
     page("GET", "/board/tokens", NO_BODY, "One's own static tokens."),

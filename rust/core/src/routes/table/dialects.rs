@@ -1,7 +1,7 @@
 //! Model calls in the words of OpenAI's responses and of Gemini. The address of a Gemini call names the model.
 
 use crate::routes::builders::{inference, NO_BODY, PROMPT, RECORD};
-use crate::routes::{Answer, Relayed, Route, Surface};
+use crate::routes::{Answer, Body, Relayed, Route, Surface};
 
 pub(super) static ROUTES: &[Route] = &[
     inference("POST", "/v1/responses", Answer::Responses, "chat", PROMPT, "Response, plain or streamed."),
@@ -73,8 +73,8 @@ pub(super) static ROUTES: &[Route] = &[
     embed("/v1/models/{*id}:batchEmbedContents", Relayed::BatchEmbedContents, "Embeddings of texts, version 1."),
 ];
 
-const fn kept(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
-    inference(method, path, Answer::Control, "chat", body_limit_bytes, summary)
+const fn kept(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
+    inference(method, path, Answer::Control, "chat", body, summary)
 }
 
 const fn embed(path: &'static str, kind: Relayed, summary: &'static str) -> Route {
@@ -86,8 +86,8 @@ const fn gemini(
     path: &'static str,
     answer: Answer,
     endpoint: &'static str,
-    body_limit_bytes: usize,
+    body: Body,
     summary: &'static str,
 ) -> Route {
-    Route { surface: Surface::Gemini, ..inference(method, path, answer, endpoint, body_limit_bytes, summary) }
+    Route { surface: Surface::Gemini, ..inference(method, path, answer, endpoint, body, summary) }
 }

@@ -1,7 +1,7 @@
 //! Jobs of the generative service in Google's words: batches, videos, the files that they leave, and interactions.
 
 use crate::routes::builders::{inference, of_tier, NO_BODY, PROMPT, RECORD};
-use crate::routes::{Answer, Route, Surface, Tier};
+use crate::routes::{Answer, Body, Route, Surface, Tier};
 
 /// A job belongs to a key: without one there is no owner.
 const fn owned(
@@ -9,24 +9,19 @@ const fn owned(
     path: &'static str,
     answer: Answer,
     endpoint: &'static str,
-    body_limit_bytes: usize,
+    body: Body,
     summary: &'static str,
 ) -> Route {
-    let route = inference(method, path, answer, endpoint, body_limit_bytes, summary);
+    let route = inference(method, path, answer, endpoint, body, summary);
     Route { surface: Surface::Gemini, ..of_tier(Tier::Key, route) }
 }
 
-const fn batch(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
-    owned(method, path, Answer::Control, "batches", body_limit_bytes, summary)
+const fn batch(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
+    owned(method, path, Answer::Control, "batches", body, summary)
 }
 
-const fn interaction(
-    method: &'static str,
-    path: &'static str,
-    body_limit_bytes: usize,
-    summary: &'static str,
-) -> Route {
-    owned(method, path, Answer::Control, "chat", body_limit_bytes, summary)
+const fn interaction(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
+    owned(method, path, Answer::Control, "chat", body, summary)
 }
 
 const BEGIN: &str = "Begin an interaction in the background.";

@@ -1,6 +1,6 @@
 //! The authorization server for tool clients.
 
-use crate::routes::builders::{account, oauth, FORM, NO_BODY};
+use crate::routes::builders::{account, oauth, NO_BODY, SMALL};
 use crate::routes::Route;
 
 pub(super) static ROUTES: &[Route] = &[
@@ -17,11 +17,11 @@ pub(super) static ROUTES: &[Route] = &[
         NO_BODY,
         "The protected resource and who grants access to it (RFC 9728).",
     ),
-    oauth("POST", "/oauth/register", FORM, "Register a tool client (RFC 7591)."),
+    oauth("POST", "/oauth/register", SMALL, "Register a tool client (RFC 7591)."),
     oauth("GET", "/oauth/authorize", NO_BODY, "The page on which a person signs in and approves."),
-    oauth("POST", "/oauth/authorize", FORM, "Approve or deny, from that page."),
-    oauth("POST", "/oauth/token", FORM, "Exchange a code, or refresh."),
-    oauth("POST", "/oauth/revoke", FORM, "Revoke a token (RFC 7009)."),
+    oauth("POST", "/oauth/authorize", SMALL, "Approve or deny, from that page."),
+    oauth("POST", "/oauth/token", SMALL, "Exchange a code, or refresh."),
+    oauth("POST", "/oauth/revoke", SMALL, "Revoke a token (RFC 7009)."),
     account("GET", "/api/auth/grants", NO_BODY, "List the tool clients that one has approved."),
     account("DELETE", "/api/auth/grants/{id}", NO_BODY, "Take an approval back; its tokens end at once."),
 ];

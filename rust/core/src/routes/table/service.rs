@@ -1,12 +1,12 @@
 //! Webhooks of the generative service: those of a key's jobs, as Google's clients manage them.
 
 use crate::routes::builders::{inference, of_tier, public, NO_BODY, RECORD};
-use crate::routes::{Answer, Route, Surface, Tier};
+use crate::routes::{Answer, Body, Route, Surface, Tier};
 
 /// Webhooks belong to a key: without one there is no owner. They are of the category of what they tell of: a key that
 /// may run batches may be told of them.
-const fn owned(method: &'static str, path: &'static str, body_limit_bytes: usize, summary: &'static str) -> Route {
-    let route = inference(method, path, Answer::Control, "batches", body_limit_bytes, summary);
+const fn owned(method: &'static str, path: &'static str, body: Body, summary: &'static str) -> Route {
+    let route = inference(method, path, Answer::Control, "batches", body, summary);
     Route { surface: Surface::Gemini, ..of_tier(Tier::Key, route) }
 }
 

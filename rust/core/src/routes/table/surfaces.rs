@@ -1,14 +1,11 @@
 //! Models beside chat: completions, embeddings, images, audio, moderations, rerank, OCR; files, batches and search.
 
 use crate::routes::builders::{inference, management, of_tier, NO_BODY, PROMPT, RECORD, UPLOAD};
-use crate::routes::{Answer, Relayed, Route, Tier};
+use crate::routes::{Answer, Body, Relayed, Route, Tier};
 
 const fn relayed(path: &'static str, kind: Relayed, endpoint: &'static str, summary: &'static str) -> Route {
-    let limit = match kind {
-        Relayed::ImageEdits | Relayed::Transcriptions | Relayed::Translations => UPLOAD,
-        _ => PROMPT,
-    };
-    inference("POST", path, Answer::Relayed(kind), endpoint, limit, summary)
+    let body = if kind.is_form() { UPLOAD } else { PROMPT };
+    inference("POST", path, Answer::Relayed(kind), endpoint, body, summary)
 }
 
 /// Files and batches belong to a key: without one there is no owner.
@@ -17,10 +14,10 @@ const fn owned(
     path: &'static str,
     answer: Answer,
     endpoint: &'static str,
-    body_limit_bytes: usize,
+    body: Body,
     summary: &'static str,
 ) -> Route {
-    of_tier(Tier::Key, inference(method, path, answer, endpoint, body_limit_bytes, summary))
+    of_tier(Tier::Key, inference(method, path, answer, endpoint, body, summary))
 }
 
 pub(super) static ROUTES: &[Route] = &[

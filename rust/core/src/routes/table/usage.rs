@@ -2,11 +2,12 @@
 
 use crate::policy::OWN_USAGE;
 use crate::routes::builders::{management, public, NO_BODY, RECORD};
-use crate::routes::{Answer, Route, Surface, Tier, ON_THIS_MACHINE};
+use crate::routes::{Answer, Reach, Route, Surface, Tier};
 
 pub(super) static ROUTES: &[Route] = &[
     Route {
-        endpoint: ON_THIS_MACHINE,
+        endpoint: "on-this-machine",
+        reach: Reach::ThisMachine,
         ..public("GET", "/metrics", Answer::Control, NO_BODY, "Metrics in Prometheus' text format.")
     },
     // A key asks about itself.
