@@ -38,13 +38,19 @@ WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 FORMS = frozenset(
     (route["method"], route["path"]) for route in _core.routes() if route["takes_form"]
 )
-# Routes that take more than a record, most of them a file of bytes in place of JSON, with the most that it may have.
-FILES = {
+# Routes that may be sent a file of bytes in place of JSON.
+FILES = frozenset(
+    (route["method"], route["path"])
+    for route in _core.routes()
+    if route["body"] in {"file", "upload"}
+)
+# The largest body of each route that takes more than a record.
+LARGE_BODIES = {
     (route["method"], route["path"]): int(route["body_limit_bytes"])
     for route in _core.routes()
     if route["answered_by"] == "control" and route["body_limit_bytes"] > BODY_MAX_BYTES
 }
-# Whose rooms read their bodies themselves, and say in their own words what is wrong with them.
+# Paths whose rooms read their bodies themselves, and say in their own words what is wrong with them.
 DELEGATED = re.compile(
     "|".join(
         path_pattern(str(route["path"])) for route in _core.routes() if route["tier"] == "delegated"
@@ -53,7 +59,7 @@ DELEGATED = re.compile(
 # The limits of those routes whose paths have names in them, which cannot be looked up.
 _NAMED = tuple(
     (re.compile(path_pattern(path)), method, limit)
-    for (method, path), limit in FILES.items()
+    for (method, path), limit in LARGE_BODIES.items()
     if "{" in path
 )
 
@@ -150,14 +156,14 @@ def body_limit(method: str, path: str) -> int:
     """How many bytes a body may have."""
     if path == BEGIN_PATH:
         return PROMPT_MAX_BYTES
-    if (most := FILES.get((method, path))) is not None:
+    if (most := LARGE_BODIES.get((method, path))) is not None:
         return most
-    named = (limit for door, of, limit in _NAMED if of == method and door.fullmatch(path))
+    named = (limit for pattern, of, limit in _NAMED if of == method and pattern.fullmatch(path))
     return next(named, BODY_MAX_BYTES)
 
 
 def is_unread(method: str, path: str, headers: dict[str, bytes]) -> bool:
-    """Whether the body is no JSON that this door must hold to its rules."""
+    """Whether the body is passed on as it came, not held to the rules of JSON."""
     is_file = (method, path) in FILES and headers.get("content-type") == b"application/octet-stream"
     return is_file or DELEGATED.fullmatch(path) is not None or is_form(method, path, headers)
 
