@@ -62,7 +62,7 @@ impl Live {
             .collect();
         let lists = Lists::build(&snapshot.models, &snapshot.combos, &snapshot.connections);
         let combos = Combos::build(&snapshot, &targets, &before.combos);
-        let places = crate::cache::places(&snapshot);
+        let places = crate::cache::places::places(&snapshot);
         Self { snapshot, targets, lists, combos, places }
     }
 }

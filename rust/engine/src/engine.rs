@@ -4,15 +4,18 @@ use crate::cache;
 use crate::call::chat;
 use crate::call::count;
 use crate::call::passthrough;
+use crate::call::searches;
 use crate::config::{Config, ConfigError};
 use crate::control::background;
 use crate::control::forward;
 use crate::control::link;
 use crate::exchange::Wake;
 use crate::front;
-use crate::gate::admission::{self, Admitted, Fed, Pending, Whole};
+use crate::gate::admission::{self, Admitted};
 use crate::gate::answer;
+use crate::gate::body::{Fed, Pending};
 use crate::gate::inbound::Inbound;
+use crate::gate::request::Whole;
 use crate::observe::log;
 use crate::observe::spool::Spool;
 use crate::observe::threads::Beat;
@@ -217,9 +220,8 @@ impl Engine {
         let shared = Arc::clone(&self.shared);
         let trace = whole.admission.trace.clone();
         Some(match whole.admission.route.answer {
-            Answer::Control | Answer::Upload | Answer::Search | Answer::Video => {
-                start.start(forward::serve(shared, whole))
-            }
+            Answer::Control | Answer::Upload => start.start(forward::serve(shared, whole)),
+            Answer::Search | Answer::Video => start.start(searches::serve(shared, whole)),
             answer if background::is_asked(answer, &whole.body) => {
                 if let Err(fault) = background::check_room(&shared, &whole) {
                     background::refuse(&shared, &whole, &fault);

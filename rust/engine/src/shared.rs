@@ -8,6 +8,7 @@ use crate::observe::spool::Spool;
 use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
 use fairlead_cache::cache::Cache;
+use fairlead_core::error::{Error, Kind};
 use fairlead_core::ledger::Ledger;
 use fairlead_core::sessions::Sessions;
 use http::HeaderValue;
@@ -15,6 +16,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+
+/// Bodies that are buffered at once, over all requests; beyond it new ones are refused.
+pub const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
+
+/// Control holds a poll for 2 s; after this long without an answer it counts as absent.
+pub const LINK_STALE_MS: u64 = 7_000;
 
 /// See the module's page.
 #[derive(Debug)]
@@ -34,10 +41,10 @@ pub struct Shared {
     pub ledger: Ledger,
     pub sessions: Sessions,
     pub twins: Twins,
-    pub cache: crate::cache::Answers,
+    pub cache: crate::cache::answers::Answers,
     /// What models thought before they called tools.
     pub reasoning: fairlead_cache::reasoning::Reasoning,
-    pub commands: crate::control::commands::Done,
+    pub commands: crate::control::reports::Done,
     pub drain: Drain,
     pub places: crate::route::affinity::Places,
     pub threads: crate::observe::threads::Threads,
@@ -86,6 +93,11 @@ impl Drain {
         self.deadline.notify_waiters();
     }
 
+    /// Why a request is refused or ends early while the gateway goes down. It rests no connection and is tried nowhere else.
+    pub fn error(&self) -> Error {
+        Error::gateway(Kind::Draining, "The gateway is shutting down.").after_s(1)
+    }
+
     /// Ends when the deadline has passed.
     pub async fn expired(&self) {
         let notified = self.deadline.notified();
@@ -98,7 +110,7 @@ impl Drain {
 impl Shared {
     pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool, cache: Cache) -> Self {
         let control = Arc::new(crate::upstream::connector::Origin::Unix(config.control_socket.clone()));
-        let version = crate::gate::answer::value(config.version.as_str());
+        let version = crate::gate::headers::value(config.version.as_str());
         Self {
             config,
             version,
@@ -113,9 +125,9 @@ impl Shared {
             ledger: Ledger::default(),
             sessions: Sessions::default(),
             twins: Twins::default(),
-            cache: crate::cache::Answers::new(cache),
+            cache: crate::cache::answers::Answers::new(cache),
             reasoning: fairlead_cache::reasoning::Reasoning::default(),
-            commands: crate::control::commands::Done::default(),
+            commands: crate::control::reports::Done::default(),
             drain: Drain::default(),
             places: crate::route::affinity::Places::default(),
             threads: crate::observe::threads::Threads::default(),
@@ -142,7 +154,7 @@ impl Shared {
     /// Whether control answered the link within the last poll's length.
     pub fn control_is_connected(&self) -> bool {
         let seen_ms = self.link_seen_ms.load(Ordering::Relaxed);
-        seen_ms > 0 && clock::monotonic_ms().saturating_sub(seen_ms) < crate::control::link::STALE_MS
+        seen_ms > 0 && clock::monotonic_ms().saturating_sub(seen_ms) < LINK_STALE_MS
     }
 }
 
@@ -219,7 +231,6 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::admission::MAX_BUFFERED_BYTES;
     use crate::socket::requests::Assembly;
     use crate::upstream::connector::Connector;
     use fairlead_cache::cache::Opening;

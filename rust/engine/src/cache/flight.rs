@@ -9,6 +9,7 @@ use crate::call::coalesce::{self, Followed, Leader, Name, Recording, Role};
 use crate::clock;
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, EndGuard};
+use crate::gate::headers;
 use crate::gate::limits;
 use crate::observe::settle::{Brought, Settlement};
 use crate::shared::Shared;
@@ -91,25 +92,25 @@ async fn join(
     }
     let admission = &settlement.admission;
     let own = answer::base_headers(shared, &admission.request_id);
-    let session = admission.session_tag.as_deref().or(admission.session_id.as_deref()).map(answer::encoded);
+    let session = admission.session_tag.as_deref().or(admission.session_id.as_deref()).map(headers::encoded);
     let is_plain = !settlement.stream;
     let mut status = StatusCode::OK;
     let followed = coalesce::follow(recording, exchange, |head: &mut Head| {
         status = head.status;
         head.headers.extend(own);
         // The session is the first caller's.
-        head.headers.remove(answer::SESSION_ID);
+        head.headers.remove(headers::SESSION_ID);
         if let Some(session) = session {
-            head.headers.insert(answer::SESSION_ID, session);
+            head.headers.insert(headers::SESSION_ID, session);
         }
         if status.is_success() {
-            head.headers.insert(answer::CACHE_TIER, HeaderValue::from_static("joined"));
+            head.headers.insert(headers::CACHE_TIER, HeaderValue::from_static("joined"));
             if is_plain {
-                head.headers.insert(answer::CACHE, HeaderValue::from_static("HIT"));
+                head.headers.insert(headers::CACHE, HeaderValue::from_static("HIT"));
             }
-            let nothing = answer::value(Cost::default().usd_text());
-            if let Some(cost) = head.headers.insert(answer::RESPONSE_COST, nothing) {
-                head.headers.insert(answer::COST_SAVED, cost);
+            let nothing = headers::value(Cost::default().usd_text());
+            if let Some(cost) = head.headers.insert(headers::RESPONSE_COST, nothing) {
+                head.headers.insert(headers::COST_SAVED, cost);
             }
         }
     })

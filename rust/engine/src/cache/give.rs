@@ -7,6 +7,7 @@ use crate::control::responses;
 use crate::exchange::{Exchange, Head};
 use crate::front;
 use crate::gate::answer;
+use crate::gate::headers;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
@@ -175,31 +176,31 @@ fn headers(
     let mut headers = answer::base_headers(shared, &admission.request_id);
     let latency_ms = settlement.elapsed().as_millis() as u64;
     let decision = format!("strategy={}; provider={}; latency_ms={latency_ms}", meta.strategy, meta.provider);
-    headers.insert(answer::DECISION, answer::encoded(&decision));
-    headers.insert(answer::PROVIDER, answer::encoded(&meta.provider));
+    headers.insert(headers::DECISION, headers::encoded(&decision));
+    headers.insert(headers::PROVIDER, headers::encoded(&meta.provider));
     if let Some(model) = &meta.upstream_model {
-        headers.insert(answer::MODEL, answer::encoded(model));
+        headers.insert(headers::MODEL, headers::encoded(model));
     }
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
-        headers.insert(answer::SESSION_ID, answer::encoded(session));
+        headers.insert(headers::SESSION_ID, headers::encoded(session));
     }
-    headers.insert(answer::LATENCY_MS, answer::number(latency_ms));
-    headers.insert(answer::RESPONSE_LATENCY, answer::number(latency_ms));
-    headers.insert(answer::CACHE_LATENCY, HeaderValue::from_static("synthetic"));
-    headers.insert(answer::CACHE_TIER, HeaderValue::from_static(tier));
-    headers.insert(answer::COST_SAVED, answer::value(Cost::from_picos(meta.cost_picos).usd_text()));
-    headers.insert(answer::RESPONSE_COST, answer::value(Cost::default().usd_text()));
+    headers.insert(headers::LATENCY_MS, headers::number(latency_ms));
+    headers.insert(headers::RESPONSE_LATENCY, headers::number(latency_ms));
+    headers.insert(headers::CACHE_LATENCY, HeaderValue::from_static("synthetic"));
+    headers.insert(headers::CACHE_TIER, HeaderValue::from_static(tier));
+    headers.insert(headers::COST_SAVED, headers::value(Cost::from_picos(meta.cost_picos).usd_text()));
+    headers.insert(headers::RESPONSE_COST, headers::value(Cost::default().usd_text()));
     if parsed.stream {
         let kind = if parsed.reads_list { "application/json" } else { "text/event-stream" };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         return headers;
     }
-    headers.insert(answer::CACHE, HeaderValue::from_static("HIT"));
-    headers.insert(answer::TOKENS_IN, answer::number(meta.tokens_input));
-    headers.insert(answer::TOKENS_OUT, answer::number(meta.tokens_output));
+    headers.insert(headers::CACHE, HeaderValue::from_static("HIT"));
+    headers.insert(headers::TOKENS_IN, headers::number(meta.tokens_input));
+    headers.insert(headers::TOKENS_OUT, headers::number(meta.tokens_output));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    headers.insert(header::AGE, answer::number(clock::unix_ms().saturating_sub(meta.created_ms) / 1_000));
+    headers.insert(header::AGE, headers::number(clock::unix_ms().saturating_sub(meta.created_ms) / 1_000));
     headers
 }

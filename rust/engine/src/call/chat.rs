@@ -20,19 +20,20 @@ use crate::call::translation::{self, caller_of, Wording};
 use crate::clock;
 use crate::control::responses;
 use crate::exchange::{Exchange, Head};
-use crate::gate::admission::{Admission, Whole};
 use crate::gate::answer;
 use crate::gate::answer::EndGuard;
 use crate::gate::defaults;
+use crate::gate::headers;
 use crate::gate::limits;
+use crate::gate::request::{Admission, Whole};
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::route::model;
 use crate::shared::{Gauge, Held, Shared};
-use crate::upstream::attempt::{self, Failed};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
+use crate::upstream::attempt;
+use crate::upstream::failure::Failed;
+use crate::upstream::target::{InFlightGuard, Target};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Origin};
 use fairlead_core::policy;
@@ -126,7 +127,7 @@ pub(crate) async fn repeat(
     let followed = coalesce::follow(recording, exchange, |head| {
         status = head.status;
         head.headers.extend(own);
-        head.headers.insert(answer::IDEMPOTENT, HeaderValue::from_static("true"));
+        head.headers.insert(headers::IDEMPOTENT, HeaderValue::from_static("true"));
     })
     .await;
     if followed == Followed::TooLate {
@@ -371,7 +372,7 @@ async fn work(
         settlement.target = Some(Arc::clone(target));
         settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
         settlement.priced_model = Some(choice.model(at).to_owned());
-        let _busy = Busy::count(&target.hot);
+        let _busy = InFlightGuard::new(&target.hot);
         let failed = if parsed.stream {
             let mut relay = Relay::new(shared, exchange, wording, choice.upstream_model(at));
             match relay.run(&mut settlement, target, failures.len()).await {
@@ -510,18 +511,13 @@ async fn attempt_plain(
     let response = tokio::select! {
         biased;
         answered = attempt::send(&shared.pool, target, &uri, betas.as_ref(), body, false) => answered?,
-        () = shared.drain.expired() => return Err(drained().into()),
+        () = shared.drain.expired() => return Err(shared.drain.error().into()),
     };
     tokio::select! {
         biased;
         answer = plain::read(target, response, wording, settlement) => answer,
-        () = shared.drain.expired() => Err(drained().into()),
+        () = shared.drain.expired() => Err(shared.drain.error().into()),
     }
-}
-
-/// The gateway's own end, which rests no connection and is tried nowhere else.
-pub fn drained() -> Error {
-    Error::gateway(Kind::Draining, "The gateway is shutting down.").after_s(1)
 }
 
 pub(crate) fn observe(target: &Target, error: Option<&Error>, settlement: &Settlement) {

@@ -1,21 +1,22 @@
 //! How many tokens a request has, without asking for an answer: the provider says it where its dialect can, and it is
 //! estimated where it cannot.
 
-use crate::call::chat::{admit, admit_aliases, drained, fail, refuse};
+use crate::call::chat::{admit, admit_aliases, fail, refuse};
 use crate::call::guardrails;
 use crate::call::plain;
 use crate::call::translation::{self, caller_of, form_of};
 use crate::exchange::{Exchange, Head};
-use crate::gate::admission::Whole;
-use crate::gate::answer::{self, EndGuard};
+use crate::gate::answer::EndGuard;
+use crate::gate::headers;
 use crate::gate::limits;
+use crate::gate::request::Whole;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::route::model;
 use crate::shared::Shared;
-use crate::upstream::attempt::{self, Failed};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
+use crate::upstream::attempt;
+use crate::upstream::failure::Failed;
+use crate::upstream::target::{InFlightGuard, Target};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::json::{self, Kind as JsonKind};
@@ -95,7 +96,7 @@ async fn work(
         let counted = match uri.filter(|_| form_of(target.connection.dialect) == caller) {
             Some(uri) => {
                 settlement.attempts += 1;
-                let _busy = Busy::count(&target.hot);
+                let _busy = InFlightGuard::new(&target.hot);
                 let pieces = renamed(caller, body, parsed, choice.upstream_model(at));
                 let betas = settlement.admission.anthropic_beta.as_ref();
                 ask(shared, target, &uri, betas, &pieces, member).await
@@ -167,7 +168,7 @@ async fn ask(
     tokio::select! {
         biased;
         told = asking => told,
-        () = shared.drain.expired() => Err(drained().into()),
+        () = shared.drain.expired() => Err(shared.drain.error().into()),
     }
 }
 
@@ -183,7 +184,7 @@ fn tell(
     settlement.bytes_response = body.len() as u64;
     let mut headers = plain::headers(shared, &settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CONTENT_LENGTH, answer::number(body.len() as u64));
+    headers.insert(header::CONTENT_LENGTH, headers::number(body.len() as u64));
     settlement.settle(Outcome::Completed, None);
     exchange.answer(Head { status: StatusCode::OK, headers }, body);
 }

@@ -1,7 +1,7 @@
 //! Every call that passes with only its model changed, in one table: where it goes, what it needs, how its answer is
 //! read. The provider must speak OpenAI's dialect, which is the one that has these calls.
 
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Relayed, Route};
 use fairlead_core::snapshot::Dialect;

@@ -2,11 +2,11 @@
 
 use crate::clock;
 use crate::observe::settle::Settlement;
-use crate::route::choose::{Choice, TOLD_AT_MOST};
+use crate::route::choice::{Choice, TOLD_AT_MOST};
 use crate::route::combos::waits;
 use crate::route::model;
 use crate::shared::Shared;
-use crate::upstream::attempt::Failed;
+use crate::upstream::failure::Failed;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Kind, Retry};
 use fairlead_core::record::Outcome;

@@ -4,9 +4,9 @@
 //! is the rule, answers pass as they came and nothing here looks at them.
 
 use crate::active_config::Live;
-use crate::gate::admission::Admission;
-use crate::gate::answer;
-use crate::observe::settle::Settlement;
+use crate::gate::headers;
+use crate::gate::request::Admission;
+use crate::observe::settle::{findings_text, Settlement};
 use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
@@ -17,7 +17,6 @@ use fairlead_dialect::Pieces;
 use http::HeaderMap;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
-use std::fmt::Write as _;
 
 /// The longest event, or list of events, that is held until it is whole.
 const MAX_HELD_BYTES: usize = 32 * 1024 * 1024;
@@ -64,7 +63,7 @@ pub fn admit_paid(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes
 pub fn tell(settlement: &Settlement, headers: &mut HeaderMap) {
     let findings = &settlement.guardrail_findings;
     if !findings.is_empty() {
-        headers.insert(answer::GUARDRAILS, answer::encoded(&told(findings)));
+        headers.insert(headers::GUARDRAILS, headers::encoded(&findings_text(findings)));
     }
 }
 
@@ -174,18 +173,6 @@ fn article(kind: &str) -> &'static str {
         "override" | "reveal" | "persona" | "turn-mark" | "exfiltrate" => "an attempt to take over the model",
         _ => "a credential",
     }
-}
-
-/// For the header: `pii-masker;found=email;action=warn`, separated by commas.
-pub fn told(findings: &Findings) -> String {
-    let mut out = String::new();
-    for finding in findings {
-        let separator = if out.is_empty() { "" } else { ", " };
-        let (name, action) = (finding.guardrail.name(), finding.action.name());
-        // Writing to a string does not fail.
-        let _ = write!(out, "{separator}{name};found={};action={action}", finding.kind);
-    }
-    out
 }
 
 /// A stream of server-sent events, judged event by event.

@@ -3,17 +3,17 @@
 //!
 //! For answers in one piece; streams have `hedged_stream`. What the dropped call came to is not known and not counted; both count as attempts.
 
-use crate::call::chat::{drained, served};
+use crate::call::chat::served;
 use crate::call::failover;
 use crate::call::plain;
 use crate::call::translation::Wording;
 use crate::exchange::Head;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::shared::Shared;
-use crate::upstream::attempt::{self, Failed};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
+use crate::upstream::attempt;
+use crate::upstream::failure::Failed;
+use crate::upstream::target::{InFlightGuard, Target};
 use bytes::Bytes;
 use fairlead_core::error::Error;
 use fairlead_core::usage::Usage;
@@ -130,7 +130,7 @@ async fn say(
 ) -> Result<Said, Failed> {
     let began = Instant::now();
     let target = &choice.targets[at];
-    let _busy = Busy::count(&target.hot);
+    let _busy = InFlightGuard::new(&target.hot);
     let work = async {
         let body = wording.body(target, choice.upstream_model(at));
         let uri = target.uri(choice.upstream_model(at), false)?;
@@ -140,7 +140,7 @@ async fn say(
     let (answer, usage) = tokio::select! {
         biased;
         taken = work => taken?,
-        () = shared.drain.expired() => return Err(drained().into()),
+        () = shared.drain.expired() => return Err(shared.drain.error().into()),
     };
     Ok(Said { answer, usage, took: began.elapsed() })
 }

@@ -2,18 +2,17 @@
 //! serves. The other call is dropped, which ends it at its provider as well; both count as attempts, and what the dropped one
 //! came to is not known and not counted. From the first byte on the stream is one target's, as any other.
 
-use crate::call::chat::drained;
 use crate::call::failover;
 use crate::call::hedge::{lost, name};
-use crate::call::stream::{self, is_event_stream};
+use crate::call::stream::{self, is_event_stream, Begun};
 use crate::call::translation::Wording;
 use crate::exchange::Exchange;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::shared::Shared;
-use crate::upstream::attempt::{self, Failed};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
+use crate::upstream::attempt;
+use crate::upstream::failure::Failed;
+use crate::upstream::target::{InFlightGuard, Target};
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -24,25 +23,6 @@ use std::future::Future;
 use std::pin::{pin, Pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// A stream of which the first bytes are here.
-#[derive(Debug)]
-pub struct Begun {
-    pub at: usize,
-    pub body: Incoming,
-    pub first: Bytes,
-    pub began: Instant,
-    /// Those that were asked and failed.
-    pub failures: Vec<(Arc<Target>, Failed)>,
-    busy: Busy,
-}
-
-impl Begun {
-    /// The target counts as busy for as long as this lives.
-    pub fn into_parts(self) -> (Incoming, Bytes, Busy) {
-        (self.body, self.first, self.busy)
-    }
-}
 
 /// An error is what those that were asked came to, in the order of the choice: the first, or both.
 pub async fn race(
@@ -121,7 +101,7 @@ async fn begin(
 ) -> Result<Begun, Failed> {
     let began = Instant::now();
     let target = &choice.targets[at];
-    let busy = Busy::count(&target.hot);
+    let in_flight = InFlightGuard::new(&target.hot);
     let work = async {
         let upstream_model = choice.upstream_model(at);
         let body = wording.body(target, upstream_model);
@@ -139,9 +119,9 @@ async fn begin(
     let (body, first) = tokio::select! {
         biased;
         begun = work => begun?,
-        () = shared.drain.expired() => return Err(drained().into()),
+        () = shared.drain.expired() => return Err(shared.drain.error().into()),
     };
-    Ok(Begun { at, body, first, began, failures: Vec::new(), busy })
+    Ok(Begun { at, body, first, began, failures: Vec::new(), in_flight })
 }
 
 async fn first_bytes(body: &mut Incoming) -> Result<Bytes, Error> {

@@ -2,7 +2,7 @@
 //! and fails over in the same way; its answer is one JSON object, a stream of events, or bytes.
 
 use crate::call::chat::{self, Part};
-use crate::call::chat::{admit, admit_aliases, drained, fail, give, observe, refuse};
+use crate::call::chat::{admit, admit_aliases, fail, give, observe, refuse};
 use crate::call::counting::{self, Expected};
 use crate::call::endpoints::{self, Comes, Surface};
 use crate::call::failover;
@@ -11,18 +11,18 @@ use crate::call::passthrough_stream::{self, Passed};
 use crate::call::plain;
 use crate::call::stream::is_event_stream;
 use crate::exchange::{Exchange, Head};
-use crate::gate::admission::Whole;
-use crate::gate::answer::{self, EndGuard};
+use crate::gate::answer::EndGuard;
 use crate::gate::limits;
+use crate::gate::request::Whole;
 use crate::gate::upload::Stored;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::route::model;
 use crate::shared::{Gauge, Held, Shared};
-use crate::upstream::attempt::{self, Contents, Failed};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
+use crate::upstream::attempt::{self, Contents};
+use crate::upstream::failure::Failed;
+use crate::upstream::target::{InFlightGuard, Target};
 use crate::upstream::wire::{Chunk, Incoming};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
@@ -288,7 +288,7 @@ async fn work(
         settlement.target = Some(Arc::clone(target));
         settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
         settlement.priced_model = Some(choice.model(at).to_owned());
-        let _busy = Busy::count(&target.hot);
+        let _busy = InFlightGuard::new(&target.hot);
         let letter = match letter(sent, parsed, target, choice.upstream_model(at)) {
             Ok(letter) => letter,
             // The caller's to mend, unless another connection can be told.
@@ -396,7 +396,7 @@ async fn ask(
     let response = tokio::select! {
         biased;
         answered = attempt::send_contents(&shared.pool, target, &uri, None, letter.contents(), wants_stream) => answered?,
-        () = shared.drain.expired() => return Err(drained().into()),
+        () = shared.drain.expired() => return Err(shared.drain.error().into()),
     };
     settlement.set_units(likely);
     let content_type = response.headers().get(header::CONTENT_TYPE).cloned();
@@ -437,7 +437,7 @@ async fn collect(shared: &Shared, target: &Target, body: Incoming) -> Result<Byt
     tokio::select! {
         biased;
         body = plain::collect(body, idle) => Ok(body?),
-        () = shared.drain.expired() => Err(drained().into()),
+        () = shared.drain.expired() => Err(shared.drain.error().into()),
     }
 }
 
@@ -453,7 +453,7 @@ fn text_answer(
     let body = guardrails::judge_answer_text(settlement, body)?;
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;
-    let mut headers = head_headers(shared, settlement, target, fallbacks, content_type);
+    let mut headers = plain::head_headers(shared, settlement, target, fallbacks, content_type);
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     Ok((Head { status: StatusCode::OK, headers }, body))
 }
@@ -512,18 +512,4 @@ impl Stored {
     fn content_type(&self) -> Result<HeaderValue, header::InvalidHeaderValue> {
         HeaderValue::from_str(&format!("multipart/form-data; boundary=\"{}\"", self.boundary))
     }
-}
-
-/// For who looks at the answer's head.
-pub(crate) fn head_headers(
-    shared: &Shared,
-    settlement: &Settlement,
-    target: &Target,
-    fallbacks: usize,
-    content_type: HeaderValue,
-) -> http::HeaderMap {
-    let mut headers = plain::headers(shared, settlement, target, fallbacks);
-    headers.insert(header::CONTENT_TYPE, content_type);
-    headers.remove(answer::RESPONSE_LATENCY);
-    headers
 }

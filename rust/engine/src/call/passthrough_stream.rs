@@ -3,16 +3,15 @@
 //! Until the first bytes are there nothing is told, so that another connection may still be tried. After that a stream of
 //! events ends with an error event if it breaks, and bytes end with the connection, so that nobody takes half for whole.
 
-use crate::call::chat::drained;
 use crate::call::failover;
 use crate::call::guardrails::StreamFilter;
-use crate::call::passthrough::head_headers;
+use crate::call::plain::head_headers;
 use crate::call::stream::{is_begun, judged, EVENT_STREAM, NO_BUFFERING};
 use crate::exchange::{Exchange, Head, Room};
 use crate::observe::settle::Settlement;
 use crate::patience::SEND_PATIENCE;
 use crate::shared::Shared;
-use crate::upstream::attempt::Failed;
+use crate::upstream::failure::Failed;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
@@ -60,7 +59,7 @@ async fn next(shared: &Shared, exchange: &Exchange, body: &mut Incoming, patienc
         biased;
         () = room => {}
         () = tokio::time::sleep(SEND_PATIENCE) => exchange.cancel(),
-        () = shared.drain.expired() => return Next::Broken(drained()),
+        () = shared.drain.expired() => return Next::Broken(shared.drain.error()),
     }
     let reading = async {
         loop {
@@ -82,7 +81,7 @@ async fn next(shared: &Shared, exchange: &Exchange, body: &mut Incoming, patienc
         biased;
         next = reading => next,
         () = tokio::time::sleep(patience) => Next::Broken(silent(patience, has_begun)),
-        () = shared.drain.expired() => Next::Broken(drained()),
+        () = shared.drain.expired() => Next::Broken(shared.drain.error()),
     }
 }
 

@@ -5,9 +5,10 @@ use crate::call::reasoning;
 use crate::call::translation::Wording;
 use crate::exchange::Head;
 use crate::gate::answer;
+use crate::gate::headers;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
-use crate::upstream::attempt::Failed;
+use crate::upstream::failure::Failed;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::{Bytes, BytesMut};
@@ -115,10 +116,10 @@ pub fn answer(
     let mut headers = headers(shared, settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    headers.insert(answer::CACHE, HeaderValue::from_static("MISS"));
-    headers.insert(answer::TOKENS_IN, answer::number(settlement.total_usage().input));
-    headers.insert(answer::TOKENS_OUT, answer::number(settlement.total_usage().output));
-    headers.insert(answer::RESPONSE_COST, answer::value(settlement.cost().usd_text()));
+    headers.insert(headers::CACHE, HeaderValue::from_static("MISS"));
+    headers.insert(headers::TOKENS_IN, headers::number(settlement.total_usage().input));
+    headers.insert(headers::TOKENS_OUT, headers::number(settlement.total_usage().output));
+    headers.insert(headers::RESPONSE_COST, headers::value(settlement.cost().usd_text()));
     Ok((Head { status: StatusCode::OK, headers }, body))
 }
 
@@ -129,21 +130,21 @@ pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallba
     let latency_ms = settlement.elapsed().as_millis() as u64;
     let provider = target.provider_name();
     headers.insert(
-        answer::DECISION,
-        answer::encoded(&format!("strategy={}; provider={provider}; latency_ms={latency_ms}", settlement.strategy)),
+        headers::DECISION,
+        headers::encoded(&format!("strategy={}; provider={provider}; latency_ms={latency_ms}", settlement.strategy)),
     );
-    headers.insert(answer::PROVIDER, answer::encoded(provider));
+    headers.insert(headers::PROVIDER, headers::encoded(provider));
     if let Some(model) = &settlement.upstream_model {
-        headers.insert(answer::MODEL, answer::encoded(model));
+        headers.insert(headers::MODEL, headers::encoded(model));
     }
-    headers.insert(answer::LATENCY_MS, answer::number(latency_ms));
-    headers.insert(answer::RESPONSE_LATENCY, answer::number(latency_ms));
+    headers.insert(headers::LATENCY_MS, headers::number(latency_ms));
+    headers.insert(headers::RESPONSE_LATENCY, headers::number(latency_ms));
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
-        headers.insert(answer::SESSION_ID, answer::encoded(session));
+        headers.insert(headers::SESSION_ID, headers::encoded(session));
     }
     guardrails::tell(settlement, &mut headers);
     if fallbacks > 0 {
-        headers.insert(answer::FALLBACK_ATTEMPTS, answer::number(fallbacks as u64));
+        headers.insert(headers::FALLBACK_ATTEMPTS, headers::number(fallbacks as u64));
     }
     headers
 }
@@ -163,4 +164,18 @@ fn too_large() -> Error {
         Retry::Never,
         "The provider's answer is larger than 32 MiB; ask for a stream.",
     )
+}
+
+/// For who looks at the answer's head.
+pub(crate) fn head_headers(
+    shared: &Shared,
+    settlement: &Settlement,
+    target: &Target,
+    fallbacks: usize,
+    content_type: HeaderValue,
+) -> http::HeaderMap {
+    let mut headers = headers(shared, settlement, target, fallbacks);
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.remove(headers::RESPONSE_LATENCY);
+    headers
 }

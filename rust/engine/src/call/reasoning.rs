@@ -3,9 +3,9 @@
 
 use crate::call::translation::Wording;
 use crate::clock;
-use crate::gate::admission::Admission;
+use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
 use fairlead_cache::reasoning::{Filter, Now, Origin};

@@ -10,11 +10,11 @@ use crate::call::guardrails;
 use crate::call::videos;
 use crate::control::forward::{self, Unheard};
 use crate::exchange::{Exchange, Head};
-use crate::gate::admission::{Forward, Whole};
-use crate::gate::answer;
+use crate::gate::answer::{self, EndGuard};
 use crate::gate::limits;
+use crate::gate::request::{Forward, Whole};
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::shared::Shared;
 use crate::upstream::wire::Sliced;
 use bytes::Bytes;
@@ -26,6 +26,7 @@ use fairlead_core::usage::Units;
 use fairlead_dialect::Pieces;
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Deserialize;
+use std::future::Future;
 use std::sync::Arc;
 
 /// Of control's answer; it stays between the planes.
@@ -42,7 +43,15 @@ enum Bill {
 }
 
 /// Serves one such request. What is under way goes on when this is dropped.
-pub(crate) async fn serve(shared: &Arc<Shared>, whole: Whole) {
+pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+    async move {
+        Box::pin(begin(&shared, *whole)).await;
+        drop(end);
+    }
+}
+
+async fn begin(shared: &Arc<Shared>, whole: Whole) {
     let Whole { exchange, admission, forward, mut body, in_flight, buffered, .. } = whole;
     let Some(mut forward) = forward else { return };
     let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
@@ -95,7 +104,7 @@ async fn run(
     let asked = tokio::select! {
         biased;
         answered = forward::call(shared, forward, Sliced::new(Pieces::from_iter([body]))) => answered,
-        () = shared.drain.expired() => Err(Unheard { error: chat::drained(), is_sent: true }),
+        () = shared.drain.expired() => Err(Unheard { error: shared.drain.error(), is_sent: true }),
     };
     let (parts, mut body) = match asked {
         Ok(response) => response.into_parts(),

@@ -1,7 +1,7 @@
 //! `fusion` and `pipeline`: calls that come before the one that the caller gets. A panel's answers go to a judge; a chain's steps each
 //! work on what the one before said. What is left then is an ordinary request with another body and fewer targets.
 
-use crate::call::chat::{drained, served};
+use crate::call::chat::served;
 use crate::call::endpoints;
 use crate::call::plain;
 use crate::call::stream;
@@ -10,11 +10,12 @@ use crate::clock;
 use crate::exchange::Exchange;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
-use crate::route::choose::{self, Choice, Wish};
+use crate::route::choice::Choice;
+use crate::route::choose::{self, Wish};
 use crate::shared::Shared;
-use crate::upstream::attempt::{self, Failed};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
+use crate::upstream::attempt;
+use crate::upstream::failure::Failed;
+use crate::upstream::target::{InFlightGuard, Target};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::policy;
@@ -322,7 +323,7 @@ fn user(text: &str) -> Value {
 /// One call of this target, which is the only one of the choice.
 async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &Bytes) -> Result<Said, Failed> {
     let began = Instant::now();
-    let _busy = Busy::count(&target.hot);
+    let _busy = InFlightGuard::new(&target.hot);
     let parsed = request::read(body)?;
     let wording = Wording::prepare(Form::Chat, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
     let pieces = wording.body(target, &alone.upstream_model);
@@ -334,7 +335,7 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
     let (answer, usage) = tokio::select! {
         biased;
         taken = work => taken?,
-        () = shared.drain.expired() => return Err(drained().into()),
+        () = shared.drain.expired() => return Err(shared.drain.error().into()),
     };
     let whole: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let mut text = whole["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();

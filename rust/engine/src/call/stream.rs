@@ -11,21 +11,20 @@
 //! The head is held until the first event, so a provider that fails at once can be replaced; after one heartbeat of
 //! waiting it is sent all the same, because proxies cut silent connections.
 
-use crate::call::chat::drained;
 use crate::call::failover;
 use crate::call::guardrails::StreamFilter;
-use crate::call::hedged_stream::Begun;
 use crate::call::plain;
 use crate::call::progress::Progress;
 use crate::call::reasoning;
 use crate::call::translation::{caller_of, Wording};
 use crate::exchange::{Exchange, Head, Room};
-use crate::gate::answer;
+use crate::gate::headers;
 use crate::observe::settle::Settlement;
 use crate::patience::SEND_PATIENCE;
 use crate::shared::Shared;
-use crate::upstream::attempt::{self, Failed, Rejection};
-use crate::upstream::target::Target;
+use crate::upstream::attempt::{self, rejection};
+use crate::upstream::failure::Failed;
+use crate::upstream::target::{InFlightGuard, Target};
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -54,6 +53,25 @@ pub(crate) const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buf
 const MAX_BATCH_BYTES: usize = 64 * 1024;
 /// How long the end of a provider's body is waited for after its last event, to keep the connection.
 const TAIL_DEADLINE: Duration = Duration::from_millis(500);
+
+/// A stream of which the first bytes are here.
+#[derive(Debug)]
+pub struct Begun {
+    pub at: usize,
+    pub body: Incoming,
+    pub first: Bytes,
+    pub began: Instant,
+    /// Those that were asked and failed.
+    pub failures: Vec<(Arc<Target>, Failed)>,
+    pub in_flight: InFlightGuard,
+}
+
+impl Begun {
+    /// The target counts as busy for as long as this lives.
+    pub fn into_parts(self) -> (Incoming, Bytes, InFlightGuard) {
+        (self.body, self.first, self.in_flight)
+    }
+}
 
 /// One attempt to relay one stream.
 #[derive(Debug)]
@@ -139,7 +157,7 @@ impl<'a> Relay<'a> {
             tokio::select! {
                 biased;
                 answered = &mut asking => return answered,
-                () = self.shared.drain.expired() => return Err(drained().into()),
+                () = self.shared.drain.expired() => return Err(self.shared.drain.error().into()),
                 () = &mut tick => {
                     self.send(settlement, target, fallbacks, [self.wording.heartbeat()]);
                     tick.as_mut().reset(tokio::time::Instant::now() + every);
@@ -255,7 +273,7 @@ impl<'a> Relay<'a> {
                     let message = "The provider cut its stream off.";
                     break End::Broken(Error::upstream(Kind::UpstreamReset, Retry::Never, message));
                 }
-                Step::Drained => break End::Broken(drained()),
+                Step::Drained => break End::Broken(self.shared.drain.error()),
             }
         };
         let tail = matches!(how, End::Clean).then_some(body);
@@ -311,7 +329,7 @@ impl<'a> Relay<'a> {
         if let (Outcome::UpstreamFailed, false, Some(error)) = (outcome, is_begun, &closing.error) {
             if let Some(told) = closing.upstream_error.filter(is_the_callers) {
                 let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "The provider rejected the request.");
-                let rejection = Some(Box::new(Rejection::told(StatusCode::BAD_REQUEST, told, target)));
+                let rejection = Some(Box::new(rejection(StatusCode::BAD_REQUEST, told, target)));
                 return Err(Failed { error, hint_ms: None, rejection, blames_connection: false });
             }
             let retry = Retry::Elsewhere;
@@ -387,9 +405,9 @@ fn headers(
     headers.insert(header::CONTENT_TYPE, kind);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
-    headers.remove(answer::RESPONSE_LATENCY);
+    headers.remove(headers::RESPONSE_LATENCY);
     if settlement.admission.wants_progress {
-        headers.insert(answer::PROGRESS, HeaderValue::from_static("enabled"));
+        headers.insert(headers::PROGRESS, HeaderValue::from_static("enabled"));
     }
     headers
 }

@@ -3,8 +3,8 @@
 
 use crate::call::endpoints;
 use crate::clock;
-use crate::gate::admission::Admission;
-use crate::route::choose::Choice;
+use crate::gate::request::Admission;
+use crate::route::choice::Choice;
 use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};

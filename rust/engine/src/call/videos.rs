@@ -3,10 +3,10 @@
 
 use crate::active_config::Live;
 use crate::call::chat::{admit, admit_aliases};
-use crate::gate::answer;
+use crate::gate::headers;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::route::model;
 use crate::shared::Shared;
 use base64::engine::general_purpose::STANDARD;
@@ -71,7 +71,7 @@ pub(crate) fn admit_video(
     let lanes: Vec<Value> = (0..choice.targets.len())
         .map(|at| json!({"connection_id": choice.targets[at].connection.id, "model": choice.upstream_model(at)}))
         .collect();
-    headers.insert(LANES, answer::value(STANDARD.encode(Value::from(lanes).to_string())));
+    headers.insert(LANES, headers::value(STANDARD.encode(Value::from(lanes).to_string())));
     Ok(choice)
 }
 

@@ -3,8 +3,8 @@
 
 use crate::call::chat;
 use crate::clock;
-use crate::gate::admission::{Forward, Whole};
-use crate::gate::answer;
+use crate::gate::headers;
+use crate::gate::request::{Forward, Whole};
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use fairlead_core::error::Error;
@@ -64,7 +64,7 @@ pub(crate) fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, text) in said {
         if let Some(text) = text {
-            headers.insert(name, answer::value(text.as_str()));
+            headers.insert(name, headers::value(text.as_str()));
         }
     }
     whole.forward = Some(Forward {

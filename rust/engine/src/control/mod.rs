@@ -5,5 +5,6 @@ pub mod commands;
 pub mod counters;
 pub mod forward;
 pub mod link;
+pub mod reports;
 pub mod responses;
 pub mod stats;

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::shared::Shared;
 use fairlead_core::error::Error;
 use fairlead_core::ledger::{Amounts, Subject};

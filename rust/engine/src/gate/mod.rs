@@ -2,8 +2,12 @@
 
 pub mod admission;
 pub mod answer;
+pub mod body;
 pub mod cors;
 pub mod defaults;
+pub mod headers;
 pub mod inbound;
 pub mod limits;
+pub mod preferences;
+pub mod request;
 pub mod upload;

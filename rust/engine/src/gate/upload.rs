@@ -12,7 +12,7 @@ use crate::blocking;
 use crate::exchange::Exchange;
 use crate::gate::inbound;
 use crate::shared::{Gauge, Held, Shared};
-use crate::upstream::attempt::unreadable;
+use crate::upstream::failure::unreadable;
 use crate::upstream::wire::Chunk;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};

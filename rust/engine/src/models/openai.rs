@@ -2,8 +2,7 @@
 //! gets a document of its own, built at its first question and kept for the snapshot's life. Each entry stands ready in the
 //! words of every client that has a list of its own.
 
-use crate::models::anthropic;
-use crate::models::gemini;
+use crate::models::entries;
 use bytes::Bytes;
 use fairlead_core::policy::{admit_combo, sees_model};
 use fairlead_core::secret::{hex, SecretHash};
@@ -65,8 +64,8 @@ impl Listed {
             id: model.id.clone(),
             is_combo,
             json: Bytes::from(serde_json::to_vec(&entry).ok()?),
-            anthropic: anthropic::entry(model)?,
-            gemini: gemini::entry(model, dialect)?,
+            anthropic: entries::anthropic(model)?,
+            gemini: entries::gemini(model, dialect)?,
         })
     }
 

@@ -1,10 +1,9 @@
 //! Settlement: the one moment at which a request becomes a record. Every path out of a request ends here, exactly once:
 //! either by [`Settlement::settle`], or, when the work is dropped because the client left or something broke, by drop.
 
-use crate::call::guardrails;
 use crate::clock;
 use crate::exchange::Exchange;
-use crate::gate::admission::Admission;
+use crate::gate::request::Admission;
 use crate::observe::metrics::Settled;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
@@ -15,6 +14,7 @@ use fairlead_core::limit::Served;
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Cached, Outcome, Record};
 use fairlead_core::usage::{Units, Usage};
+use std::fmt::Write as _;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -262,7 +262,7 @@ impl Open {
         let key = self.admission.principal.key();
         let no_log = key.is_some_and(|key| key.no_log);
         let trace = self.admission.trace.as_deref();
-        let found = (!self.guardrail_findings.is_empty()).then(|| guardrails::told(&self.guardrail_findings));
+        let found = (!self.guardrail_findings.is_empty()).then(|| findings_text(&self.guardrail_findings));
         let ttft = self.first_byte.map(|at| at.duration_since(self.admission.started));
         let record = Record {
             request_id: &self.admission.request_id,
@@ -337,6 +337,18 @@ impl Open {
         let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
         self.shared.ledger.settle(&key.id, subject, hold, spent, segment, clock::moment());
     }
+}
+
+/// Findings for a header and the record: `pii-masker;found=email;action=warn`, separated by commas.
+pub fn findings_text(findings: &Findings) -> String {
+    let mut out = String::new();
+    for finding in findings {
+        let separator = if out.is_empty() { "" } else { ", " };
+        let (name, action) = (finding.guardrail.name(), finding.action.name());
+        // Writing to a string does not fail.
+        let _ = write!(out, "{separator}{name};found={};action={action}", finding.kind);
+    }
+    out
 }
 
 /// Three decimals are what a clock like ours can tell.

@@ -3,8 +3,9 @@
 
 use crate::active_config::Live;
 use crate::clock;
-use crate::gate::admission::Admission;
-use crate::route::choose::{self, Choice, Wish};
+use crate::gate::request::Admission;
+use crate::route::choice::Choice;
+use crate::route::choose::{self, Wish};
 use crate::shared::Shared;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;

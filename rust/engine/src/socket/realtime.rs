@@ -5,23 +5,23 @@
 //! key's limits as it comes, and the key is looked at again while the conversation goes on: once it may not call the model
 //! any more, or has no room for another answer, the conversation ends with an error event and the code 1008.
 
-use crate::call::chat::{admit, admit_aliases, blame, drained, served};
+use crate::call::chat::{admit, admit_aliases, blame, served};
 use crate::call::endpoints;
 use crate::call::guardrails;
 use crate::clock;
 use crate::exchange::Wake;
-use crate::gate::admission::{too_many_bytes, Whole, MAX_BUFFERED_BYTES};
+use crate::gate::body::too_many_bytes;
 use crate::gate::limits;
+use crate::gate::request::Whole;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::route::model;
-use crate::shared::{Gauge, Held, Shared};
+use crate::shared::{Gauge, Held, Shared, MAX_BUFFERED_BYTES};
 use crate::socket::frames::{self, Decoder, Message};
 use crate::socket::outbox::{Drawn, Outbox};
 use crate::socket::requests::{Assembly, Conversation};
 use crate::upstream::attempt::{self, Contents};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
+use crate::upstream::target::{InFlightGuard, Target};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -248,13 +248,13 @@ impl Talk {
             settlement.target = Some(Arc::clone(target));
             settlement.upstream_model = Some(self.choice.upstream_model(at).to_owned());
             settlement.priced_model = Some(self.choice.model(at).to_owned());
-            let _busy = Busy::count(&target.hot);
+            let _busy = InFlightGuard::new(&target.hot);
             let began = Instant::now();
             let connecting = connect(&self.shared, target, self.choice.upstream_model(at));
             let connected = tokio::select! {
                 biased;
                 connected = connecting => connected,
-                () = self.shared.drain.expired() => Err(drained()),
+                () = self.shared.drain.expired() => Err(self.shared.drain.error()),
             };
             match connected {
                 Ok((stream, early)) => {
@@ -387,7 +387,7 @@ impl Talk {
                 }
                 () = self.shared.drain.expired() => {
                     let _told = send(&mut writer, frames::CLOSE, &1001_u16.to_be_bytes()).await;
-                    return Ended { outcome: Outcome::Drained, error: Some(drained()), code: 1001 };
+                    return Ended { outcome: Outcome::Drained, error: Some(self.shared.drain.error()), code: 1001 };
                 }
             }
         }

@@ -12,9 +12,11 @@
 use crate::call::chat;
 use crate::clock;
 use crate::exchange::{Exchange, Head, Wake};
-use crate::gate::admission::{too_many_bytes, Admission, Whole, MAX_BUFFERED_BYTES};
 use crate::gate::answer;
-use crate::shared::{Gauge, Held, Shared};
+use crate::gate::body::too_many_bytes;
+use crate::gate::headers;
+use crate::gate::request::{Admission, Whole};
+use crate::shared::{Gauge, Held, Shared, MAX_BUFFERED_BYTES};
 use crate::socket::outbox::{Drawn, Outbox};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
@@ -238,7 +240,7 @@ impl Socket {
     fn admit(&self, exchange: &Arc<Exchange>, payload: &RawValue) -> Result<Whole, Error> {
         let (shared, of) = (&self.shared, &self.admission);
         if shared.drain.is_draining() {
-            return Err(chat::drained());
+            return Err(shared.drain.error());
         }
         let ts_ms = clock::unix_ms();
         let live = shared.live.load();
@@ -379,7 +381,7 @@ async fn tell(outbox: &Outbox, id: &str, call: &Call) {
     let cancelled = || outbox.push(json!({"type": "response.cancelled", "id": id}).to_string());
     let Came::Here(head) = wait(call, Exchange::take_head).await else { return cancelled() };
     let status = head.status.as_u16();
-    let request_id = head.headers.get(answer::REQUEST_ID).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let request_id = head.headers.get(headers::REQUEST_ID).and_then(|value| value.to_str().ok()).unwrap_or_default();
     outbox.push(json!({"type": "response.start", "id": id, "status": status, "request_id": request_id}).to_string());
     let is_stream = head.headers.get(header::CONTENT_TYPE).is_some_and(crate::call::stream::is_event_stream);
     let mut held = BytesMut::new();

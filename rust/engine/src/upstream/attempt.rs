@@ -4,6 +4,7 @@
 use crate::clock;
 use crate::observe::trace;
 use crate::upstream::auth::{self, Proof};
+use crate::upstream::failure::{unreadable, Failed, Rejection};
 use crate::upstream::half_open;
 use crate::upstream::target::Target;
 use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Pool, Sliced};
@@ -11,7 +12,6 @@ use fairlead_core::cooldown::parse_retry_after;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::snapshot::Dialect;
 use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
-use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::Pieces;
 use http::{header, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
@@ -26,57 +26,15 @@ const REFUSAL_BODY_DEADLINE: Duration = Duration::from_secs(1);
 /// A close that comes later is no idle timer: the provider may have worked, and its work costs money.
 const IDLE_CLOSE_WINDOW: Duration = Duration::from_secs(1);
 
-/// Why an attempt failed.
-#[derive(Debug)]
-pub struct Failed {
-    pub error: Error,
-    /// When the provider says to come back, milliseconds from now.
-    pub hint_ms: Option<u64>,
-    /// The provider refused the request itself: status and fields of its error, for the caller to see.
-    pub rejection: Option<Box<Rejection>>,
-    /// The connection is to blame, and rests.
-    pub blames_connection: bool,
-}
-
-/// A 4xx of the provider that is the caller's to mend.
-#[derive(Debug)]
-pub struct Rejection {
-    pub status: StatusCode,
-    pub message: String,
-    pub kind: Option<String>,
-    pub code: Option<String>,
-    pub param: Option<String>,
-}
-
-impl Rejection {
-    /// In the provider's words, without what is secret of the connection.
-    pub fn told(status: StatusCode, told: UpstreamError, target: &Target) -> Self {
-        let message = if told.message.is_empty() {
-            format!("The provider rejected the request ({}).", status.as_u16())
-        } else {
-            target.mask(&told.message)
-        };
-        let mask = |text: Option<String>| text.map(|text| target.mask(&text));
-        Self { status, message, kind: mask(told.kind), code: mask(told.code), param: mask(told.param) }
-    }
-
-    pub fn text(&self) -> ErrorText<'_> {
-        ErrorText {
-            status: self.status.as_u16(),
-            message: &self.message,
-            kind: self.kind.as_deref().unwrap_or("invalid_request_error"),
-            code: self.code.as_deref(),
-            param: self.param.as_deref(),
-        }
-    }
-}
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Self {
-        // What a guardrail withholds was answered well.
-        let blames_connection = error.kind != Kind::GuardrailBlocked;
-        Self { error, hint_ms: None, rejection: None, blames_connection }
-    }
+/// A provider's error for the caller to see, with the connection's secrets masked.
+pub(crate) fn rejection(status: StatusCode, told: UpstreamError, target: &Target) -> Rejection {
+    let message = if told.message.is_empty() {
+        format!("The provider rejected the request ({}).", status.as_u16())
+    } else {
+        target.mask(&told.message)
+    };
+    let mask = |text: Option<String>| text.map(|text| target.mask(&text));
+    Rejection { status, message, kind: mask(told.kind), code: mask(told.code), param: mask(told.param) }
 }
 
 /// What is sent: a body in memory, or a form that may lie on disk.
@@ -227,11 +185,6 @@ fn broken(fault: &Fault, may_be_idle_close: bool) -> Failed {
     upstream(Kind::UpstreamReset, retry, "The provider closed the connection before it answered.").into()
 }
 
-/// A body that was kept for the provider cannot be had.
-pub(crate) fn unreadable() -> Error {
-    Error::gateway(Kind::StorageUnavailable, "The upload cannot be read again.").after_s(1)
-}
-
 /// 2xx goes on; everything else becomes a failure with its class.
 async fn judge(response: Response<Incoming>, target: &Target, started_ms: u64) -> Result<Response<Incoming>, Failed> {
     let status = response.status();
@@ -281,7 +234,7 @@ async fn judge(response: Response<Incoming>, target: &Target, started_ms: u64) -
             };
             target.observe_refusal(code, told.code.as_deref(), &told.message, started_ms);
             Failed {
-                rejection: Some(Box::new(Rejection::told(status, told, target))),
+                rejection: Some(Box::new(rejection(status, told, target))),
                 blames_connection: false,
                 ..fail(Kind::InvalidRequest, Retry::Never, format!("The provider rejected the request ({code})."), None)
             }

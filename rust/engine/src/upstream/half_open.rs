@@ -2,7 +2,7 @@
 //! finds out, so that five hundred do not all come at once.
 
 use crate::clock;
-use crate::upstream::attempt::Failed;
+use crate::upstream::failure::Failed;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::health::Begin;

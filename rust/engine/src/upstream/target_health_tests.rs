@@ -1,6 +1,7 @@
 use super::*;
 use crate::active_config::Live;
-use crate::upstream::attempt::Rejection;
+use crate::upstream::failure::Rejection;
+use crate::upstream::health::is_own_machine;
 use fairlead_core::error::{Error, Retry};
 use fairlead_core::secret::Sealer;
 use fairlead_core::snapshot::Snapshot;
