@@ -1,7 +1,7 @@
 //! The engine as a front sees it: admit a head, feed a body, and the rest happens on the engine's own thread.
 
 use crate::cache;
-use crate::call::chat;
+use crate::call::admit;
 use crate::call::count;
 use crate::call::passthrough;
 use crate::call::searches;
@@ -239,9 +239,9 @@ impl Engine {
             Answer::CountTokens => start.start(trace::within(trace, count::serve(shared, whole))),
             // On the heap first: wrapped as it is, all of its size would be copied again.
             _ if S::IS_ELSEWHERE && cache::is_likely(&shared, &whole) => {
-                start.begin(trace::within(trace, Box::pin(chat::serve(shared, whole))))
+                start.begin(trace::within(trace, Box::pin(admit::serve(shared, whole))))
             }
-            _ => start.start(trace::within(trace, Box::pin(chat::serve(shared, whole)))),
+            _ => start.start(trace::within(trace, Box::pin(admit::serve(shared, whole)))),
         })
     }
 
@@ -317,7 +317,7 @@ async fn keep_house(shared: Arc<Shared>) {
         shared.pool.sweep();
         let now_ms = crate::clock::monotonic_ms();
         shared.sessions.sweep(now_ms);
-        shared.twins.sweep(now_ms);
-        shared.cache.flights.sweep(now_ms);
+        shared.idempotency.sweep(now_ms);
+        shared.cache.calls_under_way.sweep(now_ms);
     }
 }

@@ -1,7 +1,7 @@
 //! What every request of this worker shares.
 
 use crate::active_config::Live;
-use crate::call::coalesce::Twins;
+use crate::call::coalesce::Recordings;
 use crate::clock;
 use crate::config::Config;
 use crate::observe::spool::Spool;
@@ -40,7 +40,7 @@ pub struct Shared {
     /// What keys have used of their limits.
     pub ledger: Ledger,
     pub sessions: Sessions,
-    pub twins: Twins,
+    pub idempotency: Recordings,
     pub cache: crate::cache::answers::Answers,
     /// What models thought before they called tools.
     pub reasoning: fairlead_cache::reasoning::Reasoning,
@@ -124,7 +124,7 @@ impl Shared {
             heard: crate::control::counters::Heard::default(),
             ledger: Ledger::default(),
             sessions: Sessions::default(),
-            twins: Twins::default(),
+            idempotency: Recordings::default(),
             cache: crate::cache::answers::Answers::new(cache),
             reasoning: fairlead_cache::reasoning::Reasoning::default(),
             commands: crate::control::reports::Done::default(),
@@ -160,13 +160,13 @@ impl Shared {
 
 /// One unit of a gauge, given back when dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct GaugePermit {
     shared: Arc<Shared>,
     gauge: Gauge,
     amount: usize,
 }
 
-/// Which gauge a [`Held`] counts in.
+/// Which gauge a [`GaugePermit`] counts in.
 #[derive(Debug, Clone, Copy)]
 pub enum Gauge {
     InFlight,
@@ -186,7 +186,23 @@ impl Gauge {
     }
 }
 
-impl Held {
+impl GaugePermit {
+    /// Room for one open stream, or the refusal of a gateway that has none.
+    pub fn for_stream(shared: &Arc<Shared>) -> Result<Self, Error> {
+        Self::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams).ok_or_else(|| {
+            let message = "The gateway has as many streams open as it takes; try again shortly.";
+            Error::gateway(Kind::Overloaded, message).after_s(1)
+        })
+    }
+
+    /// Room for one request among those in flight, or the refusal of a gateway that has none.
+    pub fn for_request(shared: &Arc<Shared>, limit: usize) -> Result<Self, Error> {
+        Self::take(shared, Gauge::InFlight, 1, limit).ok_or_else(|| {
+            let message = "The gateway has as many requests open as it takes; try again shortly.";
+            Error::gateway(Kind::Overloaded, message).after_s(1)
+        })
+    }
+
     /// `None` when the gauge would pass `limit`.
     pub fn take(shared: &Arc<Shared>, gauge: Gauge, amount: usize, limit: usize) -> Option<Self> {
         count(shared, gauge, amount, limit).then(|| Self { shared: Arc::clone(shared), gauge, amount })
@@ -222,7 +238,7 @@ fn count(shared: &Shared, gauge: Gauge, amount: usize, limit: usize) -> bool {
     fits
 }
 
-impl Drop for Held {
+impl Drop for GaugePermit {
     fn drop(&mut self) {
         self.gauge.of(&self.shared.counts).fetch_sub(self.amount, Ordering::AcqRel);
     }

@@ -1,6 +1,6 @@
 //! The cache of one worker as all of its requests share it.
 
-use crate::call::coalesce::Twins;
+use crate::call::coalesce::Recordings;
 use fairlead_cache::cache::{Bounds, Cache};
 use fairlead_core::snapshot::CacheSettings;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 pub struct Answers {
     pub store: Arc<Cache>,
     /// Calls under way that others may join.
-    pub flights: Twins,
+    pub calls_under_way: Recordings,
 }
 
 impl Answers {
     pub fn new(cache: Cache) -> Self {
-        Self { store: Arc::new(cache), flights: Twins::under_way() }
+        Self { store: Arc::new(cache), calls_under_way: Recordings::under_way() }
     }
 
     /// Puts the operator's settings into force.

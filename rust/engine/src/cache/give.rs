@@ -1,10 +1,10 @@
 //! An answer from what is kept.
 
-use super::Asked;
+use super::CacheQuery;
 use crate::blocking;
 use crate::clock;
 use crate::control::responses;
-use crate::exchange::{Exchange, Head};
+use crate::exchange::Head;
 use crate::front;
 use crate::gate::answer;
 use crate::gate::headers;
@@ -34,27 +34,21 @@ const MAX_TRIES: usize = 3;
 
 /// What came of looking.
 #[derive(Debug)]
-pub enum Looked {
+pub enum Lookup {
     /// The caller has the answer, and the record is written.
     Given,
     /// The caller has gone meanwhile.
-    Left,
+    CallerLeft,
     /// There is an answer, and the key's limits refuse it.
-    Refused(Settlement, Error),
-    Missed(Settlement),
+    Refused(Error),
+    Missed,
 }
 
 const PICOS_PER_MICRO: u64 = 1_000_000;
 
 /// Looks for the same request, then for one that asks the same, and answers.
-pub async fn look(
-    shared: &Arc<Shared>,
-    exchange: &Exchange,
-    mut settlement: Settlement,
-    asked: &mut Asked,
-    parsed: &ChatRequest,
-    said: &[u8],
-) -> Looked {
+pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed: &ChatRequest, said: &[u8]) -> Lookup {
+    let (shared, exchange) = (&Arc::clone(&settlement.shared), &Arc::clone(&settlement.exchange));
     let mut found = fetch(shared, asked.key).await.map(|kept| (kept, "exact"));
     if found.is_none() {
         // Meanings, and a call, take longer than the front has.
@@ -66,18 +60,18 @@ pub async fn look(
     let Some((body, kept, tier)) = body else {
         counts.misses.fetch_add(1, Ordering::Relaxed);
         settlement.cached.cache = Some(record::Cache::Miss);
-        return Looked::Missed(settlement);
+        return Lookup::Missed;
     };
-    if let Err(fault) = limits::reserve_request(shared, &mut settlement, &parsed.model) {
-        return Looked::Refused(settlement, fault);
+    if let Err(fault) = limits::reserve_request(shared, settlement, &parsed.model) {
+        return Lookup::Refused(fault);
     }
     // A key that is held back is held back whoever answers.
     tokio::select! {
         biased;
-        () = exchange.gone() => return Looked::Left, // the settlement's drop says who left
-        () = limits::throttle(shared, &settlement) => {}
+        () = exchange.gone() => return Lookup::CallerLeft, // the settlement's drop says who left
+        () = limits::throttle(settlement) => {}
     }
-    let is_stored = store(shared, &settlement, asked.form, &kept, parsed, said).await;
+    let is_stored = store(shared, settlement, asked.form, &kept, parsed, said).await;
     let meta = &kept.meta;
     let hits = if tier == "exact" { &counts.exact_hits } else { &counts.vector_hits };
     hits.fetch_add(1, Ordering::Relaxed);
@@ -90,12 +84,12 @@ pub async fn look(
     settlement.status = StatusCode::OK.as_u16();
     settlement.upstream_model.clone_from(&meta.upstream_model);
     settlement.bytes_response = body.len() as u64;
-    let mut headers = headers(shared, &settlement, &kept, tier, parsed, body.len());
-    responses::tell(is_stored, &mut headers);
+    let mut headers = headers(shared, settlement, &kept, tier, parsed, body.len());
+    responses::note_unstored(is_stored, &mut headers);
     let head = Head { status: StatusCode::OK, headers };
     settlement.settle(Outcome::Completed, None);
     exchange.answer(head, body);
-    Looked::Given
+    Lookup::Given
 }
 
 /// A response whose caller wants it kept is kept by control again: it may have been deleted there.
@@ -117,7 +111,7 @@ async fn store(
     responses::keep(shared, &settlement.admission, said, parsed, whole.as_ref()).await
 }
 
-async fn near(shared: &Arc<Shared>, asked: &Asked) -> Option<Kept> {
+async fn near(shared: &Arc<Shared>, asked: &CacheQuery) -> Option<Kept> {
     let (question, threshold) = (asked.question.as_ref()?, asked.threshold?);
     for (key, _) in shared.cache.store.near(question, threshold).into_iter().take(MAX_TRIES) {
         if let Some(kept) = fetch(shared, key).await {
@@ -142,7 +136,7 @@ async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<Kept> {
 }
 
 /// The body as this caller wants it. `None`: what is kept cannot be said that way.
-fn deliver(asked: &Asked, kept: &Kept, parsed: &ChatRequest) -> Option<Bytes> {
+fn deliver(asked: &CacheQuery, kept: &Kept, parsed: &ChatRequest) -> Option<Bytes> {
     let told = as_events(asked.form, kept, parsed)?;
     Some(if parsed.stream && asked.reads_list { replay::list_of(&told) } else { told })
 }

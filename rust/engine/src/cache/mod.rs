@@ -1,5 +1,5 @@
 //! Answers that are given again. Who may be answered so and under which key is decided here; `give` answers from what is kept;
-//! `flight` lets requests that ask the same at the same time share one call, and keeps what it brings.
+//! `coalesce` lets requests that ask the same at the same time share one call, and keeps what it brings.
 //!
 //! ```text
 //! asked -> look: exact, then near -> given
@@ -8,12 +8,12 @@
 //! ```
 
 pub mod answers;
-mod flight;
+mod coalesce;
 mod give;
 pub mod places;
 
-pub use flight::fly;
-pub use give::{look, Looked};
+pub use coalesce::share;
+pub use give::{look_up, Lookup};
 
 use crate::active_config::Live;
 use crate::call::guardrails;
@@ -36,7 +36,7 @@ const MAX_GLANCE_BYTES: usize = 16 * 1024;
 
 /// A request that may be answered from the cache.
 #[derive(Debug)]
-pub struct Asked {
+pub struct CacheQuery {
     pub(crate) key: Digest,
     pub(crate) question: Option<Question>,
     /// What is near enough; `None`: nothing but the same is.
@@ -61,7 +61,13 @@ pub fn is_likely(shared: &Shared, whole: &Whole) -> bool {
 }
 
 /// `None`: the cache has nothing to do with the request.
-pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatRequest, body: &[u8]) -> Option<Asked> {
+pub fn question(
+    shared: &Shared,
+    live: &Live,
+    admission: &Admission,
+    parsed: &ChatRequest,
+    body: &[u8],
+) -> Option<CacheQuery> {
     let settings = &live.snapshot.cache;
     let wish = &admission.cache;
     let form = caller_of(admission.route);
@@ -98,7 +104,7 @@ pub fn ask(shared: &Shared, live: &Live, admission: &Admission, parsed: &ChatReq
         return None;
     }
     let is_near_enough = settings.wants_vectors && wish.mode != Mode::Exact;
-    Some(Asked {
+    Some(CacheQuery {
         key: asked.key,
         question: asked.question,
         // A caller may be stricter than the operator, never less so.

@@ -5,7 +5,6 @@ use crate::observe::settle::Settlement;
 use crate::route::choice::{Choice, TOLD_AT_MOST};
 use crate::route::combos::waits;
 use crate::route::model;
-use crate::shared::Shared;
 use crate::upstream::failure::Failed;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Kind, Retry};
@@ -51,7 +50,7 @@ pub fn outcome(kind: Kind) -> Outcome {
 }
 
 /// What an attempt says for later choices.
-pub fn remember(shared: &Shared, choice: &Choice, at: usize, settlement: &Settlement, is_success: bool) {
+pub fn remember(choice: &Choice, at: usize, settlement: &Settlement, is_success: bool) {
     if let Some(leg) = choice.leg(at) {
         let (memory, _) = &mut *leg.memory.lock();
         if is_success {
@@ -66,14 +65,14 @@ pub fn remember(shared: &Shared, choice: &Choice, at: usize, settlement: &Settle
         }
         let model = settlement.model.as_deref().unwrap_or_default();
         if let (Some(session), Some(id)) = (model::session(&settlement.admission, model), choice.identity(at)) {
-            shared.places.keep(session, id, clock::monotonic_ms());
+            settlement.shared.places.keep(session, id, clock::monotonic_ms());
         }
     }
 }
 
 /// One sentence with every target of a combo and why it did not answer; `None` where no combo chose, or where the request
 /// itself was rejected, which the provider tells best.
-pub fn tell(choice: &Choice, failures: &[(Arc<Target>, Failed)]) -> Option<String> {
+pub fn summary(choice: &Choice, failures: &[(Arc<Target>, Failed)]) -> Option<String> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
     if matches!(last.error.kind, Kind::Draining | Kind::GuardrailBlocked)

@@ -7,7 +7,6 @@ use crate::exchange::Head;
 use crate::gate::answer;
 use crate::gate::headers;
 use crate::observe::settle::Settlement;
-use crate::shared::Shared;
 use crate::upstream::failure::Failed;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
@@ -102,7 +101,6 @@ pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error>
 
 /// The answer for the caller, with what it cost; an error where a guardrail withholds it.
 pub fn answer(
-    shared: &Shared,
     settlement: &mut Settlement,
     target: &Target,
     answer: Answer,
@@ -110,10 +108,10 @@ pub fn answer(
 ) -> Result<(Head, Bytes), Error> {
     let Answer { body, thought } = answer;
     let body = guardrails::judge_answer(settlement, &body)?;
-    reasoning::keep(shared, settlement, target, thought);
+    reasoning::keep(settlement, target, thought);
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;
-    let mut headers = headers(shared, settlement, target, fallbacks);
+    let mut headers = headers(settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     headers.insert(headers::CACHE, HeaderValue::from_static("MISS"));
@@ -124,9 +122,9 @@ pub fn answer(
 }
 
 /// What every completion tells of its decision; known at the start of a stream too.
-pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
+pub fn headers(settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
     let admission = &settlement.admission;
-    let mut headers = answer::base_headers(shared, &admission.request_id);
+    let mut headers = answer::base_headers(&settlement.shared, &admission.request_id);
     let latency_ms = settlement.elapsed().as_millis() as u64;
     let provider = target.provider_name();
     headers.insert(
@@ -166,16 +164,20 @@ fn too_large() -> Error {
     )
 }
 
-/// For who looks at the answer's head.
-pub(crate) fn head_headers(
-    shared: &Shared,
-    settlement: &Settlement,
+/// A text for the caller; an error where a guardrail withholds it.
+pub fn text_answer(
+    settlement: &mut Settlement,
     target: &Target,
-    fallbacks: usize,
+    body: &Bytes,
     content_type: HeaderValue,
-) -> http::HeaderMap {
-    let mut headers = headers(shared, settlement, target, fallbacks);
+    fallbacks: usize,
+) -> Result<(Head, Bytes), Error> {
+    let body = guardrails::judge_answer_text(settlement, body)?;
+    settlement.status = StatusCode::OK.as_u16();
+    settlement.bytes_response = body.len() as u64;
+    let mut headers = headers(settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, content_type);
     headers.remove(headers::RESPONSE_LATENCY);
-    headers
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    Ok((Head { status: StatusCode::OK, headers }, body))
 }

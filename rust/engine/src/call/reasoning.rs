@@ -37,13 +37,13 @@ pub fn listen(target: &Target) -> Option<Listener> {
 }
 
 /// Keeps what was thought in an answer that its caller is told.
-pub fn keep(shared: &Shared, settlement: &Settlement, target: &Target, thought: Option<Thought>) {
+pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) {
     let Some(thought) = thought else { return };
     let principal = owner(&settlement.admission);
     let provider = target.connection.provider.as_str();
     let model = settlement.model.as_deref().unwrap_or_default();
     let origin = Origin { principal: &principal, provider, model };
-    shared.reasoning.keep(origin, &thought.call_ids, &thought.text, now());
+    settlement.shared.reasoning.keep(origin, &thought.call_ids, &thought.text, now());
 }
 
 /// Puts what is kept into the bodies for the connections of the choice that want it.

@@ -5,11 +5,11 @@
 //! when its caller leaves, until control's head is there, and the request is settled whether or not somebody listens. What
 //! bounds it: the requests that are in flight at once, control's deadline, and the gateway's shutdown, which waits for it.
 
-use crate::call::chat;
 use crate::call::guardrails;
+use crate::call::settle::refuse;
 use crate::call::videos;
 use crate::control::forward::{self, Unheard};
-use crate::exchange::{Exchange, Head};
+use crate::exchange::Head;
 use crate::gate::answer::{self, EndGuard};
 use crate::gate::limits;
 use crate::gate::request::{Forward, Whole};
@@ -57,16 +57,15 @@ async fn begin(shared: &Arc<Shared>, whole: Whole) {
     let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
     let choice = match admit(shared, &mut settlement, &mut body, &mut forward.headers) {
         Ok(choice) => choice,
-        Err(fault) => return chat::refuse(shared, &exchange, settlement, Outcome::Refused, &fault),
+        Err(fault) => return refuse(&mut settlement, Outcome::Refused, &fault),
     };
     let Some(runtime) = shared.runtime() else {
         let fault = Error::gateway(Kind::Internal, "The engine does not run.");
-        return chat::refuse(shared, &exchange, settlement, Outcome::Refused, &fault);
+        return refuse(&mut settlement, Outcome::Refused, &fault);
     };
-    let shared = Arc::clone(shared);
     let task = runtime.spawn(async move {
-        limits::throttle(&shared, &settlement).await;
-        run(&shared, &exchange, settlement, choice, forward, body).await;
+        limits::throttle(&settlement).await;
+        run(settlement, choice, forward, body).await;
         drop((in_flight, buffered));
     });
     if task.await.is_err() {
@@ -91,14 +90,8 @@ fn admit(
     limits::reserve_sum(shared, settlement, most).map(|()| None)
 }
 
-async fn run(
-    shared: &Arc<Shared>,
-    exchange: &Arc<Exchange>,
-    mut settlement: Settlement,
-    choice: Option<Choice>,
-    mut forward: Forward,
-    body: Bytes,
-) {
+async fn run(mut settlement: Settlement, choice: Option<Choice>, mut forward: Forward, body: Bytes) {
+    let (shared, exchange) = (&Arc::clone(&settlement.shared), &Arc::clone(&settlement.exchange));
     forward::dress(shared, &settlement.admission, &mut forward);
     settlement.attempts = 1;
     let asked = tokio::select! {
@@ -116,7 +109,7 @@ async fn run(
             }
             let is_drained = fault.kind == Kind::Draining;
             let outcome = if is_drained { Outcome::Drained } else { Outcome::UpstreamFailed };
-            return chat::refuse(shared, exchange, settlement, outcome, &fault);
+            return refuse(&mut settlement, outcome, &fault);
         }
     };
     take_bill(&mut settlement, choice.as_ref(), &parts.headers);

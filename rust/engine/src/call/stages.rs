@@ -1,19 +1,18 @@
 //! `fusion` and `pipeline`: calls that come before the one that the caller gets. A panel's answers go to a judge; a chain's steps each
 //! work on what the one before said. What is left then is an ordinary request with another body and fewer targets.
 
-use crate::call::chat::served;
+use crate::call::context::Call;
 use crate::call::endpoints;
 use crate::call::plain;
-use crate::call::stream;
+use crate::call::relay;
 use crate::call::translation::{caller_of, Wording};
 use crate::clock;
-use crate::exchange::Exchange;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
 use crate::route::choice::Choice;
 use crate::route::choose::{self, Wish};
 use crate::shared::Shared;
-use crate::upstream::attempt;
+use crate::upstream::attempt::{self, Contents, Upstream};
 use crate::upstream::failure::Failed;
 use crate::upstream::target::{InFlightGuard, Target};
 use bytes::Bytes;
@@ -62,14 +61,8 @@ struct Said {
 
 /// Makes the calls that come first. They count in the settlement as the caller's own do. Whatever form the caller speaks, they are
 /// made of chat completions; the last one is told in the caller's form. A stream's caller hears comments meanwhile.
-pub async fn prepare(
-    shared: &Arc<Shared>,
-    exchange: &Exchange,
-    settlement: &mut Settlement,
-    choice: &Choice,
-    body: &Bytes,
-    parsed: &ChatRequest,
-) -> Result<Staged, Error> {
+pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Result<Staged, Error> {
+    let Call { settlement, choice, .. } = call;
     let strategy = choice.combo.as_ref().map(|combo| combo.strategy);
     if !matches!(strategy, Some(Strategy::Fusion | Strategy::Pipeline)) {
         return Ok(Staged::AsIs);
@@ -87,7 +80,8 @@ pub async fn prepare(
     };
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(&chat) else { return Ok(Staged::AsIs) };
     let first = choice.targets.first().filter(|_| parsed.stream);
-    let beats = Beats { shared, exchange, target: first, every: Duration::from_millis(shared.config.heartbeat_ms) };
+    let shared = Arc::clone(&settlement.shared);
+    let beats = Beats { shared: &shared, target: first, every: Duration::from_millis(shared.config.heartbeat_ms) };
     match strategy {
         // On the heap, so that conversations of one stage do not carry their size.
         Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, fields)).await,
@@ -100,7 +94,6 @@ pub async fn prepare(
 /// Tells a stream's caller now and then that somebody is at work.
 struct Beats<'a> {
     shared: &'a Arc<Shared>,
-    exchange: &'a Exchange,
     /// The target that the stream's head names; absent for who waits for one whole answer.
     target: Option<&'a Arc<Target>>,
     every: Duration,
@@ -113,7 +106,7 @@ impl Beats<'_> {
         loop {
             match tokio::time::timeout(self.every, work.as_mut()).await {
                 Ok(done) => return done,
-                Err(_) => stream::beat(self.shared, self.exchange, settlement, target),
+                Err(_) => relay::send_heartbeat(settlement, target),
             }
         }
     }
@@ -329,7 +322,8 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
     let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
         let uri = target.uri(&alone.upstream_model, false)?;
-        let sent = attempt::send(&shared.pool, target, &uri, None, pieces, false);
+        let request = Upstream { uri: &uri, betas: None, body: Contents::Json(pieces), is_stream: false };
+        let sent = attempt::send(&shared.pool, target, request);
         plain::take(target, sent.await?, &wording).await
     };
     let (answer, usage) = tokio::select! {
@@ -353,7 +347,7 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
 
 /// A target has served a call on the side.
 fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &Said) {
-    served(&choice.targets[at], said.took, said.took);
+    choice.targets[at].served(said.took, said.took);
     choice.targets[at].served_model(choice.upstream_model(at));
     settlement.first_byte.get_or_insert_with(Instant::now);
 }

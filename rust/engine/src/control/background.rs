@@ -1,7 +1,7 @@
 //! A responses request that is to be worked on in the background goes to control as it came: control keeps it, asks for it
 //! again as its owner, and tells what comes of it (`docs/explanation/contracts.md`).
 
-use crate::call::chat;
+use crate::call::settle;
 use crate::clock;
 use crate::gate::headers;
 use crate::gate::request::{Forward, Whole};
@@ -47,8 +47,8 @@ pub(crate) fn check_room(shared: &Shared, whole: &Whole) -> Result<(), Error> {
 /// Answers one that was refused, and writes it down.
 pub(crate) fn refuse(shared: &Arc<Shared>, whole: &Whole, fault: &Error) {
     let bytes_request = whole.body.len() as u64;
-    let settlement = Settlement::open(shared, &whole.exchange, whole.admission.clone(), bytes_request);
-    chat::refuse(shared, &whole.exchange, settlement, Outcome::Refused, fault);
+    let mut settlement = Settlement::open(shared, &whole.exchange, whole.admission.clone(), bytes_request);
+    settle::refuse(&mut settlement, Outcome::Refused, fault);
 }
 
 /// The request for control, with what its caller said in the head.

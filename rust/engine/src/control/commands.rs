@@ -35,7 +35,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         let cache = Arc::clone(&shared.cache.store);
         let is_stats = command.kind == "cache.stats";
         if command.kind == "cache.clear" {
-            shared.twins.forget();
+            shared.idempotency.forget();
             shared.reasoning.forget(&fairlead_cache::reasoning::Filter::default());
         }
         if command.kind.starts_with("reasoning.") {
@@ -50,7 +50,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         let (result, error) = match done {
             Ok(Ok(mut result)) => {
                 if is_stats {
-                    result["idempotency_keys"] = shared.twins.len().into();
+                    result["idempotency_keys"] = shared.idempotency.len().into();
                     result["idempotency_window_ms"] = coalesce::WINDOW_MS.into();
                 }
                 (Some(result), None)

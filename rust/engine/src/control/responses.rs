@@ -73,7 +73,7 @@ pub async fn keep(
 }
 
 /// Says in the head that the answer was not kept.
-pub fn tell(is_kept: bool, headers: &mut HeaderMap) {
+pub fn note_unstored(is_kept: bool, headers: &mut HeaderMap) {
     if !is_kept {
         headers.insert(NOT_STORED, HeaderValue::from_static("true"));
     }

@@ -13,7 +13,7 @@ use crate::gate::upload::Upload;
 use crate::models::anthropic;
 use crate::models::gemini;
 use crate::observe::trace::Trace;
-use crate::shared::{Gauge, Held, Shared};
+use crate::shared::{GaugePermit, Shared};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::Disabled;
@@ -171,8 +171,13 @@ fn gate(
     shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
     // Management has room of its own, so an operator can look while inference is shed.
     let limit = if route.answer.is_control() { shared.config.max_in_flight + 256 } else { shared.config.max_in_flight };
-    let Some(in_flight) = Held::take(shared, Gauge::InFlight, 1, limit) else {
-        return Err(shed(shared, exchange, admission));
+    let in_flight = match GaugePermit::for_request(shared, limit) {
+        Ok(in_flight) => in_flight,
+        Err(fault) => {
+            shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+            settle(shared, exchange, admission, Outcome::Shed, &fault);
+            return Err(fault);
+        }
     };
     let forward = route.answer.is_control().then(|| {
         let is_form = route.takes_form && inbound::is_form(sheet.content_type)
@@ -252,15 +257,6 @@ fn on_behalf<'a>(shared: &Shared, sheet: &Sheet<'a>) -> Option<&'a str> {
     let (token, key_id) = sheet.on_behalf?.split_once(':')?;
     let expected = SecretHash::of(shared.config.link_token.expose().as_bytes());
     expected.same_as(&SecretHash::of(token.as_bytes())).then_some(key_id)
-}
-
-/// No room: said, counted and, for inference, settled.
-fn shed(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission) -> Error {
-    let message = "The gateway has as many requests open as it takes; try again shortly.";
-    let fault = Error::gateway(Kind::Overloaded, message).after_s(1);
-    shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
-    settle(shared, exchange, admission, Outcome::Shed, &fault);
-    fault
 }
 
 /// What a page may send or open anywhere without its being asked: forms, and sockets, which carry the browser's cookies.

@@ -5,7 +5,7 @@ use crate::gate::answer;
 use crate::gate::request::{Admission, Whole};
 use crate::gate::upload::Upload;
 use crate::observe::settle::Settlement;
-use crate::shared::{Gauge, Held, Shared, MAX_BUFFERED_BYTES};
+use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::record::Outcome;
@@ -202,7 +202,7 @@ impl Pending {
         if let Some(held) = &mut whole.buffered {
             return held.grow(amount, MAX_BUFFERED_BYTES);
         }
-        whole.buffered = Held::take(&self.shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
+        whole.buffered = GaugePermit::take(&self.shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
         whole.buffered.is_some()
     }
 }

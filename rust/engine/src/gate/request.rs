@@ -4,7 +4,7 @@ use crate::exchange::Exchange;
 use crate::gate::preferences::{Accepts, Wish};
 use crate::gate::upload::Receipt;
 use crate::observe::trace::Trace;
-use crate::shared::Held;
+use crate::shared::GaugePermit;
 use bytes::Bytes;
 use fairlead_core::guardrail::Disabled;
 use fairlead_core::principal::Principal;
@@ -76,9 +76,9 @@ pub struct Whole {
     pub forward: Option<Forward>,
     pub body: Bytes,
     /// The request counts as in flight until this is dropped.
-    pub in_flight: Held,
+    pub in_flight: GaugePermit,
     /// So do its body's bytes.
-    pub buffered: Option<Held>,
+    pub buffered: Option<GaugePermit>,
     /// The form that came in place of a body.
     pub upload: Option<Receipt>,
 }

@@ -48,8 +48,9 @@ pub struct Settlement(Box<Open>);
 /// What is known of a request so far.
 #[derive(Debug)]
 pub struct Open {
-    shared: Arc<Shared>,
-    exchange: Arc<Exchange>,
+    pub shared: Arc<Shared>,
+    /// Where the answer goes.
+    pub exchange: Arc<Exchange>,
     pub admission: Admission,
     pub model: Option<String>,
     pub stream: bool,
@@ -138,8 +139,8 @@ impl Settlement {
         }))
     }
 
-    /// Writes the record.
-    pub fn settle(mut self, outcome: Outcome, error: Option<&Error>) {
+    /// Writes the record, once: what comes later changes nothing.
+    pub fn settle(&mut self, outcome: Outcome, error: Option<&Error>) {
         self.0.write(outcome, error.map(|error| error.kind));
     }
 }

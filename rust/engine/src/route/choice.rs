@@ -13,7 +13,7 @@ pub const TOLD_AT_MOST: usize = 12;
 pub type Remembered = Arc<Mutex<(Memory, Random)>>;
 
 /// The order in which connections are tried.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Choice {
     pub targets: SmallVec<[Arc<Target>; 4]>,
     /// The model as the provider of the first target knows it: the name without its prefix.

@@ -5,8 +5,7 @@
 //! key's limits as it comes, and the key is looked at again while the conversation goes on: once it may not call the model
 //! any more, or has no room for another answer, the conversation ends with an error event and the code 1008.
 
-use crate::call::chat::{admit, admit_aliases, blame, served};
-use crate::call::endpoints;
+use crate::call::choose::{admit_aliases, admit_model, choose_for_endpoint};
 use crate::call::guardrails;
 use crate::clock;
 use crate::exchange::Wake;
@@ -16,7 +15,7 @@ use crate::gate::request::Whole;
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::route::model;
-use crate::shared::{Gauge, Held, Shared, MAX_BUFFERED_BYTES};
+use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use crate::socket::frames::{self, Decoder, Message};
 use crate::socket::outbox::{Drawn, Outbox};
 use crate::socket::requests::{Assembly, Conversation};
@@ -63,7 +62,7 @@ const LONGEST: Duration = Duration::from_secs(2 * 3_600);
 pub struct Realtime {
     outbox: Arc<Outbox>,
     shared: Arc<Shared>,
-    said: mpsc::UnboundedSender<(String, Held)>,
+    said: mpsc::UnboundedSender<(String, GaugePermit)>,
     waiting_bytes: Arc<AtomicUsize>,
     assembly: Arc<Assembly>,
 }
@@ -72,10 +71,10 @@ pub struct Realtime {
 struct Talk {
     shared: Arc<Shared>,
     outbox: Arc<Outbox>,
-    said: mpsc::UnboundedReceiver<(String, Held)>,
+    said: mpsc::UnboundedReceiver<(String, GaugePermit)>,
     waiting_bytes: Arc<AtomicUsize>,
     choice: Choice,
-    _counted: (Held, Held),
+    _counted: (GaugePermit, GaugePermit),
 }
 
 /// How a conversation ended.
@@ -94,11 +93,7 @@ impl Realtime {
         let mut settlement = Settlement::open(shared, &exchange, admission, 0);
         let choice = model_of(query).and_then(|model| choose(shared, &mut settlement, &model));
         let opened = choice.and_then(|choice| {
-            let limit = shared.config.max_open_streams;
-            let slot = Held::take(shared, Gauge::OpenStreams, 1, limit).ok_or_else(|| {
-                let message = "The gateway has as many streams open as it takes; try again shortly.";
-                Error::gateway(Kind::Overloaded, message).after_s(1)
-            })?;
+            let slot = GaugePermit::for_stream(shared)?;
             let runtime = shared.runtime().ok_or_else(|| Error::gateway(Kind::Internal, "The engine does not run."))?;
             Ok((choice, slot, runtime))
         });
@@ -151,7 +146,7 @@ impl Conversation for Realtime {
         if waiting > MAX_WAITING_BYTES {
             return self.outbox.close(1008);
         }
-        let Some(held) = Held::take(&self.shared, Gauge::BodyBytes, text.len(), MAX_BUFFERED_BYTES) else {
+        let Some(held) = GaugePermit::take(&self.shared, Gauge::BodyBytes, text.len(), MAX_BUFFERED_BYTES) else {
             self.shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
             return self.outbox.close(TRY_AGAIN_LATER);
         };
@@ -176,15 +171,12 @@ impl Drop for Realtime {
 
 fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<Choice, Error> {
     let live = shared.live.load_full();
-    let mut parsed = admit(&live, settlement, named::of_form(model, true, 1)?)?;
+    let mut parsed = admit_model(&live, settlement, named::of_form(model, true, 1)?)?;
     // Nobody says beforehand how long the first answer may be.
     parsed.max_output_tokens = None;
     settlement.model = Some(parsed.model.clone());
     settlement.stream = true;
-    let mut choice = model::choose(shared, &live, &settlement.admission, &parsed.model, b"")?;
-    endpoints::narrow(settlement.admission.route, &mut choice)?;
-    admit_aliases(settlement, &choice)?;
-    limits::reserve(shared, &live.snapshot, settlement, &parsed, &mut choice)?;
+    let choice = choose_for_endpoint(&live, settlement, &parsed, b"")?;
     settlement.strategy = choice.strategy();
     Ok(choice)
 }
@@ -241,7 +233,7 @@ fn encode(text: &str) -> String {
 
 impl Talk {
     async fn run(mut self, mut settlement: Settlement) {
-        limits::throttle(&self.shared, &settlement).await;
+        limits::throttle(&settlement).await;
         let mut last = None;
         for (at, target) in self.choice.targets.clone().iter().enumerate() {
             settlement.attempts += 1;
@@ -258,17 +250,17 @@ impl Talk {
             };
             match connected {
                 Ok((stream, early)) => {
-                    served(target, began.elapsed(), began.elapsed());
+                    target.served(began.elapsed(), began.elapsed());
                     settlement.status = 101;
                     let ended = self.pass(&mut settlement, stream, &early).await;
                     if let Some(error) = ended.error.as_ref().filter(|error| error.kind == Kind::UpstreamReset) {
-                        blame(target, error.kind, None);
+                        target.blame(error.kind, None);
                     }
                     settlement.settle(ended.outcome, ended.error.as_ref());
                     return self.outbox.close(ended.code);
                 }
                 Err(error) => {
-                    blame(target, error.kind, None);
+                    target.blame(error.kind, None);
                     let goes_on = error.kind != Kind::Draining && error.kind != Kind::InvalidRequest;
                     last = Some(error);
                     if !goes_on {

@@ -53,48 +53,33 @@ impl Contents<'_> {
     }
 }
 
+/// One request to a provider.
+#[derive(Debug, Clone, Copy)]
+pub struct Upstream<'a> {
+    pub uri: &'a Uri,
+    /// `anthropic-beta` as the caller sent it, for providers of that dialect.
+    pub betas: Option<&'a HeaderValue>,
+    pub body: Contents<'a>,
+    /// A stream is asked for.
+    pub is_stream: bool,
+}
+
 /// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
 /// answer is replaced by a fresh one, once.
 ///
-/// Every call of a provider goes through here: leave to begin, and what its head says of the connection, are seen to. A
+/// Every call of a provider goes through here: the permit to begin, and what its head says of the connection, are seen to. A
 /// refused access token is not used again.
-pub async fn send(
-    pool: &Pool,
-    target: &Target,
-    uri: &Uri,
-    betas: Option<&HeaderValue>,
-    body: &Pieces,
-    is_stream: bool,
-) -> Result<Response<Incoming>, Failed> {
-    send_contents(pool, target, uri, betas, Contents::Json(body), is_stream).await
-}
-
-/// The same, whatever is sent.
-pub async fn send_contents(
-    pool: &Pool,
-    target: &Target,
-    uri: &Uri,
-    betas: Option<&HeaderValue>,
-    body: Contents<'_>,
-    is_stream: bool,
-) -> Result<Response<Incoming>, Failed> {
-    let leave = half_open::leave(target).await?;
-    let outcome = dial(pool, target, uri, betas, body, is_stream).await;
-    leave.tell(&outcome);
+pub async fn send(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, Failed> {
+    let permit = half_open::acquire(target).await?;
+    let outcome = dial(pool, target, request).await;
+    permit.complete(&outcome);
     outcome
 }
 
-async fn dial(
-    pool: &Pool,
-    target: &Target,
-    uri: &Uri,
-    betas: Option<&HeaderValue>,
-    body: Contents<'_>,
-    is_stream: bool,
-) -> Result<Response<Incoming>, Failed> {
-    let proof = prove(pool, target, uri, body).await?;
+async fn dial(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, Failed> {
+    let proof = prove(pool, target, request.uri, request.body).await?;
     if let Some(lease) = pool.kept(&target.origin) {
-        match send_over(lease, target, uri, betas, &proof, body, is_stream).await {
+        match send_over(lease, target, request, &proof).await {
             Err(Failed { error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, .. }) => {}
             other => return other,
         }
@@ -109,17 +94,14 @@ async fn dial(
             format!("The provider did not take the connection within {connect_ms} ms."),
         )
     })??;
-    send_over(lease, target, uri, betas, &proof, body, is_stream).await
+    send_over(lease, target, request, &proof).await
 }
 
 async fn send_over(
     lease: Lease,
     target: &Target,
-    uri: &Uri,
-    betas: Option<&HeaderValue>,
+    Upstream { uri, betas, body, is_stream }: Upstream<'_>,
     proof: &[(HeaderName, HeaderValue)],
-    body: Contents<'_>,
-    is_stream: bool,
 ) -> Result<Response<Incoming>, Failed> {
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };

@@ -1,7 +1,7 @@
 //! A target's health in use: may it be tried, in which order, and what an attempt came to.
 //!
 //! ```text
-//! choose: Target::standing, Target::facts     attempt: half_open::leave     after: Target::served, blame, hold_against
+//! choose: Target::standing, Target::facts     attempt: half_open::acquire     after: Target::served, blame, hold_against
 //!         what is known, nothing changes               one probe first            what it came to
 //! ```
 
