@@ -36,4 +36,6 @@ pub mod route;
 pub mod shared;
 pub mod socket;
 pub mod task;
+#[cfg(test)]
+mod testing;
 pub mod upstream;

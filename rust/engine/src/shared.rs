@@ -248,27 +248,7 @@ impl Drop for GaugePermit {
 mod tests {
     use super::*;
     use crate::socket::requests::Assembly;
-    use crate::upstream::connector::Connector;
-    use fairlead_cache::cache::Opening;
-
-    /// What an engine shares, without the engine.
-    fn shared(name: &str) -> Arc<Shared> {
-        let data_dir = std::env::temp_dir().join(format!("fairlead-{name}-{}", std::process::id()));
-        let config = serde_json::json!({
-            "data_dir": data_dir, "control_socket": "/nowhere", "link_token": "t",
-            "secret_key": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
-        });
-        let config = Config::parse(config.to_string().as_bytes()).expect("a configuration");
-        let spool = Spool::open(&data_dir, "w").expect("a spool");
-        let cache = Cache::open(Opening {
-            data_dir,
-            worker_id: "w".into(),
-            sealer: config.sealer.clone(),
-            vector_files: None,
-            now_ms: crate::clock::unix_ms,
-        });
-        Arc::new(Shared::new(config, "w".into(), Pool::new(Connector::default()), spool, cache.expect("a cache")))
-    }
+    use crate::testing::shared;
 
     #[test]
     fn messages_that_are_put_together_count_as_bodies_and_stop_at_their_bound() {

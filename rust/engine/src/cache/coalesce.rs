@@ -4,6 +4,7 @@
 //! its last byte is there. Nothing is kept of a call that failed, that nobody waited for to its end, or whose settlement
 //! was told to keep nothing.
 
+use super::give::{look_again, Lookup};
 use super::CacheQuery;
 use crate::call::coalesce::{self, Followed, Leader, Name, Recording, Role};
 use crate::call::context::Call;
@@ -20,18 +21,24 @@ use fairlead_core::error::{Error, Kind};
 use fairlead_core::price::Cost;
 use fairlead_core::record::{self, CacheKind, Cached, Outcome};
 use fairlead_core::secret::hex;
+use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::replay;
 use http::{HeaderValue, StatusCode};
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// Does the call that `work` is, or joins the one that is under way.
-pub async fn share<F, W>(mut call: Call, question: CacheQuery, delivery: Delivery, work: F)
-where
-    F: FnOnce(Call) -> W,
-    W: Future<Output = ()> + Send + 'static,
-{
+/// A call whose answer may be given to others: whoever leads does it.
+pub trait ShareableCall: Send + Sync + 'static {
+    /// The request, and the body as it came.
+    fn question(&self) -> (&ChatRequest, &[u8]);
+
+    /// Asks a provider.
+    fn serve(self, call: Call) -> impl Future<Output = ()> + Send + 'static;
+}
+
+/// Does the call, or joins the one that is under way.
+pub async fn share<C: ShareableCall>(mut call: Call, question: CacheQuery, delivery: Delivery, shareable: C) {
     let (shared, exchange) = (call.shared(), Arc::clone(&call.settlement.exchange));
     let list = if question.reads_list { " list" } else { "" };
     let name = Name {
@@ -43,12 +50,12 @@ where
         Ok(Role::Follower(recording)) => {
             // Its beginning may be gone before this caller could read it: then it makes a call of its own.
             if join(&mut call.settlement, recording).await {
-                work(call).await;
+                shareable.serve(call).await;
             }
             return;
         }
         // The call under way is too large to be read along.
-        Err(_) => return work(call).await,
+        Err(_) => return shareable.serve(call).await,
     };
     let leader = Leader::new(&recording, exchange.id());
     let source = Arc::clone(&leader.source);
@@ -56,6 +63,7 @@ where
     call.settlement.move_to(&source);
     call.settlement.kept = Some(Arc::clone(&settled));
     let admission = &call.settlement.admission;
+    let question = Arc::new(question);
     let keep = Keep {
         shared: Arc::clone(&shared),
         key_id: admission.principal.key().map(|key| key.id.clone()),
@@ -63,13 +71,17 @@ where
         model: call.settlement.model.clone().unwrap_or_default(),
         to_disk: admission.principal.key().is_none_or(|key| !key.no_log),
         settled,
-        asked: question,
+        asked: Arc::clone(&question),
         delivery,
     };
     let end = EndGuard::new(&shared, &source, admission);
-    let work = work(call);
     let work = async move {
-        work.await;
+        let (request, body) = shareable.question();
+        match look_again(&mut call.settlement, &question, request, body).await {
+            Lookup::Missed => shareable.serve(call).await,
+            Lookup::Refused(fault) => call.refuse(&fault),
+            Lookup::Given | Lookup::CallerLeft => drop(call),
+        }
         drop(end);
     };
     leader.lead_then(&exchange, work, move |recording| keep.done(recording)).await;
@@ -135,7 +147,7 @@ struct Keep {
     /// A key that wants no log leaves nothing on a disk.
     to_disk: bool,
     settled: Arc<OnceLock<Brought>>,
-    asked: CacheQuery,
+    asked: Arc<CacheQuery>,
     delivery: Delivery,
 }
 
@@ -161,7 +173,7 @@ impl Keep {
         let now_ms = clock::unix_ms();
         let meta = Meta {
             key: self.asked.key,
-            question: self.asked.question.map(Into::into),
+            question: self.asked.question.clone().map(Into::into),
             key_id: self.key_id,
             route: self.route.to_owned(),
             model: self.model,

@@ -48,7 +48,7 @@ const PICOS_PER_MICRO: u64 = 1_000_000;
 
 /// Looks for the same request, then for one that asks the same, and answers.
 pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed: &ChatRequest, said: &[u8]) -> Lookup {
-    let (shared, exchange) = (&Arc::clone(&settlement.shared), &Arc::clone(&settlement.exchange));
+    let shared = &Arc::clone(&settlement.shared);
     let mut found = fetch(shared, asked.key).await.map(|kept| (kept, "exact"));
     if found.is_none() {
         // Meanings, and a call, take longer than the front has.
@@ -65,6 +65,38 @@ pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed
     if let Err(fault) = limits::reserve_request(shared, settlement, &parsed.model) {
         return Lookup::Refused(fault);
     }
+    give(settlement, asked, CacheHit { kept, tier, body }, parsed, said).await
+}
+
+/// Looks for the same request once more, for a call that is about to begin: the one that it could have joined may have ended
+/// since the cache was looked into, and its answer is here now.
+pub async fn look_again(settlement: &mut Settlement, query: &CacheQuery, request: &ChatRequest, said: &[u8]) -> Lookup {
+    let shared = Arc::clone(&settlement.shared);
+    let Some(kept) = fetch(&shared, query.key).await else { return Lookup::Missed };
+    let Some(body) = deliver(query, &kept, request) else { return Lookup::Missed };
+    // It was counted as missed, and is kept already.
+    shared.cache.store.counts().misses.fetch_sub(1, Ordering::Relaxed);
+    (settlement.kept, settlement.combo) = (None, None);
+    give(settlement, query, CacheHit { kept, tier: "exact", body }, request, said).await
+}
+
+/// What was found: in which of the cache's two ways, and its body as the caller wants it.
+struct CacheHit {
+    kept: Kept,
+    tier: &'static str,
+    body: Bytes,
+}
+
+/// Answers with what was found, and settles.
+async fn give(
+    settlement: &mut Settlement,
+    asked: &CacheQuery,
+    CacheHit { kept, tier, body }: CacheHit,
+    parsed: &ChatRequest,
+    said: &[u8],
+) -> Lookup {
+    let (shared, exchange) = (&Arc::clone(&settlement.shared), &Arc::clone(&settlement.exchange));
+    let counts = shared.cache.store.counts();
     // A key that is held back is held back whoever answers.
     tokio::select! {
         biased;

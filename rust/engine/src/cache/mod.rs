@@ -12,7 +12,7 @@ mod coalesce;
 mod give;
 pub mod places;
 
-pub use coalesce::share;
+pub use coalesce::{share, ShareableCall};
 pub use give::{look_up, Lookup};
 
 use crate::active_config::Live;

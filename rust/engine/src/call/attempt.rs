@@ -118,3 +118,7 @@ async fn finish_stream<K: CallKind>(
     call.settlement.exchange.end(std::mem::take(&mut stream.last));
     stream.keep_connection().await;
 }
+
+#[cfg(test)]
+#[path = "attempt_tests.rs"]
+mod tests;

@@ -126,6 +126,8 @@ struct State {
     ended_ms: Option<u64>,
     is_aborted: bool,
     has_failed: bool,
+    /// Its answer is on its way into a store, where those who come later find it: until then it is given to them here.
+    is_being_kept: bool,
     /// Where each reader is, in chunks; `None` where a reader has left.
     readers: Vec<Option<usize>>,
 }
@@ -151,7 +153,7 @@ impl Recording {
         let state = self.state.lock();
         match state.ended_ms {
             None => true,
-            Some(ended_ms) => !state.has_failed && now_ms.saturating_sub(ended_ms) < window_ms,
+            Some(ended_ms) => !state.has_failed && (state.is_being_kept || now_ms.saturating_sub(ended_ms) < window_ms),
         }
     }
 
@@ -377,6 +379,22 @@ pub struct Leader {
     reader: Reader,
 }
 
+/// Says of a recording that its answer is about to be kept elsewhere, for as long as this lives.
+struct Keeping(Arc<Recording>);
+
+impl Keeping {
+    fn new(recording: &Arc<Recording>) -> Self {
+        recording.state.lock().is_being_kept = true;
+        Self(Arc::clone(recording))
+    }
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        self.0.state.lock().is_being_kept = false;
+    }
+}
+
 impl Leader {
     pub fn new(recording: &Arc<Recording>, id: u64) -> Self {
         let bell = Arc::new(Bell(Notify::new()));
@@ -400,11 +418,13 @@ impl Leader {
         then: impl FnOnce(&Recording) + Send + 'static,
     ) {
         let recording = Arc::clone(&self.reader.recording);
+        let keeping = Keeping::new(&recording);
         // Both end by themselves: the work when its exchange ends or is cancelled, the writer at either.
         crate::task::spawn(work);
         crate::task::spawn(async move {
             write(self.source, self.bell, Arc::clone(&recording)).await;
             then(&recording);
+            drop(keeping);
         });
         read(self.reader, exchange, |_| {}).await;
     }

@@ -2,7 +2,7 @@
 //! and told in the caller's own.
 
 use crate::active_config::Live;
-use crate::cache::{self, Lookup};
+use crate::cache::{self, Lookup, ShareableCall};
 use crate::call::attempt::{self, CallKind, Reply};
 use crate::call::choose::{admit_aliases, admit_model, note_choice};
 use crate::call::context::Call;
@@ -87,18 +87,25 @@ pub async fn run(mut call: Call, body: &Bytes) {
     }
     let delivery = cache::delivery(&request);
     let conversation = Conversation { translation, request, body };
-    let work = move |mut call: Call| async move {
+    match question {
+        None => conversation.serve(call).await,
+        // On the heap, so that requests that are never kept do not carry its size.
+        Some(question) => Box::pin(cache::share(call, question, delivery, conversation)).await,
+    }
+}
+
+impl ShareableCall for Conversation {
+    fn question(&self) -> (&ChatRequest, &[u8]) {
+        (&self.request, &self.body)
+    }
+
+    async fn serve(self, mut call: Call) {
         let exchange = Arc::clone(&call.settlement.exchange);
         tokio::select! {
             biased;
             () = exchange.gone() => {} // the settlement's drop says who left
-            () = conversation.serve(&mut call) => {}
+            () = self.run_stages(&mut call) => {}
         }
-    };
-    match question {
-        None => work(call).await,
-        // On the heap, so that requests that are never kept do not carry its size.
-        Some(question) => Box::pin(cache::share(call, question, delivery, work)).await,
     }
 }
 
@@ -141,7 +148,7 @@ fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> 
 
 impl Conversation {
     /// From the calls that come first to the answer.
-    async fn serve(&self, call: &mut Call) {
+    async fn run_stages(&self, call: &mut Call) {
         limits::throttle(&call.settlement).await;
         let staged = match stages::prepare(call, &self.body, &self.request).await {
             Ok(staged) => staged,
