@@ -10,7 +10,7 @@ use fairlead_core::snapshot::{Connection, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// See the module's page.
+/// The configuration in force: one snapshot with everything that was prepared from it.
 #[derive(Debug, Default)]
 pub struct Live {
     pub snapshot: Snapshot,

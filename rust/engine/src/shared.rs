@@ -23,7 +23,7 @@ pub const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
 /// Control holds a poll for 2 s; after this long without an answer it counts as absent.
 pub const LINK_STALE_MS: u64 = 7_000;
 
-/// See the module's page.
+/// What every request of this worker shares: configuration, pool, spool, counters, caches.
 #[derive(Debug)]
 pub struct Shared {
     pub config: Config,
@@ -36,7 +36,7 @@ pub struct Shared {
     pub control: Arc<crate::upstream::connector::Origin>,
     pub counts: Counts,
     pub metrics: crate::observe::metrics::Metrics,
-    pub heard: crate::control::counters::Heard,
+    pub heard: crate::control::counters::CounterReports,
     /// What keys have used of their limits.
     pub ledger: Ledger,
     pub sessions: Sessions,
@@ -44,9 +44,9 @@ pub struct Shared {
     pub cache: crate::cache::answers::Answers,
     /// What models thought before they called tools.
     pub reasoning: fairlead_cache::reasoning::Reasoning,
-    pub commands: crate::control::reports::Done,
+    pub commands: crate::control::reports::UnsentReports,
     pub drain: Drain,
-    pub places: crate::route::affinity::Places,
+    pub affinity: crate::route::affinity::SessionAffinity,
     pub threads: crate::observe::threads::Threads,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
     pub link_seen_ms: AtomicU64,
@@ -121,15 +121,15 @@ impl Shared {
             control,
             counts: Counts::default(),
             metrics: crate::observe::metrics::Metrics::default(),
-            heard: crate::control::counters::Heard::default(),
+            heard: crate::control::counters::CounterReports::default(),
             ledger: Ledger::default(),
             sessions: Sessions::default(),
             idempotency: Recordings::default(),
             cache: crate::cache::answers::Answers::new(cache),
             reasoning: fairlead_cache::reasoning::Reasoning::default(),
-            commands: crate::control::reports::Done::default(),
+            commands: crate::control::reports::UnsentReports::default(),
             drain: Drain::default(),
-            places: crate::route::affinity::Places::default(),
+            affinity: crate::route::affinity::SessionAffinity::default(),
             threads: crate::observe::threads::Threads::default(),
             link_seen_ms: AtomicU64::new(0),
             next_id: AtomicU64::new(1),

@@ -4,7 +4,7 @@ use crate::active_config::Live;
 use crate::call::context::Call;
 use crate::config::Config;
 use crate::exchange::{Exchange, Wake};
-use crate::gate::preferences::{Accepts, Wish};
+use crate::gate::preferences::{Accepts, CachePreference};
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
 use crate::observe::spool::Spool;
@@ -22,14 +22,14 @@ use std::time::Instant;
 
 /// A front that asks for itself.
 #[derive(Debug)]
-pub struct Nobody;
+pub(crate) struct Nobody;
 
 impl Wake for Nobody {
     fn wake(&self, _: u64) {}
 }
 
 /// What an engine shares, without the engine.
-pub fn shared(name: &str) -> Arc<Shared> {
+pub(crate) fn shared(name: &str) -> Arc<Shared> {
     let data_dir = std::env::temp_dir().join(format!("fairlead-{name}-{}", std::process::id()));
     let config = serde_json::json!({
         "data_dir": data_dir, "control_socket": "/nowhere", "link_token": "t",
@@ -48,13 +48,13 @@ pub fn shared(name: &str) -> Arc<Shared> {
 }
 
 /// A configuration of this document, which names its version itself.
-pub fn live(document: &serde_json::Value) -> Live {
+pub(crate) fn live(document: &serde_json::Value) -> Live {
     let snapshot = Snapshot::parse(document.to_string().as_bytes()).expect("a snapshot");
     Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0")
 }
 
 /// A chat completion that passed the gate, with nobody at the other end of its exchange.
-pub fn call(shared: &Arc<Shared>) -> Call {
+pub(crate) fn call(shared: &Arc<Shared>) -> Call {
     let Match::Found { route, .. } = routes::find("POST", "/v1/chat/completions") else {
         unreachable!("there is a chat route")
     };
@@ -74,7 +74,7 @@ pub fn call(shared: &Arc<Shared>) -> Call {
         anthropic_beta: None,
         wants_progress: false,
         trace: None,
-        cache: Wish::default(),
+        cache: CachePreference::default(),
         started: Instant::now(),
         ts_ms: 0,
     };

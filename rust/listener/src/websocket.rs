@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_engine::exchange::{Exchange, Wake};
 use fairlead_engine::gate::admission::Admitted;
-use fairlead_engine::socket::requests::{Assembly, Conversation};
+use fairlead_engine::socket::requests::{Assembly, FrameConnection};
 use fairlead_engine::task;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -189,7 +189,7 @@ impl Wake for Bell {
 /// Until either side closes.
 async fn converse(
     upgrade: OnUpgrade,
-    conversation: Box<dyn Conversation>,
+    conversation: Box<dyn FrameConnection>,
     bell: Arc<Bell>,
     caller: Arc<Caller>,
     serving: Serving,
@@ -212,7 +212,7 @@ async fn converse(
 
 /// What both directions of a conversation know.
 struct Talk<'a> {
-    conversation: &'a dyn Conversation,
+    conversation: &'a dyn FrameConnection,
     bell: &'a Bell,
     state: &'a ConnectionState,
 }

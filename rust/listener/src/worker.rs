@@ -126,7 +126,7 @@ async fn run(mut telling: UnboundedReceiver<Told>, room: Arc<Room>, open: Arc<At
                 Some(Told::Stop) | None => return,
             },
             _ = every.tick() => {
-                beat.tell();
+                beat.record();
                 clock.tick();
                 // One that only this list knows is over.
                 pulses.retain(|state| Arc::strong_count(state) > 1);

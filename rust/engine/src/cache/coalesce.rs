@@ -13,7 +13,7 @@ use crate::exchange::Head;
 use crate::gate::answer::{self, EndGuard};
 use crate::gate::headers;
 use crate::gate::limits;
-use crate::observe::settle::{Brought, Settlement};
+use crate::observe::settle::{SettledAnswer, Settlement};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_cache::entry::{Delivery, Kept, Meta, MAX_BODY_BYTES};
@@ -146,7 +146,7 @@ struct Keep {
     model: String,
     /// A key that wants no log leaves nothing on a disk.
     to_disk: bool,
-    settled: Arc<OnceLock<Brought>>,
+    settled: Arc<OnceLock<SettledAnswer>>,
     asked: Arc<CacheQuery>,
     delivery: Delivery,
 }

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// A disk that takes longer is no help.
 const DISK_DEADLINE: Duration = Duration::from_secs(1);
-/// So many near answers are tried.
+/// How many answers that are near by meaning are tried before the cache counts as missed.
 const MAX_TRIES: usize = 3;
 
 /// What came of looking.
@@ -70,7 +70,12 @@ pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed
 
 /// Looks for the same request once more, for a call that is about to begin: the one that it could have joined may have ended
 /// since the cache was looked into, and its answer is here now.
-pub async fn look_again(settlement: &mut Settlement, query: &CacheQuery, request: &ChatRequest, said: &[u8]) -> Lookup {
+pub(super) async fn look_again(
+    settlement: &mut Settlement,
+    query: &CacheQuery,
+    request: &ChatRequest,
+    said: &[u8],
+) -> Lookup {
     let shared = Arc::clone(&settlement.shared);
     let Some(kept) = fetch(&shared, query.key).await else { return Lookup::Missed };
     let Some(body) = deliver(query, &kept, request) else { return Lookup::Missed };

@@ -1,10 +1,11 @@
-//! Answers that are given again. Who may be answered so and under which key is decided here; `give` answers from what is kept;
-//! `coalesce` lets requests that ask the same at the same time share one call, and keeps what it brings.
+//! Answers that are given again. Who may be answered so and under which key is decided here; `answers` is the cache of the worker,
+//! `places` a part of the key; `give` answers from what is kept; `coalesce` lets requests that ask the same at the same time
+//! share one call, and keeps its answer.
 //!
 //! ```text
-//! asked -> look: exact, then near -> given
-//!               \-> missed -> fly: first -> the call, kept if it is fit
-//!                                  \-> joined to the call under way
+//! question -> look up: exact, then near -> given
+//!                  \-> missed -> share: leader   -> look again -> the call, kept if it is fit
+//!                                       follower -> the call under way
 //! ```
 
 pub mod answers;
@@ -18,7 +19,7 @@ pub use give::{look_up, Lookup};
 use crate::active_config::Live;
 use crate::call::guardrails;
 use crate::call::translation::caller_of;
-use crate::gate::preferences::Mode;
+use crate::gate::preferences::CacheMode;
 use crate::gate::request::{Admission, Whole};
 use crate::shared::Shared;
 use fairlead_cache::entry::Delivery;
@@ -57,7 +58,7 @@ pub fn is_likely(shared: &Shared, whole: &Whole) -> bool {
     is_small
         && !admission.bypasses_cache()
         && shared.live.load().snapshot.cache.is_enabled
-        && (admission.cache.mode != Mode::Unsaid || has_zero_temperature(caller_of(admission.route), body))
+        && (admission.cache.mode != CacheMode::Unsaid || has_zero_temperature(caller_of(admission.route), body))
 }
 
 /// `None`: the cache has nothing to do with the request.
@@ -77,7 +78,7 @@ pub fn question(
         return None;
     }
     // Looked at first, because most requests have another temperature or none.
-    if wish.mode == Mode::Unsaid && !has_zero_temperature(form, body) {
+    if wish.mode == CacheMode::Unsaid && !has_zero_temperature(form, body) {
         return None;
     }
     let mut headers: Vec<&[u8]> = wish.shape.iter().map(Vec::as_slice).collect();
@@ -99,11 +100,11 @@ pub fn question(
         headers: &headers,
     };
     let asked = key::read(&scope, body)?;
-    let is_meant = asked.is_deterministic || wish.mode != Mode::Unsaid;
+    let is_meant = asked.is_deterministic || wish.mode != CacheMode::Unsaid;
     if asked.is_unfit || !is_meant {
         return None;
     }
-    let is_near_enough = settings.wants_vectors && wish.mode != Mode::Exact;
+    let is_near_enough = settings.wants_vectors && wish.mode != CacheMode::Exact;
     Some(CacheQuery {
         key: asked.key,
         question: asked.question,

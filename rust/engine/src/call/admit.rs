@@ -18,13 +18,13 @@ use std::sync::Arc;
 /// Serves one call. Dropping the future is cancelling it: the upstream call ends and the request settles.
 ///
 /// The settlement is open before the first poll: work that is dropped before it began is settled too.
-pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
     let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
-    let end = EndGuard::new(&shared, &exchange, &admission);
-    let part = Part::of(&shared, &exchange, &admission, &body);
+    let end = EndGuard::new(shared, &exchange, &admission);
+    let part = Part::of(shared, &exchange, &admission, &body);
     // The leader's work answers to its followers as well, so it does not end with the leader's caller.
     let source = if let Part::Leader(leader) = &part { &leader.source } else { &exchange };
-    let mut settlement = Settlement::open(&shared, source, admission, body.len() as u64);
+    let mut settlement = Settlement::open(shared, source, admission, body.len() as u64);
     async move {
         let permits = Arc::new((in_flight, buffered));
         match part {

@@ -9,7 +9,7 @@ use crate::call::plain;
 use crate::call::relay::FinishedStream;
 use crate::call::settle::observe;
 use crate::control::responses;
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::InFlightGuard;
 use bytes::Bytes;
 use http::HeaderValue;
@@ -21,7 +21,7 @@ use std::time::Instant;
 /// A kind of call: how one target is asked, and what is done with its answer.
 pub trait CallKind: Sync {
     /// Asks one target, and passes on what is not given whole. An error means that the caller has nothing of the answer.
-    fn ask(&self, call: &mut Call, at: usize) -> impl Future<Output = Result<Reply, Failed>> + Send;
+    fn ask(&self, call: &mut Call, at: usize) -> impl Future<Output = Result<Reply, AttemptFailure>> + Send;
 
     /// Keeps the answer as the caller was told it, where the caller asked for that. `false`: it asked and the answer is not kept.
     fn store(&self, _call: &Call, _answer: Option<&Bytes>) -> impl Future<Output = bool> + Send {
@@ -31,6 +31,7 @@ pub trait CallKind: Sync {
 
 /// What a target that serves a call has answered.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a box would be an allocation for each stream")]
 pub enum Reply {
     /// A whole answer in JSON, not yet given.
     Whole(plain::Answer),

@@ -2,7 +2,7 @@ use super::*;
 use crate::call::hedge;
 use crate::exchange::Head;
 use crate::route::choice::Choice;
-use crate::route::choose::{choose, Wish};
+use crate::route::choose::{choose, RoutingHints};
 use crate::testing;
 use crate::upstream::attempt::{self, Contents, Upstream};
 use crate::upstream::connector::{Connector, Origin};
@@ -31,15 +31,15 @@ fn connection(id: &str, priority: u32) -> Value {
 /// One model at two connections of two providers.
 fn one_model() -> Choice {
     let live = testing::live(&json!({"version": 1, "connections": [connection("a", 1), connection("b", 2)]}));
-    choose(&live, "p/m", None, Wish::default()).expect("a choice")
+    choose(&live, "p/m", None, RoutingHints::default()).expect("a choice")
 }
 
 /// What a scripted target does when it is asked.
 enum Step {
     Answers,
-    Fails(Failed),
+    Fails(AttemptFailure),
     /// The caller has the head of a stream when the target fails.
-    FailsAfterHead(Failed),
+    FailsAfterHead(AttemptFailure),
 }
 
 /// A kind of call whose targets do what a script says, each after its time.
@@ -57,7 +57,7 @@ impl Script {
 }
 
 impl CallKind for Script {
-    async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, Failed> {
+    async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         let target = Arc::clone(&call.choice.targets[at]);
         self.asked.lock().push(target.connection.id.clone());
         let permit = half_open::acquire(&target).await?;
@@ -77,7 +77,7 @@ impl CallKind for Script {
     }
 }
 
-fn failed(kind: Kind, retry: Retry) -> Failed {
+fn failed(kind: Kind, retry: Retry) -> AttemptFailure {
     Error::upstream(kind, retry, "failed").into()
 }
 
@@ -120,8 +120,9 @@ async fn what_is_safe_to_repeat_goes_to_the_next_target() {
 async fn a_limit_is_waited_for_as_its_provider_says() {
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);
-    let limited =
-        |hint_ms| Step::Fails(Failed { hint_ms: Some(hint_ms), ..failed(Kind::UpstreamRateLimited, Retry::Elsewhere) });
+    let limited = |hint_ms| {
+        Step::Fails(AttemptFailure { hint_ms: Some(hint_ms), ..failed(Kind::UpstreamRateLimited, Retry::Elsewhere) })
+    };
     let (asked, head, _) = run_script("limits", choice, &Script::of([limited(60_000), limited(9_500)])).await;
     assert_eq!(asked, ["a", "b"]);
     assert_eq!((head.status.as_u16(), &head.headers["retry-after"]), (429, &"10".parse().expect("10")));
@@ -139,7 +140,7 @@ async fn what_may_have_been_done_is_not_repeated() {
 
     let choice = one_model();
     let first = Arc::clone(&choice.targets[0]);
-    let rejected = Failed { blames_connection: false, ..failed(Kind::InvalidRequest, Retry::Never) };
+    let rejected = AttemptFailure { blames_connection: false, ..failed(Kind::InvalidRequest, Retry::Never) };
     let (asked, _, _) = run_script("rejected", choice, &Script::of([Step::Fails(rejected)])).await;
     assert_eq!((asked, standing(&first)), (vec!["a".to_owned()], Standing::Able), "the caller's own fault");
 }
@@ -155,7 +156,11 @@ async fn nothing_is_repeated_once_the_caller_has_a_head() {
 }
 
 /// One of two contestants: when it answers, and how. Counts those that were dropped before they came to an end.
-async fn contest(after_ms: u64, outcome: Result<u32, Failed>, dropped: &AtomicUsize) -> Result<u32, Failed> {
+async fn contest(
+    after_ms: u64,
+    outcome: Result<u32, AttemptFailure>,
+    dropped: &AtomicUsize,
+) -> Result<u32, AttemptFailure> {
     struct Counted<'a>(&'a AtomicUsize, bool);
     impl Drop for Counted<'_> {
         fn drop(&mut self) {
@@ -237,7 +242,7 @@ async fn one_caller_finds_out_whether_a_provider_is_back() {
 }
 
 /// Sends one request to a provider that takes it and then writes this, or is silent where it is nothing.
-async fn send_to(name: &str, answer: &'static str) -> (Result<u16, Failed>, Arc<Target>) {
+async fn send_to(name: &str, answer: &'static str) -> (Result<u16, AttemptFailure>, Arc<Target>) {
     let path = std::env::temp_dir().join(format!("fairlead-{name}-{}.sock", std::process::id()));
     // It may be left of a run before.
     let _absent = std::fs::remove_file(&path);

@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 pub const WINDOW_MS: u64 = 5_000;
 /// A longer answer is not kept for those who come later.
 const MAX_RECORDING_BYTES: usize = 8 * 1024 * 1024;
-/// Nor is any while all recordings together hold this much.
+/// Bytes that all recordings together may hold; beyond them no answer is kept for those who come later.
 const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
 const MAX_ENTRIES: usize = 20_000;
 
@@ -410,7 +410,7 @@ impl Leader {
         self.lead_then(exchange, work, |_| {}).await;
     }
 
-    /// The same, and `then` is told when the answer has ended, in whatever way.
+    /// Leads as `lead` does, and calls `then` when the answer has ended, in whatever way.
     pub async fn lead_then(
         self,
         exchange: &Exchange,

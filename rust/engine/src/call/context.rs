@@ -3,7 +3,7 @@
 use crate::observe::settle::Settlement;
 use crate::route::choice::Choice;
 use crate::shared::{GaugePermit, Shared};
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Call {
     /// The targets that may serve it; empty until they are chosen.
     pub choice: Choice,
     /// The attempts that failed, in the order of the choice.
-    pub failures: Vec<(Arc<Target>, Failed)>,
+    pub failures: Vec<(Arc<Target>, AttemptFailure)>,
     /// Its place among the open streams, if it is one.
     pub stream_permit: Option<GaugePermit>,
     /// Its place among the requests in flight, where the call may outlive the caller.

@@ -15,7 +15,7 @@ use crate::call::reasoning;
 use crate::call::relay::is_event_stream;
 use crate::call::stages::{self, Staged};
 use crate::call::stream::{self, StartedStream, StreamRelay};
-use crate::call::translation::{self, caller_of, Wording};
+use crate::call::translation::{self, caller_of, Translation};
 use crate::control::responses;
 use crate::gate::defaults;
 use crate::gate::limits;
@@ -24,7 +24,7 @@ use crate::route::model;
 use crate::shared::Shared;
 use crate::upstream;
 use crate::upstream::attempt::{Contents, Upstream};
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::{InFlightGuard, Target};
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Conversation {
     /// The request in the dialect of each provider that may serve it.
-    translation: Wording,
+    translation: Translation,
     request: ChatRequest,
     /// The body as the caller is to find it in what is kept of the response.
     body: Bytes,
@@ -134,14 +134,14 @@ async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Byte
 }
 
 /// Reserves room for the call, and says it in the dialect of each target that is left.
-fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Wording, Error> {
+fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Translation, Error> {
     let Call { settlement, choice, .. } = call;
     let shared = Arc::clone(&settlement.shared);
     limits::reserve(&shared, &live.snapshot, settlement, request, choice)?;
     note_choice(settlement, choice);
     let route = settlement.admission.route;
     endpoints::narrow(route, choice)?;
-    let mut translation = Wording::prepare(caller_of(route), body, request, choice, &live.snapshot)?;
+    let mut translation = Translation::prepare(caller_of(route), body, request, choice, &live.snapshot)?;
     reasoning::put_back(&shared, &settlement.admission, choice, &mut translation);
     Ok(translation.towards(route))
 }
@@ -201,7 +201,7 @@ impl Conversation {
 
     /// Lets two targets race for a whole answer. `None`: one of them served the call; else the targets that were tried.
     async fn race_answers(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
-        let asks = self.contestants(call);
+        let asks = contestants(call);
         let Some((at, won)) = hedge::race(call, delay, false, |at| self.take_answer(&asks[at])).await else {
             return Some((0..call.failures.len()).collect());
         };
@@ -220,7 +220,7 @@ impl Conversation {
 
     /// Lets two targets race for a stream and relays the winner's. `None`: to its end; else the targets that were tried.
     async fn race_streams(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
-        let asks = self.contestants(call);
+        let asks = contestants(call);
         let Some((at, started)) = hedge::race(call, delay, true, |at| self.start_stream(&asks[at])).await else {
             return Some((0..call.failures.len()).collect());
         };
@@ -238,20 +238,8 @@ impl Conversation {
         }
     }
 
-    /// What is asked of the first two targets.
-    fn contestants(&self, call: &Call) -> SmallVec<[Contestant; 2]> {
-        let betas = &call.settlement.admission.anthropic_beta;
-        let contestant = |at: usize| Contestant {
-            shared: call.shared(),
-            target: Arc::clone(&call.choice.targets[at]),
-            upstream_model: call.choice.upstream_model(at).to_owned(),
-            betas: betas.clone(),
-        };
-        (0..call.choice.targets.len().min(2)).map(contestant).collect()
-    }
-
     /// Asks one target for a whole answer.
-    async fn take_answer(&self, ask: &Contestant) -> Result<RacedAnswer, Failed> {
+    async fn take_answer(&self, ask: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
         let Contestant { shared, target, upstream_model, betas } = ask;
         let began = Instant::now();
         let _in_flight = InFlightGuard::new(&target.hot);
@@ -270,7 +258,7 @@ impl Conversation {
     }
 
     /// Asks one target and waits for the first bytes of its stream.
-    async fn start_stream(&self, ask: &Contestant) -> Result<StartedStream, Failed> {
+    async fn start_stream(&self, ask: &Contestant) -> Result<StartedStream, AttemptFailure> {
         let Contestant { shared, target, upstream_model, betas } = ask;
         let began = Instant::now();
         let in_flight = InFlightGuard::new(&target.hot);
@@ -280,12 +268,12 @@ impl Conversation {
             let request = Upstream { uri: &uri, betas: betas.as_ref(), body, is_stream: true };
             let response = upstream::attempt::send(&shared.pool, target, request).await?;
             if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
-                return Err(Failed::from(stream::no_events()));
+                return Err(AttemptFailure::from(stream::no_events()));
             }
             let mut body = response.into_body();
             let patience = Duration::from_millis(target.connection.timeouts.first_token_ms);
             let first = tokio::time::timeout(patience, first_bytes(&mut body)).await;
-            let first = first.map_err(|_| Failed::from(stream::silent(patience, false)))??;
+            let first = first.map_err(|_| AttemptFailure::from(stream::silent(patience, false)))??;
             Ok((body, first))
         };
         let (body, first) = tokio::select! {
@@ -296,7 +284,7 @@ impl Conversation {
         Ok(StartedStream { body, first, began, in_flight })
     }
 
-    async fn ask_plain(&self, call: &mut Call, at: usize) -> Result<plain::Answer, Failed> {
+    async fn ask_plain(&self, call: &mut Call, at: usize) -> Result<plain::Answer, AttemptFailure> {
         let Call { settlement, choice, .. } = call;
         let (shared, target) = (Arc::clone(&settlement.shared), &choice.targets[at]);
         let betas = settlement.admission.anthropic_beta.clone();
@@ -317,7 +305,7 @@ impl Conversation {
 }
 
 impl CallKind for Conversation {
-    async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, Failed> {
+    async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         if self.request.stream {
             return StreamRelay::new(call, at, &self.translation).run(at).await.map(Reply::Stream);
         }
@@ -336,6 +324,18 @@ struct Contestant {
     target: Arc<Target>,
     upstream_model: String,
     betas: Option<HeaderValue>,
+}
+
+/// What is asked of the first two targets.
+fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
+    let betas = &call.settlement.admission.anthropic_beta;
+    let contestant = |at: usize| Contestant {
+        shared: call.shared(),
+        target: Arc::clone(&call.choice.targets[at]),
+        upstream_model: call.choice.upstream_model(at).to_owned(),
+        betas: betas.clone(),
+    };
+    (0..call.choice.targets.len().min(2)).map(contestant).collect()
 }
 
 /// The answer of a target that raced.

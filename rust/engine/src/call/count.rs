@@ -16,7 +16,7 @@ use crate::observe::settle::Settlement;
 use crate::route::model;
 use crate::shared::Shared;
 use crate::upstream::attempt::{self, Contents, Upstream};
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::{InFlightGuard, Target};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -33,10 +33,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Serves one request. As with a completion, dropping the future is cancelling it.
-pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(shared, &whole.exchange, &whole.admission);
     let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
-    let settlement = Settlement::open(&shared, &exchange, admission, body.len() as u64);
+    let settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
     async move {
         let _permits = (in_flight, buffered);
         run(Call::new(settlement), &body).await;
@@ -108,7 +108,7 @@ async fn count_at(
     at: usize,
     body: &Bytes,
     request: &ChatRequest,
-) -> Result<Result<Bytes, Failed>, Error> {
+) -> Result<Result<Bytes, AttemptFailure>, Error> {
     let Call { settlement, choice, .. } = call;
     let caller = caller_of(settlement.admission.route);
     let member = if caller == Form::Gemini { "totalTokens" } else { "input_tokens" };
@@ -149,7 +149,7 @@ fn renamed(caller: Form, body: &Bytes, parsed: &ChatRequest, upstream_model: &st
 }
 
 /// The provider's own count, as it tells it.
-async fn ask(shared: &Shared, target: &Target, request: Upstream<'_>, member: &str) -> Result<Bytes, Failed> {
+async fn ask(shared: &Shared, target: &Target, request: Upstream<'_>, member: &str) -> Result<Bytes, AttemptFailure> {
     let asking = async {
         let answered = attempt::send(&shared.pool, target, request).await?;
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);

@@ -5,7 +5,7 @@ use crate::observe::settle::Settlement;
 use crate::route::choice::{Choice, TOLD_AT_MOST};
 use crate::route::combos::waits;
 use crate::route::model;
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Kind, Retry};
 use fairlead_core::record::Outcome;
@@ -27,7 +27,7 @@ const OF_THE_MODEL: &[&str] = &[
 ///
 /// Between connections of one model only what is safe is repeated. A combo is the operator's word that another target may
 /// answer, so there every failure of a provider goes on, and so does a rejection that is about the model.
-pub fn may_go_on(choice: &Choice, failed: &Failed) -> bool {
+pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
     if matches!(failed.error.kind, Kind::Draining | Kind::GuardrailBlocked) {
         return false;
     }
@@ -65,14 +65,14 @@ pub fn remember(choice: &Choice, at: usize, settlement: &Settlement, is_success:
         }
         let model = settlement.model.as_deref().unwrap_or_default();
         if let (Some(session), Some(id)) = (model::session(&settlement.admission, model), choice.identity(at)) {
-            settlement.shared.places.keep(session, id, clock::monotonic_ms());
+            settlement.shared.affinity.keep(session, id, clock::monotonic_ms());
         }
     }
 }
 
 /// One sentence with every target of a combo and why it did not answer; `None` where no combo chose, or where the request
 /// itself was rejected, which the provider tells best.
-pub fn summary(choice: &Choice, failures: &[(Arc<Target>, Failed)]) -> Option<String> {
+pub fn summary(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> Option<String> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
     if matches!(last.error.kind, Kind::Draining | Kind::GuardrailBlocked)

@@ -53,14 +53,14 @@ pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<B
     judge(body, of_request(live, &settlement.admission), &mut settlement.guardrail_findings)
 }
 
-/// The same for what control sends to a provider: what it reads is what may go on.
+/// Judges the body of a request that control sends to a provider, and replaces it by what may go on.
 pub fn admit_paid(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<(), Error> {
     *body = admit(&shared.live.load(), settlement, body)?;
     Ok(())
 }
 
 /// Says in the head of an answer what was found.
-pub fn tell(settlement: &Settlement, headers: &mut HeaderMap) {
+pub fn add_header(settlement: &Settlement, headers: &mut HeaderMap) {
     let findings = &settlement.guardrail_findings;
     if !findings.is_empty() {
         headers.insert(headers::GUARDRAILS, headers::encoded(&findings_text(findings)));
@@ -75,7 +75,7 @@ pub fn judge_answer(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, 
     judged
 }
 
-/// The same for an answer that is text and nothing else, such as a transcript.
+/// Judges an answer that is text and nothing else, such as a transcript, and notes what was found.
 pub fn judge_answer_text(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
     if settlement.answer_guardrails.is_off() {
         return Ok(body.clone());
@@ -90,12 +90,12 @@ pub fn judge_answer_text(settlement: &mut Settlement, body: &Bytes) -> Result<By
 
 /// The texts of a conversation in events, both ways: whole events of the caller, pieces and whole events of the model.
 #[derive(Debug)]
-pub struct Conversation {
+pub struct EventGuard {
     request: Actions,
     answer: Option<StreamGuard>,
 }
 
-impl Conversation {
+impl EventGuard {
     pub fn new(live: &Live, admission: &Admission) -> Self {
         let answer = of_answer(live, admission);
         let answer = (!answer.is_off()).then(|| StreamGuard::new(answer));

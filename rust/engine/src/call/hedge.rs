@@ -8,7 +8,7 @@ use crate::call::context::Call;
 use crate::call::failover;
 use crate::call::relay;
 use crate::route::choice::Choice;
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use std::future::Future;
 use std::pin::{pin, Pin};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub async fn race<T, F>(
     ask: impl Fn(usize) -> F,
 ) -> Option<(usize, T)>
 where
-    F: Future<Output = Result<T, Failed>>,
+    F: Future<Output = Result<T, AttemptFailure>>,
 {
     if is_stream {
         call.name_target(0);
@@ -98,12 +98,12 @@ async fn waiting<T>(call: &mut Call, is_stream: bool, mut pending: Pin<&mut impl
 }
 
 /// A target that was in a race has failed.
-pub fn lose(call: &mut Call, at: usize, failed: Failed) {
+pub fn lose(call: &mut Call, at: usize, failed: AttemptFailure) {
     note_loss(call, at, &failed);
     call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
 }
 
-fn note_loss(call: &mut Call, at: usize, failed: &Failed) {
+fn note_loss(call: &mut Call, at: usize, failed: &AttemptFailure) {
     call.name_target(at);
     call.record_failure(at, failed);
 }

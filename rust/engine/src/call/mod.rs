@@ -1,4 +1,15 @@
-//! One call, from its body to its answer: admit, choose, attempt, relay, settle.
+//! One call, from its body to its record: admit, choose, attempt, relay, settle (docs/explanation/planes.md).
+//!
+//! Read [`context`] first: the [`context::Call`] that goes through all phases. Then the phases: [`admit`] (the call begins, or
+//! follows another by `idempotency` on a recording of `coalesce`), [`choose`] (model, key, room), [`attempt`] (the targets one
+//! after the other; [`failover`] says which failures go on, [`hedge`] lets two of them race), [`relay`] (bytes to the caller) and
+//! [`settle`] (answers, refusals, the record).
+//!
+//! The kinds of call: [`conversation`] (said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
+//! [`stream`]; [`stages`] are calls that come first, [`reasoning`] is what was thought before tools, [`progress`] are events
+//! between those of the answer) and [`passthrough`] (only the model changes; [`passthrough_stream`] passes its answer,
+//! [`endpoints`] is the table of such calls, [`counting`] what they are paid for). Beside them [`count`] (a request's tokens),
+//! [`searches`] and [`videos`] (work of control that is paid for). [`guardrails`] judge what is said both ways.
 
 pub mod admit;
 pub mod attempt;

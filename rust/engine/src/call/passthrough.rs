@@ -21,7 +21,7 @@ use crate::route::model;
 use crate::shared::Shared;
 use crate::upstream;
 use crate::upstream::attempt::{Contents, Upstream};
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::{Chunk, Incoming};
 use bytes::Bytes;
@@ -299,12 +299,12 @@ struct Passthrough<'a> {
 }
 
 impl CallKind for Passthrough<'_> {
-    async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, Failed> {
+    async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
         let target = Arc::clone(&call.choice.targets[at]);
         let upstream_model = call.choice.upstream_model(at);
         // The caller's to mend, unless another connection can be told.
         let body = self.body.towards(&self.request, &target, upstream_model);
-        let body = body.map_err(|fault| Failed {
+        let body = body.map_err(|fault| AttemptFailure {
             blames_connection: false,
             ..Error { retry: Retry::Elsewhere, ..fault }.into()
         })?;
@@ -317,7 +317,7 @@ impl CallKind for Passthrough<'_> {
 }
 
 impl Passthrough<'_> {
-    async fn send(&self, call: &mut Call, target: &Arc<Target>, body: &UpstreamBody) -> Result<Reply, Failed> {
+    async fn send(&self, call: &mut Call, target: &Arc<Target>, body: &UpstreamBody) -> Result<Reply, AttemptFailure> {
         let endpoint = self.endpoint;
         let uri = match body {
             UpstreamBody::Embedding { letter, .. } => {
@@ -372,7 +372,7 @@ impl Passthrough<'_> {
         member: &str,
         sent: &UpstreamBody,
         answer: Bytes,
-    ) -> Result<Bytes, Failed> {
+    ) -> Result<Bytes, AttemptFailure> {
         if let UpstreamBody::Embedding { caller, letter, asked } = sent {
             let model = settlement.model.as_deref().unwrap_or_default();
             let translated = embeddings::answer(*caller, letter.form, &answer, asked, model)
@@ -396,7 +396,7 @@ impl Passthrough<'_> {
     }
 }
 
-async fn collect(shared: &Shared, target: &Target, body: Incoming) -> Result<Bytes, Failed> {
+async fn collect(shared: &Shared, target: &Target, body: Incoming) -> Result<Bytes, AttemptFailure> {
     let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
     tokio::select! {
         biased;

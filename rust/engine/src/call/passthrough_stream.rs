@@ -10,7 +10,7 @@ use crate::call::relay::{self, is_begun, judged, size, FinishedStream, EVENT_STR
 use crate::exchange::Room;
 use crate::observe::settle::Settlement;
 use crate::patience::SEND_PATIENCE;
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
@@ -74,7 +74,7 @@ async fn next(settlement: &Settlement, body: &mut Incoming, patience: Duration, 
 }
 
 /// Passes a stream of typed events.
-pub async fn events(call: &mut Call, target: &Target, mut body: Incoming) -> Result<FinishedStream, Failed> {
+pub async fn events(call: &mut Call, target: &Target, mut body: Incoming) -> Result<FinishedStream, AttemptFailure> {
     let timeouts = target.connection.timeouts;
     let mut meter = Meter::default();
     let mut filter = StreamFilter::new(call.settlement.answer_guardrails, true);
@@ -119,7 +119,7 @@ pub async fn events(call: &mut Call, target: &Target, mut body: Incoming) -> Res
     end(call, target, last, ending)
 }
 
-fn end(call: &mut Call, target: &Target, mut last: Pieces, ending: Ending) -> Result<FinishedStream, Failed> {
+fn end(call: &mut Call, target: &Target, mut last: Pieces, ending: Ending) -> Result<FinishedStream, AttemptFailure> {
     call.settlement.usage = ending.usage.unwrap_or_default();
     let units = call.settlement.units().told(ending.units);
     call.settlement.set_units(units);
@@ -151,7 +151,11 @@ fn end(call: &mut Call, target: &Target, mut last: Pieces, ending: Ending) -> Re
 }
 
 /// Passes bytes.
-pub async fn bytes(call: &mut Call, target: &Target, response: Response<Incoming>) -> Result<FinishedStream, Failed> {
+pub async fn bytes(
+    call: &mut Call,
+    target: &Target,
+    response: Response<Incoming>,
+) -> Result<FinishedStream, AttemptFailure> {
     let timeouts = target.connection.timeouts;
     let octets = HeaderValue::from_static("application/octet-stream");
     let content_type = response.headers().get(header::CONTENT_TYPE).cloned().unwrap_or(octets);

@@ -2,12 +2,12 @@
 
 use crate::call::guardrails;
 use crate::call::reasoning;
-use crate::call::translation::Wording;
+use crate::call::translation::Translation;
 use crate::exchange::Head;
 use crate::gate::answer;
 use crate::gate::headers;
 use crate::observe::settle::Settlement;
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::{Bytes, BytesMut};
@@ -41,17 +41,21 @@ impl From<Bytes> for Answer {
 pub async fn read(
     target: &Target,
     response: Response<Incoming>,
-    wording: &Wording,
+    wording: &Translation,
     settlement: &mut Settlement,
-) -> Result<Answer, Failed> {
+) -> Result<Answer, AttemptFailure> {
     settlement.first_byte = Some(Instant::now());
     let (answer, usage) = take(target, response, wording).await?;
     settlement.usage = usage;
     Ok(answer)
 }
 
-/// The same, for whoever keeps the usage himself.
-pub async fn take(target: &Target, response: Response<Incoming>, wording: &Wording) -> Result<(Answer, Usage), Failed> {
+/// Reads an answer and its usage, without noting either in a record.
+pub async fn take(
+    target: &Target,
+    response: Response<Incoming>,
+    wording: &Translation,
+) -> Result<(Answer, Usage), AttemptFailure> {
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
     if !is_json {
         return Err(invalid("The provider's answer is not JSON.").into());
@@ -140,7 +144,7 @@ pub fn headers(settlement: &Settlement, target: &Target, fallbacks: usize) -> He
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
         headers.insert(headers::SESSION_ID, headers::encoded(session));
     }
-    guardrails::tell(settlement, &mut headers);
+    guardrails::add_header(settlement, &mut headers);
     if fallbacks > 0 {
         headers.insert(headers::FALLBACK_ATTEMPTS, headers::number(fallbacks as u64));
     }

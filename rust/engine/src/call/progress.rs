@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub const EVERY: Duration = Duration::from_secs(2);
 
-/// See the module's page.
+/// Progress events of one stream, put between the events of its answer.
 #[derive(Debug)]
 pub struct Progress {
     caller: Form,

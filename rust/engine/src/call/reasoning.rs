@@ -1,7 +1,7 @@
 //! What models thought before they called tools: heard in answers of connections that want it back, and put into requests that
 //! go to them. See `fairlead_cache::reasoning`.
 
-use crate::call::translation::Wording;
+use crate::call::translation::Translation;
 use crate::clock;
 use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
@@ -47,7 +47,7 @@ pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) 
 }
 
 /// Puts what is kept into the bodies for the connections of the choice that want it.
-pub fn put_back(shared: &Shared, admission: &Admission, choice: &Choice, wording: &mut Wording) {
+pub fn put_back(shared: &Shared, admission: &Admission, choice: &Choice, wording: &mut Translation) {
     let mut principal = None;
     for (at, target) in choice.targets.iter().enumerate() {
         if !is_wanted(target) {

@@ -116,7 +116,7 @@ async fn run(mut settlement: Settlement, choice: Option<Choice>, mut forward: Fo
     shared.metrics.answered(settlement.admission.route.endpoint, parts.status.as_u16());
     let mut headers = answer::base_headers(shared, &settlement.admission.request_id);
     forward::pass_headers(&parts.headers, &mut headers);
-    guardrails::tell(&settlement, &mut headers);
+    guardrails::add_header(&settlement, &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
     // Written before the caller has the last byte: who looks at once, finds it.
     let is_whole = forward::copy(exchange, &mut body).await;

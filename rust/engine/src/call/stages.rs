@@ -5,15 +5,15 @@ use crate::call::context::Call;
 use crate::call::endpoints;
 use crate::call::plain;
 use crate::call::relay;
-use crate::call::translation::{caller_of, Wording};
+use crate::call::translation::{caller_of, Translation};
 use crate::clock;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
 use crate::route::choice::Choice;
-use crate::route::choose::{self, Wish};
+use crate::route::choose::{self, RoutingHints};
 use crate::shared::Shared;
 use crate::upstream::attempt::{self, Contents, Upstream};
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::{InFlightGuard, Target};
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -43,16 +43,16 @@ pub enum Staged {
     /// The request as it is.
     AsIs,
     /// Another request, for these targets.
-    Next { wording: Box<Wording>, parsed: ChatRequest, choice: Box<Choice> },
+    Next { wording: Box<Translation>, parsed: ChatRequest, choice: Box<Choice> },
     /// One answer of a panel of which no other came: it goes to the caller as it is.
     Done { target: Arc<Target>, answer: plain::Answer },
     /// Nobody answered: those that were asked, and why.
-    Failed { choice: Box<Choice>, failures: Vec<(Arc<Target>, Failed)> },
+    Failed { choice: Box<Choice>, failures: Vec<(Arc<Target>, AttemptFailure)> },
 }
 
 /// What a target said, beside the caller's answer.
 #[derive(Debug)]
-struct Said {
+struct PanelAnswer {
     answer: plain::Answer,
     usage: Usage,
     text: String,
@@ -145,7 +145,7 @@ async fn panel(
     let began = Instant::now();
     let cap = began + Duration::from_millis(params.panel_timeout_ms);
     let mut until = cap;
-    let mut said: Vec<(usize, Said)> = Vec::new();
+    let mut said: Vec<(usize, PanelAnswer)> = Vec::new();
     let mut failures = Vec::new();
     loop {
         let next = tokio::time::timeout_at(until.into(), asked.join_next());
@@ -220,7 +220,7 @@ fn judge(shared: &Shared, settlement: &Settlement, choice: &Choice, members: &[u
     if let Some(key) = key {
         policy::admit_unblocked(key, named)?;
     }
-    choose::choose(&shared.live.load(), named, key, Wish::default())
+    choose::choose(&shared.live.load(), named, key, RoutingHints::default())
 }
 
 async fn chain(
@@ -292,7 +292,7 @@ fn next(
     }
     let body = Bytes::from(Value::Object(fields).to_string());
     let parsed = request::read(&body)?;
-    let mut wording = Wording::prepare(Form::Chat, &body, &parsed, &mut choice, snapshot)?;
+    let mut wording = Translation::prepare(Form::Chat, &body, &parsed, &mut choice, snapshot)?;
     wording.caller = caller;
     Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
 }
@@ -314,11 +314,16 @@ fn user(text: &str) -> Value {
 }
 
 /// One call of this target, which is the only one of the choice.
-async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &Bytes) -> Result<Said, Failed> {
+async fn say(
+    shared: &Shared,
+    target: &Arc<Target>,
+    mut alone: Choice,
+    body: &Bytes,
+) -> Result<PanelAnswer, AttemptFailure> {
     let began = Instant::now();
     let _busy = InFlightGuard::new(&target.hot);
     let parsed = request::read(body)?;
-    let wording = Wording::prepare(Form::Chat, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
+    let wording = Translation::prepare(Form::Chat, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
     let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
         let uri = target.uri(&alone.upstream_model, false)?;
@@ -342,17 +347,17 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
         end -= 1;
     }
     text.truncate(end);
-    Ok(Said { answer, usage, text, took: began.elapsed() })
+    Ok(PanelAnswer { answer, usage, text, took: began.elapsed() })
 }
 
 /// A target has served a call on the side.
-fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &Said) {
+fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &PanelAnswer) {
     choice.targets[at].served(said.took, said.took);
     choice.targets[at].served_model(choice.upstream_model(at));
     settlement.first_byte.get_or_insert_with(Instant::now);
 }
 
-fn failed(choice: &Choice, failures: Vec<(usize, Failed)>) -> Staged {
+fn failed(choice: &Choice, failures: Vec<(usize, AttemptFailure)>) -> Staged {
     for (at, one) in &failures {
         choice.targets[*at].hold_against(choice.upstream_model(*at), one);
     }

@@ -17,11 +17,11 @@ use crate::call::guardrails::StreamFilter;
 use crate::call::progress::Progress;
 use crate::call::reasoning;
 use crate::call::relay::{is_begun, is_event_stream, judged, send, size, stream_type, FinishedStream};
-use crate::call::translation::Wording;
+use crate::call::translation::Translation;
 use crate::exchange::{Exchange, Room};
 use crate::patience::SEND_PATIENCE;
 use crate::upstream::attempt::{self, rejection, Contents};
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::{InFlightGuard, Target};
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
@@ -61,7 +61,7 @@ pub struct StartedStream {
 pub struct StreamRelay<'a> {
     call: &'a mut Call,
     target: Arc<Target>,
-    translation: &'a Wording,
+    translation: &'a Translation,
 }
 
 /// What happened next.
@@ -76,13 +76,13 @@ enum Step {
 
 impl<'a> StreamRelay<'a> {
     /// `at`: the place of the target in the choice.
-    pub fn new(call: &'a mut Call, at: usize, translation: &'a Wording) -> Self {
+    pub fn new(call: &'a mut Call, at: usize, translation: &'a Translation) -> Self {
         let target = Arc::clone(&call.choice.targets[at]);
         Self { call, target, translation }
     }
 
     /// Asks the target and relays to the end. An error means that nothing but comments was sent.
-    pub async fn run(&mut self, at: usize) -> Result<FinishedStream, Failed> {
+    pub async fn run(&mut self, at: usize) -> Result<FinishedStream, AttemptFailure> {
         let response = self.ask(at).await?;
         if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
             return Err(no_events().into());
@@ -91,13 +91,13 @@ impl<'a> StreamRelay<'a> {
     }
 
     /// Relays a stream whose first bytes are here already.
-    pub async fn resume(&mut self, started: StartedStream) -> Result<FinishedStream, Failed> {
+    pub async fn resume(&mut self, started: StartedStream) -> Result<FinishedStream, AttemptFailure> {
         let StartedStream { body, first, in_flight: _in_flight, .. } = started;
         self.pass(body, Some(first)).await
     }
 
     /// Waits for the provider's head, with comments for the caller once waiting is long.
-    async fn ask(&mut self, at: usize) -> Result<Response<Incoming>, Failed> {
+    async fn ask(&mut self, at: usize) -> Result<Response<Incoming>, AttemptFailure> {
         let shared = self.call.shared();
         let every = Duration::from_millis(shared.config.heartbeat_ms);
         let betas = self.call.settlement.admission.anthropic_beta.clone();
@@ -128,7 +128,8 @@ impl<'a> StreamRelay<'a> {
         admission.wants_progress.then(|| Progress::new(self.translation.caller, admission.started))
     }
 
-    async fn pass(&mut self, mut body: Incoming, first: Option<Bytes>) -> Result<FinishedStream, Failed> {
+    #[allow(clippy::too_many_lines, reason = "the one loop of a stream reads from the top")]
+    async fn pass(&mut self, mut body: Incoming, first: Option<Bytes>) -> Result<FinishedStream, AttemptFailure> {
         let (shared, target) = (self.call.shared(), Arc::clone(&self.target));
         let exchange = Arc::clone(&self.call.settlement.exchange);
         let every = Duration::from_millis(shared.config.heartbeat_ms);
@@ -254,7 +255,12 @@ impl<'a> StreamRelay<'a> {
     }
 
     /// Ends the stream for the caller, or hands the failure back while another connection may still be tried.
-    fn close(&mut self, mut last: Pieces, closing: Closing, tail: Option<Incoming>) -> Result<FinishedStream, Failed> {
+    fn close(
+        &mut self,
+        mut last: Pieces,
+        closing: Closing,
+        tail: Option<Incoming>,
+    ) -> Result<FinishedStream, AttemptFailure> {
         self.call.settlement.usage = closing.usage.unwrap_or_default();
         let outcome = match (closing.outcome, &closing.error) {
             (stream::Outcome::Completed, _) => Outcome::Completed,
@@ -269,7 +275,7 @@ impl<'a> StreamRelay<'a> {
             if let Some(told) = closing.upstream_error.filter(is_the_callers) {
                 let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "The provider rejected the request.");
                 let rejection = Some(Box::new(rejection(StatusCode::BAD_REQUEST, told, &self.target)));
-                return Err(Failed { error, hint_ms: None, rejection, blames_connection: false });
+                return Err(AttemptFailure { error, hint_ms: None, rejection, blames_connection: false });
             }
             let retry = Retry::Elsewhere;
             return Err(Error { retry, ..error.clone() }.into());

@@ -37,7 +37,7 @@ const SCHEME: HeaderName = HeaderName::from_static("x-fairlead-scheme");
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 /// The slowest management answer: a provider test with its own deadline inside.
 const HEAD_DEADLINE: Duration = Duration::from_secs(60);
-/// The same where a file goes before the answer.
+/// How long control's head is waited for where a file goes up first.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(600);
 /// What a form's fields may come to on their way.
 const MAX_FIELDS_BYTES: usize = 8 * 1024;

@@ -181,10 +181,10 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     let (questions, before_segment) = shared.ledger.ask(clock::moment(), || shared.spool.hold());
     // Until the answer is there no further segment is sealed, so that the sums are of what was sealed before.
     let _held = HeldSpool(shared);
-    let done = shared.commands.told();
-    let news = shared.heard.news(shared.metrics.tell());
-    let json = exchange(shared, tell(shared, &questions, before_segment, &done, &news)?).await?;
-    shared.commands.heard(&done);
+    let done = shared.commands.unsent();
+    let news = shared.heard.news(shared.metrics.samples());
+    let json = exchange(shared, poll_request(shared, &questions, before_segment, &done, &news)?).await?;
+    shared.commands.forget(&done);
     let answer = parse(&json)?;
     shared.heard.note(answer.control, news);
     if let Some(sums) = answer.spent {
@@ -261,7 +261,7 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
     tokio::time::timeout(POLL_DEADLINE, answer).await.map_err(|_| Fault::Unreachable)?
 }
 
-fn tell(
+fn poll_request(
     shared: &Shared,
     questions: &[Question],
     before_segment: u64,

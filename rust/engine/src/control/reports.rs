@@ -16,19 +16,19 @@ pub struct Report {
 
 /// Reports that control has not heard yet.
 #[derive(Debug, Default)]
-pub struct Done(Mutex<Vec<Report>>);
+pub struct UnsentReports(Mutex<Vec<Report>>);
 
-impl Done {
+impl UnsentReports {
     /// A command was carried out.
     pub fn push(&self, report: Report) {
         self.0.lock().push(report);
     }
 
-    pub fn told(&self) -> Vec<Report> {
+    pub fn unsent(&self) -> Vec<Report> {
         self.0.lock().clone()
     }
 
-    pub fn heard(&self, told: &[Report]) {
-        self.0.lock().retain(|report| told.iter().all(|one| one.id != report.id));
+    pub fn forget(&self, sent: &[Report]) {
+        self.0.lock().retain(|report| sent.iter().all(|one| one.id != report.id));
     }
 }

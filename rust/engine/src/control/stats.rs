@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-/// See the module's page.
+/// What this worker tells control of one connection.
 #[derive(Debug, Serialize)]
 pub struct ConnectionStats<'a> {
     id: &'a str,

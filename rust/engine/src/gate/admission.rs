@@ -6,8 +6,8 @@ use crate::exchange::{Exchange, Head, Wake};
 use crate::gate::answer;
 use crate::gate::body::{refuse_head, settle, too_large, Pending};
 use crate::gate::cors::{self, Cors};
-use crate::gate::inbound::{self, Inbound, Sheet};
-use crate::gate::preferences::{Accepts, Wish};
+use crate::gate::inbound::{self, Inbound, RequestHeaders};
+use crate::gate::preferences::{Accepts, CachePreference};
 use crate::gate::request::{Admission, Forward, Whole};
 use crate::gate::upload::Upload;
 use crate::models::anthropic;
@@ -64,7 +64,7 @@ fn endpoint_of(inbound: &Inbound<'_>) -> &'static str {
 }
 
 /// Only calls of models have a place in a trace.
-fn trace_of(shared: &Shared, route: &Route, sheet: &Sheet<'_>) -> Option<Arc<Trace>> {
+fn trace_of(shared: &Shared, route: &Route, sheet: &RequestHeaders<'_>) -> Option<Arc<Trace>> {
     let is_call = !matches!(route.answer, Answer::Control | Answer::Models | Answer::Model);
     is_call.then(|| Trace::begin(sheet.traceparent, sheet.tracestate, shared.config.tracing)).flatten()
 }
@@ -160,7 +160,7 @@ fn gate(
         anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
         wants_progress: sheet.wants_progress,
         trace: trace_of(shared, route, &sheet),
-        cache: Wish::read(&sheet.cache)?,
+        cache: CachePreference::read(&sheet.cache)?,
         reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
         started: Instant::now(),
         ts_ms,
@@ -216,7 +216,7 @@ fn gate(
 fn resolve(
     shared: &Shared,
     route: &Route,
-    sheet: &Sheet<'_>,
+    sheet: &RequestHeaders<'_>,
     snapshot: &Snapshot,
     ts_ms: u64,
 ) -> Result<Principal, Error> {
@@ -236,7 +236,7 @@ fn lists(
     shared: &Shared,
     exchange: &Exchange,
     admission: &Admission,
-    sheet: &Sheet<'_>,
+    sheet: &RequestHeaders<'_>,
     query: &[u8],
 ) -> Result<bool, Error> {
     match admission.route.answer {
@@ -253,14 +253,14 @@ fn lists(
 
 /// The key that control acts for: it alone knows the link token. From anybody else the header means nothing, as every
 /// header under its prefix.
-fn on_behalf<'a>(shared: &Shared, sheet: &Sheet<'a>) -> Option<&'a str> {
+fn on_behalf<'a>(shared: &Shared, sheet: &RequestHeaders<'a>) -> Option<&'a str> {
     let (token, key_id) = sheet.on_behalf?.split_once(':')?;
     let expected = SecretHash::of(shared.config.link_token.expose().as_bytes());
     expected.same_as(&SecretHash::of(token.as_bytes())).then_some(key_id)
 }
 
 /// What a page may send or open anywhere without its being asked: forms, and sockets, which carry the browser's cookies.
-fn admit_page(route: &Route, principal: &Principal, sheet: &Sheet<'_>) -> Result<(), Error> {
+fn admit_page(route: &Route, principal: &Principal, sheet: &RequestHeaders<'_>) -> Result<(), Error> {
     let is_open = match principal {
         Principal::Key(_) => false,
         Principal::Anonymous => route.answer.takes_upload() || route.answer.is_socket(),
@@ -273,7 +273,7 @@ fn admit_page(route: &Route, principal: &Principal, sheet: &Sheet<'_>) -> Result
     Ok(())
 }
 
-fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+fn check_body(route: &Route, sheet: &RequestHeaders<'_>) -> Result<(), Error> {
     if sheet.content_length.is_some_and(|length| length > route.accepted_bytes() as u64) {
         return Err(too_large(route.accepted_bytes()));
     }
@@ -285,7 +285,7 @@ fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
 
 /// JSON and files cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
 /// from ours.
-fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+fn check_type(route: &Route, sheet: &RequestHeaders<'_>) -> Result<(), Error> {
     if route.tier == Tier::Delegated {
         return Ok(());
     }

@@ -4,7 +4,7 @@
 use crate::exchange::{Exchange, Head};
 use crate::gate::headers::{self, number, value};
 use crate::gate::request::Admission;
-use crate::models::openai::Wording;
+use crate::models::openai::ListDialect;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
@@ -154,7 +154,7 @@ fn names(sent: &[u8], etag: &str) -> bool {
 /// `GET /v1/models/{id}`.
 pub fn model(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let live = shared.live.load();
-    let Some(body) = live.lists.one(&admission.tail, admission.principal.key().map(AsRef::as_ref), Wording::OpenAi)
+    let Some(body) = live.lists.one(&admission.tail, admission.principal.key().map(AsRef::as_ref), ListDialect::OpenAi)
     else {
         let fault = Error::client(Kind::ModelNotFound, format!("The model `{}` is not known here.", admission.tail))
             .about("model");

@@ -72,7 +72,7 @@ impl Pending {
         self.feed_as(piece, more, Bytes::copy_from_slice)
     }
 
-    /// The same for a piece that may be kept as it is. A small one is copied: kept, it would keep the buffer that it was read
+    /// Takes a piece of the body that may be kept as it is. A small one is copied: kept, it would keep the buffer that it was read
     /// into, for as long as its answer streams.
     pub fn feed_bytes(&mut self, piece: &Bytes, more: bool) -> Fed {
         self.feed_as(piece, more, |small| {

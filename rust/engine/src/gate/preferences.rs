@@ -1,11 +1,11 @@
 //! What a caller's headers prefer: of the response cache, and of the form of the answer.
 
-use crate::gate::inbound::CacheSheet;
+use crate::gate::inbound::CacheHeaders;
 use fairlead_core::error::{Error, Kind};
 
-/// `X-Gateway-Cache-Mode`.
+/// `X-Gateway-Cache-CacheMode`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum CacheMode {
     /// Not sent: a request of temperature 0 is looked up, in every way that the operator wants.
     #[default]
     Unsaid,
@@ -17,25 +17,25 @@ pub enum Mode {
 
 /// What a caller wants of the cache.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Wish {
+pub struct CachePreference {
     pub is_declined: bool,
-    pub mode: Mode,
+    pub mode: CacheMode,
     /// No less than this is near.
     pub threshold: Option<f32>,
     /// Headers that change the answer, as they came.
     pub shape: Vec<Vec<u8>>,
 }
 
-impl Wish {
-    pub fn read(sheet: &CacheSheet<'_>) -> Result<Self, Error> {
+impl CachePreference {
+    pub fn read(sheet: &CacheHeaders<'_>) -> Result<Self, Error> {
         let wrong = |name: &'static str, rule: &str| {
             Error::client(Kind::InvalidRequest, format!("`{name}` must be {rule}.")).about(name)
         };
         let mode = match sheet.mode {
-            None => Mode::Unsaid,
-            Some("exact") => Mode::Exact,
-            Some("vector") => Mode::Vector,
-            Some(_) => return Err(wrong("X-Gateway-Cache-Mode", "`exact` or `vector`")),
+            None => CacheMode::Unsaid,
+            Some("exact") => CacheMode::Exact,
+            Some("vector") => CacheMode::Vector,
+            Some(_) => return Err(wrong("X-Gateway-Cache-CacheMode", "`exact` or `vector`")),
         };
         let threshold = match sheet.threshold.map(str::parse::<f32>) {
             None => None,
@@ -83,8 +83,9 @@ mod tests {
 
     #[test]
     fn a_wish_is_read_or_refused() {
-        let read = |mode, threshold| Wish::read(&CacheSheet { mode, threshold, ..CacheSheet::default() });
-        assert_eq!(read(None, None).map(|wish| wish.mode).ok(), Some(Mode::Unsaid));
+        let read =
+            |mode, threshold| CachePreference::read(&CacheHeaders { mode, threshold, ..CacheHeaders::default() });
+        assert_eq!(read(None, None).map(|wish| wish.mode).ok(), Some(CacheMode::Unsaid));
         assert_eq!(read(Some("vector"), Some("0.95")).map(|wish| wish.threshold).ok(), Some(Some(0.95)));
         for (mode, threshold) in [(Some("semantic"), None), (None, Some("2")), (None, Some("NaN")), (None, Some(""))] {
             assert!(read(mode, threshold).is_err(), "{mode:?} {threshold:?}");

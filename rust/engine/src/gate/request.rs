@@ -1,7 +1,7 @@
 //! A request that has passed the gate: who asks for what, and the request whole, with its body.
 
 use crate::exchange::Exchange;
-use crate::gate::preferences::{Accepts, Wish};
+use crate::gate::preferences::{Accepts, CachePreference};
 use crate::gate::upload::Receipt;
 use crate::observe::trace::Trace;
 use crate::shared::GaugePermit;
@@ -41,7 +41,7 @@ pub struct Admission {
     pub wants_progress: bool,
     pub trace: Option<Arc<Trace>>,
     /// What the caller wants of the response cache.
-    pub cache: Wish,
+    pub cache: CachePreference,
     pub started: Instant,
     pub ts_ms: u64,
 }

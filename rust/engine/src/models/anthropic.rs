@@ -3,7 +3,7 @@
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
 use crate::gate::request::Admission;
-use crate::models::openai::{join, Cursor, Page, Wording};
+use crate::models::openai::{join, Cursor, ListDialect, Page};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
@@ -21,9 +21,9 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query
     let key = admission.principal.key().map(AsRef::as_ref);
     let body = if admission.route.answer == Answer::Models {
         let (cursor, limit) = range(query)?;
-        Some(document(&live.lists.page(key, Wording::Anthropic, &cursor, limit)))
+        Some(document(&live.lists.page(key, ListDialect::Anthropic, &cursor, limit)))
     } else {
-        live.lists.one(&admission.tail, key, Wording::Anthropic)
+        live.lists.one(&admission.tail, key, ListDialect::Anthropic)
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);

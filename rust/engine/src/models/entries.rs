@@ -79,7 +79,7 @@ fn methods(model: &Model, dialect: Option<Dialect>) -> &'static [&'static str] {
 mod tests {
     use super::*;
 
-    fn said(model: serde_json::Value, dialect: Option<Dialect>) -> serde_json::Value {
+    fn entry_of(model: serde_json::Value, dialect: Option<Dialect>) -> serde_json::Value {
         let model: Model = serde_json::from_value(model).expect("a model");
         serde_json::from_slice(&gemini(&model, dialect).expect("an entry")).expect("JSON")
     }
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn an_entry_says_the_same_in_other_words() {
         let model = serde_json::json!({"id": "g/pro", "provider": "g", "context_length": 10, "max_output_tokens": 4});
-        let said = said(model, Some(Dialect::Openai));
+        let said = entry_of(model, Some(Dialect::Openai));
         assert_eq!(said["name"], "models/g/pro");
         assert_eq!((&said["inputTokenLimit"], &said["outputTokenLimit"]), (&10.into(), &4.into()));
         assert_eq!(said["supportedGenerationMethods"], serde_json::json!(CONVERSATION));
@@ -111,7 +111,11 @@ mod tests {
             ("o/omni-moderation", "moderation", Some(Dialect::Openai), &[]),
         ] {
             let model = serde_json::json!({"id": id, "provider": "p", "mode": mode});
-            assert_eq!(said(model, dialect)["supportedGenerationMethods"], serde_json::json!(methods), "{id} {mode}");
+            assert_eq!(
+                entry_of(model, dialect)["supportedGenerationMethods"],
+                serde_json::json!(methods),
+                "{id} {mode}"
+            );
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::exchange::{Exchange, Head};
 use crate::gate::answer::{self, base_headers};
 use crate::gate::request::Admission;
-use crate::models::openai::{join, Cursor, Wording};
+use crate::models::openai::{join, Cursor, ListDialect};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
@@ -17,13 +17,13 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
     let body = if admission.route.answer == Answer::GeminiModels {
-        let page = live.lists.page(key, Wording::Gemini, &Cursor::Start, usize::MAX);
+        let page = live.lists.page(key, ListDialect::Gemini, &Cursor::Start, usize::MAX);
         let mut body = br#"{"models":"#.to_vec();
         join(&mut body, page.entries.iter().map(|(_, entry)| *entry));
         body.push(b'}');
         Some(Bytes::from(body))
     } else {
-        live.lists.one(&admission.tail, key, Wording::Gemini)
+        live.lists.one(&admission.tail, key, ListDialect::Gemini)
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);

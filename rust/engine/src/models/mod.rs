@@ -1,4 +1,5 @@
-//! Lists of models, in the form of each dialect.
+//! Lists of models: [`openai`] prepares them for each snapshot, [`entries`] writes one model in the words of the other dialects,
+//! [`anthropic`] and [`gemini`] answer their clients.
 
 pub mod anthropic;
 pub mod entries;

@@ -19,11 +19,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Of an ordinary request, about.
+/// Bytes of an ordinary request for each token, about.
 const BYTES_PER_TOKEN: u64 = 4;
 /// What an answer that ended well came to.
 #[derive(Debug)]
-pub struct Brought {
+pub struct SettledAnswer {
     pub usage: Usage,
     pub cost: Cost,
     pub provider: Option<String>,
@@ -33,7 +33,7 @@ pub struct Brought {
 
 /// What few requests have; on the heap, so that conversations do not carry its size.
 #[derive(Debug, Default)]
-struct Beside {
+struct Extras {
     /// What it came to beside tokens.
     units: Units,
     /// Who served it where that was no connection.
@@ -70,7 +70,7 @@ pub struct Open {
     pub status: u16,
     pub usage: Usage,
     /// Of calls that are no conversations.
-    beside: Option<Box<Beside>>,
+    extras: Option<Box<Extras>>,
     /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
     side: (Usage, Cost),
     pub bytes_request: u64,
@@ -79,7 +79,7 @@ pub struct Open {
     /// provider did not come to say it.
     pub delivered_events: u64,
     /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
-    pub kept: Option<Arc<OnceLock<Brought>>>,
+    pub kept: Option<Arc<OnceLock<SettledAnswer>>>,
     /// What guardrails found, either way.
     pub guardrail_findings: Findings,
     /// What guardrails do with the answer.
@@ -124,7 +124,7 @@ impl Settlement {
             first_byte: None,
             status: 0,
             usage: Usage::default(),
-            beside: None,
+            extras: None,
             side: (Usage::default(), Cost::default()),
             bytes_request,
             bytes_response: 0,
@@ -162,7 +162,7 @@ impl Open {
         }
     }
 
-    /// The same of a usage that is not whole yet.
+    /// What the usage so far costs, while it is not whole yet.
     fn cost_so_far(&self) -> Cost {
         let model = self.priced_model.as_deref().or(self.model.as_deref());
         let live = self.shared.live.load();
@@ -184,24 +184,24 @@ impl Open {
 
     /// Who served it, and what was told of the cost.
     pub fn serve_by(&mut self, name: String, cost: Cost) {
-        self.beside.get_or_insert_default().served_by = Some(name);
+        self.extras.get_or_insert_default().served_by = Some(name);
         self.cost = Some(cost);
     }
 
     /// What it came to beside tokens, or, before it is sent, may come to.
     pub fn units(&self) -> Units {
-        self.beside.as_ref().map(|beside| beside.units).unwrap_or_default()
+        self.extras.as_ref().map(|extras| extras.units).unwrap_or_default()
     }
 
     pub fn set_units(&mut self, units: Units) {
-        if self.beside.is_some() || units != Units::default() {
-            self.beside.get_or_insert_default().units = units;
+        if self.extras.is_some() || units != Units::default() {
+            self.extras.get_or_insert_default().units = units;
         }
     }
 
     fn provider(&self) -> Option<&str> {
         let target = self.target.as_ref().map(|target| target.connection.provider.as_str());
-        target.or(self.beside.as_ref().and_then(|beside| beside.served_by.as_deref()))
+        target.or(self.extras.as_ref().and_then(|extras| extras.served_by.as_deref()))
     }
 
     /// What the request is to limits.
@@ -258,7 +258,7 @@ impl Open {
             let provider = self.target.as_ref().map(|target| target.provider_name().to_owned());
             let (upstream_model, strategy) = (self.upstream_model.clone(), self.strategy);
             // Nobody else sets it.
-            let _set = kept.set(Brought { usage: self.total_usage(), cost, provider, upstream_model, strategy });
+            let _set = kept.set(SettledAnswer { usage: self.total_usage(), cost, provider, upstream_model, strategy });
         }
         let key = self.admission.principal.key();
         let no_log = key.is_some_and(|key| key.no_log);

@@ -39,7 +39,7 @@ impl State {
     }
 }
 
-/// See the module's page.
+/// The spool of one worker: records on their way to control, in segment files.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,

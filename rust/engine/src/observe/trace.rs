@@ -29,7 +29,7 @@ pub struct Sampling {
     pub parent_based: bool,
 }
 
-/// See the module's page.
+/// A call's place in a distributed trace (W3C Trace Context).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trace {
     pub trace_id: String,

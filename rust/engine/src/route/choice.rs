@@ -18,7 +18,7 @@ pub struct Choice {
     pub targets: SmallVec<[Arc<Target>; 4]>,
     /// The model as the provider of the first target knows it: the name without its prefix.
     pub upstream_model: String,
-    /// The same with its prefix, as prices know it; not always the name that the caller used.
+    /// The model of the first target with its prefix, as prices know it; not always the name that the caller used.
     pub model: String,
     /// How a combo chose; absent for a single model.
     pub combo: Option<Box<ComboChoice>>,
@@ -71,7 +71,7 @@ impl Choice {
         }
     }
 
-    /// The same with only some of its targets.
+    /// This choice with only the targets at these places, in this order.
     #[must_use]
     pub fn narrowed(&self, places: &[usize]) -> Self {
         let mut combo = self.combo.as_ref().map(|combo| {

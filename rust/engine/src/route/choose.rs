@@ -18,7 +18,7 @@ pub const PIN: &str = "x-gateway-connection";
 
 /// What a request wants beyond its model.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wish<'a> {
+pub struct RoutingHints<'a> {
     /// The one connection that it is to go over.
     pub pin: Option<&'a str>,
     /// The target that served its session before.
@@ -30,7 +30,7 @@ pub struct Wish<'a> {
 ///
 /// A pin leaves the pinned connection alone, unless that one rests or waits: then it counts for nothing. A pin to what is no
 /// connection of the provider that the key may use leaves none, whatever it is.
-pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Result<Choice, Error> {
+pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: RoutingHints<'_>) -> Result<Choice, Error> {
     let Some((prefix, upstream_model)) =
         model.split_once('/').filter(|(prefix, rest)| !prefix.is_empty() && !rest.is_empty())
     else {
@@ -107,7 +107,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
         });
     }
     if is_closed && soonest_ms == u64::MAX {
-        let message = format!("No connection of `{prefix}` can be used until an operator mends it.");
+        let message = format!("No connection of `{prefix}` can be used until its credential is replaced or its account is in order; then test the connection.");
         return Err(Error::gateway(Kind::NoRoute, message));
     }
     if is_broken {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     fn order(live: &Live) -> Vec<String> {
-        let choice = choose(live, "openai/meta/llama", None, Wish::default()).expect("a choice");
+        let choice = choose(live, "openai/meta/llama", None, RoutingHints::default()).expect("a choice");
         assert_eq!(choice.upstream_model, "meta/llama");
         choice.targets.iter().map(|target| target.connection.id.clone()).collect()
     }
@@ -175,12 +175,12 @@ mod tests {
         rest(&live, "a", Some(60_000));
         assert_eq!(order(&live), ["b"]);
         rest(&live, "b", Some(9_500));
-        let error = choose(&live, "openai/m", None, Wish::default()).expect_err("closed");
+        let error = choose(&live, "openai/m", None, RoutingHints::default()).expect_err("closed");
         assert_eq!((error.kind, error.retry_after_s), (Kind::UpstreamRateLimited, Some(10)));
     }
 
     fn pinned(live: &Live, id: &str) -> Result<Vec<String>, Kind> {
-        let wish = Wish { pin: Some(id), held: None };
+        let wish = RoutingHints { pin: Some(id), held: None };
         let choice = choose(live, "openai/m", None, wish).map_err(|error| error.kind)?;
         Ok(choice.targets.iter().map(|target| target.connection.id.clone()).collect())
     }
@@ -202,7 +202,7 @@ mod tests {
     fn a_session_stays_where_it_was() {
         let live = live();
         let held = Some(identity(&["b", "m"]));
-        let choice = choose(&live, "openai/m", None, Wish { pin: None, held }).expect("a choice");
+        let choice = choose(&live, "openai/m", None, RoutingHints { pin: None, held }).expect("a choice");
         assert_eq!(choice.targets.iter().map(|target| target.connection.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
         assert_eq!(choice.identity(0), held);
     }
@@ -217,7 +217,7 @@ mod tests {
             ("other/m", Kind::ModelNotFound),
         ] {
             assert_eq!(
-                choose(&live, model, None, Wish::default()).map(drop).map_err(|error| error.kind),
+                choose(&live, model, None, RoutingHints::default()).map(drop).map_err(|error| error.kind),
                 Err(kind),
                 "{model}"
             );

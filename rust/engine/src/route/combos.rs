@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// See the module's page.
+/// The combos of one snapshot, compiled, each with what it remembers of its targets.
 #[derive(Debug, Default)]
 pub struct Combos {
     pub book: Book,

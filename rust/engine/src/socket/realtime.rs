@@ -18,7 +18,7 @@ use crate::route::model;
 use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use crate::socket::frames::{self, Decoder, Message};
 use crate::socket::outbox::{Drawn, Outbox};
-use crate::socket::requests::{Assembly, Conversation};
+use crate::socket::requests::{Assembly, FrameConnection};
 use crate::upstream::attempt::{self, Contents};
 use crate::upstream::target::{InFlightGuard, Target};
 use base64::engine::general_purpose::STANDARD;
@@ -123,7 +123,7 @@ impl Realtime {
     }
 }
 
-impl Conversation for Realtime {
+impl FrameConnection for Realtime {
     fn id(&self) -> u64 {
         self.outbox.id()
     }
@@ -270,7 +270,7 @@ impl Talk {
             }
         }
         let error = last.unwrap_or_else(|| Error::gateway(Kind::NoRoute, "There is no connection to try."));
-        self.tell(&error);
+        self.send_error(&error);
         let (outcome, code) =
             if error.kind == Kind::Draining { (Outcome::Drained, 1001) } else { (Outcome::UpstreamFailed, 1011) };
         settlement.status = error.kind.status();
@@ -279,7 +279,7 @@ impl Talk {
     }
 
     /// An error as an event of the protocol.
-    fn tell(&self, error: &Error) {
+    fn send_error(&self, error: &Error) {
         let told = json!({"type": error.kind.wire_type(), "code": error.kind.code(), "message": error.message});
         self.outbox.push(json!({"type": "error", "error": told}).to_string());
     }
@@ -288,7 +288,7 @@ impl Talk {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut decoder = Decoder::default();
         decoder.push(early);
-        let mut judge = guardrails::Conversation::new(&self.shared.live.load(), &settlement.admission);
+        let mut judge = guardrails::EventGuard::new(&self.shared.live.load(), &settlement.admission);
         let assembly = Assembly::new(&self.shared);
         let mut buffer = vec![0; 64 * 1024];
         let mut heard = Instant::now();
@@ -314,7 +314,7 @@ impl Talk {
                         let _less = assembly.set(decoder.held_bytes());
                         break;
                     }
-                    Err(frames::Fault(code)) => {
+                    Err(frames::FrameFault(code)) => {
                         // It may no longer hear why.
                         let _told = send(&mut writer, frames::CLOSE, &code.to_be_bytes()).await;
                         let message = "The provider's frames are not as the protocol says.";
@@ -354,7 +354,7 @@ impl Talk {
                     self.waiting_bytes.fetch_sub(text.len(), Ordering::AcqRel);
                     settlement.bytes_request += text.len() as u64;
                     // What a guardrail blocks is told and goes no further; the conversation goes on.
-                    let Ok(text) = judge.admit(settlement, text).map_err(|fault| self.tell(&fault)) else { continue };
+                    let Ok(text) = judge.admit(settlement, text).map_err(|fault| self.send_error(&fault)) else { continue };
                     if let Err(error) = send(&mut writer, frames::TEXT, text.as_bytes()).await {
                         return self.broken(error);
                     }
@@ -389,7 +389,7 @@ impl Talk {
     async fn hear(
         &self,
         settlement: &mut Settlement,
-        judge: &mut guardrails::Conversation,
+        judge: &mut guardrails::EventGuard,
         writer: &mut tokio::io::WriteHalf<Stream>,
         text: String,
     ) -> Option<Ended> {
@@ -418,7 +418,7 @@ impl Talk {
 
     /// A guardrail withholds what the model says: the conversation ends with it.
     fn withheld(&self, error: Error) -> Ended {
-        self.tell(&error);
+        self.send_error(&error);
         Ended { outcome: Outcome::Refused, error: Some(error), code: 1008 }
     }
 
@@ -447,13 +447,13 @@ impl Talk {
 
     /// Ends what may not go on; it was served until now.
     async fn end(&self, writer: &mut tokio::io::WriteHalf<Stream>, error: Error) -> Ended {
-        self.tell(&error);
+        self.send_error(&error);
         let _told = send(writer, frames::CLOSE, &1000_u16.to_be_bytes()).await;
         Ended { outcome: Outcome::Completed, error: Some(error), code: 1008 }
     }
 
     fn broken(&self, error: Error) -> Ended {
-        self.tell(&error);
+        self.send_error(&error);
         Ended { outcome: Outcome::UpstreamFailed, error: Some(error), code: 1011 }
     }
 }

@@ -44,7 +44,7 @@ const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024 - 4096;
 const PATH: &str = "/v1/chat/completions";
 
 /// A connection that carries frames, as a front sees it.
-pub trait Conversation: Send + Sync + std::fmt::Debug {
+pub trait FrameConnection: Send + Sync + std::fmt::Debug {
     fn id(&self) -> u64;
 
     /// What is to be sent; `None`: nothing yet, and the front will be woken.
@@ -83,13 +83,13 @@ impl Assembly {
         Arc::new(Self { shared: Arc::clone(shared), state: Mutex::default(), is_over: AtomicBool::new(false) })
     }
 
-    /// So many bytes came in addition. `false`: there is no room for them, and the connection must end.
+    /// Counts this many bytes that came in addition. `false`: there is no room for them, and the connection must end.
     pub fn grow(&self, bytes: usize) -> bool {
         let so_far = self.state.lock().0;
         self.set(so_far + bytes)
     }
 
-    /// So many bytes are held.
+    /// Counts exactly this many bytes as held.
     pub fn set(&self, bytes: usize) -> bool {
         let mut state = self.state.lock();
         state.0 = bytes;
@@ -119,7 +119,7 @@ impl Assembly {
 
 /// A connection under way. Dropped, everything that runs over it ends.
 #[derive(Debug)]
-pub struct Socket {
+pub struct RequestSocket {
     shared: Arc<Shared>,
     admission: Arc<Admission>,
     route: &'static Route,
@@ -160,7 +160,7 @@ struct Frame<'a> {
     payload: Option<&'a RawValue>,
 }
 
-impl Socket {
+impl RequestSocket {
     /// Opens one for a head that has passed the gate; an error when there are too many.
     pub fn open(shared: &Arc<Shared>, whole: Whole, wake: Arc<dyn Wake>) -> Result<Self, Error> {
         let Match::Found { route, .. } = routes::find("POST", PATH) else {
@@ -223,11 +223,11 @@ impl Socket {
         running.insert(id.clone(), Arc::clone(&call));
         drop(running);
         let Some(runtime) = self.shared.runtime() else { return };
-        drop(runtime.spawn(admit::serve(Arc::clone(&self.shared), Box::new(whole))));
+        drop(runtime.spawn(admit::serve(&self.shared, Box::new(whole))));
         let (outbox, running) = (Arc::clone(&self.outbox), Arc::clone(&self.running));
         // It ends with the request that it tells of, which ends at the latest with its timers.
         drop(runtime.spawn(async move {
-            tell(&outbox, &id, &call).await;
+            send_answer(&outbox, &id, &call).await;
             running.lock().remove(&id);
         }));
     }
@@ -287,7 +287,7 @@ impl Socket {
     }
 }
 
-impl Conversation for Socket {
+impl FrameConnection for RequestSocket {
     fn id(&self) -> u64 {
         self.outbox.id()
     }
@@ -344,7 +344,7 @@ impl Conversation for Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for RequestSocket {
     fn drop(&mut self) {
         self.close();
     }
@@ -371,7 +371,7 @@ async fn wait<T>(call: &Call, mut look: impl FnMut(&Exchange) -> Option<T>) -> C
 }
 
 /// Tells one answer, frame by frame.
-async fn tell(outbox: &Outbox, id: &str, call: &Call) {
+async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
     let cancelled = || outbox.push(json!({"type": "response.cancelled", "id": id}).to_string());
     let Came::Here(head) = wait(call, Exchange::take_head).await else { return cancelled() };
     let status = head.status.as_u16();

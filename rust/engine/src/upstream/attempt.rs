@@ -4,7 +4,7 @@
 use crate::clock;
 use crate::observe::trace;
 use crate::upstream::auth::{self, Proof};
-use crate::upstream::failure::{unreadable, Failed, Rejection};
+use crate::upstream::failure::{unreadable, AttemptFailure, Rejection};
 use crate::upstream::half_open;
 use crate::upstream::target::Target;
 use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Pool, Sliced};
@@ -69,18 +69,20 @@ pub struct Upstream<'a> {
 ///
 /// Every call of a provider goes through here: the permit to begin, and what its head says of the connection, are seen to. A
 /// refused access token is not used again.
-pub async fn send(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, Failed> {
+pub async fn send(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, AttemptFailure> {
     let permit = half_open::acquire(target).await?;
     let outcome = dial(pool, target, request).await;
     permit.complete(&outcome);
     outcome
 }
 
-async fn dial(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, Failed> {
+async fn dial(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, AttemptFailure> {
     let proof = prove(pool, target, request.uri, request.body).await?;
     if let Some(lease) = pool.kept(&target.origin) {
         match send_over(lease, target, request, &proof).await {
-            Err(Failed { error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, .. }) => {}
+            Err(AttemptFailure {
+                error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, ..
+            }) => {}
             other => return other,
         }
     }
@@ -102,7 +104,7 @@ async fn send_over(
     target: &Target,
     Upstream { uri, betas, body, is_stream }: Upstream<'_>,
     proof: &[(HeaderName, HeaderValue)],
-) -> Result<Response<Incoming>, Failed> {
+) -> Result<Response<Incoming>, AttemptFailure> {
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
     let is_reused = lease.is_reused;
@@ -135,21 +137,26 @@ async fn send_over(
 }
 
 /// The headers that prove a request. Amazon's signature is over a body in memory.
-pub async fn prove(pool: &Pool, target: &Target, uri: &Uri, body: Contents<'_>) -> Result<auth::Headers, Failed> {
+pub async fn prove(
+    pool: &Pool,
+    target: &Target,
+    uri: &Uri,
+    body: Contents<'_>,
+) -> Result<auth::Headers, AttemptFailure> {
     let token = &target.hot.access_token;
     match body {
         Contents::Json(pieces) => Ok(target.proof.headers(pool, token, uri, pieces).await?),
         Contents::Form { .. } if matches!(target.proof, Proof::Aws { .. }) => {
             let message = "Connections that sign each request take no forms.";
             let error = Error::client(Kind::InvalidRequest, message).about("model");
-            Err(Failed { blames_connection: false, ..error.into() })
+            Err(AttemptFailure { blames_connection: false, ..error.into() })
         }
         Contents::Form { .. } => Ok(target.proof.headers(pool, token, uri, &Pieces::new()).await?),
     }
 }
 
 /// `may_be_idle_close`: a kept connection, and so soon after the request that the provider's idle timer may have met it.
-fn broken(fault: &Fault, may_be_idle_close: bool) -> Failed {
+fn broken(fault: &Fault, may_be_idle_close: bool) -> AttemptFailure {
     let retry = match fault {
         Fault::NothingSent => {
             return upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.").into();
@@ -159,7 +166,7 @@ fn broken(fault: &Fault, may_be_idle_close: bool) -> Failed {
         }
         Fault::Body(error) => {
             tracing::error!(%error, "an upload cannot be read again");
-            return Failed { blames_connection: false, ..unreadable().into() };
+            return AttemptFailure { blames_connection: false, ..unreadable().into() };
         }
         Fault::Closed if may_be_idle_close => Retry::ReusedConnection,
         Fault::Closed | Fault::Broken(_) => Retry::Never,
@@ -168,7 +175,11 @@ fn broken(fault: &Fault, may_be_idle_close: bool) -> Failed {
 }
 
 /// 2xx goes on; everything else becomes a failure with its class.
-async fn judge(response: Response<Incoming>, target: &Target, started_ms: u64) -> Result<Response<Incoming>, Failed> {
+async fn judge(
+    response: Response<Incoming>,
+    target: &Target,
+    started_ms: u64,
+) -> Result<Response<Incoming>, AttemptFailure> {
     let status = response.status();
     if status.is_success() {
         if is_coded(&response) {
@@ -179,7 +190,7 @@ async fn judge(response: Response<Incoming>, target: &Target, started_ms: u64) -
         return Ok(response);
     }
     let hint_ms = retry_hint(&response);
-    let fail = |kind, retry, message: String, hint_ms| Failed {
+    let fail = |kind, retry, message: String, hint_ms| AttemptFailure {
         error: upstream(kind, retry, message).with_upstream_status(status.as_u16()),
         hint_ms,
         rejection: None,
@@ -215,7 +226,7 @@ async fn judge(response: Response<Incoming>, target: &Target, started_ms: u64) -
                 None => UpstreamError::default(),
             };
             target.observe_refusal(code, told.code.as_deref(), &told.message, started_ms);
-            Failed {
+            AttemptFailure {
                 rejection: Some(Box::new(rejection(status, told, target))),
                 blames_connection: false,
                 ..fail(Kind::InvalidRequest, Retry::Never, format!("The provider rejected the request ({code})."), None)

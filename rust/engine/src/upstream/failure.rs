@@ -7,7 +7,7 @@ use http::StatusCode;
 
 /// Why an attempt failed.
 #[derive(Debug)]
-pub struct Failed {
+pub struct AttemptFailure {
     pub error: Error,
     /// When the provider says to come back, milliseconds from now.
     pub hint_ms: Option<u64>,
@@ -27,7 +27,7 @@ pub struct Rejection {
     pub param: Option<String>,
 }
 
-impl From<Error> for Failed {
+impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
         // What a guardrail withholds was answered well.
         let blames_connection = error.kind != Kind::GuardrailBlocked;

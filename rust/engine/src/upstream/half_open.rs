@@ -2,7 +2,7 @@
 //! finds out, so that five hundred do not all come at once.
 
 use crate::clock;
-use crate::upstream::failure::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::health::Begin;
@@ -20,7 +20,7 @@ pub struct Permit<'a> {
 }
 
 /// Waits until an attempt may begin. An error when what was waited for says that it may not: nothing was sent then.
-pub async fn acquire(target: &Target) -> Result<Permit<'_>, Failed> {
+pub async fn acquire(target: &Target) -> Result<Permit<'_>, AttemptFailure> {
     let mut until = None;
     loop {
         let mut turned = pin!(target.provider.turned.notified());
@@ -45,7 +45,7 @@ pub async fn acquire(target: &Target) -> Result<Permit<'_>, Failed> {
 
 impl Permit<'_> {
     /// Learns what came of the attempt. A failure that is held against the connection keeps the probe until that is done.
-    pub fn complete<T>(mut self, outcome: &Result<T, Failed>) {
+    pub fn complete<T>(mut self, outcome: &Result<T, AttemptFailure>) {
         if !std::mem::take(&mut self.is_probe) {
             return;
         }
@@ -71,7 +71,7 @@ fn patience(wait_ms: u64) -> Duration {
     Duration::from_millis(wait_ms + spread_ms)
 }
 
-fn closed(left_ms: Option<u64>) -> Failed {
+fn closed(left_ms: Option<u64>) -> AttemptFailure {
     let error = match left_ms {
         Some(_) => Error::upstream(
             Kind::UpstreamRateLimited,
@@ -84,5 +84,5 @@ fn closed(left_ms: Option<u64>) -> Failed {
             "The connection is of no use until an operator mends it.",
         ),
     };
-    Failed { error, hint_ms: left_ms, rejection: None, blames_connection: false }
+    AttemptFailure { error, hint_ms: left_ms, rejection: None, blames_connection: false }
 }

@@ -17,24 +17,24 @@ use tokio::sync::Notify;
 /// Models of one connection that are remembered as locked out.
 const MAX_LOCKOUTS: usize = 256;
 
-/// Of one connection.
+/// What is remembered of one connection: its health, models that are locked out, its quota windows.
 #[derive(Debug, Default)]
 pub struct Condition {
     pub health: Health,
     pub last_error: Option<&'static str>,
     pub(super) lockouts: HashMap<Box<str>, Lockout>,
-    pub(super) windows: SmallVec<[Kept; 4]>,
+    pub(super) windows: SmallVec<[QuotaWindow; 4]>,
 }
 
 /// A window as it was last told of, with its reset on our clock.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct QuotaWindow {
     pub told: Told,
     /// Monotonic; `None` where no reset was told.
     pub resets_at_ms: Option<u64>,
 }
 
-/// Of one provider: shared by its connections.
+/// What is remembered of one provider and shared by all of its connections.
 #[derive(Debug, Default)]
 pub struct Provider {
     pub breaker: Mutex<Breaker>,
@@ -52,7 +52,7 @@ pub struct Locked {
 
 impl Condition {
     /// Windows whose reset has passed say nothing any more.
-    pub fn windows(&self, now_ms: u64) -> impl Iterator<Item = &Kept> {
+    pub fn windows(&self, now_ms: u64) -> impl Iterator<Item = &QuotaWindow> {
         self.windows.iter().filter(move |kept| kept.resets_at_ms.is_none_or(|at_ms| now_ms < at_ms))
     }
 
@@ -66,7 +66,7 @@ impl Condition {
 
     pub(super) fn tightest(&self, span: Span, now_ms: u64) -> Option<Window> {
         let of_span = self.windows(now_ms).filter(|kept| kept.told.span() == span);
-        let window = |kept: &Kept| Window {
+        let window = |kept: &QuotaWindow| Window {
             remaining: kept.told.remaining,
             resets_in_ms: kept.resets_at_ms.map_or(0, |at_ms| at_ms.saturating_sub(now_ms)),
         };

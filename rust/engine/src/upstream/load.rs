@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Parts per million, so that an atomic integer holds them.
 const WHOLE: u64 = 1_000_000;
 
-/// See the module's page.
+/// How many attempts a connection has open and has had, and what share of them succeeded.
 #[derive(Debug, Default)]
 pub struct Load {
     in_flight: AtomicU32,

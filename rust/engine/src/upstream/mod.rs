@@ -1,4 +1,6 @@
-//! Providers: their addresses, connections, credentials and health, and one attempt at one of them.
+//! Providers: [`target`] is one connection made ready, [`auth`] its credentials, [`health`] and [`load`] what is remembered of it,
+//! [`target_health`] how that is used, [`half_open`] the permit to begin. [`attempt`] asks one target, [`failure`] is why it failed,
+//! over [`wire`] (HTTP/1.1 and its pool), [`connector`] (TLS and sockets) and [`resolver`] (names).
 
 pub mod attempt;
 pub mod auth;

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// See the module's page.
+/// One connection of the snapshot, ready to be dialled.
 #[derive(Debug)]
 pub struct Target {
     pub connection: Arc<Connection>,

@@ -6,8 +6,8 @@
 //! ```
 
 use crate::clock;
-use crate::upstream::failure::Failed;
-use crate::upstream::health::{Condition, Kept};
+use crate::upstream::failure::AttemptFailure;
+use crate::upstream::health::{Condition, QuotaWindow};
 use crate::upstream::target::Target;
 use fairlead_core::breaker::{counts, Limits};
 use fairlead_core::error::Kind;
@@ -181,7 +181,7 @@ impl Target {
     }
 
     /// What a failed attempt says of the model, of the connection, or of neither.
-    pub fn hold_against(&self, model: &str, failed: &Failed) {
+    pub fn hold_against(&self, model: &str, failed: &AttemptFailure) {
         if self.locks_out(failed) {
             let now_ms = clock::monotonic_ms();
             let limits = &self.resilience.model_lockout;
@@ -198,7 +198,7 @@ impl Target {
         }
     }
 
-    fn locks_out(&self, failed: &Failed) -> bool {
+    fn locks_out(&self, failed: &AttemptFailure) -> bool {
         let limits = &self.resilience.model_lockout;
         let rejection = failed.rejection.as_ref();
         let status = rejection.map(|rejection| rejection.status.as_u16()).or(failed.error.upstream_status);
@@ -222,7 +222,7 @@ impl Target {
         if !quotas.is_empty() {
             condition.health.observe_quota(&quotas, &self.resilience.quota, now_ms);
         }
-        let kept = |told: Told| Kept {
+        let kept = |told: Told| QuotaWindow {
             resets_at_ms: (told.resets_in_ms > 0).then(|| now_ms.saturating_add(told.resets_in_ms)),
             told,
         };

@@ -38,7 +38,7 @@ impl Chunk {
     }
 }
 
-/// See the module's page.
+/// The body of a request to a provider, in slices that are written one after the other.
 #[derive(Debug, Default)]
 pub struct Sliced {
     parts: SmallVec<[Chunk; 4]>,
@@ -98,7 +98,7 @@ impl Sliced {
         }
     }
 
-    /// So much of it was written.
+    /// Marks this many bytes as written.
     pub fn advance(&mut self, mut bytes: usize) {
         self.left_bytes -= bytes as u64;
         if !self.loaded.is_empty() {

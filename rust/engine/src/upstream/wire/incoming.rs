@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 
-/// See the module's page.
+/// The body of a provider's answer as it comes.
 #[derive(Debug)]
 pub struct Incoming {
     /// Until the end.

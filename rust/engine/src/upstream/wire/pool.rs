@@ -43,7 +43,7 @@ pub fn take_shelf(number: usize) {
 type Shelf = Mutex<HashMap<Arc<Origin>, Vec<Idle>>>;
 type Shelves = [Shelf; MAX_SHELVES];
 
-/// See the module's page.
+/// Connections to providers that are open and idle, by origin.
 #[derive(Debug)]
 pub struct Pool {
     connector: Connector,
