@@ -1,7 +1,8 @@
 //! Both ends of a connection in one place: what a provider does, and what comes of it.
 
 use super::connection::Connection;
-use super::pool::{Lease, Pool, Unanswered};
+use super::incoming::Unanswered;
+use super::pool::{Lease, Pool};
 use super::{Chunk, Fault, Sliced};
 use crate::upstream::connector::{Connector, Origin, Socket};
 use bytes::Bytes;
