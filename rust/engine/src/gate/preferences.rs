@@ -3,7 +3,7 @@
 use crate::gate::inbound::CacheHeaders;
 use fairlead_core::error::{Error, Kind};
 
-/// `X-Gateway-Cache-CacheMode`.
+/// `X-Gateway-Cache-Mode`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CacheMode {
     /// Not sent: a request of temperature 0 is looked up, in every way that the operator wants.
@@ -35,7 +35,7 @@ impl CachePreference {
             None => CacheMode::Unsaid,
             Some("exact") => CacheMode::Exact,
             Some("vector") => CacheMode::Vector,
-            Some(_) => return Err(wrong("X-Gateway-Cache-CacheMode", "`exact` or `vector`")),
+            Some(_) => return Err(wrong("X-Gateway-Cache-Mode", "`exact` or `vector`")),
         };
         let threshold = match sheet.threshold.map(str::parse::<f32>) {
             None => None,
