@@ -10,7 +10,7 @@ use fairlead_core::secret::Sealer;
 use fairlead_core::snapshot::Snapshot;
 use fairlead_core::strategy::{Demand, Strategy};
 use fairlead_engine::active_config::Live;
-use fairlead_engine::call::coalesce::{digest, Name, Twins};
+use fairlead_engine::call::coalesce::{digest, Name, Recordings};
 use std::time::Instant;
 
 const COMBOS: usize = 50;
@@ -36,7 +36,7 @@ fn main() {
     }
     let body = vec![b'x'; BODY_BYTES];
     let each_us = {
-        let twins = Twins::default();
+        let twins = Recordings::default();
         let mut number = 0;
         least(CHECKS, |at| {
             number += 1;

@@ -10,7 +10,7 @@ use fairlead_core::snapshot::{Connection, Snapshot};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The snapshot in use: targets made ready, model lists prepared.
+/// The configuration in force: one snapshot with everything that was prepared from it.
 #[derive(Debug, Default)]
 pub struct Live {
     pub snapshot: Snapshot,
@@ -62,7 +62,7 @@ impl Live {
             .collect();
         let lists = Lists::build(&snapshot.models, &snapshot.combos, &snapshot.connections);
         let combos = Combos::build(&snapshot, &targets, &before.combos);
-        let places = crate::cache::places(&snapshot);
+        let places = crate::cache::places::places(&snapshot);
         Self { snapshot, targets, lists, combos, places }
     }
 }

@@ -41,7 +41,7 @@ pub fn disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blo
     run(&DISK, work)
 }
 
-/// The same for names.
+/// Runs a lookup of a host's name on the threads that may block for names.
 pub fn names<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
     run(&NAMES, work)
 }

@@ -1,25 +1,28 @@
 //! The engine as a front sees it: admit a head, feed a body, and the rest happens on the engine's own thread.
 
 use crate::cache;
-use crate::call::chat;
+use crate::call::admit;
 use crate::call::count;
 use crate::call::passthrough;
+use crate::call::searches;
 use crate::config::{Config, ConfigError};
 use crate::control::background;
 use crate::control::forward;
 use crate::control::link;
 use crate::exchange::Wake;
 use crate::front;
-use crate::gate::admission::{self, Admitted, Fed, Pending, Whole};
+use crate::gate::admission::{self, Admitted};
 use crate::gate::answer;
+use crate::gate::body::{Fed, Pending};
 use crate::gate::inbound::Inbound;
+use crate::gate::request::Whole;
 use crate::observe::log;
 use crate::observe::spool::Spool;
 use crate::observe::threads::Beat;
 use crate::observe::trace;
 use crate::shared::Shared;
 use crate::socket::realtime::Realtime;
-use crate::socket::requests::{self, Conversation, Socket};
+use crate::socket::requests::{self, FrameConnection, RequestSocket};
 use crate::task;
 use crate::upstream::connector::Connector;
 use crate::upstream::wire::Pool;
@@ -81,7 +84,7 @@ trait Start {
 
     fn start<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Started;
 
-    /// The same for work that is likely to be done at once.
+    /// Starts work that is likely to be done at once, where possible on the calling thread.
     fn begin<F: Future<Output = ()> + Send + 'static>(&self, work: F) -> Self::Started {
         self.start(work)
     }
@@ -168,7 +171,7 @@ impl Engine {
         &self,
         inbound: &Inbound<'_>,
         wake: &Arc<dyn Wake>,
-    ) -> Result<Box<dyn Conversation>, Box<Admitted>> {
+    ) -> Result<Box<dyn FrameConnection>, Box<Admitted>> {
         let mut pending = match admission::admit(&self.shared, inbound, Arc::clone(wake)) {
             Admitted::Pending(pending) if pending.answer().is_some_and(Answer::is_socket) => pending,
             other => return Err(Box::new(other)),
@@ -179,9 +182,10 @@ impl Engine {
         let request_id = whole.admission.request_id.clone();
         let opened = if route.answer == Answer::Realtime {
             Realtime::open(&self.shared, *whole, inbound.query, Arc::clone(wake))
-                .map(|talk| Box::new(talk) as Box<dyn Conversation>)
+                .map(|talk| Box::new(talk) as Box<dyn FrameConnection>)
         } else {
-            Socket::open(&self.shared, *whole, Arc::clone(wake)).map(|socket| Box::new(socket) as Box<dyn Conversation>)
+            RequestSocket::open(&self.shared, *whole, Arc::clone(wake))
+                .map(|socket| Box::new(socket) as Box<dyn FrameConnection>)
         };
         opened.map_err(|fault| {
             answer::refuse(&self.shared, &exchange, route.surface, &request_id, &fault);
@@ -201,7 +205,7 @@ impl Engine {
         }
     }
 
-    /// The same for a front that is a task on a runtime of its own: it polls the work itself, so that a request stays on the
+    /// Feeds a piece for a front that is a task on a runtime of its own: it polls the work itself, so that a request stays on the
     /// thread of its connection. A large piece is kept rather than copied.
     pub fn feed_here(&self, pending: &mut Pending, piece: &Bytes, more: bool) -> FedHere {
         match pending.feed_bytes(piece, more) {
@@ -217,9 +221,8 @@ impl Engine {
         let shared = Arc::clone(&self.shared);
         let trace = whole.admission.trace.clone();
         Some(match whole.admission.route.answer {
-            Answer::Control | Answer::Upload | Answer::Search | Answer::Video => {
-                start.start(forward::serve(shared, whole))
-            }
+            Answer::Control | Answer::Upload => start.start(forward::serve(shared, whole)),
+            Answer::Search | Answer::Video => start.start(searches::serve(shared, whole)),
             answer if background::is_asked(answer, &whole.body) => {
                 if let Err(fault) = background::check_room(&shared, &whole) {
                     background::refuse(&shared, &whole, &fault);
@@ -234,12 +237,12 @@ impl Engine {
                 requests::describe(&shared, &whole);
                 return None;
             }
-            Answer::CountTokens => start.start(trace::within(trace, count::serve(shared, whole))),
+            Answer::CountTokens => start.start(trace::within(trace, count::serve(&shared, whole))),
             // On the heap first: wrapped as it is, all of its size would be copied again.
             _ if S::IS_ELSEWHERE && cache::is_likely(&shared, &whole) => {
-                start.begin(trace::within(trace, Box::pin(chat::serve(shared, whole))))
+                start.begin(trace::within(trace, Box::pin(admit::serve(&shared, whole))))
             }
-            _ => start.start(trace::within(trace, Box::pin(chat::serve(shared, whole)))),
+            _ => start.start(trace::within(trace, Box::pin(admit::serve(&shared, whole)))),
         })
     }
 
@@ -301,7 +304,7 @@ async fn beat(beat: Arc<Beat>) {
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         every.tick().await;
-        beat.tell();
+        beat.record();
     }
 }
 
@@ -315,7 +318,7 @@ async fn keep_house(shared: Arc<Shared>) {
         shared.pool.sweep();
         let now_ms = crate::clock::monotonic_ms();
         shared.sessions.sweep(now_ms);
-        shared.twins.sweep(now_ms);
-        shared.cache.flights.sweep(now_ms);
+        shared.idempotency.sweep(now_ms);
+        shared.cache.calls_under_way.sweep(now_ms);
     }
 }

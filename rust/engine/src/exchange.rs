@@ -75,7 +75,7 @@ struct State {
     failed: bool,
     /// The front looked, found nothing and wants to be woken.
     front_waits: bool,
-    /// The same, of a front that is a task itself.
+    /// The waker of a front that is a task, looked for something and found nothing.
     front: Option<Waker>,
     /// The task waits for room or is watching for the client's going away.
     task: Option<Waker>,
@@ -96,7 +96,7 @@ impl State {
     }
 }
 
-/// One request and its answer, between the front that serves a client and the task that works for it.
+/// One request's answer on its way from the task that makes it to the front that sends it.
 #[derive(Debug)]
 pub struct Exchange {
     id: u64,
@@ -230,7 +230,7 @@ impl Exchange {
     }
 
     /// A front that is about to look by itself need not be told.
-    pub fn look(&self) {
+    pub fn forget_waker(&self) {
         self.state.lock().front = None;
     }
 
@@ -261,7 +261,7 @@ impl Exchange {
         let mut state = self.state.lock();
         state.given_bytes = state.given_bytes.saturating_sub(bytes);
         if state.given_bytes <= HIGH_WATER_BYTES {
-            self.tell(state);
+            self.wake_front(state);
         }
     }
 
@@ -292,7 +292,7 @@ impl Exchange {
         }
         state.ended = true;
         state.is_whole = true;
-        self.tell(state);
+        self.wake_front(state);
     }
 
     /// The head, and the first bytes with it.
@@ -304,7 +304,7 @@ impl Exchange {
         state.headed = true;
         state.head = Some(head);
         append(&mut state, chunks);
-        self.tell(state);
+        self.wake_front(state);
     }
 
     /// More bytes. Nothing is told to a front that has not asked.
@@ -315,7 +315,7 @@ impl Exchange {
         }
         append(&mut state, chunks);
         if !state.chunks.is_empty() {
-            self.tell(state);
+            self.wake_front(state);
         }
     }
 
@@ -327,7 +327,7 @@ impl Exchange {
         }
         append(&mut state, chunks);
         state.ended = true;
-        self.tell(state);
+        self.wake_front(state);
     }
 
     /// Stops short: what was sent is not whole and nothing more can be said. Without effect after the end.
@@ -339,7 +339,7 @@ impl Exchange {
         state.headed = true;
         state.ended = true;
         state.aborted = true;
-        self.tell(state);
+        self.wake_front(state);
     }
 
     /// Notes that the request did not end well, before its answer ends.
@@ -375,7 +375,7 @@ impl Exchange {
         .await;
     }
 
-    fn tell(&self, mut state: parking_lot::MutexGuard<'_, State>) {
+    fn wake_front(&self, mut state: parking_lot::MutexGuard<'_, State>) {
         let wake = std::mem::take(&mut state.front_waits);
         let front = state.front.take();
         drop(state);

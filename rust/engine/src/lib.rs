@@ -1,14 +1,13 @@
 //! The relay: from an admitted head to a settled record.
 //!
-//! Read in this order: [`engine`] (what a front calls), [`inbound`] and [`admission`] (the gate), [`exchange`] (how an
-//! answer reaches the front), [`chat`] with [`choose`], [`attempt`], [`plain`] and [`stream`] (a completion's life),
-//! [`wording`] (the same request in each provider's dialect), [`guardrails`] (what must not be said), [`count`] (its
-//! tokens, without asking for an answer), [`cache`] (answers that are given again), [`surfaces`] and [`relayed`] (calls
-//! that pass with only their model changed), [`upload`] (forms with files), [`cors`] (pages of other origins), [`socket`], [`realtime`], [`frames`] and
-//! [`outbox`] (connections of frames), [`settle`] and [`spool`] (its record), [`metrics`] and [`trace`] (what is told of
-//! it), [`progress`] (to its caller), [`commands`] (what control asks of a worker), [`control`] and [`link`] (the other
-//! plane), [`connector`], [`resolver`], [`pool`], [`target`], [`proof`],
-//! [`live`], [`models`], [`threads`], [`log`] (what they stand on).
+//! Read in this order: [`engine`] (what a front calls), [`exchange`] (one request's answer between a front and the task that makes
+//! it), [`gate`] (head, caller, limits, body), [`call`] (admit, choose, attempt, relay, settle), [`route`] (models to targets),
+//! [`upstream`] (providers), [`cache`] (answers that are given again), [`socket`] (connections of frames), [`control`] (the other
+//! plane), [`models`] (lists of them), [`observe`] (records, metrics, traces).
+//!
+//! They stand on [`shared`] (what requests share), [`active_config`] (the snapshot in force), [`config`] (settings of the worker),
+//! [`front`] (work begun where a request came in), [`task`] and [`blocking`] (where work runs), [`clock`], [`patience`] (how long
+//! callers are waited for); tests on `testing` and `fuzz`.
 //!
 //! A front calls in from threads of its own, and never waits for a lock that is held across an await. The work of its
 //! requests runs on the engine's one thread, or, for a front that polls it ([`engine::Engine::feed_here`]), where the front is.
@@ -36,4 +35,6 @@ pub mod route;
 pub mod shared;
 pub mod socket;
 pub mod task;
+#[cfg(test)]
+mod testing;
 pub mod upstream;

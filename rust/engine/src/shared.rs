@@ -1,13 +1,14 @@
 //! What every request of this worker shares.
 
 use crate::active_config::Live;
-use crate::call::coalesce::Twins;
+use crate::call::coalesce::Recordings;
 use crate::clock;
 use crate::config::Config;
 use crate::observe::spool::Spool;
 use crate::upstream::wire::Pool;
 use arc_swap::ArcSwap;
 use fairlead_cache::cache::Cache;
+use fairlead_core::error::{Error, Kind};
 use fairlead_core::ledger::Ledger;
 use fairlead_core::sessions::Sessions;
 use http::HeaderValue;
@@ -16,7 +17,13 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-/// What every request of this worker shares.
+/// Bodies that are buffered at once, over all requests; beyond it new ones are refused.
+pub const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
+
+/// Control holds a poll for 2 s; after this long without an answer it counts as absent.
+pub const LINK_STALE_MS: u64 = 7_000;
+
+/// What every request of this worker shares: configuration, pool, spool, counters, caches.
 #[derive(Debug)]
 pub struct Shared {
     pub config: Config,
@@ -29,17 +36,17 @@ pub struct Shared {
     pub control: Arc<crate::upstream::connector::Origin>,
     pub counts: Counts,
     pub metrics: crate::observe::metrics::Metrics,
-    pub heard: crate::control::counters::Heard,
+    pub heard: crate::control::counters::CounterReports,
     /// What keys have used of their limits.
     pub ledger: Ledger,
     pub sessions: Sessions,
-    pub twins: Twins,
-    pub cache: crate::cache::Answers,
+    pub idempotency: Recordings,
+    pub cache: crate::cache::answers::Answers,
     /// What models thought before they called tools.
     pub reasoning: fairlead_cache::reasoning::Reasoning,
-    pub commands: crate::control::commands::Done,
+    pub commands: crate::control::reports::UnsentReports,
     pub drain: Drain,
-    pub places: crate::route::affinity::Places,
+    pub affinity: crate::route::affinity::SessionAffinity,
     pub threads: crate::observe::threads::Threads,
     /// Monotonic milliseconds of the last answered poll of the link, 0 for never.
     pub link_seen_ms: AtomicU64,
@@ -86,6 +93,11 @@ impl Drain {
         self.deadline.notify_waiters();
     }
 
+    /// Why a request is refused or ends early while the gateway goes down. It rests no connection and is tried nowhere else.
+    pub fn error(&self) -> Error {
+        Error::gateway(Kind::Draining, "The gateway is shutting down.").after_s(1)
+    }
+
     /// Ends when the deadline has passed.
     pub async fn expired(&self) {
         let notified = self.deadline.notified();
@@ -98,7 +110,7 @@ impl Drain {
 impl Shared {
     pub fn new(config: Config, worker_id: String, pool: Pool, spool: Spool, cache: Cache) -> Self {
         let control = Arc::new(crate::upstream::connector::Origin::Unix(config.control_socket.clone()));
-        let version = crate::gate::answer::value(config.version.as_str());
+        let version = crate::gate::headers::value(config.version.as_str());
         Self {
             config,
             version,
@@ -109,15 +121,15 @@ impl Shared {
             control,
             counts: Counts::default(),
             metrics: crate::observe::metrics::Metrics::default(),
-            heard: crate::control::counters::Heard::default(),
+            heard: crate::control::counters::CounterReports::default(),
             ledger: Ledger::default(),
             sessions: Sessions::default(),
-            twins: Twins::default(),
-            cache: crate::cache::Answers::new(cache),
+            idempotency: Recordings::default(),
+            cache: crate::cache::answers::Answers::new(cache),
             reasoning: fairlead_cache::reasoning::Reasoning::default(),
-            commands: crate::control::commands::Done::default(),
+            commands: crate::control::reports::UnsentReports::default(),
             drain: Drain::default(),
-            places: crate::route::affinity::Places::default(),
+            affinity: crate::route::affinity::SessionAffinity::default(),
             threads: crate::observe::threads::Threads::default(),
             link_seen_ms: AtomicU64::new(0),
             next_id: AtomicU64::new(1),
@@ -142,19 +154,19 @@ impl Shared {
     /// Whether control answered the link within the last poll's length.
     pub fn control_is_connected(&self) -> bool {
         let seen_ms = self.link_seen_ms.load(Ordering::Relaxed);
-        seen_ms > 0 && clock::monotonic_ms().saturating_sub(seen_ms) < crate::control::link::STALE_MS
+        seen_ms > 0 && clock::monotonic_ms().saturating_sub(seen_ms) < LINK_STALE_MS
     }
 }
 
 /// One unit of a gauge, given back when dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct GaugePermit {
     shared: Arc<Shared>,
     gauge: Gauge,
     amount: usize,
 }
 
-/// Which gauge a [`Held`] counts in.
+/// Which gauge a [`GaugePermit`] counts in.
 #[derive(Debug, Clone, Copy)]
 pub enum Gauge {
     InFlight,
@@ -174,7 +186,23 @@ impl Gauge {
     }
 }
 
-impl Held {
+impl GaugePermit {
+    /// Room for one open stream, or the refusal of a gateway that has none.
+    pub fn for_stream(shared: &Arc<Shared>) -> Result<Self, Error> {
+        Self::take(shared, Gauge::OpenStreams, 1, shared.config.max_open_streams).ok_or_else(|| {
+            let message = "The gateway has as many streams open as it takes; try again shortly.";
+            Error::gateway(Kind::Overloaded, message).after_s(1)
+        })
+    }
+
+    /// Room for one request among those in flight, or the refusal of a gateway that has none.
+    pub fn for_request(shared: &Arc<Shared>, limit: usize) -> Result<Self, Error> {
+        Self::take(shared, Gauge::InFlight, 1, limit).ok_or_else(|| {
+            let message = "The gateway has as many requests open as it takes; try again shortly.";
+            Error::gateway(Kind::Overloaded, message).after_s(1)
+        })
+    }
+
     /// `None` when the gauge would pass `limit`.
     pub fn take(shared: &Arc<Shared>, gauge: Gauge, amount: usize, limit: usize) -> Option<Self> {
         count(shared, gauge, amount, limit).then(|| Self { shared: Arc::clone(shared), gauge, amount })
@@ -210,7 +238,7 @@ fn count(shared: &Shared, gauge: Gauge, amount: usize, limit: usize) -> bool {
     fits
 }
 
-impl Drop for Held {
+impl Drop for GaugePermit {
     fn drop(&mut self) {
         self.gauge.of(&self.shared.counts).fetch_sub(self.amount, Ordering::AcqRel);
     }
@@ -219,29 +247,8 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::admission::MAX_BUFFERED_BYTES;
     use crate::socket::requests::Assembly;
-    use crate::upstream::connector::Connector;
-    use fairlead_cache::cache::Opening;
-
-    /// What an engine shares, without the engine.
-    fn shared(name: &str) -> Arc<Shared> {
-        let data_dir = std::env::temp_dir().join(format!("fairlead-{name}-{}", std::process::id()));
-        let config = serde_json::json!({
-            "data_dir": data_dir, "control_socket": "/nowhere", "link_token": "t",
-            "secret_key": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
-        });
-        let config = Config::parse(config.to_string().as_bytes()).expect("a configuration");
-        let spool = Spool::open(&data_dir, "w").expect("a spool");
-        let cache = Cache::open(Opening {
-            data_dir,
-            worker_id: "w".into(),
-            sealer: config.sealer.clone(),
-            vector_files: None,
-            now_ms: crate::clock::unix_ms,
-        });
-        Arc::new(Shared::new(config, "w".into(), Pool::new(Connector::default()), spool, cache.expect("a cache")))
-    }
+    use crate::testing::shared;
 
     #[test]
     fn messages_that_are_put_together_count_as_bodies_and_stop_at_their_bound() {

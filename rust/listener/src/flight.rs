@@ -85,7 +85,7 @@ impl Flight {
     fn poll_work(&mut self, cx: &mut Context<'_>) {
         let Some(work) = &mut self.work else { return };
         // What the work tells is looked for right behind it.
-        self.exchange.look();
+        self.exchange.forget_waker();
         // A defect in one request ends that request: its guards have told the caller by the time that this returns.
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
             Ok(Poll::Pending) => {}

@@ -3,7 +3,7 @@
 use crate::flight::Flight;
 use bytes::Bytes;
 use fairlead_engine::engine::{Engine, FedHere};
-use fairlead_engine::gate::admission::Pending;
+use fairlead_engine::gate::body::Pending;
 use fairlead_engine::patience::MIN_BODY_BYTES_PER_S;
 use fairlead_engine::task;
 use http_body::Body as _;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use fairlead_engine::exchange::{Exchange, Head, Wake};
 use fairlead_engine::gate::admission::Admitted;
 use fairlead_engine::gate::inbound::Inbound;
-use fairlead_engine::socket::requests::{Assembly, Conversation};
+use fairlead_engine::socket::requests::{Assembly, FrameConnection};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use http::header::{self, HeaderMap, HeaderValue};
@@ -118,7 +118,7 @@ pub enum Opening {
     Conversation {
         /// The value of `Sec-WebSocket-Accept`.
         accept: String,
-        conversation: Box<dyn Conversation>,
+        conversation: Box<dyn FrameConnection>,
         wake: Arc<SocketWake>,
     },
     Refused(Head, Bytes),
@@ -184,7 +184,7 @@ impl Wake for SocketWake {
 /// Carries a conversation until either side closes.
 pub async fn converse(
     io: Io,
-    conversation: Box<dyn Conversation>,
+    conversation: Box<dyn FrameConnection>,
     wake: Arc<SocketWake>,
     caller: Arc<Caller>,
     serving: RequestGuard,
@@ -205,7 +205,7 @@ pub async fn converse(
 
 /// A conversation with what both of its directions need.
 struct Session<'a> {
-    conversation: &'a dyn Conversation,
+    conversation: &'a dyn FrameConnection,
     wake: &'a SocketWake,
     state: &'a ConnectionState,
 }

@@ -131,7 +131,7 @@ async fn run(
                 Some(Message::Stop) | None => return,
             },
             _ = every.tick() => {
-                beat.tell();
+                beat.record();
                 clock.tick();
                 // One that only this list knows is over.
                 states.retain(|state| Arc::strong_count(state) > 1);

@@ -2,7 +2,8 @@
 
 use fairlead_engine::engine::Engine;
 use fairlead_engine::exchange::Exchange;
-use fairlead_engine::gate::admission::{Admitted, Pending};
+use fairlead_engine::gate::admission::Admitted;
+use fairlead_engine::gate::body::Pending;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyConnectionAbortedError;
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! A connection of frames, for an ASGI application.
 
-use fairlead_engine::socket::requests::Conversation;
+use fairlead_engine::socket::requests::FrameConnection;
 use pyo3::prelude::*;
 
 /// Hand over what is received and send what is taken. Whatever is not there yet is `None`, and the socket's id will be
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 #[pyclass(frozen, name = "Socket", module = "fairlead._core")]
 #[derive(Debug)]
 pub(crate) struct PySocket {
-    pub(crate) socket: Box<dyn Conversation>,
+    pub(crate) socket: Box<dyn FrameConnection>,
 }
 
 #[pymethods]

@@ -1,12 +1,13 @@
 //! An answer from what is kept.
 
-use super::Asked;
+use super::CacheQuery;
 use crate::blocking;
 use crate::clock;
 use crate::control::responses;
-use crate::exchange::{Exchange, Head};
+use crate::exchange::Head;
 use crate::front;
 use crate::gate::answer;
+use crate::gate::headers;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
@@ -28,32 +29,26 @@ use std::time::Duration;
 
 /// A disk that takes longer is no help.
 const DISK_DEADLINE: Duration = Duration::from_secs(1);
-/// So many near answers are tried.
+/// How many answers that are near by meaning are tried before the cache counts as missed.
 const MAX_TRIES: usize = 3;
 
 /// What came of looking.
 #[derive(Debug)]
-pub enum Looked {
+pub enum Lookup {
     /// The caller has the answer, and the record is written.
     Given,
     /// The caller has gone meanwhile.
-    Left,
+    CallerLeft,
     /// There is an answer, and the key's limits refuse it.
-    Refused(Settlement, Error),
-    Missed(Settlement),
+    Refused(Error),
+    Missed,
 }
 
 const PICOS_PER_MICRO: u64 = 1_000_000;
 
 /// Looks for the same request, then for one that asks the same, and answers.
-pub async fn look(
-    shared: &Arc<Shared>,
-    exchange: &Exchange,
-    mut settlement: Settlement,
-    asked: &mut Asked,
-    parsed: &ChatRequest,
-    said: &[u8],
-) -> Looked {
+pub async fn look_up(settlement: &mut Settlement, asked: &mut CacheQuery, parsed: &ChatRequest, said: &[u8]) -> Lookup {
+    let shared = &Arc::clone(&settlement.shared);
     let mut found = fetch(shared, asked.key).await.map(|kept| (kept, "exact"));
     if found.is_none() {
         // Meanings, and a call, take longer than the front has.
@@ -65,18 +60,55 @@ pub async fn look(
     let Some((body, kept, tier)) = body else {
         counts.misses.fetch_add(1, Ordering::Relaxed);
         settlement.cached.cache = Some(record::Cache::Miss);
-        return Looked::Missed(settlement);
+        return Lookup::Missed;
     };
-    if let Err(fault) = limits::reserve_request(shared, &mut settlement, &parsed.model) {
-        return Looked::Refused(settlement, fault);
+    if let Err(fault) = limits::reserve_request(shared, settlement, &parsed.model) {
+        return Lookup::Refused(fault);
     }
+    give(settlement, asked, CacheHit { kept, tier, body }, parsed, said).await
+}
+
+/// Looks for the same request once more, for a call that is about to begin: the one that it could have joined may have ended
+/// since the cache was looked into, and its answer is here now.
+pub(super) async fn look_again(
+    settlement: &mut Settlement,
+    query: &CacheQuery,
+    request: &ChatRequest,
+    said: &[u8],
+) -> Lookup {
+    let shared = Arc::clone(&settlement.shared);
+    let Some(kept) = fetch(&shared, query.key).await else { return Lookup::Missed };
+    let Some(body) = deliver(query, &kept, request) else { return Lookup::Missed };
+    // It was counted as missed, and is kept already.
+    shared.cache.store.counts().misses.fetch_sub(1, Ordering::Relaxed);
+    (settlement.kept, settlement.combo) = (None, None);
+    give(settlement, query, CacheHit { kept, tier: "exact", body }, request, said).await
+}
+
+/// What was found: in which of the cache's two ways, and its body as the caller wants it.
+struct CacheHit {
+    kept: CachedAnswer,
+    tier: &'static str,
+    body: Bytes,
+}
+
+/// Answers with what was found, and settles.
+async fn give(
+    settlement: &mut Settlement,
+    asked: &CacheQuery,
+    CacheHit { kept, tier, body }: CacheHit,
+    parsed: &ChatRequest,
+    said: &[u8],
+) -> Lookup {
+    let (shared, exchange) = (&Arc::clone(&settlement.shared), &Arc::clone(&settlement.exchange));
+    let counts = shared.cache.store.counts();
     // A key that is held back is held back whoever answers.
     tokio::select! {
         biased;
-        () = exchange.gone() => return Looked::Left, // the settlement's drop says who left
-        () = limits::throttle(shared, &settlement) => {}
+        () = exchange.gone() => return Lookup::CallerLeft, // the settlement's drop says who left
+        () = limits::throttle(settlement) => {}
     }
-    let is_stored = store(shared, &settlement, asked.form, &kept, parsed, said).await;
+    let is_stored = store(shared, settlement, asked.form, &kept, parsed, said).await;
     let meta = &kept.meta;
     let hits = if tier == "exact" { &counts.exact_hits } else { &counts.vector_hits };
     hits.fetch_add(1, Ordering::Relaxed);
@@ -89,12 +121,12 @@ pub async fn look(
     settlement.status = StatusCode::OK.as_u16();
     settlement.upstream_model.clone_from(&meta.upstream_model);
     settlement.bytes_response = body.len() as u64;
-    let mut headers = headers(shared, &settlement, &kept, tier, parsed, body.len());
-    responses::tell(is_stored, &mut headers);
+    let mut headers = headers(shared, settlement, &kept, tier, parsed, body.len());
+    responses::note_unstored(is_stored, &mut headers);
     let head = Head { status: StatusCode::OK, headers };
     settlement.settle(Outcome::Completed, None);
     exchange.answer(head, body);
-    Looked::Given
+    Lookup::Given
 }
 
 /// A response whose caller wants it kept is kept by control again: it may have been deleted there.
@@ -116,7 +148,7 @@ async fn store(
     responses::keep(shared, &settlement.admission, said, parsed, whole.as_ref()).await
 }
 
-async fn near(shared: &Arc<Shared>, asked: &Asked) -> Option<CachedAnswer> {
+async fn near(shared: &Arc<Shared>, asked: &CacheQuery) -> Option<CachedAnswer> {
     let (question, threshold) = (asked.question.as_ref()?, asked.threshold?);
     for (key, _) in shared.cache.store.near(question, threshold).into_iter().take(MAX_TRIES) {
         if let Some(kept) = fetch(shared, key).await {
@@ -141,7 +173,7 @@ async fn fetch(shared: &Arc<Shared>, key: Digest) -> Option<CachedAnswer> {
 }
 
 /// The body as this caller wants it. `None`: what is kept cannot be said that way.
-fn deliver(asked: &Asked, kept: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
+fn deliver(asked: &CacheQuery, kept: &CachedAnswer, parsed: &ChatRequest) -> Option<Bytes> {
     let told = as_events(asked.form, kept, parsed)?;
     Some(if parsed.stream && asked.reads_list { replay::list_of(&told) } else { told })
 }
@@ -175,31 +207,31 @@ fn headers(
     let mut headers = answer::base_headers(shared, &admission.request_id);
     let latency_ms = settlement.elapsed().as_millis() as u64;
     let decision = format!("strategy={}; provider={}; latency_ms={latency_ms}", meta.strategy, meta.provider);
-    headers.insert(answer::DECISION, answer::encoded(&decision));
-    headers.insert(answer::PROVIDER, answer::encoded(&meta.provider));
+    headers.insert(headers::DECISION, headers::encoded(&decision));
+    headers.insert(headers::PROVIDER, headers::encoded(&meta.provider));
     if let Some(model) = &meta.upstream_model {
-        headers.insert(answer::MODEL, answer::encoded(model));
+        headers.insert(headers::MODEL, headers::encoded(model));
     }
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
-        headers.insert(answer::SESSION_ID, answer::encoded(session));
+        headers.insert(headers::SESSION_ID, headers::encoded(session));
     }
-    headers.insert(answer::LATENCY_MS, answer::number(latency_ms));
-    headers.insert(answer::RESPONSE_LATENCY, answer::number(latency_ms));
-    headers.insert(answer::CACHE_LATENCY, HeaderValue::from_static("synthetic"));
-    headers.insert(answer::CACHE_TIER, HeaderValue::from_static(tier));
-    headers.insert(answer::COST_SAVED, answer::value(Cost::from_picos(meta.cost_picos).usd_text()));
-    headers.insert(answer::RESPONSE_COST, answer::value(Cost::default().usd_text()));
+    headers.insert(headers::LATENCY_MS, headers::number(latency_ms));
+    headers.insert(headers::RESPONSE_LATENCY, headers::number(latency_ms));
+    headers.insert(headers::CACHE_LATENCY, HeaderValue::from_static("synthetic"));
+    headers.insert(headers::CACHE_TIER, HeaderValue::from_static(tier));
+    headers.insert(headers::COST_SAVED, headers::value(Cost::from_picos(meta.cost_picos).usd_text()));
+    headers.insert(headers::RESPONSE_COST, headers::value(Cost::default().usd_text()));
     if parsed.stream {
         let kind = if parsed.reads_list { "application/json" } else { "text/event-stream" };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         return headers;
     }
-    headers.insert(answer::CACHE, HeaderValue::from_static("HIT"));
-    headers.insert(answer::TOKENS_IN, answer::number(meta.tokens_input));
-    headers.insert(answer::TOKENS_OUT, answer::number(meta.tokens_output));
+    headers.insert(headers::CACHE, HeaderValue::from_static("HIT"));
+    headers.insert(headers::TOKENS_IN, headers::number(meta.tokens_input));
+    headers.insert(headers::TOKENS_OUT, headers::number(meta.tokens_output));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    headers.insert(header::AGE, answer::number(clock::unix_ms().saturating_sub(meta.created_ms) / 1_000));
+    headers.insert(header::AGE, headers::number(clock::unix_ms().saturating_sub(meta.created_ms) / 1_000));
     headers
 }

@@ -1,6 +1,6 @@
 //! The idempotency window: a request that is sent twice under one key is done once.
 //!
-//! The first is the leader: its work answers into a recording. The leader's caller and every twin that comes while the
+//! The first is the leader: its work answers into a recording. The leader's caller and every follower that comes while the
 //! work is under way, or within five seconds after it ended well, read the recording, each at its own pace. The slowest
 //! reader holds the provider back; the work ends early only when all readers have left. Failures are told to those who wait for
 //! them and to nobody later.
@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 pub const WINDOW_MS: u64 = 5_000;
 /// A longer answer is not kept for those who come later.
 const MAX_RECORDING_BYTES: usize = 8 * 1024 * 1024;
-/// Nor is any while all recordings together hold this much.
+/// Bytes that all recordings together may hold; beyond them no answer is kept for those who come later.
 const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
 const MAX_ENTRIES: usize = 20_000;
 
@@ -45,7 +45,7 @@ pub enum Role {
     /// Nobody sent it before: the work is to be done, into this recording.
     Leader(Arc<Recording>),
     /// It is under way or was just done.
-    Twin(Arc<Recording>),
+    Follower(Arc<Recording>),
 }
 
 #[derive(Debug)]
@@ -56,19 +56,19 @@ struct Entry {
 
 /// All recordings of this worker.
 #[derive(Debug)]
-pub struct Twins {
+pub struct Recordings {
     entries: Mutex<HashMap<Name, Entry>>,
     total_bytes: Arc<AtomicUsize>,
     window_ms: u64,
 }
 
-impl Default for Twins {
+impl Default for Recordings {
     fn default() -> Self {
         Self { entries: Mutex::default(), total_bytes: Arc::default(), window_ms: WINDOW_MS }
     }
 }
 
-impl Twins {
+impl Recordings {
     /// For calls that may be joined as long as they are under way and no longer.
     pub fn under_way() -> Self {
         Self { window_ms: 0, ..Self::default() }
@@ -84,7 +84,7 @@ impl Twins {
             if !entry.recording.is_whole() {
                 return Err(too_late());
             }
-            return Ok(Role::Twin(Arc::clone(&entry.recording)));
+            return Ok(Role::Follower(Arc::clone(&entry.recording)));
         }
         let recording = Arc::new(Recording::new(Arc::clone(&self.total_bytes)));
         if entries.len() < MAX_ENTRIES {
@@ -126,6 +126,8 @@ struct State {
     ended_ms: Option<u64>,
     is_aborted: bool,
     has_failed: bool,
+    /// Its answer is on its way into a store, where those who come later find it: until then it is given to them here.
+    is_being_kept: bool,
     /// Where each reader is, in chunks; `None` where a reader has left.
     readers: Vec<Option<usize>>,
 }
@@ -146,12 +148,12 @@ impl Recording {
         Self { state: Mutex::default(), total_bytes, grew: Notify::new(), was_read: Notify::new() }
     }
 
-    /// Whether it may still be given to a twin that comes now.
+    /// Whether it may still be given to a follower that comes now.
     fn is_given(&self, now_ms: u64, window_ms: u64) -> bool {
         let state = self.state.lock();
         match state.ended_ms {
             None => true,
-            Some(ended_ms) => !state.has_failed && now_ms.saturating_sub(ended_ms) < window_ms,
+            Some(ended_ms) => !state.has_failed && (state.is_being_kept || now_ms.saturating_sub(ended_ms) < window_ms),
         }
     }
 
@@ -377,6 +379,22 @@ pub struct Leader {
     reader: Reader,
 }
 
+/// Says of a recording that its answer is about to be kept elsewhere, for as long as this lives.
+struct Keeping(Arc<Recording>);
+
+impl Keeping {
+    fn new(recording: &Arc<Recording>) -> Self {
+        recording.state.lock().is_being_kept = true;
+        Self(Arc::clone(recording))
+    }
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        self.0.state.lock().is_being_kept = false;
+    }
+}
+
 impl Leader {
     pub fn new(recording: &Arc<Recording>, id: u64) -> Self {
         let bell = Arc::new(Bell(Notify::new()));
@@ -387,12 +405,12 @@ impl Leader {
     }
 
     /// Starts the work, which answers to `source`, and gives its answer to the leader's caller. The work goes on for the
-    /// twins when that caller has left.
+    /// followers when that caller has left.
     pub async fn lead(self, exchange: &Exchange, work: impl Future<Output = ()> + Send + 'static) {
         self.lead_then(exchange, work, |_| {}).await;
     }
 
-    /// The same, and `then` is told when the answer has ended, in whatever way.
+    /// Leads as `lead` does, and calls `then` when the answer has ended, in whatever way.
     pub async fn lead_then(
         self,
         exchange: &Exchange,
@@ -400,11 +418,13 @@ impl Leader {
         then: impl FnOnce(&Recording) + Send + 'static,
     ) {
         let recording = Arc::clone(&self.reader.recording);
+        let keeping = Keeping::new(&recording);
         // Both end by themselves: the work when its exchange ends or is cancelled, the writer at either.
         crate::task::spawn(work);
         crate::task::spawn(async move {
             write(self.source, self.bell, Arc::clone(&recording)).await;
             then(&recording);
+            drop(keeping);
         });
         read(self.reader, exchange, |_| {}).await;
     }
@@ -422,11 +442,11 @@ pub fn digest(parts: &[&[u8]]) -> [u8; 32] {
     bytes
 }
 
-/// What a twin got.
+/// What a follower got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
     Whole,
-    /// The leader's answer failed, or the twin left.
+    /// The leader's answer failed, or the follower left.
     Cut,
     /// Nothing: the answer has grown too large to be kept from its beginning.
     TooLate,
@@ -437,7 +457,7 @@ pub fn too_late() -> Error {
     conflict("The same request is under way, and its answer is too large to be given twice.")
 }
 
-/// Gives a twin the leader's answer from its beginning, or nothing of it.
+/// Gives a follower the leader's answer from its beginning, or nothing of it.
 pub async fn follow(recording: Arc<Recording>, exchange: &Exchange, adapt: impl FnOnce(&mut Head)) -> Followed {
     let Some(reader) = recording.open() else { return Followed::TooLate };
     drop(recording);

@@ -23,7 +23,7 @@ fn head(status: StatusCode) -> Head {
     Head { status, headers: HeaderMap::new() }
 }
 
-fn leader(twins: &Twins, now_ms: u64) -> Arc<Recording> {
+fn leader(twins: &Recordings, now_ms: u64) -> Arc<Recording> {
     match twins.enter(name("a"), [1; 32], now_ms) {
         Ok(Role::Leader(recording)) => recording,
         other => panic!("{other:?}"),
@@ -62,7 +62,7 @@ async fn settle_down() {
 
 #[tokio::test]
 async fn a_twin_that_comes_in_the_middle_gets_all_and_the_leader_may_leave() {
-    let twins = Twins::default();
+    let twins = Recordings::default();
     let (first, second) = (caller(), caller());
     let leading = Leader::new(&leader(&twins, 0), 1);
     let source = Arc::clone(&leading.source);
@@ -71,7 +71,7 @@ async fn a_twin_that_comes_in_the_middle_gets_all_and_the_leader_may_leave() {
     source.start(head(StatusCode::OK), [Bytes::from_static(b"one ")]);
     settle_down().await;
 
-    let Ok(Role::Twin(recording)) = twins.enter(name("a"), [1; 32], 1_000) else { panic!("a twin") };
+    let Ok(Role::Follower(recording)) = twins.enter(name("a"), [1; 32], 1_000) else { panic!("a twin") };
     let own = Arc::clone(&second);
     let follow = task::spawn(async move { follow(recording, &own, |head| head.status = StatusCode::ACCEPTED).await });
     settle_down().await;
@@ -86,7 +86,7 @@ async fn a_twin_that_comes_in_the_middle_gets_all_and_the_leader_may_leave() {
 
 #[tokio::test]
 async fn a_key_is_its_callers_and_its_requests() {
-    let twins = Twins::default();
+    let twins = Recordings::default();
     let _first = leader(&twins, 0);
     assert!(matches!(twins.enter(name("b"), [1; 32], 0), Ok(Role::Leader(_))), "another caller");
     let refused = twins.enter(name("a"), [2; 32], 0).expect_err("another body");
@@ -96,12 +96,12 @@ async fn a_key_is_its_callers_and_its_requests() {
 
 #[tokio::test]
 async fn what_ended_well_is_given_for_five_seconds_and_a_failure_never() {
-    let twins = Twins::default();
+    let twins = Recordings::default();
     let recording = leader(&twins, 0);
     recording.begin(head(StatusCode::OK));
     recording.add(vec![Bytes::from_static(b"x")]);
     recording.end(false, false, 1_000);
-    assert!(matches!(twins.enter(name("a"), [1; 32], 1_000 + WINDOW_MS - 1), Ok(Role::Twin(_))));
+    assert!(matches!(twins.enter(name("a"), [1; 32], 1_000 + WINDOW_MS - 1), Ok(Role::Follower(_))));
     twins.sweep(1_000 + WINDOW_MS);
     assert!(twins.is_empty());
     drop(recording);
@@ -119,7 +119,7 @@ async fn what_ended_well_is_given_for_five_seconds_and_a_failure_never() {
 
 #[tokio::test]
 async fn when_all_have_left_the_work_ends() {
-    let twins = Twins::default();
+    let twins = Recordings::default();
     let first = caller();
     let leading = Leader::new(&leader(&twins, 0), 1);
     let source = Arc::clone(&leading.source);
@@ -139,7 +139,7 @@ async fn when_all_have_left_the_work_ends() {
 
 #[tokio::test]
 async fn the_slowest_reader_holds_the_provider_back() {
-    let twins = Twins::default();
+    let twins = Recordings::default();
     let first = caller();
     let recording = leader(&twins, 0);
     let leading = Leader::new(&recording, 1);
@@ -161,7 +161,7 @@ async fn the_slowest_reader_holds_the_provider_back() {
 
 #[tokio::test]
 async fn a_long_answer_is_not_kept_but_reaches_its_caller() {
-    let twins = Twins::default();
+    let twins = Recordings::default();
     let first = caller();
     let leading = Leader::new(&leader(&twins, 0), 1);
     let source = Arc::clone(&leading.source);
@@ -186,7 +186,7 @@ async fn a_long_answer_is_not_kept_but_reaches_its_caller() {
 /// A caller that is held back before it reads, as a key's `throttleDelayMs` holds it.
 #[tokio::test]
 async fn who_comes_to_read_when_the_beginning_is_gone_gets_nothing_of_it() {
-    let twins = Twins::default();
+    let twins = Recordings::default();
     let (first, second) = (caller(), caller());
     let leading = Leader::new(&leader(&twins, 0), 1);
     let source = Arc::clone(&leading.source);
@@ -195,7 +195,7 @@ async fn who_comes_to_read_when_the_beginning_is_gone_gets_nothing_of_it() {
     source.start(head(StatusCode::OK), [Bytes::from_static(b"beginning")]);
     settle_down().await;
 
-    let Ok(Role::Twin(recording)) = twins.enter(name("a"), [1; 32], 0) else { panic!("a twin") };
+    let Ok(Role::Follower(recording)) = twins.enter(name("a"), [1; 32], 0) else { panic!("a twin") };
     let count = MAX_RECORDING_BYTES / (64 * 1024) + 20;
     let own = Arc::clone(&source);
     let (given, is_given) = tokio::sync::oneshot::channel();

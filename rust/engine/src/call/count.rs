@@ -1,21 +1,23 @@
 //! How many tokens a request has, without asking for an answer: the provider says it where its dialect can, and it is
 //! estimated where it cannot.
 
-use crate::call::chat::{admit, admit_aliases, drained, fail, refuse};
+use crate::active_config::Live;
+use crate::call::choose::{admit_aliases, admit_model};
+use crate::call::context::Call;
 use crate::call::guardrails;
 use crate::call::plain;
 use crate::call::translation::{self, caller_of};
-use crate::exchange::{Exchange, Head};
-use crate::gate::admission::Whole;
-use crate::gate::answer::{self, EndGuard};
+use crate::exchange::Head;
+use crate::gate::answer::EndGuard;
+use crate::gate::headers;
 use crate::gate::limits;
+use crate::gate::request::Whole;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
 use crate::route::model;
 use crate::shared::Shared;
-use crate::upstream::attempt::{self, Failed};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
+use crate::upstream::attempt::{self, Contents, Upstream};
+use crate::upstream::failure::AttemptFailure;
+use crate::upstream::target::{InFlightGuard, Target};
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -25,104 +27,107 @@ use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::translate::{self};
 use fairlead_dialect::{count, Pieces};
 use http::header::{self, HeaderValue};
-use http::{StatusCode, Uri};
+use http::StatusCode;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Serves one request. As with a completion, dropping the future is cancelling it.
-pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
-    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(shared, &whole.exchange, &whole.admission);
     let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
-    let settlement = Settlement::open(&shared, &exchange, admission, body.len() as u64);
+    let settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
     async move {
-        let _counted = (in_flight, buffered);
-        run(&shared, &exchange, settlement, &body).await;
+        let _permits = (in_flight, buffered);
+        run(Call::new(settlement), &body).await;
         drop(end);
     }
 }
 
-async fn run(shared: &Arc<Shared>, exchange: &Arc<Exchange>, mut settlement: Settlement, body: &Bytes) {
+async fn run(mut call: Call, body: &Bytes) {
+    let shared = call.shared();
     let live = shared.live.load_full();
-    // What is counted is what a conversation would send.
-    let body = match guardrails::admit(&live, &mut settlement, body) {
-        Ok(body) => body,
-        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
+    let (body, request) = match choose(&mut call, &live, body) {
+        Ok(read) => read,
+        Err(fault) => return call.refuse(&fault),
     };
-    let body = &body;
-    let parsed = match translation::read(&settlement.admission, &asked(&settlement, body))
-        .and_then(|parsed| admit(&live, &settlement, parsed))
-    {
-        Ok(parsed) => parsed,
-        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
-    };
-    settlement.model = Some(parsed.model.clone());
-    let choice = model::choose(shared, &live, &settlement.admission, &parsed.model, body);
-    let mut choice = match choice.and_then(|choice| admit_aliases(&settlement, &choice).map(|()| choice)) {
-        Ok(choice) => choice,
-        Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
-    };
-    // It uses no tokens and costs nothing, and is a request like any other.
-    if let Err(fault) = limits::reserve_free(shared, &mut settlement, &parsed.model, &mut choice) {
-        return refuse(shared, exchange, settlement, Outcome::Refused, &fault);
-    }
+    drop(live);
+    let exchange = Arc::clone(&call.settlement.exchange);
     tokio::select! {
         biased;
         () = exchange.gone() => {} // the settlement's drop says who left
-        () = work(shared, exchange, settlement, &choice, body, &parsed) => {}
+        () = try_targets(&mut call, &body, &request) => {}
     }
 }
 
-async fn work(
-    shared: &Arc<Shared>,
-    exchange: &Arc<Exchange>,
-    mut settlement: Settlement,
-    choice: &Choice,
-    body: &Bytes,
-    parsed: &ChatRequest,
-) {
-    limits::throttle(shared, &settlement).await;
-    let mut failures: Vec<(Arc<Target>, Failed)> = Vec::new();
-    for (at, target) in choice.targets.iter().enumerate() {
-        settlement.target = Some(Arc::clone(target));
-        settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
-        let caller = caller_of(settlement.admission.route);
-        let member = if caller == Dialect::Gemini { "totalTokens" } else { "input_tokens" };
-        let uri = match target.count_uri(choice.upstream_model(at)) {
-            Ok(uri) => uri,
-            Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
-        };
-        let counted = match uri.filter(|_| target.connection.dialect == caller) {
-            Some(uri) => {
-                settlement.attempts += 1;
-                let _busy = Busy::count(&target.hot);
-                let pieces = renamed(caller, body, parsed, choice.upstream_model(at));
-                let betas = settlement.admission.anthropic_beta.as_ref();
-                ask(shared, target, &uri, betas, &pieces, member).await
-            }
-            None => match count::estimate(caller, &asked(&settlement, body)) {
-                Ok(tokens) => Ok(Bytes::from(format!(r#"{{"{member}":{tokens}}}"#))),
-                Err(fault) => return refuse(shared, exchange, settlement, Outcome::Refused, &fault),
-            },
+/// Reads the request and finds who may count it.
+fn choose(call: &mut Call, live: &Live, body: &Bytes) -> Result<(Bytes, ChatRequest), Error> {
+    let Call { settlement, choice, .. } = call;
+    let shared = Arc::clone(&settlement.shared);
+    // What is counted is what a conversation would send.
+    let body = guardrails::admit(live, settlement, body)?;
+    let request = translation::read(&settlement.admission, &inner_request(settlement, &body))?;
+    let request = admit_model(live, settlement, request)?;
+    settlement.model = Some(request.model.clone());
+    *choice = model::choose(&shared, live, &settlement.admission, &request.model, &body)?;
+    admit_aliases(settlement, choice)?;
+    // It uses no tokens and costs nothing, and is a request like any other.
+    limits::reserve_free(&shared, settlement, &request.model, choice)?;
+    Ok((body, request))
+}
+
+async fn try_targets(call: &mut Call, body: &Bytes, request: &ChatRequest) {
+    limits::throttle(&call.settlement).await;
+    for at in 0..call.choice.targets.len() {
+        let target = Arc::clone(&call.choice.targets[at]);
+        call.settlement.target = Some(Arc::clone(&target));
+        call.settlement.upstream_model = Some(call.choice.upstream_model(at).to_owned());
+        let counted = match count_at(call, &target, at, body, request).await {
+            Ok(counted) => counted,
+            Err(fault) => return call.refuse(&fault),
         };
         match counted {
-            Ok(body) => return tell(shared, exchange, settlement, target, body, failures.len()),
+            Ok(body) => return give(call, &target, body),
             Err(failed) => {
-                target.hold_against(choice.upstream_model(at), &failed);
-                let goes_on = failed.error.retry != Retry::Never;
-                failures.push((Arc::clone(target), failed));
-                if !goes_on {
+                target.hold_against(call.choice.upstream_model(at), &failed);
+                let may_go_on = failed.error.retry != Retry::Never;
+                call.failures.push((target, failed));
+                if !may_go_on {
                     break;
                 }
             }
         }
     }
-    fail(shared, exchange, settlement, choice, failures);
+    call.fail();
+}
+
+/// The count of one target, by its provider or by an estimate; the outer error ends the call.
+async fn count_at(
+    call: &mut Call,
+    target: &Target,
+    at: usize,
+    body: &Bytes,
+    request: &ChatRequest,
+) -> Result<Result<Bytes, AttemptFailure>, Error> {
+    let Call { settlement, choice, .. } = call;
+    let caller = caller_of(settlement.admission.route);
+    let member = if caller == Dialect::Gemini { "totalTokens" } else { "input_tokens" };
+    let uri = target.count_uri(choice.upstream_model(at))?;
+    let Some(uri) = uri.filter(|_| target.connection.dialect == caller) else {
+        let tokens = count::estimate(caller, &inner_request(settlement, body))?;
+        return Ok(Ok(Bytes::from(format!(r#"{{"{member}":{tokens}}}"#))));
+    };
+    settlement.attempts += 1;
+    let _in_flight = InFlightGuard::new(&target.hot);
+    let pieces = renamed(caller, body, request, choice.upstream_model(at));
+    let betas = settlement.admission.anthropic_beta.as_ref();
+    let upstream = Upstream { uri: &uri, betas, body: Contents::Json(&pieces), is_stream: false };
+    Ok(ask(&settlement.shared, target, upstream, member).await)
 }
 
 /// The request whose tokens are counted; Gemini's clients may put it into a member of the body.
-fn asked(settlement: &Settlement, body: &Bytes) -> Bytes {
+fn inner_request(settlement: &Settlement, body: &Bytes) -> Bytes {
     body.slice(asked_span(caller_of(settlement.admission.route), body))
 }
 
@@ -145,16 +150,9 @@ fn renamed(caller: Dialect, body: &Bytes, parsed: &ChatRequest, upstream_model: 
 }
 
 /// The provider's own count, as it tells it.
-async fn ask(
-    shared: &Shared,
-    target: &Target,
-    uri: &Uri,
-    betas: Option<&HeaderValue>,
-    pieces: &Pieces,
-    member: &str,
-) -> Result<Bytes, Failed> {
+async fn ask(shared: &Shared, target: &Target, request: Upstream<'_>, member: &str) -> Result<Bytes, AttemptFailure> {
     let asking = async {
-        let answered = attempt::send(&shared.pool, target, uri, betas, pieces, false).await?;
+        let answered = attempt::send(&shared.pool, target, request).await?;
         let idle = Duration::from_millis(target.connection.timeouts.idle_ms);
         let told = plain::collect(answered.into_body(), idle).await?;
         let wanted = [member];
@@ -168,23 +166,19 @@ async fn ask(
     tokio::select! {
         biased;
         told = asking => told,
-        () = shared.drain.expired() => Err(drained().into()),
+        () = shared.drain.expired() => Err(shared.drain.error().into()),
     }
 }
 
-fn tell(
-    shared: &Shared,
-    exchange: &Exchange,
-    mut settlement: Settlement,
-    target: &Target,
-    body: Bytes,
-    fallbacks: usize,
-) {
+/// Gives the caller its count.
+fn give(call: &mut Call, target: &Target, body: Bytes) {
+    let fallbacks = call.failures.len();
+    let settlement = &mut call.settlement;
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;
-    let mut headers = plain::headers(shared, &settlement, target, fallbacks);
+    let mut headers = plain::headers(settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CONTENT_LENGTH, answer::number(body.len() as u64));
+    headers.insert(header::CONTENT_LENGTH, headers::number(body.len() as u64));
     settlement.settle(Outcome::Completed, None);
-    exchange.answer(Head { status: StatusCode::OK, headers }, body);
+    settlement.exchange.answer(Head { status: StatusCode::OK, headers }, body);
 }

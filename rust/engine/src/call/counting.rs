@@ -2,7 +2,7 @@
 //! provider did not tell.
 
 use crate::blocking;
-use crate::call::endpoints::{Deals, Surface};
+use crate::call::endpoints::{BillingUnit, Endpoint};
 use crate::gate::upload::Stored;
 use crate::upstream::wire::Chunk;
 use fairlead_core::json;
@@ -36,14 +36,16 @@ impl Expected {
 }
 
 /// Of a call in JSON; `choices` is how many answers it asks for.
-pub(crate) fn of_json(surface: &Surface, body: &[u8], choices: u64) -> Expected {
+pub(crate) fn of_json(endpoint: &Endpoint, body: &[u8], choices: u64) -> Expected {
     let none = Units::default();
-    match surface.deals {
-        Deals::Images => Expected { most: Units { images: choices, ..none }, likely: none },
-        Deals::Pages => Expected { most: Units { pages: ASSUMED_PAGES, ..none }, likely: none },
-        Deals::Searches => Expected::just(Units { queries: 1, ..none }),
-        Deals::Characters => Expected::just(Units { characters: characters(body, surface.needs.member), ..none }),
-        Deals::Tokens | Deals::Audio => Expected::default(),
+    match endpoint.billing {
+        BillingUnit::Images => Expected { most: Units { images: choices, ..none }, likely: none },
+        BillingUnit::Pages => Expected { most: Units { pages: ASSUMED_PAGES, ..none }, likely: none },
+        BillingUnit::Searches => Expected::just(Units { queries: 1, ..none }),
+        BillingUnit::Characters => {
+            Expected::just(Units { characters: characters(body, endpoint.needs.member), ..none })
+        }
+        BillingUnit::Tokens | BillingUnit::Audio => Expected::default(),
     }
 }
 
@@ -55,11 +57,11 @@ fn characters(body: &[u8], member: &str) -> u64 {
 }
 
 /// Of a form.
-pub(crate) async fn of_form(surface: &Surface, stored: &Stored, choices: u64) -> Expected {
-    if surface.deals != Deals::Audio {
-        return of_json(surface, b"{}", choices);
+pub(crate) async fn of_form(endpoint: &Endpoint, stored: &Stored, choices: u64) -> Expected {
+    if endpoint.billing != BillingUnit::Audio {
+        return of_json(endpoint, b"{}", choices);
     }
-    let Some(part) = stored.form.part(surface.needs.member) else { return Expected::default() };
+    let Some(part) = stored.form.part(endpoint.needs.member) else { return Expected::default() };
     let bytes = part.end - part.start;
     let head = stored.chunk(part.start, part.end.min(part.start + WAV_HEAD_BYTES));
     let (likely, most) = match read(head).await.as_deref().and_then(wav_bytes_per_s) {
@@ -96,10 +98,10 @@ fn wav_bytes_per_s(head: &[u8]) -> Option<u64> {
 }
 
 /// What an answer came to.
-pub(crate) fn came_to(surface: &Surface, seen: &Metered, likely: Units) -> Units {
+pub(crate) fn came_to(endpoint: &Endpoint, seen: &Metered, likely: Units) -> Units {
     let units = likely.updated_with(seen.units);
-    match surface.deals {
-        Deals::Images => Units { images: seen.listed, ..units },
+    match endpoint.billing {
+        BillingUnit::Images => Units { images: seen.listed, ..units },
         _ => units,
     }
 }

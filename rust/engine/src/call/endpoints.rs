@@ -1,7 +1,7 @@
 //! Every call that passes with only its model changed, in one table: where it goes, what it needs, how its answer is
 //! read. The provider must speak OpenAI's dialect, which is the one that has these calls.
 
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{Answer, Relayed, Route};
@@ -10,7 +10,7 @@ use fairlead_dialect::openai::named::Needs;
 
 /// What comes back when all is well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comes {
+pub enum ResponseKind {
     /// One JSON object with this member.
     Json(&'static str),
     /// One JSON object with this member, or a text.
@@ -21,7 +21,7 @@ pub enum Comes {
 
 /// What such a call is paid for where that is not tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deals {
+pub enum BillingUnit {
     Tokens,
     /// Pictures that are made.
     Images,
@@ -35,72 +35,78 @@ pub enum Deals {
 
 /// One of the calls.
 #[derive(Debug, Clone, Copy)]
-pub struct Surface {
+pub struct Endpoint {
     /// Beneath the connection's base URL.
     pub path: &'static str,
     pub needs: Needs,
-    pub comes: Comes,
-    pub deals: Deals,
+    pub response: ResponseKind,
+    pub billing: BillingUnit,
     /// It may also be asked for as a stream of events.
     pub may_stream: bool,
     /// As an error names it.
     pub name: &'static str,
 }
 
-const fn plain(path: &'static str, member: &'static str, comes: Comes, name: &'static str) -> Surface {
+const fn plain(path: &'static str, member: &'static str, response: ResponseKind, name: &'static str) -> Endpoint {
     let needs = Needs { member, usual_model: None, has_stream_options: false, makes_tokens: false };
-    Surface { path, needs, comes, deals: Deals::Tokens, may_stream: false, name }
+    Endpoint { path, needs, response, billing: BillingUnit::Tokens, may_stream: false, name }
 }
 
-const fn dealing(deals: Deals, surface: Surface) -> Surface {
-    Surface { deals, ..surface }
+const fn billed_by(billing: BillingUnit, endpoint: Endpoint) -> Endpoint {
+    Endpoint { billing, ..endpoint }
 }
 
-const fn usually(model: &'static str, surface: Surface) -> Surface {
-    Surface { needs: Needs { usual_model: Some(model), ..surface.needs }, ..surface }
+const fn with_default_model(model: &'static str, endpoint: Endpoint) -> Endpoint {
+    Endpoint { needs: Needs { usual_model: Some(model), ..endpoint.needs }, ..endpoint }
 }
 
-const fn streamed(surface: Surface) -> Surface {
-    Surface { may_stream: true, needs: Needs { makes_tokens: true, ..surface.needs }, ..surface }
+const fn streamed(endpoint: Endpoint) -> Endpoint {
+    Endpoint { may_stream: true, needs: Needs { makes_tokens: true, ..endpoint.needs }, ..endpoint }
 }
 
-static COMPLETIONS: Surface = Surface {
+static COMPLETIONS: Endpoint = Endpoint {
     path: "/completions",
     needs: Needs { member: "prompt", usual_model: None, has_stream_options: true, makes_tokens: true },
-    comes: Comes::Json("choices"),
-    deals: Deals::Tokens,
+    response: ResponseKind::Json("choices"),
+    billing: BillingUnit::Tokens,
     may_stream: true,
     name: "text completions",
 };
-static EMBEDDINGS: Surface = plain("/embeddings", "input", Comes::Json("data"), "embeddings");
+static EMBEDDINGS: Endpoint = plain("/embeddings", "input", ResponseKind::Json("data"), "embeddings");
 /// Google's names for it stand in the address.
-static EMBED_CONTENT: Surface = plain("/embeddings", "content", Comes::Json("data"), "embeddings");
-static BATCH_EMBED: Surface = plain("/embeddings", "requests", Comes::Json("data"), "embeddings");
-static IMAGES: Surface =
-    dealing(Deals::Images, streamed(plain("/images/generations", "prompt", Comes::Json("data"), "images")));
-static IMAGE_EDITS: Surface =
-    dealing(Deals::Images, streamed(plain("/images/edits", "prompt", Comes::Json("data"), "images")));
-static MODERATIONS: Surface =
-    usually("openai/omni-moderation-latest", plain("/moderations", "input", Comes::Json("results"), "moderations"));
-static RERANK: Surface = dealing(Deals::Searches, plain("/rerank", "query", Comes::Json("results"), "reranking"));
-static OCR: Surface = dealing(
-    Deals::Pages,
-    usually("mistral/mistral-ocr-latest", plain("/ocr", "document", Comes::Json("pages"), "OCR")),
+static EMBED_CONTENT: Endpoint = plain("/embeddings", "content", ResponseKind::Json("data"), "embeddings");
+static BATCH_EMBED: Endpoint = plain("/embeddings", "requests", ResponseKind::Json("data"), "embeddings");
+static IMAGES: Endpoint = billed_by(
+    BillingUnit::Images,
+    streamed(plain("/images/generations", "prompt", ResponseKind::Json("data"), "images")),
 );
-static SPEECH: Surface = dealing(Deals::Characters, streamed(plain("/audio/speech", "input", Comes::Bytes, "speech")));
-static TRANSCRIPTIONS: Surface = dealing(
-    Deals::Audio,
-    streamed(plain("/audio/transcriptions", "file", Comes::JsonOrText("text"), "transcriptions")),
+static IMAGE_EDITS: Endpoint =
+    billed_by(BillingUnit::Images, streamed(plain("/images/edits", "prompt", ResponseKind::Json("data"), "images")));
+static MODERATIONS: Endpoint = with_default_model(
+    "openai/omni-moderation-latest",
+    plain("/moderations", "input", ResponseKind::Json("results"), "moderations"),
 );
-static TRANSLATIONS: Surface = dealing(
-    Deals::Audio,
-    plain("/audio/translations", "file", Comes::JsonOrText("text"), "translations of recordings"),
+static RERANK: Endpoint =
+    billed_by(BillingUnit::Searches, plain("/rerank", "query", ResponseKind::Json("results"), "reranking"));
+static OCR: Endpoint = billed_by(
+    BillingUnit::Pages,
+    with_default_model("mistral/mistral-ocr-latest", plain("/ocr", "document", ResponseKind::Json("pages"), "OCR")),
+);
+static SPEECH: Endpoint =
+    billed_by(BillingUnit::Characters, streamed(plain("/audio/speech", "input", ResponseKind::Bytes, "speech")));
+static TRANSCRIPTIONS: Endpoint = billed_by(
+    BillingUnit::Audio,
+    streamed(plain("/audio/transcriptions", "file", ResponseKind::JsonOrText("text"), "transcriptions")),
+);
+static TRANSLATIONS: Endpoint = billed_by(
+    BillingUnit::Audio,
+    plain("/audio/translations", "file", ResponseKind::JsonOrText("text"), "translations of recordings"),
 );
 
-static REALTIME: Surface = streamed(plain("/realtime", "model", Comes::Bytes, "realtime conversations"));
+static REALTIME: Endpoint = streamed(plain("/realtime", "model", ResponseKind::Bytes, "realtime conversations"));
 
 /// The entry of a call.
-pub fn of(kind: Relayed) -> &'static Surface {
+pub fn of(kind: Relayed) -> &'static Endpoint {
     match kind {
         Relayed::Embeddings => &EMBEDDINGS,
         Relayed::EmbedContent => &EMBED_CONTENT,
@@ -116,7 +122,7 @@ pub fn of(kind: Relayed) -> &'static Surface {
     }
 }
 
-fn at(route: &Route) -> Option<&'static Surface> {
+fn at(route: &Route) -> Option<&'static Endpoint> {
     match route.answer {
         Answer::Completions => Some(&COMPLETIONS),
         Answer::Relayed(kind) => Some(of(kind)),
@@ -127,7 +133,7 @@ fn at(route: &Route) -> Option<&'static Surface> {
 
 /// What a route's body needs; `None` for a conversation, which its dialect reads.
 pub fn needs(route: &Route) -> Option<&'static Needs> {
-    at(route).map(|surface| &surface.needs)
+    at(route).map(|endpoint| &endpoint.needs)
 }
 
 /// In which words a route's callers ask for embeddings.
@@ -147,7 +153,7 @@ pub fn completions_path(route: &Route) -> Option<&'static str> {
 
 /// Leaves the targets that have the route's call; an error when none does. A conversation has them all.
 pub fn narrow(route: &Route, choice: &mut Choice) -> Result<(), Error> {
-    let Some(surface) = at(route) else { return Ok(()) };
+    let Some(endpoint) = at(route) else { return Ok(()) };
     let is_embedding = embedding(route).is_some();
     let has_it = |at: &usize| match choice.targets[*at].connection.dialect {
         Dialect::Openai => true,
@@ -160,7 +166,7 @@ pub fn narrow(route: &Route, choice: &mut Choice) -> Result<(), Error> {
         let spoken = if is_embedding { "OpenAI's dialect and Google's" } else { "OpenAI's dialect" };
         let message = format!(
             "No connection of this model's provider has {}: they are asked for in {spoken} only.",
-            surface.name
+            endpoint.name
         );
         return Err(Error::client(Kind::InvalidRequest, message).about("model"));
     }

@@ -2,11 +2,10 @@
 
 use crate::clock;
 use crate::observe::settle::Settlement;
-use crate::route::choose::{Choice, TOLD_AT_MOST};
+use crate::route::choice::{Choice, TOLD_AT_MOST};
 use crate::route::combos::waits;
 use crate::route::model;
-use crate::shared::Shared;
-use crate::upstream::attempt::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Kind, Retry};
 use fairlead_core::record::Outcome;
@@ -28,7 +27,7 @@ const OF_THE_MODEL: &[&str] = &[
 ///
 /// Between connections of one model only what is safe is repeated. A combo is the operator's word that another target may
 /// answer, so there every failure of a provider goes on, and so does a rejection that is about the model.
-pub fn may_go_on(choice: &Choice, failed: &Failed) -> bool {
+pub fn may_go_on(choice: &Choice, failed: &AttemptFailure) -> bool {
     if matches!(failed.error.kind, Kind::Draining | Kind::GuardrailBlocked) {
         return false;
     }
@@ -51,7 +50,7 @@ pub fn outcome(kind: Kind) -> Outcome {
 }
 
 /// What an attempt says for later choices.
-pub fn remember(shared: &Shared, choice: &Choice, at: usize, settlement: &Settlement, is_success: bool) {
+pub fn remember(choice: &Choice, at: usize, settlement: &Settlement, is_success: bool) {
     if let Some(leg) = choice.leg(at) {
         let (memory, _) = &mut *leg.memory.lock();
         if is_success {
@@ -66,14 +65,14 @@ pub fn remember(shared: &Shared, choice: &Choice, at: usize, settlement: &Settle
         }
         let model = settlement.model.as_deref().unwrap_or_default();
         if let (Some(session), Some(id)) = (model::session(&settlement.admission, model), choice.identity(at)) {
-            shared.places.keep(session, id, clock::monotonic_ms());
+            settlement.shared.affinity.keep(session, id, clock::monotonic_ms());
         }
     }
 }
 
 /// One sentence with every target of a combo and why it did not answer; `None` where no combo chose, or where the request
 /// itself was rejected, which the provider tells best.
-pub fn tell(choice: &Choice, failures: &[(Arc<Target>, Failed)]) -> Option<String> {
+pub fn summary(choice: &Choice, failures: &[(Arc<Target>, AttemptFailure)]) -> Option<String> {
     let combo = choice.combo.as_ref()?;
     let (_, last) = failures.last()?;
     if matches!(last.error.kind, Kind::Draining | Kind::GuardrailBlocked)

@@ -4,9 +4,9 @@
 //! is the rule, answers pass as they came and nothing here looks at them.
 
 use crate::active_config::Live;
-use crate::gate::admission::Admission;
-use crate::gate::answer;
-use crate::observe::settle::Settlement;
+use crate::gate::headers;
+use crate::gate::request::Admission;
+use crate::observe::settle::{findings_text, Settlement};
 use crate::shared::Shared;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
@@ -17,7 +17,6 @@ use fairlead_dialect::Pieces;
 use http::HeaderMap;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
-use std::fmt::Write as _;
 
 /// The longest event, or list of events, that is held until it is whole.
 const MAX_HELD_BYTES: usize = 32 * 1024 * 1024;
@@ -54,17 +53,17 @@ pub fn admit(live: &Live, settlement: &mut Settlement, body: &Bytes) -> Result<B
     judge(body, of_request(live, &settlement.admission), &mut settlement.guardrail_findings)
 }
 
-/// The same for what control sends to a provider: what it reads is what may go on.
+/// Judges the body of a request that control sends to a provider, and replaces it by what may go on.
 pub fn admit_paid(shared: &Shared, settlement: &mut Settlement, body: &mut Bytes) -> Result<(), Error> {
     *body = admit(&shared.live.load(), settlement, body)?;
     Ok(())
 }
 
 /// Says in the head of an answer what was found.
-pub fn tell(settlement: &Settlement, headers: &mut HeaderMap) {
+pub fn add_header(settlement: &Settlement, headers: &mut HeaderMap) {
     let findings = &settlement.guardrail_findings;
     if !findings.is_empty() {
-        headers.insert(answer::GUARDRAILS, answer::encoded(&told(findings)));
+        headers.insert(headers::GUARDRAILS, headers::encoded(&findings_text(findings)));
     }
 }
 
@@ -76,7 +75,7 @@ pub fn judge_answer(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, 
     judged
 }
 
-/// The same for an answer that is text and nothing else, such as a transcript.
+/// Judges an answer that is text and nothing else, such as a transcript, and notes what was found.
 pub fn judge_answer_text(settlement: &mut Settlement, body: &Bytes) -> Result<Bytes, Error> {
     if settlement.answer_guardrails.is_off() {
         return Ok(body.clone());
@@ -91,12 +90,12 @@ pub fn judge_answer_text(settlement: &mut Settlement, body: &Bytes) -> Result<By
 
 /// The texts of a conversation in events, both ways: whole events of the caller, pieces and whole events of the model.
 #[derive(Debug)]
-pub struct Conversation {
+pub struct EventGuard {
     request: Actions,
     answer: Option<StreamGuard>,
 }
 
-impl Conversation {
+impl EventGuard {
     pub fn new(live: &Live, admission: &Admission) -> Self {
         let answer = of_answer(live, admission);
         let answer = (!answer.is_off()).then(|| StreamGuard::new(answer));
@@ -174,18 +173,6 @@ fn article(kind: &str) -> &'static str {
         "override" | "reveal" | "persona" | "turn-mark" | "exfiltrate" => "an attempt to take over the model",
         _ => "a credential",
     }
-}
-
-/// For the header: `pii-masker;found=email;action=warn`, separated by commas.
-pub fn told(findings: &Findings) -> String {
-    let mut out = String::new();
-    for finding in findings {
-        let separator = if out.is_empty() { "" } else { ", " };
-        let (name, action) = (finding.guardrail.name(), finding.action.name());
-        // Writing to a string does not fail.
-        let _ = write!(out, "{separator}{name};found={};action={action}", finding.kind);
-    }
-    out
 }
 
 /// A stream of server-sent events, judged event by event.

@@ -1,41 +1,18 @@
 //! Hedging: a combo's first target that takes long is joined by the second, and the first to answer wins. The other call is dropped,
 //! which ends it at its provider as well.
 //!
-//! For answers in one piece; streams have `hedged_stream`. What the dropped call came to is not known and not counted; both count as attempts.
+//! For answers in one piece the answer decides, for streams the first byte. What the dropped call came to is not known and not
+//! counted; both count as attempts.
 
-use crate::call::chat::{drained, served};
+use crate::call::context::Call;
 use crate::call::failover;
-use crate::call::plain;
-use crate::call::translation::Wording;
-use crate::exchange::Head;
-use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
-use crate::shared::Shared;
-use crate::upstream::attempt::{self, Failed};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
-use bytes::Bytes;
-use fairlead_core::error::Error;
-use fairlead_core::usage::Usage;
-use http::HeaderValue;
-use std::pin::pin;
+use crate::call::relay;
+use crate::route::choice::Choice;
+use crate::upstream::failure::AttemptFailure;
+use std::future::Future;
+use std::pin::{pin, Pin};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// Who answered first, and what.
-#[derive(Debug)]
-pub struct Won {
-    at: usize,
-    said: Said,
-    failures: usize,
-}
-
-#[derive(Debug)]
-struct Said {
-    answer: plain::Answer,
-    usage: Usage,
-    took: Duration,
-}
+use std::time::Duration;
 
 /// How long the first target is waited for alone; `None` where the combo does not hedge, or cannot.
 pub fn delay(choice: &Choice) -> Option<Duration> {
@@ -44,103 +21,89 @@ pub fn delay(choice: &Choice) -> Option<Duration> {
     can.then(|| Duration::from_millis(params.hedge_delay_ms))
 }
 
-/// An error is what those that were asked came to, in the order of the choice: one of them, or both.
-pub async fn race(
-    shared: &Arc<Shared>,
-    settlement: &mut Settlement,
-    choice: &Choice,
-    wording: &Wording,
+/// Lets the first two targets race: who won, by its place in the choice, and what it said. The failures of the call are those
+/// that were asked and failed, in the order of the choice; nobody won where it is `None`.
+///
+/// The callers of streams hear comments meanwhile (`is_stream`). The head that goes before the first comment names the first
+/// target, whoever comes to serve.
+pub async fn race<T, F>(
+    call: &mut Call,
     delay: Duration,
-) -> Result<Won, Vec<(Arc<Target>, Failed)>> {
-    let betas = settlement.admission.anthropic_beta.clone();
-    let ask = |at: usize| say(shared, choice, at, wording, betas.as_ref());
-    settlement.attempts += 1;
+    is_stream: bool,
+    ask: impl Fn(usize) -> F,
+) -> Option<(usize, T)>
+where
+    F: Future<Output = Result<T, AttemptFailure>>,
+{
+    if is_stream {
+        call.name_target(0);
+    }
+    call.settlement.attempts += 1;
     let mut first = pin!(ask(0));
-    match tokio::time::timeout(delay, first.as_mut()).await {
-        Ok(Ok(said)) => return Ok(Won { at: 0, said, failures: 0 }),
-        Ok(Err(failed)) => return Err(vec![lost(shared, settlement, choice, 0, failed)]),
-        Err(_) => settlement.attempts += 1,
+    match waiting(call, is_stream, pin!(tokio::time::timeout(delay, first.as_mut()))).await {
+        Ok(Ok(won)) => return Some((0, won)),
+        Ok(Err(failed)) => {
+            lose(call, 0, failed);
+            return None;
+        }
+        Err(_) => call.settlement.attempts += 1,
     }
     let mut second = pin!(ask(1));
-    let (at, outcome) = tokio::select! {
-        biased;
-        outcome = first.as_mut() => (0, outcome),
-        outcome = second.as_mut() => (1, outcome),
+    let either = async {
+        tokio::select! {
+            biased;
+            outcome = first.as_mut() => (0, outcome),
+            outcome = second.as_mut() => (1, outcome),
+        }
     };
-    let failed = match outcome {
-        Ok(said) => return Ok(Won { at, said, failures: 0 }),
-        Err(failed) => lost(shared, settlement, choice, at, failed),
+    let (at, failed) = match waiting(call, is_stream, pin!(either)).await {
+        (at, Ok(won)) => return Some((at, won)),
+        (at, Err(failed)) => (at, failed),
     };
-    if !failover::may_go_on(choice, &failed.1) {
-        return Err(vec![failed]);
+    let may_go_on = failover::may_go_on(&call.choice, &failed);
+    note_loss(call, at, &failed);
+    let target = Arc::clone(&call.choice.targets[at]);
+    if !may_go_on {
+        call.failures.push((target, failed));
+        return None;
     }
     let other = 1 - at;
-    let outcome = if other == 0 { first.await } else { second.await };
-    match outcome {
-        Ok(said) => Ok(Won { at: other, said, failures: 1 }),
+    let rest = if other == 0 { first } else { second };
+    match waiting(call, is_stream, rest).await {
+        Ok(won) => {
+            call.failures.push((target, failed));
+            Some((other, won))
+        }
         Err(last) => {
-            let last = lost(shared, settlement, choice, other, last);
-            Err(if other == 0 { vec![last, failed] } else { vec![failed, last] })
+            note_loss(call, other, &last);
+            let last = (Arc::clone(&call.choice.targets[other]), last);
+            call.failures.extend(if other == 0 { [last, (target, failed)] } else { [(target, failed), last] });
+            None
         }
     }
 }
 
-impl Won {
-    /// The answer for the caller; an error where a guardrail withholds it.
-    pub fn tell(self, shared: &Shared, settlement: &mut Settlement, choice: &Choice) -> Result<(Head, Bytes), Error> {
-        let Self { at, said, failures } = self;
-        let target = &choice.targets[at];
-        name(settlement, choice, at);
-        settlement.usage = said.usage;
-        settlement.first_byte.get_or_insert_with(Instant::now);
-        served(target, said.took, said.took);
-        failover::remember(shared, choice, at, settlement, true);
-        plain::answer(shared, settlement, target, said.answer, failures)
+/// Waits, with comments for the caller of a stream now and then.
+async fn waiting<T>(call: &mut Call, is_stream: bool, mut pending: Pin<&mut impl Future<Output = T>>) -> T {
+    if !is_stream {
+        return pending.await;
+    }
+    let every = Duration::from_millis(call.settlement.shared.config.heartbeat_ms);
+    loop {
+        match tokio::time::timeout(every, pending.as_mut()).await {
+            Ok(done) => return done,
+            Err(_) => relay::send_heartbeat(&mut call.settlement, &call.choice.targets[0]),
+        }
     }
 }
 
-pub(crate) fn name(settlement: &mut Settlement, choice: &Choice, at: usize) {
-    settlement.target = choice.targets.get(at).cloned();
-    settlement.upstream_model = Some(choice.upstream_model(at).to_owned());
-    settlement.priced_model = Some(choice.model(at).to_owned());
+/// A target that was in a race has failed.
+pub fn lose(call: &mut Call, at: usize, failed: AttemptFailure) {
+    note_loss(call, at, &failed);
+    call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
 }
 
-pub(crate) fn lost(
-    shared: &Shared,
-    settlement: &mut Settlement,
-    choice: &Choice,
-    at: usize,
-    failed: Failed,
-) -> (Arc<Target>, Failed) {
-    name(settlement, choice, at);
-    let target = &choice.targets[at];
-    target.hold_against(choice.upstream_model(at), &failed);
-    if failed.blames_connection {
-        failover::remember(shared, choice, at, settlement, false);
-    }
-    (Arc::clone(target), failed)
-}
-
-async fn say(
-    shared: &Shared,
-    choice: &Choice,
-    at: usize,
-    wording: &Wording,
-    betas: Option<&HeaderValue>,
-) -> Result<Said, Failed> {
-    let began = Instant::now();
-    let target = &choice.targets[at];
-    let _busy = Busy::count(&target.hot);
-    let work = async {
-        let body = wording.body(target, choice.upstream_model(at));
-        let uri = target.uri(choice.upstream_model(at), false)?;
-        let sent = attempt::send(&shared.pool, target, &uri, betas, body, false);
-        plain::take(target, sent.await?, wording).await
-    };
-    let (answer, usage) = tokio::select! {
-        biased;
-        taken = work => taken?,
-        () = shared.drain.expired() => return Err(drained().into()),
-    };
-    Ok(Said { answer, usage, took: began.elapsed() })
+fn note_loss(call: &mut Call, at: usize, failed: &AttemptFailure) {
+    call.name_target(at);
+    call.record_failure(at, failed);
 }

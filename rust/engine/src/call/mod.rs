@@ -1,20 +1,37 @@
-//! One call, from its body to its answer.
+//! One call, from its body to its record: admit, choose, attempt, relay, settle (docs/explanation/planes.md).
+//!
+//! Read [`context`] first: the [`context::Call`] that goes through all phases. Then the phases: [`admit`] (the call begins, or
+//! follows another by `idempotency` on a recording of `coalesce`), [`choose`] (model, key, room), [`attempt`] (the targets one
+//! after the other; [`failover`] says which failures go on, [`hedge`] lets two of them race), [`relay`] (bytes to the caller) and
+//! [`settle`] (answers, refusals, the record).
+//!
+//! The kinds of call: [`conversation`] (said in the provider's dialect by [`translation`], answered whole by [`plain`] or as a
+//! [`stream`]; [`stages`] are calls that come first, [`reasoning`] is what was thought before tools, [`progress`] are events
+//! between those of the answer) and [`passthrough`] (only the model changes; [`passthrough_stream`] passes its answer,
+//! [`endpoints`] is the table of such calls, [`counting`] what they are paid for). Beside them [`count`] (a request's tokens),
+//! [`searches`] and [`videos`] (work of control that is paid for). [`guardrails`] judge what is said both ways.
 
-pub mod chat;
+pub mod admit;
+pub mod attempt;
+pub mod choose;
 pub mod coalesce;
+pub mod context;
+pub mod conversation;
 pub mod count;
 pub mod counting;
 pub mod endpoints;
 pub mod failover;
 pub mod guardrails;
 pub mod hedge;
-pub mod hedged_stream;
+pub mod idempotency;
 pub mod passthrough;
 pub mod passthrough_stream;
 pub mod plain;
 pub mod progress;
 pub mod reasoning;
+pub mod relay;
 pub mod searches;
+pub mod settle;
 pub mod stages;
 pub mod stream;
 pub mod translation;

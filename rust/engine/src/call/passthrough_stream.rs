@@ -3,44 +3,30 @@
 //! Until the first bytes are there nothing is told, so that another connection may still be tried. After that a stream of
 //! events ends with an error event if it breaks, and bytes end with the connection, so that nobody takes half for whole.
 
-use crate::call::chat::drained;
+use crate::call::context::Call;
 use crate::call::failover;
 use crate::call::guardrails::StreamFilter;
-use crate::call::passthrough::head_headers;
-use crate::call::stream::{is_begun, judged, EVENT_STREAM, NO_BUFFERING};
-use crate::exchange::{Exchange, Head, Room};
+use crate::call::relay::{self, is_begun, judged, size, FinishedStream, EVENT_STREAM};
+use crate::exchange::Room;
 use crate::observe::settle::Settlement;
 use crate::patience::SEND_PATIENCE;
-use crate::shared::Shared;
-use crate::upstream::attempt::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::record::Outcome;
-use fairlead_dialect::openai::metered::Meter;
+use fairlead_dialect::openai::metered::{Ending, Meter};
 use fairlead_dialect::openai::stream::terminal_error;
 use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderValue};
-use http::{Response, StatusCode};
+use http::Response;
 use http_body::Body as _;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-
-/// An answer that came to an end after something was told.
-#[derive(Debug)]
-pub struct Passed {
-    pub outcome: Outcome,
-    pub error: Option<Error>,
-    /// The last bytes for the caller.
-    pub last: Pieces,
-    /// The connection must be broken: the answer stops short and has no way to say so.
-    pub is_cut: bool,
-}
 
 /// What came next of a provider's body.
 enum Next {
@@ -50,7 +36,8 @@ enum Next {
 }
 
 /// The next bytes once the caller has room for them.
-async fn next(shared: &Shared, exchange: &Exchange, body: &mut Incoming, patience: Duration, has_begun: bool) -> Next {
+async fn next(settlement: &Settlement, body: &mut Incoming, patience: Duration, has_begun: bool) -> Next {
+    let (shared, exchange) = (&settlement.shared, &settlement.exchange);
     let room = poll_fn(|cx| match exchange.poll_room(cx) {
         Poll::Ready(Room::Free) => Poll::Ready(()),
         // The caller's own task is dropped by whoever watches for it.
@@ -60,7 +47,7 @@ async fn next(shared: &Shared, exchange: &Exchange, body: &mut Incoming, patienc
         biased;
         () = room => {}
         () = tokio::time::sleep(SEND_PATIENCE) => exchange.cancel(),
-        () = shared.drain.expired() => return Next::Broken(drained()),
+        () = shared.drain.expired() => return Next::Broken(shared.drain.error()),
     }
     let reading = async {
         loop {
@@ -82,44 +69,37 @@ async fn next(shared: &Shared, exchange: &Exchange, body: &mut Incoming, patienc
         biased;
         next = reading => next,
         () = tokio::time::sleep(patience) => Next::Broken(silent(patience, has_begun)),
-        () = shared.drain.expired() => Next::Broken(drained()),
+        () = shared.drain.expired() => Next::Broken(shared.drain.error()),
     }
 }
 
 /// Passes a stream of typed events.
-pub async fn events(
-    shared: &Shared,
-    exchange: &Arc<Exchange>,
-    settlement: &mut Settlement,
-    target: &Target,
-    mut body: Incoming,
-    fallbacks: usize,
-) -> Result<Passed, Failed> {
+pub async fn events(call: &mut Call, target: &Target, mut body: Incoming) -> Result<FinishedStream, AttemptFailure> {
     let timeouts = target.connection.timeouts;
     let mut meter = Meter::default();
-    let mut filter = StreamFilter::new(settlement.answer_guardrails, true);
+    let mut filter = StreamFilter::new(call.settlement.answer_guardrails, true);
     let broken = loop {
-        let has_begun = exchange.is_headed();
+        let has_begun = call.is_headed();
         let patience = Duration::from_millis(if has_begun { timeouts.idle_ms } else { timeouts.first_token_ms });
-        match next(shared, exchange, &mut body, patience, has_begun).await {
+        match next(&call.settlement, &mut body, patience, has_begun).await {
             Next::Bytes(chunk) => {
                 let mut passed = meter.push(&chunk);
-                settlement.usage = meter.usage().unwrap_or_default();
-                passed.pieces = match judged(filter.as_mut(), settlement, passed.pieces, passed.done) {
+                call.settlement.usage = meter.usage().unwrap_or_default();
+                passed.pieces = match judged(filter.as_mut(), &mut call.settlement, passed.pieces, passed.done) {
                     Ok(pieces) => pieces,
                     Err(fault) => break Some(fault),
                 };
-                let units = settlement.units().updated_with(meter.units());
-                settlement.set_units(units);
+                let units = call.settlement.units().updated_with(meter.units());
+                call.settlement.set_units(units);
                 if meter.has_answered() {
-                    settlement.first_byte.get_or_insert_with(Instant::now);
+                    call.settlement.first_byte.get_or_insert_with(Instant::now);
                 }
                 if passed.done {
                     let ending = meter.finish(None);
-                    return end(shared, exchange, settlement, target, fallbacks, passed.pieces, ending);
+                    return end(call, target, passed.pieces, ending);
                 }
                 if meter.has_answered() {
-                    tell(shared, exchange, settlement, target, fallbacks, &EVENT_STREAM, passed.pieces);
+                    send(call, target, &EVENT_STREAM, passed.pieces);
                 }
             }
             Next::Ended => break None,
@@ -131,36 +111,28 @@ pub async fn events(
     if ending.error.is_none() {
         // What came last may lack its end.
         let rest = Pieces::from_iter([std::mem::take(&mut ending.rest)]);
-        match judged(filter.as_mut(), settlement, rest, true) {
+        match judged(filter.as_mut(), &mut call.settlement, rest, true) {
             Ok(judged) => last = judged,
             Err(fault) => ending.error = Some(fault),
         }
     }
-    end(shared, exchange, settlement, target, fallbacks, last, ending)
+    end(call, target, last, ending)
 }
 
-fn end(
-    shared: &Shared,
-    exchange: &Arc<Exchange>,
-    settlement: &mut Settlement,
-    target: &Target,
-    fallbacks: usize,
-    mut last: Pieces,
-    ending: fairlead_dialect::openai::metered::Ending,
-) -> Result<Passed, Failed> {
-    settlement.usage = ending.usage.unwrap_or_default();
-    let units = settlement.units().updated_with(ending.units);
-    settlement.set_units(units);
+fn end(call: &mut Call, target: &Target, mut last: Pieces, ending: Ending) -> Result<FinishedStream, AttemptFailure> {
+    call.settlement.usage = ending.usage.unwrap_or_default();
+    let units = call.settlement.units().updated_with(ending.units);
+    call.settlement.set_units(units);
     let Some(error) = ending.error else {
         if !ending.rest.is_empty() {
             last.push(ending.rest);
         }
-        tell(shared, exchange, settlement, target, fallbacks, &EVENT_STREAM, []);
-        settlement.bytes_response += size(&last);
-        return Ok(Passed { outcome: Outcome::Completed, error: None, last, is_cut: false });
+        send(call, target, &EVENT_STREAM, []);
+        call.settlement.bytes_response += size(&last);
+        return Ok(finished(Outcome::Completed, None, last));
     };
     let outcome = failover::outcome(error.kind);
-    if !is_begun(exchange, settlement, &last) {
+    if !is_begun(&call.settlement, &last) {
         let retry = if outcome == Outcome::UpstreamFailed { Retry::Elsewhere } else { Retry::Never };
         return Err(Error { retry, ..error }.into());
     }
@@ -173,71 +145,54 @@ fn end(
         last.push(Bytes::from_static(b"\n\n"));
         last.push(terminal_error(&ErrorText::from(&error)));
     }
-    tell(shared, exchange, settlement, target, fallbacks, &EVENT_STREAM, []);
-    settlement.bytes_response += size(&last);
-    Ok(Passed { outcome, error: Some(error), last, is_cut: false })
+    send(call, target, &EVENT_STREAM, []);
+    call.settlement.bytes_response += size(&last);
+    Ok(finished(outcome, Some(error), last))
 }
 
 /// Passes bytes.
 pub async fn bytes(
-    shared: &Shared,
-    exchange: &Arc<Exchange>,
-    settlement: &mut Settlement,
+    call: &mut Call,
     target: &Target,
     response: Response<Incoming>,
-    fallbacks: usize,
-) -> Result<Passed, Failed> {
+) -> Result<FinishedStream, AttemptFailure> {
     let timeouts = target.connection.timeouts;
     let octets = HeaderValue::from_static("application/octet-stream");
     let content_type = response.headers().get(header::CONTENT_TYPE).cloned().unwrap_or(octets);
     let mut body = response.into_body();
     loop {
-        let has_begun = exchange.is_headed();
+        let has_begun = call.is_headed();
         let patience = Duration::from_millis(if has_begun { timeouts.idle_ms } else { timeouts.first_token_ms });
-        match next(shared, exchange, &mut body, patience, has_begun).await {
+        match next(&call.settlement, &mut body, patience, has_begun).await {
             Next::Bytes(chunk) => {
-                settlement.first_byte.get_or_insert_with(Instant::now);
-                tell(shared, exchange, settlement, target, fallbacks, &content_type, [chunk]);
+                call.settlement.first_byte.get_or_insert_with(Instant::now);
+                send(call, target, &content_type, [chunk]);
             }
             Next::Ended => {
-                tell(shared, exchange, settlement, target, fallbacks, &content_type, []);
-                return Ok(Passed { outcome: Outcome::Completed, error: None, last: Pieces::new(), is_cut: false });
+                send(call, target, &content_type, []);
+                return Ok(finished(Outcome::Completed, None, Pieces::new()));
             }
             Next::Broken(error) if !has_begun => return Err(error.into()),
             Next::Broken(error) => {
                 let outcome = if error.kind == Kind::Draining { Outcome::Drained } else { Outcome::UpstreamFailed };
-                return Ok(Passed { outcome, error: Some(error), last: Pieces::new(), is_cut: true });
+                return Ok(FinishedStream { is_cut: true, ..finished(outcome, Some(error), Pieces::new()) });
             }
         }
     }
 }
 
-/// Tells bytes, with the head before the first of them.
-fn tell(
-    shared: &Shared,
-    exchange: &Exchange,
-    settlement: &mut Settlement,
-    target: &Target,
-    fallbacks: usize,
-    content_type: &HeaderValue,
-    pieces: impl IntoIterator<Item = Bytes>,
-) {
-    let pieces: Pieces = pieces.into_iter().collect();
-    settlement.bytes_response += size(&pieces);
-    if settlement.status != 0 {
-        return exchange.push(pieces);
-    }
-    settlement.status = StatusCode::OK.as_u16();
-    let mut headers = head_headers(shared, settlement, target, fallbacks, content_type.clone());
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
-    exchange.start(Head { status: StatusCode::OK, headers }, pieces);
+/// Sends bytes to the caller, with the head before the first of them.
+fn send(call: &mut Call, target: &Target, content_type: &HeaderValue, pieces: impl IntoIterator<Item = Bytes>) {
+    let fallbacks = call.failures.len();
+    relay::send(&mut call.settlement, target, fallbacks, content_type, pieces.into_iter().collect());
 }
 
-fn size(pieces: &Pieces) -> u64 {
-    pieces.iter().map(|piece| piece.len() as u64).sum()
+/// An answer that came to its end after something was sent.
+fn finished(outcome: Outcome, error: Option<Error>, last: Pieces) -> FinishedStream {
+    FinishedStream { outcome, error, last, response: None, tail: None, is_cut: false }
 }
 
+/// Which of the two silences inside an answer it was.
 fn silent(patience: Duration, has_begun: bool) -> Error {
     let waited_ms = patience.as_millis();
     let (kind, message) = if has_begun {

@@ -2,12 +2,12 @@
 
 use crate::call::guardrails;
 use crate::call::reasoning;
-use crate::call::translation::Wording;
+use crate::call::translation::Translation;
 use crate::exchange::Head;
 use crate::gate::answer;
+use crate::gate::headers;
 use crate::observe::settle::Settlement;
-use crate::shared::Shared;
-use crate::upstream::attempt::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Incoming;
 use bytes::{Bytes, BytesMut};
@@ -41,17 +41,21 @@ impl From<Bytes> for Answer {
 pub async fn read(
     target: &Target,
     response: Response<Incoming>,
-    wording: &Wording,
+    wording: &Translation,
     settlement: &mut Settlement,
-) -> Result<Answer, Failed> {
+) -> Result<Answer, AttemptFailure> {
     settlement.first_byte = Some(Instant::now());
     let (answer, usage) = take(target, response, wording).await?;
     settlement.usage = usage;
     Ok(answer)
 }
 
-/// The same, for whoever keeps the usage himself.
-pub async fn take(target: &Target, response: Response<Incoming>, wording: &Wording) -> Result<(Answer, Usage), Failed> {
+/// Reads an answer and its usage, without noting either in a record.
+pub async fn take(
+    target: &Target,
+    response: Response<Incoming>,
+    wording: &Translation,
+) -> Result<(Answer, Usage), AttemptFailure> {
     let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
     if !is_json {
         return Err(invalid("The provider's answer is not JSON.").into());
@@ -101,7 +105,6 @@ pub async fn collect(mut body: Incoming, idle: Duration) -> Result<Bytes, Error>
 
 /// The answer for the caller, with what it cost; an error where a guardrail withholds it.
 pub fn answer(
-    shared: &Shared,
     settlement: &mut Settlement,
     target: &Target,
     answer: Answer,
@@ -109,41 +112,41 @@ pub fn answer(
 ) -> Result<(Head, Bytes), Error> {
     let Answer { body, thought } = answer;
     let body = guardrails::judge_answer(settlement, &body)?;
-    reasoning::keep(shared, settlement, target, thought);
+    reasoning::keep(settlement, target, thought);
     settlement.status = StatusCode::OK.as_u16();
     settlement.bytes_response = body.len() as u64;
-    let mut headers = headers(shared, settlement, target, fallbacks);
+    let mut headers = headers(settlement, target, fallbacks);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    headers.insert(answer::CACHE, HeaderValue::from_static("MISS"));
-    headers.insert(answer::TOKENS_IN, answer::number(settlement.total_usage().input));
-    headers.insert(answer::TOKENS_OUT, answer::number(settlement.total_usage().output));
-    headers.insert(answer::RESPONSE_COST, answer::value(settlement.cost().usd_text()));
+    headers.insert(headers::CACHE, HeaderValue::from_static("MISS"));
+    headers.insert(headers::TOKENS_IN, headers::number(settlement.total_usage().input));
+    headers.insert(headers::TOKENS_OUT, headers::number(settlement.total_usage().output));
+    headers.insert(headers::RESPONSE_COST, headers::value(settlement.cost().usd_text()));
     Ok((Head { status: StatusCode::OK, headers }, body))
 }
 
 /// What every completion tells of its decision; known at the start of a stream too.
-pub fn headers(shared: &Shared, settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
+pub fn headers(settlement: &Settlement, target: &Target, fallbacks: usize) -> HeaderMap {
     let admission = &settlement.admission;
-    let mut headers = answer::base_headers(shared, &admission.request_id);
+    let mut headers = answer::base_headers(&settlement.shared, &admission.request_id);
     let latency_ms = settlement.elapsed().as_millis() as u64;
     let provider = target.provider_name();
     headers.insert(
-        answer::DECISION,
-        answer::encoded(&format!("strategy={}; provider={provider}; latency_ms={latency_ms}", settlement.strategy)),
+        headers::DECISION,
+        headers::encoded(&format!("strategy={}; provider={provider}; latency_ms={latency_ms}", settlement.strategy)),
     );
-    headers.insert(answer::PROVIDER, answer::encoded(provider));
+    headers.insert(headers::PROVIDER, headers::encoded(provider));
     if let Some(model) = &settlement.upstream_model {
-        headers.insert(answer::MODEL, answer::encoded(model));
+        headers.insert(headers::MODEL, headers::encoded(model));
     }
-    headers.insert(answer::LATENCY_MS, answer::number(latency_ms));
-    headers.insert(answer::RESPONSE_LATENCY, answer::number(latency_ms));
+    headers.insert(headers::LATENCY_MS, headers::number(latency_ms));
+    headers.insert(headers::RESPONSE_LATENCY, headers::number(latency_ms));
     if let Some(session) = admission.session_tag.as_deref().or(admission.session_id.as_deref()) {
-        headers.insert(answer::SESSION_ID, answer::encoded(session));
+        headers.insert(headers::SESSION_ID, headers::encoded(session));
     }
-    guardrails::tell(settlement, &mut headers);
+    guardrails::add_header(settlement, &mut headers);
     if fallbacks > 0 {
-        headers.insert(answer::FALLBACK_ATTEMPTS, answer::number(fallbacks as u64));
+        headers.insert(headers::FALLBACK_ATTEMPTS, headers::number(fallbacks as u64));
     }
     headers
 }
@@ -163,4 +166,22 @@ fn too_large() -> Error {
         Retry::Never,
         "The provider's answer is larger than 32 MiB; ask for a stream.",
     )
+}
+
+/// A text for the caller; an error where a guardrail withholds it.
+pub fn text_answer(
+    settlement: &mut Settlement,
+    target: &Target,
+    body: &Bytes,
+    content_type: HeaderValue,
+    fallbacks: usize,
+) -> Result<(Head, Bytes), Error> {
+    let body = guardrails::judge_answer_text(settlement, body)?;
+    settlement.status = StatusCode::OK.as_u16();
+    settlement.bytes_response = body.len() as u64;
+    let mut headers = headers(settlement, target, fallbacks);
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.remove(headers::RESPONSE_LATENCY);
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    Ok((Head { status: StatusCode::OK, headers }, body))
 }

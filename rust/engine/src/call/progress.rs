@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 
 pub const EVERY: Duration = Duration::from_secs(2);
 
-/// Progress events, which a caller asks for with `X-Gateway-Progress: true`: how much of a stream came so far, every two seconds
-/// while it comes, and once more before its terminal event.
+/// Progress events of one stream, put between the events of its answer.
 #[derive(Debug)]
 pub struct Progress {
     caller: Dialect,

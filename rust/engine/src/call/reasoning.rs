@@ -1,11 +1,11 @@
 //! What models thought before they called tools: heard in answers of connections that want it back, and put into requests that
 //! go to them. See `fairlead_cache::reasoning`.
 
-use crate::call::translation::Wording;
+use crate::call::translation::Translation;
 use crate::clock;
-use crate::gate::admission::Admission;
+use crate::gate::request::Admission;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
 use fairlead_cache::reasoning::{Now, Origin, ThoughtFilter};
@@ -37,17 +37,17 @@ pub fn listen(target: &Target) -> Option<Listener> {
 }
 
 /// Keeps what was thought in an answer that its caller is told.
-pub fn keep(shared: &Shared, settlement: &Settlement, target: &Target, thought: Option<Thought>) {
+pub fn keep(settlement: &Settlement, target: &Target, thought: Option<Thought>) {
     let Some(thought) = thought else { return };
     let principal = owner(&settlement.admission);
     let provider = target.connection.provider.as_str();
     let model = settlement.model.as_deref().unwrap_or_default();
     let origin = Origin { principal: &principal, provider, model };
-    shared.reasoning.keep(origin, &thought.call_ids, &thought.text, now());
+    settlement.shared.reasoning.keep(origin, &thought.call_ids, &thought.text, now());
 }
 
 /// Puts what is kept into the bodies for the connections of the choice that want it.
-pub fn put_back(shared: &Shared, admission: &Admission, choice: &Choice, wording: &mut Wording) {
+pub fn put_back(shared: &Shared, admission: &Admission, choice: &Choice, wording: &mut Translation) {
     let mut principal = None;
     for (at, target) in choice.targets.iter().enumerate() {
         if !is_wanted(target) {

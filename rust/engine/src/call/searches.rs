@@ -5,16 +5,16 @@
 //! when its caller leaves, until control's head is there, and the request is settled whether or not somebody listens. What
 //! bounds it: the requests that are in flight at once, control's deadline, and the gateway's shutdown, which waits for it.
 
-use crate::call::chat;
 use crate::call::guardrails;
+use crate::call::settle::refuse;
 use crate::call::videos;
 use crate::control::forward::{self, Unheard};
-use crate::exchange::{Exchange, Head};
-use crate::gate::admission::{Forward, Whole};
-use crate::gate::answer;
+use crate::exchange::Head;
+use crate::gate::answer::{self, EndGuard};
 use crate::gate::limits;
+use crate::gate::request::{Forward, Whole};
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::shared::Shared;
 use crate::upstream::wire::Sliced;
 use bytes::Bytes;
@@ -26,6 +26,7 @@ use fairlead_core::usage::Units;
 use fairlead_dialect::Pieces;
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Deserialize;
+use std::future::Future;
 use std::sync::Arc;
 
 /// Of control's answer; it stays between the planes.
@@ -42,22 +43,29 @@ enum Bill {
 }
 
 /// Serves one such request. What is under way goes on when this is dropped.
-pub(crate) async fn serve(shared: &Arc<Shared>, whole: Whole) {
+pub(crate) fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let end = EndGuard::new(&shared, &whole.exchange, &whole.admission);
+    async move {
+        Box::pin(begin(&shared, *whole)).await;
+        drop(end);
+    }
+}
+
+async fn begin(shared: &Arc<Shared>, whole: Whole) {
     let Whole { exchange, admission, forward, mut body, in_flight, buffered, .. } = whole;
     let Some(mut forward) = forward else { return };
     let mut settlement = Settlement::open(shared, &exchange, admission, body.len() as u64);
     let choice = match admit(shared, &mut settlement, &mut body, &mut forward.headers) {
         Ok(choice) => choice,
-        Err(fault) => return chat::refuse(shared, &exchange, settlement, Outcome::Refused, &fault),
+        Err(fault) => return refuse(&mut settlement, Outcome::Refused, &fault),
     };
     let Some(runtime) = shared.runtime() else {
         let fault = Error::gateway(Kind::Internal, "The engine does not run.");
-        return chat::refuse(shared, &exchange, settlement, Outcome::Refused, &fault);
+        return refuse(&mut settlement, Outcome::Refused, &fault);
     };
-    let shared = Arc::clone(shared);
     let task = runtime.spawn(async move {
-        limits::throttle(&shared, &settlement).await;
-        run(&shared, &exchange, settlement, choice, forward, body).await;
+        limits::throttle(&settlement).await;
+        run(settlement, choice, forward, body).await;
         drop((in_flight, buffered));
     });
     if task.await.is_err() {
@@ -82,20 +90,14 @@ fn admit(
     limits::reserve_sum(shared, settlement, most).map(|()| None)
 }
 
-async fn run(
-    shared: &Arc<Shared>,
-    exchange: &Arc<Exchange>,
-    mut settlement: Settlement,
-    choice: Option<Choice>,
-    mut forward: Forward,
-    body: Bytes,
-) {
+async fn run(mut settlement: Settlement, choice: Option<Choice>, mut forward: Forward, body: Bytes) {
+    let (shared, exchange) = (&Arc::clone(&settlement.shared), &Arc::clone(&settlement.exchange));
     forward::dress(shared, &settlement.admission, &mut forward);
     settlement.attempts = 1;
     let asked = tokio::select! {
         biased;
         answered = forward::call(shared, forward, Sliced::new(Pieces::from_iter([body]))) => answered,
-        () = shared.drain.expired() => Err(Unheard { error: chat::drained(), is_sent: true }),
+        () = shared.drain.expired() => Err(Unheard { error: shared.drain.error(), is_sent: true }),
     };
     let (parts, mut body) = match asked {
         Ok(response) => response.into_parts(),
@@ -107,14 +109,14 @@ async fn run(
             }
             let is_drained = fault.kind == Kind::Draining;
             let outcome = if is_drained { Outcome::Drained } else { Outcome::UpstreamFailed };
-            return chat::refuse(shared, exchange, settlement, outcome, &fault);
+            return refuse(&mut settlement, outcome, &fault);
         }
     };
     take_bill(&mut settlement, choice.as_ref(), &parts.headers);
     shared.metrics.answered(settlement.admission.route.endpoint, parts.status.as_u16());
     let mut headers = answer::base_headers(shared, &settlement.admission.request_id);
     forward::pass_headers(&parts.headers, &mut headers);
-    guardrails::tell(&settlement, &mut headers);
+    guardrails::add_header(&settlement, &mut headers);
     exchange.start(Head { status: parts.status, headers }, []);
     // Written before the caller has the last byte: who looks at once, finds it.
     let is_whole = forward::copy(exchange, &mut body).await;

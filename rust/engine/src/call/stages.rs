@@ -1,20 +1,20 @@
 //! `fusion` and `pipeline`: calls that come before the one that the caller gets. A panel's answers go to a judge; a chain's steps each
 //! work on what the one before said. What is left then is an ordinary request with another body and fewer targets.
 
-use crate::call::chat::{drained, served};
+use crate::call::context::Call;
 use crate::call::endpoints;
 use crate::call::plain;
-use crate::call::stream;
-use crate::call::translation::{caller_of, Wording};
+use crate::call::relay;
+use crate::call::translation::{caller_of, Translation};
 use crate::clock;
-use crate::exchange::Exchange;
 use crate::observe::settle::Settlement;
 use crate::observe::trace;
-use crate::route::choose::{self, Choice, Wish};
+use crate::route::choice::Choice;
+use crate::route::choose::{self, RoutingHints};
 use crate::shared::Shared;
-use crate::upstream::attempt::{self, Failed};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
+use crate::upstream::attempt::{self, Contents, Upstream};
+use crate::upstream::failure::AttemptFailure;
+use crate::upstream::target::{InFlightGuard, Target};
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -44,16 +44,16 @@ pub enum Staged {
     /// The request as it is.
     AsIs,
     /// Another request, for these targets.
-    Next { wording: Box<Wording>, parsed: ChatRequest, choice: Box<Choice> },
+    Next { wording: Box<Translation>, parsed: ChatRequest, choice: Box<Choice> },
     /// One answer of a panel of which no other came: it goes to the caller as it is.
     Done { target: Arc<Target>, answer: plain::Answer },
     /// Nobody answered: those that were asked, and why.
-    Failed { choice: Box<Choice>, failures: Vec<(Arc<Target>, Failed)> },
+    Failed { choice: Box<Choice>, failures: Vec<(Arc<Target>, AttemptFailure)> },
 }
 
 /// What a target said, beside the caller's answer.
 #[derive(Debug)]
-struct Said {
+struct PanelAnswer {
     answer: plain::Answer,
     usage: Usage,
     text: String,
@@ -62,14 +62,8 @@ struct Said {
 
 /// Makes the calls that come first. They count in the settlement as the caller's own do. Whatever form the caller speaks, they are
 /// made of chat completions; the last one is told in the caller's form. A stream's caller hears comments meanwhile.
-pub async fn prepare(
-    shared: &Arc<Shared>,
-    exchange: &Exchange,
-    settlement: &mut Settlement,
-    choice: &Choice,
-    body: &Bytes,
-    parsed: &ChatRequest,
-) -> Result<Staged, Error> {
+pub async fn prepare(call: &mut Call, body: &Bytes, parsed: &ChatRequest) -> Result<Staged, Error> {
+    let Call { settlement, choice, .. } = call;
     let strategy = choice.combo.as_ref().map(|combo| combo.strategy);
     if !matches!(strategy, Some(Strategy::Fusion | Strategy::Pipeline)) {
         return Ok(Staged::AsIs);
@@ -87,7 +81,8 @@ pub async fn prepare(
     };
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(&chat) else { return Ok(Staged::AsIs) };
     let first = choice.targets.first().filter(|_| parsed.stream);
-    let beats = Beats { shared, exchange, target: first, every: Duration::from_millis(shared.config.heartbeat_ms) };
+    let shared = Arc::clone(&settlement.shared);
+    let beats = Beats { shared: &shared, target: first, every: Duration::from_millis(shared.config.heartbeat_ms) };
     match strategy {
         // On the heap, so that conversations of one stage do not carry their size.
         Some(Strategy::Pipeline) => Box::pin(chain(&beats, settlement, choice, fields)).await,
@@ -100,7 +95,6 @@ pub async fn prepare(
 /// Tells a stream's caller now and then that somebody is at work.
 struct Beats<'a> {
     shared: &'a Arc<Shared>,
-    exchange: &'a Exchange,
     /// The target that the stream's head names; absent for who waits for one whole answer.
     target: Option<&'a Arc<Target>>,
     every: Duration,
@@ -113,7 +107,7 @@ impl Beats<'_> {
         loop {
             match tokio::time::timeout(self.every, work.as_mut()).await {
                 Ok(done) => return done,
-                Err(_) => stream::beat(self.shared, self.exchange, settlement, target),
+                Err(_) => relay::send_heartbeat(settlement, target),
             }
         }
     }
@@ -152,7 +146,7 @@ async fn panel(
     let began = Instant::now();
     let cap = began + Duration::from_millis(params.panel_timeout_ms);
     let mut until = cap;
-    let mut said: Vec<(usize, Said)> = Vec::new();
+    let mut said: Vec<(usize, PanelAnswer)> = Vec::new();
     let mut failures = Vec::new();
     loop {
         let next = tokio::time::timeout_at(until.into(), asked.join_next());
@@ -227,7 +221,7 @@ fn judge(shared: &Shared, settlement: &Settlement, choice: &Choice, members: &[u
     if let Some(key) = key {
         policy::admit_unblocked(key, named)?;
     }
-    choose::choose(&shared.live.load(), named, key, Wish::default())
+    choose::choose(&shared.live.load(), named, key, RoutingHints::default())
 }
 
 async fn chain(
@@ -299,7 +293,7 @@ fn next(
     }
     let body = Bytes::from(Value::Object(fields).to_string());
     let parsed = request::read(&body)?;
-    let mut wording = Wording::prepare(Dialect::Openai, &body, &parsed, &mut choice, snapshot)?;
+    let mut wording = Translation::prepare(Dialect::Openai, &body, &parsed, &mut choice, snapshot)?;
     wording.caller = caller;
     Ok(Staged::Next { wording: Box::new(wording), parsed, choice: Box::new(choice) })
 }
@@ -321,21 +315,27 @@ fn user(text: &str) -> Value {
 }
 
 /// One call of this target, which is the only one of the choice.
-async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &Bytes) -> Result<Said, Failed> {
+async fn say(
+    shared: &Shared,
+    target: &Arc<Target>,
+    mut alone: Choice,
+    body: &Bytes,
+) -> Result<PanelAnswer, AttemptFailure> {
     let began = Instant::now();
-    let _busy = Busy::count(&target.hot);
+    let _busy = InFlightGuard::new(&target.hot);
     let parsed = request::read(body)?;
-    let wording = Wording::prepare(Dialect::Openai, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
+    let wording = Translation::prepare(Dialect::Openai, body, &parsed, &mut alone, &shared.live.load().snapshot)?;
     let pieces = wording.body(target, &alone.upstream_model);
     let work = async {
         let uri = target.uri(&alone.upstream_model, false)?;
-        let sent = attempt::send(&shared.pool, target, &uri, None, pieces, false);
+        let request = Upstream { uri: &uri, betas: None, body: Contents::Json(pieces), is_stream: false };
+        let sent = attempt::send(&shared.pool, target, request);
         plain::take(target, sent.await?, &wording).await
     };
     let (answer, usage) = tokio::select! {
         biased;
         taken = work => taken?,
-        () = shared.drain.expired() => return Err(drained().into()),
+        () = shared.drain.expired() => return Err(shared.drain.error().into()),
     };
     let whole: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let mut text = whole["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
@@ -348,17 +348,17 @@ async fn say(shared: &Shared, target: &Arc<Target>, mut alone: Choice, body: &By
         end -= 1;
     }
     text.truncate(end);
-    Ok(Said { answer, usage, text, took: began.elapsed() })
+    Ok(PanelAnswer { answer, usage, text, took: began.elapsed() })
 }
 
 /// A target has served a call on the side.
-fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &Said) {
-    served(&choice.targets[at], said.took, said.took);
+fn learn(settlement: &mut Settlement, choice: &Choice, at: usize, said: &PanelAnswer) {
+    choice.targets[at].served(said.took, said.took);
     choice.targets[at].served_model(choice.upstream_model(at));
     settlement.first_byte.get_or_insert_with(Instant::now);
 }
 
-fn failed(choice: &Choice, failures: Vec<(usize, Failed)>) -> Staged {
+fn failed(choice: &Choice, failures: Vec<(usize, AttemptFailure)>) -> Staged {
     for (at, one) in &failures {
         choice.targets[*at].hold_against(choice.upstream_model(*at), one);
     }

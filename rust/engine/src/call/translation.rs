@@ -3,8 +3,8 @@
 
 use crate::call::endpoints;
 use crate::clock;
-use crate::gate::admission::Admission;
-use crate::route::choose::Choice;
+use crate::gate::request::Admission;
+use crate::route::choice::Choice;
 use crate::upstream::target::Target;
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
@@ -21,17 +21,16 @@ use fairlead_dialect::translate::{self, AnswerContext, Pair, Place};
 use fairlead_dialect::Pieces;
 use http::Uri;
 
-/// A request in the words of each provider that may serve it, made before the first attempt: what cannot be said in a provider's
-/// dialect is the caller's to know, not a failure of an attempt.
+/// One request in the dialect of each provider that may serve it, and the way back to its caller's dialect.
 #[derive(Debug)]
-pub struct Wording {
+pub struct Translation {
     pub caller: Dialect,
     told: AnswerContext,
     /// The request itself, for callers who are told it again.
     asked: Bytes,
-    bodies: Vec<Said>,
+    bodies: Vec<TranslatedBody>,
     /// Bodies with what a provider thought before, for that provider alone.
-    put_back: Vec<PutBack>,
+    put_back: Vec<BodyWithReasoning>,
     nothing: Pieces,
     /// Where the request goes, when not to the chat endpoint.
     path: Option<&'static str>,
@@ -39,7 +38,7 @@ pub struct Wording {
 
 /// A body with what its provider thought before.
 #[derive(Debug)]
-struct PutBack {
+struct BodyWithReasoning {
     provider: String,
     upstream_model: String,
     pieces: Pieces,
@@ -47,7 +46,7 @@ struct PutBack {
 
 /// The request for providers of one dialect, with one model's name.
 #[derive(Debug)]
-struct Said {
+struct TranslatedBody {
     form: Dialect,
     upstream_model: String,
     fit: Fit,
@@ -92,7 +91,7 @@ pub fn terminal_error(admission: &Admission, text: &ErrorText<'_>) -> Bytes {
     stream::terminal_error(caller_of(admission.route), admission.reads_list, text)
 }
 
-impl Wording {
+impl Translation {
     /// Targets in whose dialect the request cannot be said leave the choice; an error when none is left.
     pub fn prepare(
         caller: Dialect,
@@ -119,7 +118,7 @@ impl Wording {
                 match translate::request_for(Pair { caller, provider: form }, body, parsed, upstream_model, &said) {
                     Ok(pieces) => {
                         let upstream_model = upstream_model.to_owned();
-                        wording.bodies.push(Said { form, upstream_model, fit, pieces });
+                        wording.bodies.push(TranslatedBody { form, upstream_model, fit, pieces });
                     }
                     Err(error) => {
                         fault = Some(error);
@@ -140,7 +139,7 @@ impl Wording {
         Ok(wording)
     }
 
-    /// The same, for the endpoint that the route's calls go to.
+    /// Sends the request to the endpoint of the route's calls, which may be another than that of conversations.
     #[must_use]
     pub fn towards(mut self, route: &Route) -> Self {
         self.path = endpoints::completions_path(route);
@@ -187,16 +186,16 @@ impl Wording {
     /// Gives this provider a body of its own.
     pub fn put_back(&mut self, provider: &str, upstream_model: &str, pieces: Pieces) {
         let (provider, upstream_model) = (provider.to_owned(), upstream_model.to_owned());
-        self.put_back.push(PutBack { provider, upstream_model, pieces });
+        self.put_back.push(BodyWithReasoning { provider, upstream_model, pieces });
     }
 
     /// A plain answer of this connection, for the caller.
     pub fn answer(&self, target: &Target, body: &Bytes) -> Result<translate::Whole, Error> {
         let pair = self.pair(target);
-        translate::answer(pair, body, &self.told(pair)).map_err(Error::from)
+        translate::answer(pair, body, &self.answer_context(pair)).map_err(Error::from)
     }
 
-    /// The same for answers to this request, which the one that is asked goes on from.
+    /// Tells answers as answers to this request of the caller, where the one that is sent has earlier turns before it.
     #[must_use]
     pub fn of(mut self, asked: &Bytes) -> Self {
         if self.caller == Dialect::OpenaiResponses {
@@ -205,7 +204,7 @@ impl Wording {
         self
     }
 
-    fn told(&self, pair: Pair) -> AnswerContext {
+    fn answer_context(&self, pair: Pair) -> AnswerContext {
         let echo = translate::echo(pair, &self.asked);
         AnswerContext { created_s: clock::unix_ms() / 1_000, echo, ..self.told.clone() }
     }
@@ -223,11 +222,11 @@ impl Wording {
     /// Follows a stream of this connection.
     pub fn follow(&self, target: &Target) -> Follow {
         let pair = self.pair(target);
-        Follow::new(pair, self.told(pair))
+        Follow::new(pair, self.answer_context(pair))
     }
 }
 
-impl PutBack {
+impl BodyWithReasoning {
     fn is_of(&self, provider: &str, upstream_model: &str) -> bool {
         self.provider == provider && self.upstream_model == upstream_model
     }
@@ -254,13 +253,13 @@ mod tests {
         let json = format!(r#"{{"version":1,"connections":[{connections}]}}"#);
         let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
         let live = Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
-        choose::choose(&live, "n/m", None, choose::Wish::default()).expect("a choice")
+        choose::choose(&live, "n/m", None, choose::RoutingHints::default()).expect("a choice")
     }
 
-    fn prepare(body: &'static str, choice: &mut Choice) -> Result<Wording, Error> {
+    fn prepare(body: &'static str, choice: &mut Choice) -> Result<Translation, Error> {
         let body = Bytes::from_static(body.as_bytes());
         let parsed = translate::read(Dialect::Openai, &body).expect("a request");
-        Wording::prepare(Dialect::Openai, &body, &parsed, choice, &Snapshot::default())
+        Translation::prepare(Dialect::Openai, &body, &parsed, choice, &Snapshot::default())
     }
 
     #[test]
@@ -286,7 +285,7 @@ mod tests {
             let mut choice = choice();
             choice.targets.retain(|target| target.connection.dialect == Dialect::Anthropic);
             let wording =
-                Wording::prepare(Dialect::Openai, &body, &parsed, &mut choice, &snapshot).expect("can be said");
+                Translation::prepare(Dialect::Openai, &body, &parsed, &mut choice, &snapshot).expect("can be said");
             let sent = String::from_utf8(wording.body(&choice.targets[0], "m").concat()).expect("text");
             assert!(sent.contains(&format!(r#""max_tokens":{limit},"#)), "{sent}");
         }
@@ -306,7 +305,7 @@ mod tests {
         let json = format!(r#"{{"version":1,"connections":[{}]}}"#, connections.join(","));
         let snapshot = Snapshot::parse(json.as_bytes()).expect("a snapshot");
         let live = Live::build(snapshot, &Live::default(), &Sealer::new(&[0; 32]).expect("a key"), "0");
-        let mut choice = choose::choose(&live, "n/m", None, choose::Wish::default()).expect("a choice");
+        let mut choice = choose::choose(&live, "n/m", None, choose::RoutingHints::default()).expect("a choice");
         let body = r#"{"model":"n/m","messages":[{"role":"user","content":"hi"}],"reasoning_effort":"none"}"#;
         let wording = prepare(body, &mut choice).expect("can be said");
         for target in &choice.targets {

@@ -2,11 +2,11 @@
 //! and reserves the price as for every other call; control begins the video by the first of them that takes it.
 
 use crate::active_config::Live;
-use crate::call::chat::{admit, admit_aliases};
-use crate::gate::answer;
+use crate::call::choose::{admit_aliases, admit_model, note_choice};
+use crate::gate::headers;
 use crate::gate::limits;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::route::model;
 use crate::shared::Shared;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +51,7 @@ pub(crate) fn admit_video(
     if is_of_no_maker(&live, &meant) {
         return Err(unserved(&meant));
     }
-    let parsed = admit(&live, settlement, named::of_form(&name, false, 1)?)?;
+    let parsed = admit_model(&live, settlement, named::of_form(&name, false, 1)?)?;
     settlement.model = Some(parsed.model.clone());
     let choice = model::choose(shared, &live, &settlement.admission, &parsed.model, b"");
     let mut choice =
@@ -67,12 +67,11 @@ pub(crate) fn admit_video(
     }
     settlement.set_units(Units { audio_ms: seconds(body).saturating_mul(1_000), ..Units::default() });
     limits::reserve(shared, &live.snapshot, settlement, &parsed, &mut choice)?;
-    settlement.strategy = choice.strategy();
-    settlement.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
+    note_choice(settlement, &choice);
     let lanes: Vec<Value> = (0..choice.targets.len())
         .map(|at| json!({"connection_id": choice.targets[at].connection.id, "model": choice.upstream_model(at)}))
         .collect();
-    headers.insert(LANES, answer::value(STANDARD.encode(Value::from(lanes).to_string())));
+    headers.insert(LANES, headers::value(STANDARD.encode(Value::from(lanes).to_string())));
     Ok(choice)
 }
 

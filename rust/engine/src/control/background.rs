@@ -1,10 +1,10 @@
 //! A responses request that is to be worked on in the background goes to control as it came: control keeps it, asks for it
 //! again as its owner, and tells what comes of it (`docs/explanation/contracts.md`).
 
-use crate::call::chat;
+use crate::call::settle;
 use crate::clock;
-use crate::gate::admission::{Forward, Whole};
-use crate::gate::answer;
+use crate::gate::headers;
+use crate::gate::request::{Forward, Whole};
 use crate::observe::settle::Settlement;
 use crate::shared::Shared;
 use fairlead_core::error::Error;
@@ -47,8 +47,8 @@ pub(crate) fn check_room(shared: &Shared, whole: &Whole) -> Result<(), Error> {
 /// Answers one that was refused, and writes it down.
 pub(crate) fn refuse(shared: &Arc<Shared>, whole: &Whole, fault: &Error) {
     let bytes_request = whole.body.len() as u64;
-    let settlement = Settlement::open(shared, &whole.exchange, whole.admission.clone(), bytes_request);
-    chat::refuse(shared, &whole.exchange, settlement, Outcome::Refused, fault);
+    let mut settlement = Settlement::open(shared, &whole.exchange, whole.admission.clone(), bytes_request);
+    settle::refuse(&mut settlement, Outcome::Refused, fault);
 }
 
 /// The request for control, with what its caller said in the head.
@@ -64,7 +64,7 @@ pub(crate) fn forwarded(mut whole: Box<Whole>) -> Box<Whole> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     for (name, text) in said {
         if let Some(text) = text {
-            headers.insert(name, answer::value(text.as_str()));
+            headers.insert(name, headers::value(text.as_str()));
         }
     }
     whole.forward = Some(Forward {

@@ -4,12 +4,12 @@
 use crate::blocking;
 use crate::call::coalesce;
 use crate::call::reasoning;
+use crate::control::reports::Report;
 use crate::shared::Shared;
 use fairlead_cache::cache::{Cache, EntryFilter};
 use fairlead_cache::EntrySummary;
 use fairlead_core::secret::hex;
-use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{json, Value};
 use std::sync::Arc;
@@ -28,30 +28,6 @@ pub struct Command<'a> {
     args: Option<&'a RawValue>,
 }
 
-/// What came of a command: `result`, or `error` in words.
-#[derive(Debug, Clone, Serialize)]
-pub struct Report {
-    id: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'static str>,
-}
-
-/// Reports that control has not heard yet.
-#[derive(Debug, Default)]
-pub struct Done(Mutex<Vec<Report>>);
-
-impl Done {
-    pub fn told(&self) -> Vec<Report> {
-        self.0.lock().clone()
-    }
-
-    pub fn heard(&self, told: &[Report]) {
-        self.0.lock().retain(|report| told.iter().all(|one| one.id != report.id));
-    }
-}
-
 /// Carries commands out, in their order.
 pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
     for command in commands {
@@ -59,7 +35,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
         let cache = Arc::clone(&shared.cache.store);
         let is_stats = command.kind == "cache.stats";
         if command.kind == "cache.clear" {
-            shared.twins.forget();
+            shared.idempotency.forget();
             shared.reasoning.forget(&fairlead_cache::reasoning::ThoughtFilter::default());
         }
         if command.kind.starts_with("reasoning.") {
@@ -67,14 +43,14 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
                 Ok(result) => (Some(result), None),
                 Err(fault) => (None, Some(fault)),
             };
-            shared.commands.0.lock().push(Report { id: command.id, result, error });
+            shared.commands.push(Report { id: command.id, result, error });
             continue;
         }
         let done = blocking::disk(move || of_cache(&cache, &command.kind, &args)).await;
         let (result, error) = match done {
             Ok(Ok(mut result)) => {
                 if is_stats {
-                    result["idempotency_keys"] = shared.twins.len().into();
+                    result["idempotency_keys"] = shared.idempotency.len().into();
                     result["idempotency_window_ms"] = coalesce::WINDOW_MS.into();
                 }
                 (Some(result), None)
@@ -82,7 +58,7 @@ pub async fn carry_out(shared: &Shared, commands: Vec<Command<'_>>) {
             Ok(Err(fault)) => (None, Some(fault)),
             Err(_) => (None, Some("the command was not carried out")),
         };
-        shared.commands.0.lock().push(Report { id: command.id, result, error });
+        shared.commands.push(Report { id: command.id, result, error });
     }
 }
 

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 type Name = (&'static str, Vec<(&'static str, String)>);
 
-/// Which of this worker's counters control has not heard yet.
+/// Which counters control has heard of, so that a poll carries only what has changed.
 #[derive(Debug, Default)]
-pub struct Heard(Mutex<State>);
+pub struct CounterReports(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -19,7 +19,7 @@ struct State {
     values: HashMap<Name, f64>,
 }
 
-impl Heard {
+impl CounterReports {
     /// Those of the samples that control has not heard so.
     pub fn news(&self, samples: Vec<Sample>) -> Vec<Sample> {
         let state = self.0.lock();
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_was_heard_is_told_again_when_it_changes() {
-        let heard = Heard::default();
+        let heard = CounterReports::default();
         let all = vec![sample("a", 1.0), sample("b", 2.0)];
         assert_eq!(heard.news(all.clone()), all);
         assert_eq!(heard.news(all.clone()), all, "the poll was not answered");
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn another_control_is_told_everything() {
-        let heard = Heard::default();
+        let heard = CounterReports::default();
         let all = vec![sample("a", 1.0), sample("b", 2.0)];
         heard.note("one", all.clone());
         let news = vec![sample("b", 3.0)];

@@ -1,21 +1,19 @@
 //! Forwarding to control: the request as it came, with who sent it in internal headers that only this socket may carry.
 //! The answer streams back with the same back-pressure as a provider's.
 
-use crate::call::chat;
-use crate::call::searches;
 use crate::exchange::{Exchange, Head, Room};
-use crate::gate::admission::{Admission, Forward, Whole};
 use crate::gate::answer;
 use crate::gate::answer::EndGuard;
+use crate::gate::headers;
+use crate::gate::request::{Admission, Forward, Whole};
 use crate::gate::upload::Stored;
 use crate::shared::Shared;
-use crate::upstream::attempt;
+use crate::upstream::failure;
 use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Sliced, Unanswered};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::json;
-use fairlead_core::routes::Answer;
 use fairlead_dialect::Pieces;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, Response};
@@ -39,7 +37,7 @@ const SCHEME: HeaderName = HeaderName::from_static("x-fairlead-scheme");
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 /// The slowest management answer: a provider test with its own deadline inside.
 const HEAD_DEADLINE: Duration = Duration::from_secs(60);
-/// The same where a file goes before the answer.
+/// How long control's head is waited for where a file goes up first.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(600);
 /// What a form's fields may come to on their way.
 const MAX_FIELDS_BYTES: usize = 8 * 1024;
@@ -56,9 +54,6 @@ pub fn serve(shared: Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()>
 }
 
 async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
-    if matches!(whole.admission.route.answer, Answer::Search | Answer::Video) {
-        return Box::pin(searches::serve(shared, *whole)).await;
-    }
     let Whole { exchange, admission, forward, body, in_flight, buffered, upload } = *whole;
     let _counted = (in_flight, buffered);
     let Some(mut forward) = forward else { return };
@@ -95,7 +90,7 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
         biased;
         () = exchange.gone() => {}
         () = shared.drain.expired() => {
-            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &chat::drained());
+            answer::refuse(shared, &exchange, admission.route.surface, &admission.request_id, &shared.drain.error());
             exchange.abort();
         }
         result = relay(shared, &exchange, forward, contents, head_deadline, &admission, is_head) => if let Err(fault) = result {
@@ -108,17 +103,17 @@ async fn run(shared: &Arc<Shared>, whole: Box<Whole>) {
 /// Puts what only this socket may carry into the head: who calls, from where, under which name.
 pub(crate) fn dress(shared: &Shared, admission: &Admission, forward: &mut Forward) {
     let headers = &mut forward.headers;
-    headers.insert(LINK, answer::value(shared.config.link_token.expose()));
-    headers.insert(PRINCIPAL, answer::value(admission.principal.to_header()));
-    headers.insert(REQUEST_ID, answer::value(admission.request_id.as_str()));
-    headers.insert(WORKER, answer::value(shared.worker_id.as_str()));
+    headers.insert(LINK, headers::value(shared.config.link_token.expose()));
+    headers.insert(PRINCIPAL, headers::value(admission.principal.to_header()));
+    headers.insert(REQUEST_ID, headers::value(admission.request_id.as_str()));
+    headers.insert(WORKER, headers::value(shared.worker_id.as_str()));
     headers.insert(SCHEME, HeaderValue::from_static(if forward.is_tls { "https" } else { "http" }));
     headers.insert(header::HOST, HeaderValue::from_static("control"));
     if let Some(host) = forward.host.take() {
         headers.insert(CALLED_AS, host);
     }
     if let Some(peer) = forward.peer {
-        headers.insert(PEER, answer::value(peer.to_string()));
+        headers.insert(PEER, headers::value(peer.to_string()));
     }
 }
 
@@ -157,7 +152,7 @@ fn the_file(stored: &Stored, headers: &mut HeaderMap) -> Result<Chunk, Error> {
     if told.len() > MAX_FIELDS_BYTES {
         return Err(Error::client(Kind::InvalidRequest, "The form's fields are larger than this route takes."));
     }
-    headers.insert(FORM, answer::value(told));
+    headers.insert(FORM, headers::value(told));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     Ok(stored.part(file))
 }
@@ -293,7 +288,7 @@ pub(crate) async fn copy(exchange: &Exchange, body: &mut Incoming) -> bool {
 
 fn lost(unanswered: &Unanswered) -> Error {
     match unanswered.fault {
-        Fault::Body(_) => attempt::unreadable(),
+        Fault::Body(_) => failure::unreadable(),
         _ => absent(),
     }
 }

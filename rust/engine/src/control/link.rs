@@ -22,8 +22,6 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Control holds a poll for 2 s; after this long without an answer it counts as absent.
-pub const STALE_MS: u64 = 7_000;
 const POLL_DEADLINE: Duration = Duration::from_secs(7);
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
 const RETRY_FIRST: Duration = Duration::from_millis(50);
@@ -35,7 +33,7 @@ struct Poll<'a> {
     worker: &'a str,
     pid: u32,
     applied_version: u64,
-    done: &'a [crate::control::commands::Report],
+    done: &'a [crate::control::reports::Report],
     stats: Stats<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     spent: Option<Spent<'a>>,
@@ -183,10 +181,10 @@ async fn ask(shared: &Shared) -> Result<Bytes, Fault> {
     let (questions, before_segment) = shared.ledger.ask(clock::moment(), || shared.spool.hold());
     // Until the answer is there no further segment is sealed, so that the sums are of what was sealed before.
     let _held = HeldSpool(shared);
-    let done = shared.commands.told();
-    let news = shared.heard.news(shared.metrics.tell());
-    let json = exchange(shared, tell(shared, &questions, before_segment, &done, &news)?).await?;
-    shared.commands.heard(&done);
+    let done = shared.commands.unsent();
+    let news = shared.heard.news(shared.metrics.samples());
+    let json = exchange(shared, poll_request(shared, &questions, before_segment, &done, &news)?).await?;
+    shared.commands.forget(&done);
     let answer = parse(&json)?;
     shared.heard.note(answer.control, news);
     if let Some(sums) = answer.spent {
@@ -240,7 +238,7 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
     let headers = request.headers_mut();
     headers.insert(header::HOST, HeaderValue::from_static("control"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(LINK, crate::gate::answer::value(shared.config.link_token.expose()));
+    headers.insert(LINK, crate::gate::headers::value(shared.config.link_token.expose()));
     // A fresh connection unless one is kept: the poll may wait, so it never shares a pooled one with forwarded requests
     // for longer than its own turn.
     let lease = match shared.pool.kept(&shared.control) {
@@ -263,11 +261,11 @@ async fn exchange(shared: &Shared, body: Vec<u8>) -> Result<Bytes, Fault> {
     tokio::time::timeout(POLL_DEADLINE, answer).await.map_err(|_| Fault::Unreachable)?
 }
 
-fn tell(
+fn poll_request(
     shared: &Shared,
     questions: &[Question],
     before_segment: u64,
-    done: &[crate::control::commands::Report],
+    done: &[crate::control::reports::Report],
     news: &[Sample],
 ) -> Result<Vec<u8>, Fault> {
     let live = shared.live.load();

@@ -1,9 +1,12 @@
-//! The control plane as the engine sees it: requests that it answers, the link that brings snapshots and commands.
+//! The control plane as the engine sees it: [`link`] brings snapshots and commands and takes [`stats`] and changed [`counters`];
+//! [`commands`] carries them out, [`reports`] holds what came of them; [`forward`] hands requests over, [`background`] those that
+//! control works on by itself, [`responses`] keeps answers that are gone on from.
 
 pub mod background;
 pub mod commands;
 pub mod counters;
 pub mod forward;
 pub mod link;
+pub mod reports;
 pub mod responses;
 pub mod stats;

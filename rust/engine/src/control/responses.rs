@@ -3,7 +3,7 @@
 //! answer waits for its keeping no longer than a deadline: then it is told all the same, with a header that says so.
 
 use crate::control::forward::{self, LINK};
-use crate::gate::admission::Admission;
+use crate::gate::request::Admission;
 use crate::shared::Shared;
 use crate::upstream::wire::Sliced;
 use bytes::Bytes;
@@ -73,7 +73,7 @@ pub async fn keep(
 }
 
 /// Says in the head that the answer was not kept.
-pub fn tell(is_kept: bool, headers: &mut HeaderMap) {
+pub fn note_unstored(is_kept: bool, headers: &mut HeaderMap) {
     if !is_kept {
         headers.insert(NOT_STORED, HeaderValue::from_static("true"));
     }
@@ -153,7 +153,7 @@ async fn ask(shared: &Shared, path: &'static str, pieces: Pieces) -> Result<(Sta
     let headers = request.headers_mut();
     headers.insert(header::HOST, HeaderValue::from_static("control"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(LINK, crate::gate::answer::value(shared.config.link_token.expose()));
+    headers.insert(LINK, crate::gate::headers::value(shared.config.link_token.expose()));
     let (head, ()) = request.into_parts();
     let response = forward::ask(shared, &head, Sliced::new(pieces), CONTEXT_DEADLINE).await?;
     let (head, body) = response.into_parts();

@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-/// What control is told of connections and providers with each poll of the link (docs/explanation/contracts.md).
+/// What this worker tells control of one connection.
 #[derive(Debug, Serialize)]
 pub struct ConnectionStats<'a> {
     id: &'a str,

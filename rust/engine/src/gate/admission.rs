@@ -1,19 +1,19 @@
 //! The gate: every request, whoever answers it, passes here once. Route, caller, tier, limits; then either an answer at
 //! once or a body to read.
 
-use crate::cache::Wish;
 use crate::clock;
-use crate::exchange::{Exchange, Wake};
+use crate::exchange::{Exchange, Head, Wake};
 use crate::gate::answer;
+use crate::gate::body::{refuse_head, settle, too_large, Pending};
 use crate::gate::cors::{self, Cors};
-use crate::gate::defaults::Accepts;
-use crate::gate::inbound::{self, Inbound, Sheet};
-use crate::gate::upload::{Receipt, Upload};
+use crate::gate::inbound::{self, Inbound, RequestHeaders};
+use crate::gate::preferences::{Accepts, CachePreference};
+use crate::gate::request::{Admission, Forward, Whole};
+use crate::gate::upload::Upload;
 use crate::models::anthropic;
 use crate::models::gemini;
-use crate::observe::settle::Settlement;
 use crate::observe::trace::Trace;
-use crate::shared::{Gauge, Held, Shared};
+use crate::shared::{GaugePermit, Shared};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::guardrail::Disabled;
@@ -22,106 +22,11 @@ use fairlead_core::principal::Principal;
 use fairlead_core::record::Outcome;
 use fairlead_core::routes::{self, Answer, Match, Route, Surface, Tier};
 use fairlead_core::secret::SecretHash;
-use fairlead_core::snapshot::{CacheDefaultMode, Snapshot};
-use http::{HeaderMap, HeaderName, HeaderValue};
-use std::net::IpAddr;
+use fairlead_core::snapshot::Snapshot;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// What is set aside for a body on the word of its announced length.
-const MAX_RESERVED_BYTES: u64 = 256 * 1024;
-/// Up to this a piece of a body is copied out of the buffer that it came in.
-const MAX_COPIED_BYTES: usize = 16 * 1024;
-/// Bodies that are buffered at once, over all requests; beyond it new ones are refused.
-pub(crate) const MAX_BUFFERED_BYTES: usize = 1024 * 1024 * 1024;
-
-/// Who asked for what, settled once at the gate.
-#[derive(Debug, Clone)]
-pub struct Admission {
-    pub route: &'static Route,
-    /// What the route's braces matched.
-    pub tail: String,
-    pub principal: Principal,
-    pub request_id: String,
-    pub session_tag: Option<String>,
-    pub session_id: Option<String>,
-    /// `X-Gateway-Connection`.
-    pub pin: Option<String>,
-    /// `X-Route-Model`: the model that takes the place of the body's.
-    pub route_model: Option<String>,
-    pub idempotency_key: Option<String>,
-    /// What of an event stream `Accept` says.
-    pub accepts_events: Accepts,
-    /// `X-Gateway-Disabled-Guardrails`.
-    pub disabled_guardrails: Disabled,
-    /// A Gemini caller did not ask for events: its stream is one JSON list.
-    pub reads_list: bool,
-    /// `anthropic-beta` as sent.
-    pub anthropic_beta: Option<HeaderValue>,
-    pub wants_progress: bool,
-    pub trace: Option<Arc<Trace>>,
-    /// What the caller wants of the response cache.
-    pub cache: Wish,
-    pub started: Instant,
-    pub ts_ms: u64,
-}
-
-impl Admission {
-    /// Whether the response cache must not be looked into, by the caller's header or the key's `cacheDefaultMode`.
-    pub fn bypasses_cache(&self) -> bool {
-        self.cache.is_declined
-            || self.principal.key().is_some_and(|key| key.cache_default_mode == CacheDefaultMode::Bypass)
-    }
-}
-
-/// The head as control must see it; kept only for requests that go there.
-#[derive(Debug)]
-pub struct Forward {
-    pub method: http::Method,
-    pub path_and_query: String,
-    pub headers: HeaderMap,
-    pub peer: Option<IpAddr>,
-    pub is_tls: bool,
-    /// As the caller sent it.
-    pub host: Option<HeaderValue>,
-    /// The body is not looked into: a form, or one that control reads by rules of its own.
-    pub is_unread: bool,
-}
-
-/// A request whose body is to be read next.
-#[derive(Debug)]
-pub struct Pending {
-    pub exchange: Arc<Exchange>,
-    /// The request, but for its body; gone once the request is answered or under way.
-    whole: Option<Box<Whole>>,
-    body: BytesMut,
-    limit: usize,
-    expected: Option<u64>,
-    /// Why a body that is not empty is refused.
-    objection: Option<Error>,
-    /// The body is read and not kept.
-    is_forgotten: bool,
-    /// Where a form's body goes instead.
-    upload: Option<Upload>,
-    fed_bytes: u64,
-    shared: Arc<Shared>,
-}
-
-/// A whole request, ready to be worked on.
-#[derive(Debug)]
-pub struct Whole {
-    pub exchange: Arc<Exchange>,
-    pub admission: Admission,
-    pub forward: Option<Forward>,
-    pub body: Bytes,
-    /// The request counts as in flight until this is dropped.
-    pub in_flight: Held,
-    /// So do its body's bytes.
-    pub buffered: Option<Held>,
-    /// The form that came in place of a body.
-    pub upload: Option<Receipt>,
-}
 
 /// What came of a head.
 #[derive(Debug)]
@@ -130,15 +35,6 @@ pub enum Admitted {
     Answered(Arc<Exchange>),
     /// Feed the body, if `wants_body`; then it goes on by itself.
     Pending(Pending),
-}
-
-/// What came of a piece of a body.
-#[derive(Debug)]
-pub enum Fed {
-    More,
-    Whole(Box<Whole>),
-    /// The exchange has its answer.
-    Refused,
 }
 
 /// Admits a request head.
@@ -159,13 +55,6 @@ pub fn admit(shared: &Arc<Shared>, inbound: &Inbound<'_>, wake: Arc<dyn Wake>) -
     }
 }
 
-/// A head that breaks the rules ends its connection: where it ends and what follows it is in doubt.
-fn refuse_head(shared: &Shared, exchange: &Exchange, surface: Surface, request_id: &str, fault: &Error) {
-    let (mut head, body) = answer::error(shared, surface, request_id, fault);
-    head.headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
-    exchange.answer(head, body);
-}
-
 /// What is refused at the gate is counted under its route, if it has one.
 fn endpoint_of(inbound: &Inbound<'_>) -> &'static str {
     match routes::find(inbound.method, inbound.path) {
@@ -175,7 +64,7 @@ fn endpoint_of(inbound: &Inbound<'_>) -> &'static str {
 }
 
 /// Only calls of models have a place in a trace.
-fn trace_of(shared: &Shared, route: &Route, sheet: &Sheet<'_>) -> Option<Arc<Trace>> {
+fn trace_of(shared: &Shared, route: &Route, sheet: &RequestHeaders<'_>) -> Option<Arc<Trace>> {
     let is_call = !matches!(route.answer, Answer::Control | Answer::Models | Answer::Model);
     is_call.then(|| Trace::begin(sheet.traceparent, sheet.tracestate, shared.config.tracing)).flatten()
 }
@@ -216,8 +105,9 @@ fn gate(
     let (route, tail) = match found {
         Match::Found { route, tail } => (route, tail),
         Match::OtherMethod(methods) => {
-            if let Some(head) = cors::preflight(exchange, inbound, answer::base_headers(shared, &request_id)) {
-                exchange.answer(head, Bytes::new());
+            let own = answer::base_headers(shared, &request_id);
+            if let Some(headers) = cors::preflight(inbound, exchange.is_readable_elsewhere(), own) {
+                exchange.answer(Head { status: StatusCode::NO_CONTENT, headers }, Bytes::new());
                 return Ok(None);
             }
             answer::other_method(shared, exchange, *surface, &request_id, &methods);
@@ -239,7 +129,7 @@ fn gate(
         _ => {}
     }
     if shared.drain.is_draining() {
-        return Err(crate::call::chat::drained());
+        return Err(shared.drain.error());
     }
     let ts_ms = clock::unix_ms();
     let live = shared.live.load();
@@ -270,7 +160,7 @@ fn gate(
         anthropic_beta: sheet.anthropic_beta.and_then(|betas| HeaderValue::from_str(betas).ok()),
         wants_progress: sheet.wants_progress,
         trace: trace_of(shared, route, &sheet),
-        cache: Wish::read(&sheet.cache)?,
+        cache: CachePreference::read(&sheet.cache)?,
         reads_list: route.answer == Answer::StreamGenerate && !inbound::asks_events(inbound.query),
         started: Instant::now(),
         ts_ms,
@@ -281,8 +171,13 @@ fn gate(
     shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
     // Management has room of its own, so an operator can look while inference is shed.
     let limit = if route.answer.is_control() { shared.config.max_in_flight + 256 } else { shared.config.max_in_flight };
-    let Some(in_flight) = Held::take(shared, Gauge::InFlight, 1, limit) else {
-        return Err(shed(shared, exchange, admission));
+    let in_flight = match GaugePermit::for_request(shared, limit) {
+        Ok(in_flight) => in_flight,
+        Err(fault) => {
+            shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+            settle(shared, exchange, admission, Outcome::Shed, &fault);
+            return Err(fault);
+        }
     };
     let forward = route.answer.is_control().then(|| {
         let is_form = route.takes_form() && inbound::is_form(sheet.content_type)
@@ -317,7 +212,7 @@ fn gate(
 fn resolve(
     shared: &Shared,
     route: &Route,
-    sheet: &Sheet<'_>,
+    sheet: &RequestHeaders<'_>,
     snapshot: &Snapshot,
     ts_ms: u64,
 ) -> Result<Principal, Error> {
@@ -337,7 +232,7 @@ fn lists(
     shared: &Shared,
     exchange: &Exchange,
     admission: &Admission,
-    sheet: &Sheet<'_>,
+    sheet: &RequestHeaders<'_>,
     query: &[u8],
 ) -> Result<bool, Error> {
     match admission.route.answer {
@@ -354,23 +249,14 @@ fn lists(
 
 /// The key that control acts for: it alone knows the link token. From anybody else the header means nothing, as every
 /// header under its prefix.
-fn on_behalf<'a>(shared: &Shared, sheet: &Sheet<'a>) -> Option<&'a str> {
+fn on_behalf<'a>(shared: &Shared, sheet: &RequestHeaders<'a>) -> Option<&'a str> {
     let (token, key_id) = sheet.on_behalf?.split_once(':')?;
     let expected = SecretHash::of(shared.config.link_token.expose().as_bytes());
     expected.same_as(&SecretHash::of(token.as_bytes())).then_some(key_id)
 }
 
-/// No room: said, counted and, for inference, settled.
-fn shed(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission) -> Error {
-    let message = "The gateway has as many requests open as it takes; try again shortly.";
-    let fault = Error::gateway(Kind::Overloaded, message).after_s(1);
-    shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
-    settle(shared, exchange, admission, Outcome::Shed, &fault);
-    fault
-}
-
 /// What a page may send or open anywhere without its being asked: forms, and sockets, which carry the browser's cookies.
-fn admit_page(route: &Route, principal: &Principal, sheet: &Sheet<'_>) -> Result<(), Error> {
+fn admit_page(route: &Route, principal: &Principal, sheet: &RequestHeaders<'_>) -> Result<(), Error> {
     let is_open = match principal {
         Principal::Key(_) => false,
         Principal::Anonymous => route.takes_upload() || route.answer.is_socket(),
@@ -383,7 +269,7 @@ fn admit_page(route: &Route, principal: &Principal, sheet: &Sheet<'_>) -> Result
     Ok(())
 }
 
-fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+fn check_body(route: &Route, sheet: &RequestHeaders<'_>) -> Result<(), Error> {
     if sheet.content_length.is_some_and(|length| length > route.accepted_bytes() as u64) {
         return Err(too_large(route.accepted_bytes()));
     }
@@ -395,7 +281,7 @@ fn check_body(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
 
 /// JSON and files cannot be sent by a page of another origin without its being asked; a form can, so a form must say that it comes
 /// from ours.
-fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
+fn check_type(route: &Route, sheet: &RequestHeaders<'_>) -> Result<(), Error> {
     if route.tier == Tier::Delegated {
         return Ok(());
     }
@@ -413,189 +299,6 @@ fn check_type(route: &Route, sheet: &Sheet<'_>) -> Result<(), Error> {
         return Err(Error::client(Kind::Forbidden, message).about("Origin"));
     }
     Ok(())
-}
-
-fn malformed() -> Error {
-    let message = "The request's body broke off, or its chunks are not what HTTP says: send it again, whole.";
-    Error::client(Kind::InvalidRequest, message).about("Transfer-Encoding")
-}
-
-/// The bodies that are held at once have come to their bound.
-pub(crate) fn too_many_bytes() -> Error {
-    Error::gateway(Kind::Overloaded, "Too many request bodies are being read at once; try again shortly.").after_s(1)
-}
-
-fn too_large(limit: usize) -> Error {
-    Error::client(Kind::TooLarge, format!("The body is larger than the {limit} bytes that this route takes."))
-}
-
-impl Pending {
-    /// Whether a body is to be read at all.
-    pub fn wants_body(&self) -> bool {
-        self.expected != Some(0)
-    }
-
-    /// Takes a piece of the body; `more` is false for the last. A body is whole as well once it has its announced length:
-    /// a front that tells the end apart from the last byte need not be asked again, which costs it two thread changes.
-    pub fn feed(&mut self, piece: &[u8], more: bool) -> Fed {
-        self.feed_as(piece, more, Bytes::copy_from_slice)
-    }
-
-    /// The same for a piece that may be kept as it is. A small one is copied: kept, it would keep the buffer that it was read
-    /// into, for as long as its answer streams.
-    pub fn feed_bytes(&mut self, piece: &Bytes, more: bool) -> Fed {
-        self.feed_as(piece, more, |small| {
-            if small.len() < MAX_COPIED_BYTES {
-                Bytes::copy_from_slice(small)
-            } else {
-                piece.clone()
-            }
-        })
-    }
-
-    fn feed_as(&mut self, piece: &[u8], more: bool, keep: impl FnOnce(&[u8]) -> Bytes) -> Fed {
-        if self.upload.is_some() {
-            return self.feed_upload(piece, more);
-        }
-        if self.is_forgotten {
-            return self.forget(piece, more);
-        }
-        let fed_bytes = (self.body.len() + piece.len()) as u64;
-        let more = more && self.expected.is_none_or(|announced| fed_bytes < announced);
-        if let Some(fault) = self.objection.take_if(|_| !piece.is_empty()) {
-            return self.refuse(Outcome::Refused, &fault);
-        }
-        if self.body.len() + piece.len() > self.limit {
-            return self.refuse(Outcome::Refused, &too_large(self.limit));
-        }
-        if !piece.is_empty() && !self.count(piece.len()) {
-            return self.refuse(Outcome::Shed, &too_many_bytes());
-        }
-        if more {
-            if self.body.is_empty() {
-                // What is announced is not yet counted, so only so much of it is believed.
-                let announced = self.expected.unwrap_or(0).min(MAX_RESERVED_BYTES) as usize;
-                self.body.reserve(announced.max(piece.len()));
-            }
-            self.body.extend_from_slice(piece);
-            return Fed::More;
-        }
-        let Some(mut whole) = self.whole.take() else { return Fed::Refused };
-        whole.body = if self.body.is_empty() {
-            keep(piece)
-        } else {
-            self.body.extend_from_slice(piece);
-            std::mem::take(&mut self.body).freeze()
-        };
-        Fed::Whole(whole)
-    }
-
-    fn forget(&mut self, piece: &[u8], more: bool) -> Fed {
-        self.fed_bytes += piece.len() as u64;
-        if self.fed_bytes > self.limit as u64 {
-            return self.refuse(Outcome::Refused, &too_large(self.limit));
-        }
-        if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
-            return Fed::More;
-        }
-        self.whole.take().map_or(Fed::Refused, Fed::Whole)
-    }
-
-    fn feed_upload(&mut self, piece: &[u8], more: bool) -> Fed {
-        self.fed_bytes += piece.len() as u64;
-        if self.fed_bytes > self.limit as u64 {
-            return self.refuse(Outcome::Refused, &too_large(self.limit));
-        }
-        let Some(upload) = &mut self.upload else { return Fed::Refused };
-        if let Err((outcome, fault)) = upload.push(piece) {
-            return self.refuse(outcome, &fault);
-        }
-        if more && self.expected.is_none_or(|announced| self.fed_bytes < announced) {
-            return Fed::More;
-        }
-        let (Some(mut whole), Some(upload)) = (self.whole.take(), self.upload.take()) else { return Fed::Refused };
-        whole.upload = Some(upload.end());
-        Fed::Whole(whole)
-    }
-
-    /// How its route is answered.
-    pub fn answer(&self) -> Option<Answer> {
-        self.whole.as_ref().map(|whole| whole.admission.route.answer)
-    }
-
-    /// Whether the body goes to disk, so that the front asks for room between its pieces.
-    pub fn is_upload(&self) -> bool {
-        self.upload.is_some()
-    }
-
-    /// The body did not come in time.
-    pub fn time_out(&mut self) {
-        let fault = Error::client(Kind::RequestTimeout, "The request's body did not arrive in time.");
-        self.refuse(Outcome::Refused, &fault);
-    }
-
-    /// The body's chunks are not what the protocol says. What follows them on the connection is in doubt, so it ends.
-    pub fn refuse_framing(&mut self) {
-        self.break_off(Outcome::Refused, &malformed());
-    }
-
-    /// The body ended before it was whole: its caller left, or its chunks are malformed, and the front cannot tell which.
-    /// The answer is for a caller who is still there; the request is recorded as that of one who left, as nearly all have.
-    pub fn end_early(&mut self) {
-        self.break_off(Outcome::ClientGone, &malformed());
-    }
-
-    fn break_off(&mut self, outcome: Outcome, fault: &Error) {
-        self.upload = None;
-        if let Some(whole) = self.whole.take() {
-            let Whole { exchange, admission, .. } = *whole;
-            refuse_head(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
-            let gone = Error::client(Kind::ClientGone, "The caller left.");
-            let recorded = if outcome == Outcome::ClientGone { &gone } else { fault };
-            settle(&self.shared, &exchange, admission, outcome, recorded);
-        }
-    }
-
-    fn refuse(&mut self, outcome: Outcome, fault: &Error) -> Fed {
-        self.upload = None;
-        if let Some(whole) = self.whole.take() {
-            let Whole { exchange, admission, .. } = *whole;
-            answer::refuse(&self.shared, &exchange, admission.route.surface, &admission.request_id, fault);
-            settle(&self.shared, &exchange, admission, outcome, fault);
-        }
-        Fed::Refused
-    }
-
-    fn count(&mut self, amount: usize) -> bool {
-        let Some(whole) = &mut self.whole else { return true };
-        if let Some(held) = &mut whole.buffered {
-            return held.grow(amount, MAX_BUFFERED_BYTES);
-        }
-        whole.buffered = Held::take(&self.shared, Gauge::BodyBytes, amount, MAX_BUFFERED_BYTES);
-        whole.buffered.is_some()
-    }
-}
-
-impl Drop for Pending {
-    /// The caller left inside its body.
-    fn drop(&mut self) {
-        if let Some(whole) = self.whole.take() {
-            let Whole { exchange, admission, .. } = *whole;
-            let fault = Error::client(Kind::ClientGone, "The caller left.");
-            settle(&self.shared, &exchange, admission, Outcome::ClientGone, &fault);
-        }
-    }
-}
-
-/// Records an inference request that ended before any work began.
-fn settle(shared: &Arc<Shared>, exchange: &Arc<Exchange>, admission: Admission, outcome: Outcome, fault: &Error) {
-    if admission.route.answer.is_settled() {
-        let mut settlement = Settlement::open(shared, exchange, admission, 0);
-        settlement.status = fault.kind.status();
-        settlement.settle(outcome, Some(fault));
-    } else {
-        shared.metrics.answered(admission.route.endpoint, fault.kind.status());
-    }
 }
 
 /// Copies the head for control: hop-by-hop headers, whatever `Connection` names, our internal names and the credentials

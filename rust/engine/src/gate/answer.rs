@@ -2,77 +2,28 @@
 //! gateway carries its version and the request's id.
 
 use crate::exchange::{Exchange, Head};
-use crate::gate::admission::Admission;
-use crate::models::openai::Wording;
+use crate::gate::headers::{self, number, value};
+use crate::gate::request::Admission;
+use crate::models::openai::ListDialect;
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::Surface;
 use fairlead_dialect::shapes;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderValue};
 use http::StatusCode;
-use std::fmt::Write as _;
 use std::sync::Arc;
-
-pub const VERSION: HeaderName = HeaderName::from_static("x-gateway-version");
-pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-gateway-request-id");
-pub const SESSION_ID: HeaderName = HeaderName::from_static("x-gateway-session-id");
-pub const DECISION: HeaderName = HeaderName::from_static("x-gateway-decision");
-pub const PROVIDER: HeaderName = HeaderName::from_static("x-gateway-provider");
-pub const MODEL: HeaderName = HeaderName::from_static("x-gateway-model");
-pub const TOKENS_IN: HeaderName = HeaderName::from_static("x-gateway-tokens-in");
-pub const TOKENS_OUT: HeaderName = HeaderName::from_static("x-gateway-tokens-out");
-pub const RESPONSE_COST: HeaderName = HeaderName::from_static("x-gateway-response-cost");
-pub const LATENCY_MS: HeaderName = HeaderName::from_static("x-gateway-latency-ms");
-pub const RESPONSE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-response-latency");
-pub const IDEMPOTENT: HeaderName = HeaderName::from_static("x-gateway-idempotent");
-pub const PROGRESS: HeaderName = HeaderName::from_static("x-gateway-progress");
-pub const CACHE: HeaderName = HeaderName::from_static("x-gateway-cache");
-pub const CACHE_TIER: HeaderName = HeaderName::from_static("x-gateway-cache-tier");
-pub const CACHE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-cache-latency");
-pub const COST_SAVED: HeaderName = HeaderName::from_static("x-gateway-cost-saved");
-pub const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-guardrails");
-pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
 
 /// Model lists have another form for Anthropic's clients.
 pub const BY_CLIENT: HeaderValue = HeaderValue::from_static("anthropic-version");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Text that we made of visible ASCII; anything else is left out rather than failing an answer.
-pub fn value(text: impl Into<String>) -> HeaderValue {
-    HeaderValue::try_from(text.into()).unwrap_or_else(|_| HeaderValue::from_static(""))
-}
-
-/// A number without a heap text in between.
-pub fn number(value: u64) -> HeaderValue {
-    HeaderValue::from(value)
-}
-
-/// Text of the caller's or an operator's: visible ASCII stays, everything else is percent-encoded.
-pub fn encoded(text: &str) -> HeaderValue {
-    if let Ok(value) = HeaderValue::from_str(text) {
-        if text.is_ascii() {
-            return value;
-        }
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for byte in text.bytes() {
-        if (0x20..0x7f).contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing into a text cannot fail.
-            let _written = write!(out, "%{byte:02X}");
-        }
-    }
-    value(out)
-}
-
 /// The headers that every answer carries.
 pub fn base_headers(shared: &Shared, request_id: &str) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
-    headers.insert(VERSION, shared.version.clone());
+    headers.insert(headers::VERSION, shared.version.clone());
     if !request_id.is_empty() {
-        headers.insert(REQUEST_ID, value(request_id));
+        headers.insert(headers::REQUEST_ID, value(request_id));
     }
     headers
 }
@@ -203,7 +154,7 @@ fn names(sent: &[u8], etag: &str) -> bool {
 /// `GET /v1/models/{id}`.
 pub fn model(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let live = shared.live.load();
-    let Some(body) = live.lists.one(&admission.tail, admission.principal.key().map(AsRef::as_ref), Wording::OpenAi)
+    let Some(body) = live.lists.one(&admission.tail, admission.principal.key().map(AsRef::as_ref), ListDialect::OpenAi)
     else {
         let fault = Error::client(Kind::ModelNotFound, format!("The model `{}` is not known here.", admission.tail))
             .about("model");

@@ -5,14 +5,12 @@
 //! `Access-Control-Allow-Credentials` is never sent, nor is `*`. Everywhere else, and for every origin that was not
 //! named, the gateway answers as if there were no such thing.
 
-use crate::exchange::{Exchange, Head};
 use crate::gate::inbound::Inbound;
 use fairlead_core::routes::{self, Match, Tier};
 use http::header::{
     self, HeaderMap, HeaderName, HeaderValue, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
 };
-use http::StatusCode;
 
 /// How long a browser may go by the answer to its question.
 const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
@@ -51,8 +49,8 @@ impl Cors {
 }
 
 /// What a browser is told that asks whether its page may call. `None`: this is no such question, or the page may not.
-pub fn preflight(exchange: &Exchange, inbound: &Inbound<'_>, mut headers: HeaderMap) -> Option<Head> {
-    if inbound.method != "OPTIONS" || !exchange.is_readable_elsewhere() {
+pub fn preflight(inbound: &Inbound<'_>, is_readable_elsewhere: bool, mut headers: HeaderMap) -> Option<HeaderMap> {
+    if inbound.method != "OPTIONS" || !is_readable_elsewhere {
         return None;
     }
     let method = HeaderValue::from_bytes(one(inbound, b"access-control-request-method")?).ok()?;
@@ -64,7 +62,7 @@ pub fn preflight(exchange: &Exchange, inbound: &Inbound<'_>, mut headers: Header
     }
     headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE_S);
     headers.append(header::VARY, HeaderValue::from_name(HeaderName::from_static("access-control-request-headers")));
-    Some(Head { status: StatusCode::NO_CONTENT, headers })
+    Some(headers)
 }
 
 /// The method of the call that this is, or that it asks about.
@@ -99,7 +97,8 @@ fn is_name_byte(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::Wake;
+    use crate::exchange::{Exchange, Head, Wake};
+    use http::StatusCode;
     use std::sync::Arc;
 
     #[derive(Debug)]
@@ -124,7 +123,8 @@ mod tests {
         let question = inbound("OPTIONS", path, &headers);
         let exchange = Exchange::new(1, Arc::new(Nobody));
         exchange.set_cors(Cors::of(&[APP.to_owned()], &question));
-        exchange.answer(preflight(&exchange, &question, HeaderMap::new())?, bytes::Bytes::new());
+        let headers = preflight(&question, exchange.is_readable_elsewhere(), HeaderMap::new())?;
+        exchange.answer(Head { status: StatusCode::NO_CONTENT, headers }, bytes::Bytes::new());
         exchange.take_head()
     }
 

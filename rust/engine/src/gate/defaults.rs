@@ -1,42 +1,13 @@
 //! What a request means that does not say `stream`: by what its caller takes, and its key's `streamDefaultMode`.
 
-use crate::gate::admission::Admission;
+use crate::gate::preferences::Accepts;
+use crate::gate::request::Admission;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::json;
 use fairlead_core::routes::Surface;
 use fairlead_core::snapshot::StreamDefaultMode;
 
 const STREAM: &[u8] = br#""stream":true"#;
-
-/// Whether `Accept` names `text/event-stream`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Accepts {
-    #[default]
-    No,
-    /// Beside other things.
-    Among,
-    Only,
-}
-
-impl Accepts {
-    pub fn read(accept: Option<&[u8]>) -> Self {
-        let named = accept.unwrap_or_default().split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-        let (mut is_named, mut others) = (false, false);
-        for one in named.filter(|one| !one.is_empty()) {
-            let essence = one.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
-            if essence.eq_ignore_ascii_case(b"text/event-stream") {
-                is_named = true;
-            } else {
-                others = true;
-            }
-        }
-        match (is_named, others) {
-            (false, _) => Self::No,
-            (true, true) => Self::Among,
-            (true, false) => Self::Only,
-        }
-    }
-}
 
 /// The body with `stream` in it, where it says nothing of that and the caller wants a stream.
 pub fn with_stream(admission: &Admission, body: &Bytes) -> Option<Bytes> {
@@ -74,22 +45,6 @@ fn add_stream(body: &Bytes) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn accept_is_read_as_a_list() {
-        for (accept, expected) in [
-            ("", Accepts::No),
-            ("*/*", Accepts::No),
-            ("application/json", Accepts::No),
-            ("text/event-stream", Accepts::Only),
-            (" Text/Event-Stream;q=0.9 ,", Accepts::Only),
-            ("application/json, text/event-stream", Accepts::Among),
-            ("text/event-streams", Accepts::No),
-        ] {
-            assert_eq!(Accepts::read(Some(accept.as_bytes())), expected, "{accept}");
-        }
-        assert_eq!(Accepts::read(None), Accepts::No);
-    }
 
     #[test]
     fn stream_is_put_in_once() {

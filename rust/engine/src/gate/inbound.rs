@@ -37,7 +37,7 @@ pub struct Inbound<'a> {
 /// The headers that the engine itself reads.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "what a head says or does not say, each by itself")]
-pub struct Sheet<'a> {
+pub struct RequestHeaders<'a> {
     pub credentials: Credentials<'a>,
     /// The name, with its port, by which the gateway is called.
     pub host: &'a str,
@@ -69,19 +69,19 @@ pub struct Sheet<'a> {
     pub anthropic_beta: Option<&'a str>,
     /// The caller is an Anthropic client, whatever the route.
     pub has_anthropic_version: bool,
-    pub cache: CacheSheet<'a>,
+    pub cache: CacheHeaders<'a>,
 }
 
 /// What the head says that the response cache must know.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct CacheSheet<'a> {
+pub struct CacheHeaders<'a> {
     pub no_cache: bool,
     pub mode: Option<&'a str>,
     pub threshold: Option<&'a str>,
     pub no_memory: Option<&'a [u8]>,
 }
 
-impl<'a> CacheSheet<'a> {
+impl<'a> CacheHeaders<'a> {
     fn take(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Error> {
         match name {
             b"x-gateway-no-cache" => self.no_cache = value.trim_ascii().eq_ignore_ascii_case(b"true"),
@@ -96,14 +96,14 @@ impl<'a> CacheSheet<'a> {
 
 /// Holds the head to the rules and reads what the engine needs of it.
 #[allow(clippy::too_many_lines, reason = "one arm for each header")]
-pub fn read<'a>(inbound: &Inbound<'a>) -> Result<Sheet<'a>, Error> {
+pub fn read<'a>(inbound: &Inbound<'a>) -> Result<RequestHeaders<'a>, Error> {
     if inbound.path.len() + inbound.query.len() > MAX_TARGET_BYTES {
         return Err(Error::client(Kind::UriTooLong, "The request target is longer than 8 KiB; send data in the body."));
     }
     if inbound.headers.len() > MAX_HEADERS {
         return Err(Error::client(Kind::HeadersTooLarge, "There are more than 100 header lines."));
     }
-    let mut sheet = Sheet::default();
+    let mut sheet = RequestHeaders::default();
     let mut total_bytes = 0;
     let mut host = None;
     let mut origin = None;

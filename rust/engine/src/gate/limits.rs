@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::shared::Shared;
 use fairlead_core::error::Error;
 use fairlead_core::ledger::{Amounts, Subject};
@@ -145,12 +145,12 @@ fn most(snapshot: &Snapshot, request: &ChatRequest, name: &str, settlement: &Set
 }
 
 /// Holds a request back as its key's `throttleDelayMs` says, or until the gateway goes down.
-pub async fn throttle(shared: &Shared, settlement: &Settlement) {
+pub async fn throttle(settlement: &Settlement) {
     let delay_ms = settlement.admission.principal.key().map_or(0, |key| key.throttle_delay_ms);
     if delay_ms > 0 && !settlement.was_throttled {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
-            () = shared.drain.expired() => {}
+            () = settlement.shared.drain.expired() => {}
         }
     }
 }

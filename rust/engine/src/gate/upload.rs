@@ -11,8 +11,8 @@
 use crate::blocking;
 use crate::exchange::Exchange;
 use crate::gate::inbound;
-use crate::shared::{Gauge, Held, Shared};
-use crate::upstream::attempt::unreadable;
+use crate::shared::{Gauge, GaugePermit, Shared};
+use crate::upstream::failure::unreadable;
 use crate::upstream::wire::Chunk;
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
@@ -44,7 +44,7 @@ pub struct Stored {
     pub bytes: u64,
     pub boundary: String,
     content: Content,
-    _spooled: Option<Held>,
+    _spooled: Option<GaugePermit>,
 }
 
 #[derive(Debug)]
@@ -167,7 +167,7 @@ struct Task {
     boundary: String,
     memory: BytesMut,
     file: Option<Arc<File>>,
-    spooled: Option<Held>,
+    spooled: Option<GaugePermit>,
     bytes: u64,
 }
 
@@ -198,7 +198,7 @@ impl Task {
         let is_counted = if let Some(held) = &mut self.spooled {
             held.grow(piece.len(), MAX_SPOOLED_BYTES)
         } else {
-            self.spooled = Held::take(&self.shared, Gauge::SpooledBytes, piece.len(), MAX_SPOOLED_BYTES);
+            self.spooled = GaugePermit::take(&self.shared, Gauge::SpooledBytes, piece.len(), MAX_SPOOLED_BYTES);
             self.spooled.is_some()
         };
         if !is_counted {

@@ -1,14 +1,13 @@
 //! `GET /v1/models` for a caller who sends `anthropic-version`: the same list in Anthropic's form, in pages.
 
 use crate::exchange::{Exchange, Head};
-use crate::gate::admission::Admission;
 use crate::gate::answer::{self, base_headers};
-use crate::models::openai::{join, Cursor, Page, Wording};
+use crate::gate::request::Admission;
+use crate::models::openai::{join, Cursor, ListDialect, Page};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::{self, Answer, Surface};
-use fairlead_core::snapshot::Model;
 use http::header::{self, HeaderValue};
 use http::StatusCode;
 use serde::Serialize;
@@ -16,41 +15,15 @@ use serde::Serialize;
 const LIMIT_DEFAULT: usize = 20;
 const LIMIT_MAX: usize = 1000;
 
-#[derive(Serialize)]
-struct Entry<'a> {
-    r#type: &'static str,
-    id: &'a str,
-    display_name: &'a str,
-    /// The epoch where it is not known, as Anthropic has it.
-    created_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_input_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u64>,
-}
-
-/// A model or combo in Anthropic's words.
-pub(crate) fn entry(model: &Model) -> Option<Bytes> {
-    let entry = Entry {
-        r#type: "model",
-        id: &model.id,
-        display_name: model.name.as_deref().unwrap_or(&model.id),
-        created_at: model.created_at(),
-        max_input_tokens: model.context_length,
-        max_tokens: model.max_output_tokens,
-    };
-    serde_json::to_vec(&entry).ok().map(Bytes::from)
-}
-
 /// Answers for the list and for one model.
 pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission, query: &[u8]) -> Result<(), Error> {
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
     let body = if admission.route.answer == Answer::Models {
         let (cursor, limit) = range(query)?;
-        Some(document(&live.lists.page(key, Wording::Anthropic, &cursor, limit)))
+        Some(document(&live.lists.page(key, ListDialect::Anthropic, &cursor, limit)))
     } else {
-        live.lists.one(&admission.tail, key, Wording::Anthropic)
+        live.lists.one(&admission.tail, key, ListDialect::Anthropic)
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);
@@ -124,6 +97,8 @@ fn document(page: &Page<'_>) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::entries;
+    use fairlead_core::snapshot::Model;
 
     #[test]
     fn a_page_says_where_it_ends() {
@@ -131,7 +106,7 @@ mod tests {
             "id": "p/m", "provider": "p", "created": 1_700_000_000, "context_length": 8, "name": "The \"m\""
         }))
         .expect("a model");
-        let entry = entry(&model).expect("an entry");
+        let entry = entries::anthropic(&model).expect("an entry");
         let page = Page { entries: vec![("p/m", &entry)], has_more: true };
         let said: serde_json::Value = serde_json::from_slice(&document(&page)).expect("JSON");
         assert_eq!(
@@ -148,7 +123,8 @@ mod tests {
         let unknown: Model =
             serde_json::from_value(serde_json::json!({"id": "m", "provider": "p", "created": u64::MAX}))
                 .expect("a model");
-        let said: serde_json::Value = serde_json::from_slice(&super::entry(&unknown).expect("an entry")).expect("JSON");
+        let said: serde_json::Value =
+            serde_json::from_slice(&entries::anthropic(&unknown).expect("an entry")).expect("JSON");
         assert_eq!((&said["created_at"], &said["display_name"]), (&"1970-01-01T00:00:00Z".into(), &"m".into()));
     }
 

@@ -2,76 +2,28 @@
 //! sees here what it sees there.
 
 use crate::exchange::{Exchange, Head};
-use crate::gate::admission::Admission;
 use crate::gate::answer::{self, base_headers};
-use crate::models::openai::{join, Cursor, Wording};
+use crate::gate::request::Admission;
+use crate::models::openai::{join, Cursor, ListDialect};
 use crate::shared::Shared;
 use bytes::Bytes;
-use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::routes::Answer;
-use fairlead_core::snapshot::Model;
 use http::header::{self, HeaderValue};
 use http::StatusCode;
-use serde::Serialize;
-
-const CONVERSATION: &[&str] = &["generateContent", "streamGenerateContent", "countTokens"];
-const EMBEDDING: &[&str] = &["embedContent", "batchEmbedContents"];
-const VIDEO: &[&str] = &["predictLongRunning"];
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry<'a> {
-    name: String,
-    display_name: &'a str,
-    version: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input_token_limit: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_token_limit: Option<u64>,
-    supported_generation_methods: &'static [&'static str],
-}
-
-/// A model or combo in Gemini's words; `dialect` is that of the provider that serves it, `None` of a combo.
-pub(crate) fn entry(model: &Model, dialect: Option<Dialect>) -> Option<Bytes> {
-    let entry = Entry {
-        name: format!("models/{}", model.id),
-        display_name: model.name.as_deref().unwrap_or(&model.id),
-        version: "",
-        input_token_limit: model.context_length,
-        output_token_limit: model.max_output_tokens,
-        supported_generation_methods: methods(model, dialect),
-    };
-    serde_json::to_vec(&entry).ok().map(Bytes::from)
-}
-
-/// The methods by which this gateway serves the model. What is in no catalogue is taken for a model of conversations.
-fn methods(model: &Model, dialect: Option<Dialect>) -> &'static [&'static str] {
-    let is_googles = dialect == Some(Dialect::Gemini);
-    match &*model.mode {
-        "" | "chat" => CONVERSATION,
-        "embedding" if dialect != Some(Dialect::Anthropic) => EMBEDDING,
-        "video" if is_googles => VIDEO,
-        // Google's own models that make pictures do it in a conversation, but for those that only `predict`.
-        "image" if is_googles && !model.id.rsplit('/').next().is_some_and(|name| name.starts_with("imagen")) => {
-            CONVERSATION
-        }
-        _ => &[],
-    }
-}
 
 /// Answers for the list and for one model.
 pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     let live = shared.live.load();
     let key = admission.principal.key().map(AsRef::as_ref);
     let body = if admission.route.answer == Answer::GeminiModels {
-        let page = live.lists.page(key, Wording::Gemini, &Cursor::Start, usize::MAX);
+        let page = live.lists.page(key, ListDialect::Gemini, &Cursor::Start, usize::MAX);
         let mut body = br#"{"models":"#.to_vec();
         join(&mut body, page.entries.iter().map(|(_, entry)| *entry));
         body.push(b'}');
         Some(Bytes::from(body))
     } else {
-        live.lists.one(&admission.tail, key, Wording::Gemini)
+        live.lists.one(&admission.tail, key, ListDialect::Gemini)
     };
     let Some(body) = body else {
         let message = format!("The model `{}` is not known here.", admission.tail);
@@ -82,45 +34,4 @@ pub fn answer(shared: &Shared, exchange: &Exchange, admission: &Admission) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     exchange.answer(Head { status: StatusCode::OK, headers }, body);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn said(model: serde_json::Value, dialect: Option<Dialect>) -> serde_json::Value {
-        let model: Model = serde_json::from_value(model).expect("a model");
-        serde_json::from_slice(&entry(&model, dialect).expect("an entry")).expect("JSON")
-    }
-
-    #[test]
-    fn an_entry_says_the_same_in_other_words() {
-        let model = serde_json::json!({"id": "g/pro", "provider": "g", "context_length": 10, "max_output_tokens": 4});
-        let said = said(model, Some(Dialect::Openai));
-        assert_eq!(said["name"], "models/g/pro");
-        assert_eq!((&said["inputTokenLimit"], &said["outputTokenLimit"]), (&10.into(), &4.into()));
-        assert_eq!(said["supportedGenerationMethods"], serde_json::json!(CONVERSATION));
-    }
-
-    #[test]
-    fn a_model_has_the_methods_by_which_it_is_served() {
-        for (id, mode, dialect, methods) in [
-            ("p/m", "", Some(Dialect::Openai), CONVERSATION),
-            ("p/m", "chat", Some(Dialect::Anthropic), CONVERSATION),
-            ("combo", "", None, CONVERSATION),
-            ("p/e", "embedding", Some(Dialect::Openai), EMBEDDING),
-            ("p/e", "embedding", Some(Dialect::Gemini), EMBEDDING),
-            ("p/e", "embedding", Some(Dialect::Anthropic), &[]),
-            ("g/veo", "video", Some(Dialect::Gemini), VIDEO),
-            ("o/sora", "video", Some(Dialect::Openai), &[]),
-            ("g/gemini-image", "image", Some(Dialect::Gemini), CONVERSATION),
-            ("g/imagen-4", "image", Some(Dialect::Gemini), &[]),
-            ("o/dall-e", "image", Some(Dialect::Openai), &[]),
-            ("o/whisper", "transcription", Some(Dialect::Openai), &[]),
-            ("o/omni-moderation", "moderation", Some(Dialect::Openai), &[]),
-        ] {
-            let model = serde_json::json!({"id": id, "provider": "p", "mode": mode});
-            assert_eq!(said(model, dialect)["supportedGenerationMethods"], serde_json::json!(methods), "{id} {mode}");
-        }
-    }
 }

@@ -2,8 +2,7 @@
 //! gets a document of its own, built at its first question and kept for the snapshot's life. Each entry stands ready in the
 //! words of every client that has a list of its own.
 
-use crate::models::anthropic;
-use crate::models::gemini;
+use crate::models::entries;
 use bytes::Bytes;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::policy::{admit_combo, sees_model};
@@ -36,7 +35,7 @@ pub struct Lists {
 
 /// In whose words an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wording {
+pub enum ListDialect {
     OpenAi,
     Anthropic,
     Gemini,
@@ -66,16 +65,16 @@ impl Listed {
             id: model.id.clone(),
             is_combo,
             json: Bytes::from(serde_json::to_vec(&entry).ok()?),
-            anthropic: anthropic::entry(model)?,
-            gemini: gemini::entry(model, dialect)?,
+            anthropic: entries::anthropic(model)?,
+            gemini: entries::gemini(model, dialect)?,
         })
     }
 
-    fn in_words(&self, wording: Wording) -> &Bytes {
+    fn in_words(&self, wording: ListDialect) -> &Bytes {
         match wording {
-            Wording::OpenAi => &self.json,
-            Wording::Anthropic => &self.anthropic,
-            Wording::Gemini => &self.gemini,
+            ListDialect::OpenAi => &self.json,
+            ListDialect::Anthropic => &self.anthropic,
+            ListDialect::Gemini => &self.gemini,
         }
     }
 }
@@ -149,13 +148,13 @@ impl Lists {
     }
 
     /// One model or combo, if it exists for the caller.
-    pub fn one(&self, id: &str, key: Option<&Key>, wording: Wording) -> Option<Bytes> {
+    pub fn one(&self, id: &str, key: Option<&Key>, wording: ListDialect) -> Option<Bytes> {
         let entry = &self.entries[self.entries.binary_search_by(|known| known.id.as_str().cmp(id)).ok()?];
         key.is_none_or(|key| entry.is_for(key)).then(|| entry.in_words(wording).clone())
     }
 
     /// At most `limit` of what the caller's list has. A name that is no longer listed keeps its place.
-    pub fn page(&self, key: Option<&Key>, wording: Wording, cursor: &Cursor, limit: usize) -> Page<'_> {
+    pub fn page(&self, key: Option<&Key>, wording: ListDialect, cursor: &Cursor, limit: usize) -> Page<'_> {
         let key = key.filter(|key| is_narrowed(key));
         let shown = |entry: &&Listed| key.is_none_or(|key| entry.is_shown_to(key));
         let (mut entries, has_more): (Vec<&Listed>, bool) = match cursor {
@@ -272,8 +271,8 @@ mod tests {
         assert!(!own.body.windows(5).any(|window| window == b"b/two"));
         assert_ne!(own.etag, lists.for_key(None).etag);
         assert_eq!(own.etag, lists.for_key(Some(&narrow)).etag);
-        assert!(lists.one("b/two", Some(&narrow), Wording::OpenAi).is_none());
-        assert!(lists.one("b/two", None, Wording::OpenAi).is_some());
+        assert!(lists.one("b/two", Some(&narrow), ListDialect::OpenAi).is_none());
+        assert!(lists.one("b/two", None, ListDialect::OpenAi).is_some());
         let ids = |scope: &str| {
             let key = key(&serde_json::json!({"id": scope, "catalog_scope": scope}));
             let document: serde_json::Value = serde_json::from_slice(&lists.for_key(Some(&key)).body).expect("JSON");
@@ -282,9 +281,9 @@ mod tests {
         };
         assert_eq!(ids("combos"), ["fast"]);
         assert_eq!(ids("models"), ["a/one", "b/two"]);
-        assert!(lists.one("fast", Some(&narrow), Wording::OpenAi).is_some());
+        assert!(lists.one("fast", Some(&narrow), ListDialect::OpenAi).is_some());
         assert!(lists
-            .one("fast", Some(&key(&serde_json::json!({"allowed_combos": ["slow"]}))), Wording::OpenAi)
+            .one("fast", Some(&key(&serde_json::json!({"allowed_combos": ["slow"]}))), ListDialect::OpenAi)
             .is_none());
     }
 
@@ -292,7 +291,7 @@ mod tests {
     fn pages_go_forth_and_back_over_what_a_key_sees() {
         let lists = Lists::build(&models(), &combos(), NONE);
         let ids = |key: Option<&Key>, cursor: &Cursor, limit| {
-            let page = lists.page(key, Wording::Anthropic, cursor, limit);
+            let page = lists.page(key, ListDialect::Anthropic, cursor, limit);
             (page.entries.iter().map(|(id, _)| (*id).to_owned()).collect::<Vec<_>>().join(" "), page.has_more)
         };
         let told = |text: &str, has_more| (text.to_owned(), has_more);

@@ -53,7 +53,7 @@ const BOUNDS_S: [&str; 16] =
 /// A sample as the link carries it: family, pairs of label and value, number.
 pub type Sample = (&'static str, Vec<(&'static str, String)>, f64);
 
-/// What this worker counts for `GET /metrics`: fixed arrays of atomics, so that counting takes no lock and no memory.
+/// The counters and histograms of this worker.
 #[derive(Debug, Default)]
 pub struct Metrics {
     http: [[Counter; STATUSES.len()]; ENDPOINTS.len()],
@@ -112,7 +112,7 @@ impl Histogram {
         self.sum_us.add(took.as_micros() as u64);
     }
 
-    fn tell(&self, names: [&'static str; 3], labels: &[(&'static str, &str)], out: &mut Vec<Sample>) {
+    fn collect(&self, names: [&'static str; 3], labels: &[(&'static str, &str)], out: &mut Vec<Sample>) {
         let counts: Vec<u64> = self.buckets.iter().map(Counter::get).collect();
         if counts.iter().all(|&count| count == 0) {
             return;
@@ -217,7 +217,7 @@ impl Metrics {
     }
 
     /// Everything that is not zero.
-    pub fn tell(&self) -> Vec<Sample> {
+    pub fn samples(&self) -> Vec<Sample> {
         let mut out = Vec::new();
         for (at, endpoint) in ENDPOINTS.into_iter().enumerate() {
             counts(
@@ -235,7 +235,7 @@ impl Metrics {
                 "fairlead_request_duration_seconds_sum",
                 "fairlead_request_duration_seconds_count",
             ];
-            self.durations[at].tell(names, &[("endpoint", endpoint)], &mut out);
+            self.durations[at].collect(names, &[("endpoint", endpoint)], &mut out);
         }
         for (kind, counter) in Kind::ALL.iter().zip(&self.errors.0) {
             push("fairlead_errors_total", &[("kind", kind.code())], counter.get(), &mut out);
@@ -251,14 +251,14 @@ impl Metrics {
         }
         push("fairlead_upstream_attempts_total", &[], self.attempts.get(), &mut out);
         for (name, provider) in self.providers.load().iter() {
-            provider.tell(name, &mut out);
+            provider.collect(name, &mut out);
         }
         out
     }
 }
 
 impl Provider {
-    fn tell(&self, name: &str, out: &mut Vec<Sample>) {
+    fn collect(&self, name: &str, out: &mut Vec<Sample>) {
         let own = ("provider", name);
         counts("fairlead_provider_requests_total", own, "outcome", &OUTCOMES, &self.outcomes, out);
         counts("fairlead_tokens_total", own, "kind", &TOKENS, &self.tokens, out);
@@ -268,13 +268,13 @@ impl Provider {
             "fairlead_provider_duration_seconds_sum",
             "fairlead_provider_duration_seconds_count",
         ];
-        self.durations.tell(names, &[own], out);
+        self.durations.collect(names, &[own], out);
         let names = [
             "fairlead_provider_first_byte_seconds_bucket",
             "fairlead_provider_first_byte_seconds_sum",
             "fairlead_provider_first_byte_seconds_count",
         ];
-        self.first_bytes.tell(names, &[own], out);
+        self.first_bytes.collect(names, &[own], out);
     }
 }
 
@@ -344,7 +344,7 @@ mod tests {
             error: Some(Kind::RateLimited),
             ..settled("lab")
         });
-        let told = metrics.tell();
+        let told = metrics.samples();
         assert_eq!(value(&told, "fairlead_requests_total", &[("outcome", "completed")]), 1.0);
         assert_eq!(value(&told, "fairlead_http_requests_total", &[("status", "4xx")]), 1.0);
         assert_eq!(value(&told, "fairlead_errors_total", &[("kind", "rate_limited")]), 1.0);
@@ -362,7 +362,7 @@ mod tests {
             found(Guardrail::CredentialMasker, "aws-key", Action::Block),
         ];
         metrics.settled(&Settled { findings: &findings, ..settled("lab") });
-        let told = metrics.tell();
+        let told = metrics.samples();
         let count = |guardrail, action| {
             value(&told, "fairlead_guardrail_findings_total", &[("guardrail", guardrail), ("action", action)])
         };
@@ -377,7 +377,7 @@ mod tests {
             histogram.observe(Duration::from_millis(ms));
         }
         let mut told = Vec::new();
-        histogram.tell(["b", "s", "c"], &[], &mut told);
+        histogram.collect(["b", "s", "c"], &[], &mut told);
         let reached = |bound: &str| value(&told, "b", &[("le", bound)]);
         assert_eq!((reached("0.005"), reached("0.01"), reached("300"), reached("+Inf")), (1.0, 3.0, 3.0, 4.0));
         assert_eq!(value(&told, "c", &[]), 4.0);
@@ -389,7 +389,7 @@ mod tests {
         for number in 0..MAX_PROVIDERS + 50 {
             metrics.settled(&settled(&format!("p{number}")));
         }
-        let told = metrics.tell();
+        let told = metrics.samples();
         assert_eq!(metrics.providers.load().len(), MAX_PROVIDERS + 1);
         assert_eq!(value(&told, "fairlead_provider_requests_total", &[("provider", OTHER)]), 50.0);
         assert_eq!(value(&told, "fairlead_provider_requests_total", &[]), (MAX_PROVIDERS + 50) as f64);

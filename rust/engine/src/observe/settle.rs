@@ -1,10 +1,9 @@
 //! Settlement: the one moment at which a request becomes a record. Every path out of a request ends here, exactly once:
 //! either by [`Settlement::settle`], or, when the work is dropped because the client left or something broke, by drop.
 
-use crate::call::guardrails;
 use crate::clock;
 use crate::exchange::Exchange;
-use crate::gate::admission::Admission;
+use crate::gate::request::Admission;
 use crate::observe::metrics::Settled;
 use crate::shared::Shared;
 use crate::upstream::target::Target;
@@ -15,15 +14,16 @@ use fairlead_core::limit::Served;
 use fairlead_core::price::Cost;
 use fairlead_core::record::{Cached, Outcome, Record};
 use fairlead_core::usage::{Units, Usage};
+use std::fmt::Write as _;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Of an ordinary request, about.
+/// Bytes of an ordinary request for each token, about.
 const BYTES_PER_TOKEN: u64 = 4;
 /// What an answer that ended well came to.
 #[derive(Debug)]
-pub struct Brought {
+pub struct SettledAnswer {
     pub usage: Usage,
     pub cost: Cost,
     pub provider: Option<String>,
@@ -33,7 +33,7 @@ pub struct Brought {
 
 /// What few requests have; on the heap, so that conversations do not carry its size.
 #[derive(Debug, Default)]
-struct Beside {
+struct Extras {
     /// What it came to beside tokens.
     units: Units,
     /// Who served it where that was no connection.
@@ -48,8 +48,9 @@ pub struct Settlement(Box<Open>);
 /// What is known of a request so far.
 #[derive(Debug)]
 pub struct Open {
-    shared: Arc<Shared>,
-    exchange: Arc<Exchange>,
+    pub shared: Arc<Shared>,
+    /// Where the answer goes.
+    pub exchange: Arc<Exchange>,
     pub admission: Admission,
     pub model: Option<String>,
     pub stream: bool,
@@ -69,7 +70,7 @@ pub struct Open {
     pub status: u16,
     pub usage: Usage,
     /// Of calls that are no conversations.
-    beside: Option<Box<Beside>>,
+    extras: Option<Box<Extras>>,
     /// Calls beside the one that the caller gets: a panel's, the earlier steps of a chain.
     side: (Usage, Cost),
     pub bytes_request: u64,
@@ -78,7 +79,7 @@ pub struct Open {
     /// provider did not come to say it.
     pub delivered_events: u64,
     /// Told of an answer that ended well, which may then be kept. `None`: it must not be.
-    pub kept: Option<Arc<OnceLock<Brought>>>,
+    pub kept: Option<Arc<OnceLock<SettledAnswer>>>,
     /// What guardrails found, either way.
     pub guardrail_findings: Findings,
     /// What guardrails do with the answer.
@@ -123,7 +124,7 @@ impl Settlement {
             first_byte: None,
             status: 0,
             usage: Usage::default(),
-            beside: None,
+            extras: None,
             side: (Usage::default(), Cost::default()),
             bytes_request,
             bytes_response: 0,
@@ -138,8 +139,8 @@ impl Settlement {
         }))
     }
 
-    /// Writes the record.
-    pub fn settle(mut self, outcome: Outcome, error: Option<&Error>) {
+    /// Writes the record, once: what comes later changes nothing.
+    pub fn settle(&mut self, outcome: Outcome, error: Option<&Error>) {
         self.0.write(outcome, error.map(|error| error.kind));
     }
 }
@@ -161,7 +162,7 @@ impl Open {
         }
     }
 
-    /// The same of a usage that is not whole yet.
+    /// What the usage so far costs, while it is not whole yet.
     fn cost_so_far(&self) -> Cost {
         let model = self.priced_model.as_deref().or(self.model.as_deref());
         let live = self.shared.live.load();
@@ -183,24 +184,24 @@ impl Open {
 
     /// Who served it, and what was told of the cost.
     pub fn serve_by(&mut self, name: String, cost: Cost) {
-        self.beside.get_or_insert_default().served_by = Some(name);
+        self.extras.get_or_insert_default().served_by = Some(name);
         self.cost = Some(cost);
     }
 
     /// What it came to beside tokens, or, before it is sent, may come to.
     pub fn units(&self) -> Units {
-        self.beside.as_ref().map(|beside| beside.units).unwrap_or_default()
+        self.extras.as_ref().map(|extras| extras.units).unwrap_or_default()
     }
 
     pub fn set_units(&mut self, units: Units) {
-        if self.beside.is_some() || units != Units::default() {
-            self.beside.get_or_insert_default().units = units;
+        if self.extras.is_some() || units != Units::default() {
+            self.extras.get_or_insert_default().units = units;
         }
     }
 
     fn provider(&self) -> Option<&str> {
         let target = self.target.as_ref().map(|target| target.connection.provider.as_str());
-        target.or(self.beside.as_ref().and_then(|beside| beside.served_by.as_deref()))
+        target.or(self.extras.as_ref().and_then(|extras| extras.served_by.as_deref()))
     }
 
     /// What the request is to limits.
@@ -257,12 +258,12 @@ impl Open {
             let provider = self.target.as_ref().map(|target| target.provider_name().to_owned());
             let (upstream_model, strategy) = (self.upstream_model.clone(), self.strategy);
             // Nobody else sets it.
-            let _set = kept.set(Brought { usage: self.total_usage(), cost, provider, upstream_model, strategy });
+            let _set = kept.set(SettledAnswer { usage: self.total_usage(), cost, provider, upstream_model, strategy });
         }
         let key = self.admission.principal.key();
         let no_log = key.is_some_and(|key| key.no_log);
         let trace = self.admission.trace.as_deref();
-        let found = (!self.guardrail_findings.is_empty()).then(|| guardrails::told(&self.guardrail_findings));
+        let found = (!self.guardrail_findings.is_empty()).then(|| findings_text(&self.guardrail_findings));
         let ttft = self.first_byte.map(|at| at.duration_since(self.admission.started));
         let record = Record {
             request_id: &self.admission.request_id,
@@ -337,6 +338,18 @@ impl Open {
         let spent = Amounts { tokens: total.input.saturating_add(total.output), usd_micros };
         self.shared.ledger.settle(&key.id, subject, hold, spent, segment, clock::moment());
     }
+}
+
+/// Findings for a header and the record: `pii-masker;found=email;action=warn`, separated by commas.
+pub fn findings_text(findings: &Findings) -> String {
+    let mut out = String::new();
+    for finding in findings {
+        let separator = if out.is_empty() { "" } else { ", " };
+        let (name, action) = (finding.guardrail.name(), finding.action.name());
+        // Writing to a string does not fail.
+        let _ = write!(out, "{separator}{name};found={};action={action}", finding.kind);
+    }
+    out
 }
 
 /// Three decimals are what a clock like ours can tell.

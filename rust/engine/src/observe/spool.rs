@@ -39,7 +39,7 @@ impl State {
     }
 }
 
-/// The spool: every settled request becomes one line in a segment that this worker writes; control ingests sealed segments.
+/// The spool of one worker: records on their way to control, in segment files.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,

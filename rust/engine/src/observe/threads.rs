@@ -19,7 +19,7 @@ pub struct Beat {
 
 impl Beat {
     /// The thread moves on.
-    pub fn tell(&self) {
+    pub fn record(&self) {
         self.seen_ms.store(clock::monotonic_ms(), Ordering::Relaxed);
     }
 
@@ -89,7 +89,7 @@ mod tests {
         // The clock of a process that has just begun may stand below the limit.
         let is_late = clock::monotonic_ms() > STUCK_AFTER_MS;
         assert_eq!(threads.stuck().len(), usize::from(is_late));
-        one.tell();
+        one.record();
         assert!(threads.stuck().is_empty());
         drop(two);
         assert_eq!(threads.all().len(), 1);

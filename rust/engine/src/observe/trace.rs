@@ -29,7 +29,7 @@ pub struct Sampling {
     pub parent_based: bool,
 }
 
-/// A request's place in a trace (W3C Trace Context, level 1).
+/// A call's place in a distributed trace (W3C Trace Context).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trace {
     pub trace_id: String,

@@ -7,10 +7,9 @@ use std::collections::HashMap;
 const MAX_SESSIONS: usize = 50_000;
 const IDLE_MS: u64 = 15 * 60_000;
 
-/// Which target served a session last, so that its next request goes there again. Sessions and targets are identities of their
-/// names.
+/// Which target served each session last. Sessions and targets are identities of their names.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct SessionAffinity {
     held: Mutex<HashMap<u64, Place>>,
 }
 
@@ -20,7 +19,7 @@ struct Place {
     used_ms: u64,
 }
 
-impl Places {
+impl SessionAffinity {
     pub fn find(&self, session: u64, now_ms: u64) -> Option<u64> {
         let place = *self.held.lock().get(&session)?;
         (now_ms.saturating_sub(place.used_ms) < IDLE_MS).then_some(place.target)
@@ -52,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_place_is_kept_while_it_is_used() {
-        let places = Places::default();
+        let places = SessionAffinity::default();
         places.keep(1, 7, 0);
         assert_eq!(places.find(1, IDLE_MS - 1), Some(7));
         assert_eq!(places.find(1, IDLE_MS), None);
@@ -61,7 +60,7 @@ mod tests {
 
     #[test]
     fn there_are_never_more_than_fit() {
-        let places = Places::default();
+        let places = SessionAffinity::default();
         for session in 0..2 * MAX_SESSIONS as u64 {
             places.keep(session, 1, session);
         }

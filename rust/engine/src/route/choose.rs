@@ -2,12 +2,12 @@
 
 use crate::active_config::Live;
 use crate::clock;
-use crate::route::combos::Remembered;
+use crate::route::choice::Choice;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
 use fairlead_core::snapshot::Key;
-use fairlead_core::strategy::{identity, Params, Standing, Strategy};
+use fairlead_core::strategy::{identity, Standing};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -16,94 +16,9 @@ const MAX_TARGETS: usize = 8;
 /// The header that pins a request to one connection.
 pub const PIN: &str = "x-gateway-connection";
 
-/// An error names so many targets.
-pub const TOLD_AT_MOST: usize = 12;
-
-/// The order in which connections are tried.
-#[derive(Debug)]
-pub struct Choice {
-    pub targets: SmallVec<[Arc<Target>; 4]>,
-    /// The model as the provider of the first target knows it: the name without its prefix.
-    pub upstream_model: String,
-    /// The same with its prefix, as prices know it; not always the name that the caller used.
-    pub model: String,
-    /// How a combo chose; absent for a single model.
-    pub combo: Option<Box<ComboChoice>>,
-}
-
-/// What a combo adds to a choice.
-#[derive(Debug, Clone)]
-pub struct ComboChoice {
-    pub name: String,
-    pub strategy: Strategy,
-    pub params: Params,
-    /// What each step is told to do.
-    pub prompts: Vec<Option<String>>,
-    /// One for each target, at the same place.
-    pub legs: Vec<Leg>,
-    /// Models that may not be tried now, with the milliseconds until they may.
-    pub closed: Vec<(Arc<str>, u64)>,
-}
-
-/// A target as the combo knows it.
-#[derive(Debug, Clone)]
-pub struct Leg {
-    pub model: Arc<str>,
-    pub upstream_model: Arc<str>,
-    pub id: u64,
-    /// Which step of the combo it comes from.
-    pub step: usize,
-    pub memory: Remembered,
-}
-
-impl Choice {
-    pub fn leg(&self, at: usize) -> Option<&Leg> {
-        self.combo.as_ref()?.legs.get(at)
-    }
-
-    /// The model at this target, with its prefix.
-    pub fn model(&self, at: usize) -> &str {
-        self.leg(at).map_or(self.model.as_str(), |leg| &leg.model)
-    }
-
-    pub fn upstream_model(&self, at: usize) -> &str {
-        self.leg(at).map_or(self.upstream_model.as_str(), |leg| &leg.upstream_model)
-    }
-
-    /// Tells a target from all others, over snapshots.
-    pub fn identity(&self, at: usize) -> Option<u64> {
-        match self.leg(at) {
-            Some(leg) => Some(leg.id),
-            None => Some(identity(&[&self.targets.get(at)?.connection.id, &self.upstream_model])),
-        }
-    }
-
-    /// The same with only some of its targets.
-    #[must_use]
-    pub fn narrowed(&self, places: &[usize]) -> Self {
-        let mut combo = self.combo.as_ref().map(|combo| {
-            let legs = places.iter().filter_map(|&at| combo.legs.get(at).cloned()).collect();
-            Box::new(ComboChoice { legs, ..(**combo).clone() })
-        });
-        if let Some(combo) = &mut combo {
-            combo.closed.clear();
-        }
-        Self {
-            targets: places.iter().filter_map(|&at| self.targets.get(at).cloned()).collect(),
-            upstream_model: places.first().map_or_else(String::new, |&at| self.upstream_model(at).to_owned()),
-            model: places.first().map_or_else(String::new, |&at| self.model(at).to_owned()),
-            combo,
-        }
-    }
-
-    pub fn strategy(&self) -> &'static str {
-        self.combo.as_ref().map_or("single", |combo| combo.strategy.name())
-    }
-}
-
 /// What a request wants beyond its model.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Wish<'a> {
+pub struct RoutingHints<'a> {
     /// The one connection that it is to go over.
     pub pin: Option<&'a str>,
     /// The target that served its session before.
@@ -115,7 +30,7 @@ pub struct Wish<'a> {
 ///
 /// A pin leaves the pinned connection alone, unless that one rests or waits: then it counts for nothing. A pin to what is no
 /// connection of the provider that the key may use leaves none, whatever it is.
-pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Result<Choice, Error> {
+pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: RoutingHints<'_>) -> Result<Choice, Error> {
     let Some((prefix, upstream_model)) =
         model.split_once('/').filter(|(prefix, rest)| !prefix.is_empty() && !rest.is_empty())
     else {
@@ -192,10 +107,7 @@ pub fn choose(live: &Live, model: &str, key: Option<&Key>, wish: Wish<'_>) -> Re
         });
     }
     if is_closed && soonest_ms == u64::MAX {
-        let message = format!(
-            "No connection of `{prefix}` can be used, because the provider refuses the account or its credential. \
-             An operator must replace the credential, or put the account in order and test the connection."
-        );
+        let message = format!("No connection of `{prefix}` can be used until its credential is replaced or its account is in order; then test the connection.");
         return Err(Error::gateway(Kind::NoRoute, message));
     }
     if is_broken {
@@ -237,7 +149,7 @@ mod tests {
     }
 
     fn order(live: &Live) -> Vec<String> {
-        let choice = choose(live, "openai/meta/llama", None, Wish::default()).expect("a choice");
+        let choice = choose(live, "openai/meta/llama", None, RoutingHints::default()).expect("a choice");
         assert_eq!(choice.upstream_model, "meta/llama");
         choice.targets.iter().map(|target| target.connection.id.clone()).collect()
     }
@@ -263,12 +175,12 @@ mod tests {
         rest(&live, "a", Some(60_000));
         assert_eq!(order(&live), ["b"]);
         rest(&live, "b", Some(9_500));
-        let error = choose(&live, "openai/m", None, Wish::default()).expect_err("closed");
+        let error = choose(&live, "openai/m", None, RoutingHints::default()).expect_err("closed");
         assert_eq!((error.kind, error.retry_after_s), (Kind::UpstreamRateLimited, Some(10)));
     }
 
     fn pinned(live: &Live, id: &str) -> Result<Vec<String>, Kind> {
-        let wish = Wish { pin: Some(id), held: None };
+        let wish = RoutingHints { pin: Some(id), held: None };
         let choice = choose(live, "openai/m", None, wish).map_err(|error| error.kind)?;
         Ok(choice.targets.iter().map(|target| target.connection.id.clone()).collect())
     }
@@ -290,7 +202,7 @@ mod tests {
     fn a_session_stays_where_it_was() {
         let live = live();
         let held = Some(identity(&["b", "m"]));
-        let choice = choose(&live, "openai/m", None, Wish { pin: None, held }).expect("a choice");
+        let choice = choose(&live, "openai/m", None, RoutingHints { pin: None, held }).expect("a choice");
         assert_eq!(choice.targets.iter().map(|target| target.connection.id.as_str()).collect::<Vec<_>>(), ["b", "a"]);
         assert_eq!(choice.identity(0), held);
     }
@@ -305,7 +217,7 @@ mod tests {
             ("other/m", Kind::ModelNotFound),
         ] {
             assert_eq!(
-                choose(&live, model, None, Wish::default()).map(drop).map_err(|error| error.kind),
+                choose(&live, model, None, RoutingHints::default()).map(drop).map_err(|error| error.kind),
                 Err(kind),
                 "{model}"
             );

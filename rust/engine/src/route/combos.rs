@@ -1,7 +1,7 @@
 //! The combos of the snapshot in use, and a request's targets out of one.
 
 use crate::clock;
-use crate::route::choose::{Choice, ComboChoice, Leg};
+use crate::route::choice::{Choice, ComboChoice, Leg, Remembered};
 use crate::upstream::target::Target;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
@@ -15,10 +15,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a combo remembers, and its own chance.
-pub type Remembered = Arc<Mutex<(Memory, Random)>>;
-
-/// The combos of the snapshot in use, and a request's targets out of one.
+/// The combos of one snapshot, compiled, each with what it remembers of its targets.
 #[derive(Debug, Default)]
 pub struct Combos {
     pub book: Book,
@@ -148,7 +145,7 @@ fn none(ready: &Ready, closed: &[(Arc<str>, u64)], is_barred: bool) -> Error {
 pub fn waits(closed: &[(Arc<str>, u64)]) -> String {
     let told: Vec<String> = closed
         .iter()
-        .take(crate::route::choose::TOLD_AT_MOST)
+        .take(crate::route::choice::TOLD_AT_MOST)
         .map(|(model, rest_ms)| match rest_ms {
             &u64::MAX => format!("{model}: needs an operator"),
             rest_ms => format!("{model}: waits {} s", rest_ms.div_ceil(1_000)),

@@ -3,8 +3,9 @@
 
 use crate::active_config::Live;
 use crate::clock;
-use crate::gate::admission::Admission;
-use crate::route::choose::{self, Choice, Wish};
+use crate::gate::request::Admission;
+use crate::route::choice::Choice;
+use crate::route::choose::{self, RoutingHints};
 use crate::shared::Shared;
 use fairlead_core::error::{Error, Kind};
 use fairlead_core::policy;
@@ -59,7 +60,7 @@ pub fn resolve(live: &Live, key: &Key, model: &str) -> Option<String> {
 pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, body: &[u8]) -> Result<Choice, Error> {
     let key = admission.principal.key().map(AsRef::as_ref);
     let name = live.snapshot.alias(model).unwrap_or(model);
-    let held = session(admission, model).and_then(|session| shared.places.find(session, clock::monotonic_ms()));
+    let held = session(admission, model).and_then(|session| shared.affinity.find(session, clock::monotonic_ms()));
     if let Some(combo) = live.combos.book.find(name) {
         let wants_affinity = live.combos.book.all().iter().any(|ready| ready.strategy == Strategy::CacheOptimized);
         let ask = Demand {
@@ -74,7 +75,7 @@ pub fn choose(shared: &Shared, live: &Live, admission: &Admission, model: &str, 
         let message = format!("There is no combo `{name}`; `GET /api/combos` lists them.");
         return Err(Error::client(Kind::ModelNotFound, message).about("model"));
     }
-    choose::choose(live, name, key, Wish { pin: admission.pin.as_deref(), held })
+    choose::choose(live, name, key, RoutingHints { pin: admission.pin.as_deref(), held })
 }
 
 /// A session of this caller with this model.
@@ -98,7 +99,7 @@ struct Opening<'a> {
     instructions: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "systemInstruction")]
     system_instruction: Option<&'a RawValue>,
-    /// And the conversation: one of these.
+    /// The conversation itself: every dialect has one of these.
     #[serde(borrow, default)]
     messages: Vec<&'a RawValue>,
     #[serde(borrow, default)]

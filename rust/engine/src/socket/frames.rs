@@ -24,7 +24,7 @@ pub enum Message {
 
 /// The other side breaks the protocol; the code says how (section 7.4.1).
 #[derive(Debug, PartialEq, Eq)]
-pub struct Fault(pub u16);
+pub struct FrameFault(pub u16);
 
 /// Cuts bytes into messages.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Decoder {
     }
 
     /// The next message, if it is there.
-    pub fn message(&mut self) -> Result<Option<Message>, Fault> {
+    pub fn message(&mut self) -> Result<Option<Message>, FrameFault> {
         loop {
             let Some((first, opcode, header, size)) = self.head()? else { return Ok(None) };
             if self.held.len() < header + size {
@@ -64,12 +64,12 @@ impl Decoder {
                 }));
             }
             if self.message.len() + payload.len() > MAX_MESSAGE_BYTES {
-                return Err(Fault(1009));
+                return Err(FrameFault(1009));
             }
             match (opcode, self.is_text) {
                 (0, Some(_)) => {}
                 (1 | 2, None) => self.is_text = Some(opcode == TEXT),
-                _ => return Err(Fault(1002)),
+                _ => return Err(FrameFault(1002)),
             }
             self.message.extend_from_slice(&payload);
             if is_last {
@@ -79,18 +79,18 @@ impl Decoder {
                 }
                 return String::from_utf8(whole.to_vec())
                     .map(|text| Some(Message::Text(text)))
-                    .map_err(|_| Fault(1007));
+                    .map_err(|_| FrameFault(1007));
             }
         }
     }
 
     /// First byte, opcode, size of the head and of the payload, once the head is there.
-    fn head(&self) -> Result<Option<(u8, u8, usize, usize)>, Fault> {
+    fn head(&self) -> Result<Option<(u8, u8, usize, usize)>, FrameFault> {
         let (Some(&first), Some(&second)) = (self.held.first(), self.held.get(1)) else { return Ok(None) };
         let opcode = first & 0x0f;
         // Reserved bits, masked frames of a server, unknown opcodes.
         if first & 0x70 != 0 || second & 0x80 != 0 || !matches!(opcode, 0..=2 | 8..=10) {
-            return Err(Fault(1002));
+            return Err(FrameFault(1002));
         }
         let (header, size) = match second {
             126 => match self.held.get(2..4) {
@@ -105,10 +105,10 @@ impl Decoder {
         };
         let is_control = opcode >= CLOSE;
         if is_control && (size > MAX_CONTROL_BYTES as u64 || first & 0x80 == 0) {
-            return Err(Fault(1002));
+            return Err(FrameFault(1002));
         }
         if size > MAX_MESSAGE_BYTES as u64 {
-            return Err(Fault(1009));
+            return Err(FrameFault(1009));
         }
         Ok(Some((first, opcode, header, size as usize)))
     }
@@ -151,7 +151,7 @@ mod tests {
         out
     }
 
-    fn read(bytes: &[u8], step: usize) -> Result<Vec<Message>, Fault> {
+    fn read(bytes: &[u8], step: usize) -> Result<Vec<Message>, FrameFault> {
         let mut decoder = Decoder::default();
         let mut found = Vec::new();
         for piece in bytes.chunks(step) {
@@ -201,7 +201,7 @@ mod tests {
             (frame(0x81, b"\xff"), 1007),
             (vec![0x81, 127, 0, 0, 0, 0, 0x7f, 0, 0, 0], 1009),
         ] {
-            assert_eq!(read(&bytes, 3), Err(Fault(code)), "{bytes:?}");
+            assert_eq!(read(&bytes, 3), Err(FrameFault(code)), "{bytes:?}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! WebSockets: requests as frames, and realtime conversations.
+//! Connections of frames: [`requests`] over a WebSocket, [`realtime`] conversations with a provider, whose [`frames`] are read
+//! here; [`outbox`] holds what goes to the caller.
 
 pub mod frames;
 pub mod outbox;

@@ -27,7 +27,7 @@ struct State {
     front_waits: bool,
 }
 
-/// What a socket's front is to send, in order.
+/// Frames that wait for the front to send them, bounded in bytes.
 #[derive(Debug)]
 pub struct Outbox {
     id: u64,
@@ -75,14 +75,14 @@ impl Outbox {
             state.bytes += frame.len();
             state.frames.push_back(frame);
         }
-        self.tell(state);
+        self.wake_front(state);
     }
 
     /// Nothing more is sent; the front closes the socket.
     pub fn close(&self, code: u16) {
         let mut state = self.state.lock();
         state.close.get_or_insert(code);
-        self.tell(state);
+        self.wake_front(state);
         self.read.notify_waiters();
     }
 
@@ -101,7 +101,7 @@ impl Outbox {
         }
     }
 
-    fn tell(&self, mut state: parking_lot::MutexGuard<'_, State>) {
+    fn wake_front(&self, mut state: parking_lot::MutexGuard<'_, State>) {
         let wake = std::mem::take(&mut state.front_waits);
         drop(state);
         if wake {

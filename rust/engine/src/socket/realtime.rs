@@ -5,23 +5,22 @@
 //! key's limits as it comes, and the key is looked at again while the conversation goes on: once it may not call the model
 //! any more, or has no room for another answer, the conversation ends with an error event and the code 1008.
 
-use crate::call::chat::{admit, admit_aliases, blame, drained, served};
-use crate::call::endpoints;
+use crate::call::choose::{admit_aliases, admit_model, choose_for_endpoint};
 use crate::call::guardrails;
 use crate::clock;
 use crate::exchange::Wake;
-use crate::gate::admission::{too_many_bytes, Whole, MAX_BUFFERED_BYTES};
+use crate::gate::body::too_many_bytes;
 use crate::gate::limits;
+use crate::gate::request::Whole;
 use crate::observe::settle::Settlement;
-use crate::route::choose::Choice;
+use crate::route::choice::Choice;
 use crate::route::model;
-use crate::shared::{Gauge, Held, Shared};
+use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use crate::socket::frames::{self, Decoder, Message};
 use crate::socket::outbox::{Drawn, Outbox};
-use crate::socket::requests::{Assembly, Conversation};
+use crate::socket::requests::{Assembly, FrameConnection};
 use crate::upstream::attempt::{self, Contents};
-use crate::upstream::load::Busy;
-use crate::upstream::target::Target;
+use crate::upstream::target::{InFlightGuard, Target};
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use fairlead_core::error::{Error, Kind, Retry};
@@ -63,7 +62,7 @@ const LONGEST: Duration = Duration::from_secs(2 * 3_600);
 pub struct Realtime {
     outbox: Arc<Outbox>,
     shared: Arc<Shared>,
-    said: mpsc::UnboundedSender<(String, Held)>,
+    said: mpsc::UnboundedSender<(String, GaugePermit)>,
     waiting_bytes: Arc<AtomicUsize>,
     assembly: Arc<Assembly>,
 }
@@ -72,10 +71,10 @@ pub struct Realtime {
 struct Talk {
     shared: Arc<Shared>,
     outbox: Arc<Outbox>,
-    said: mpsc::UnboundedReceiver<(String, Held)>,
+    said: mpsc::UnboundedReceiver<(String, GaugePermit)>,
     waiting_bytes: Arc<AtomicUsize>,
     choice: Choice,
-    _counted: (Held, Held),
+    _counted: (GaugePermit, GaugePermit),
 }
 
 /// How a conversation ended.
@@ -94,11 +93,7 @@ impl Realtime {
         let mut settlement = Settlement::open(shared, &exchange, admission, 0);
         let choice = model_of(query).and_then(|model| choose(shared, &mut settlement, &model));
         let opened = choice.and_then(|choice| {
-            let limit = shared.config.max_open_streams;
-            let slot = Held::take(shared, Gauge::OpenStreams, 1, limit).ok_or_else(|| {
-                let message = "The gateway has as many streams open as it takes; try again shortly.";
-                Error::gateway(Kind::Overloaded, message).after_s(1)
-            })?;
+            let slot = GaugePermit::for_stream(shared)?;
             let runtime = shared.runtime().ok_or_else(|| Error::gateway(Kind::Internal, "The engine does not run."))?;
             Ok((choice, slot, runtime))
         });
@@ -128,7 +123,7 @@ impl Realtime {
     }
 }
 
-impl Conversation for Realtime {
+impl FrameConnection for Realtime {
     fn id(&self) -> u64 {
         self.outbox.id()
     }
@@ -151,7 +146,7 @@ impl Conversation for Realtime {
         if waiting > MAX_WAITING_BYTES {
             return self.outbox.close(1008);
         }
-        let Some(held) = Held::take(&self.shared, Gauge::BodyBytes, text.len(), MAX_BUFFERED_BYTES) else {
+        let Some(held) = GaugePermit::take(&self.shared, Gauge::BodyBytes, text.len(), MAX_BUFFERED_BYTES) else {
             self.shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
             return self.outbox.close(TRY_AGAIN_LATER);
         };
@@ -176,15 +171,12 @@ impl Drop for Realtime {
 
 fn choose(shared: &Shared, settlement: &mut Settlement, model: &str) -> Result<Choice, Error> {
     let live = shared.live.load_full();
-    let mut parsed = admit(&live, settlement, named::of_form(model, true, 1)?)?;
+    let mut parsed = admit_model(&live, settlement, named::of_form(model, true, 1)?)?;
     // Nobody says beforehand how long the first answer may be.
     parsed.max_output_tokens = None;
     settlement.model = Some(parsed.model.clone());
     settlement.stream = true;
-    let mut choice = model::choose(shared, &live, &settlement.admission, &parsed.model, b"")?;
-    endpoints::narrow(settlement.admission.route, &mut choice)?;
-    admit_aliases(settlement, &choice)?;
-    limits::reserve(shared, &live.snapshot, settlement, &parsed, &mut choice)?;
+    let choice = choose_for_endpoint(&live, settlement, &parsed, b"")?;
     settlement.strategy = choice.strategy();
     Ok(choice)
 }
@@ -241,34 +233,34 @@ fn encode(text: &str) -> String {
 
 impl Talk {
     async fn run(mut self, mut settlement: Settlement) {
-        limits::throttle(&self.shared, &settlement).await;
+        limits::throttle(&settlement).await;
         let mut last = None;
         for (at, target) in self.choice.targets.clone().iter().enumerate() {
             settlement.attempts += 1;
             settlement.target = Some(Arc::clone(target));
             settlement.upstream_model = Some(self.choice.upstream_model(at).to_owned());
             settlement.priced_model = Some(self.choice.model(at).to_owned());
-            let _busy = Busy::count(&target.hot);
+            let _busy = InFlightGuard::new(&target.hot);
             let began = Instant::now();
             let connecting = connect(&self.shared, target, self.choice.upstream_model(at));
             let connected = tokio::select! {
                 biased;
                 connected = connecting => connected,
-                () = self.shared.drain.expired() => Err(drained()),
+                () = self.shared.drain.expired() => Err(self.shared.drain.error()),
             };
             match connected {
                 Ok((stream, early)) => {
-                    served(target, began.elapsed(), began.elapsed());
+                    target.served(began.elapsed(), began.elapsed());
                     settlement.status = 101;
                     let ended = self.pass(&mut settlement, stream, &early).await;
                     if let Some(error) = ended.error.as_ref().filter(|error| error.kind == Kind::UpstreamReset) {
-                        blame(target, error.kind, None);
+                        target.blame(error.kind, None);
                     }
                     settlement.settle(ended.outcome, ended.error.as_ref());
                     return self.outbox.close(ended.code);
                 }
                 Err(error) => {
-                    blame(target, error.kind, None);
+                    target.blame(error.kind, None);
                     let goes_on = error.kind != Kind::Draining && error.kind != Kind::InvalidRequest;
                     last = Some(error);
                     if !goes_on {
@@ -278,7 +270,7 @@ impl Talk {
             }
         }
         let error = last.unwrap_or_else(|| Error::gateway(Kind::NoRoute, "There is no connection to try."));
-        self.tell(&error);
+        self.send_error(&error);
         let (outcome, code) =
             if error.kind == Kind::Draining { (Outcome::Drained, 1001) } else { (Outcome::UpstreamFailed, 1011) };
         settlement.status = error.kind.status();
@@ -287,7 +279,7 @@ impl Talk {
     }
 
     /// An error as an event of the protocol.
-    fn tell(&self, error: &Error) {
+    fn send_error(&self, error: &Error) {
         let told = json!({"type": error.kind.wire_type(), "code": error.kind.code(), "message": error.message});
         self.outbox.push(json!({"type": "error", "error": told}).to_string());
     }
@@ -296,7 +288,7 @@ impl Talk {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut decoder = Decoder::default();
         decoder.push(early);
-        let mut judge = guardrails::Conversation::new(&self.shared.live.load(), &settlement.admission);
+        let mut judge = guardrails::EventGuard::new(&self.shared.live.load(), &settlement.admission);
         let assembly = Assembly::new(&self.shared);
         let mut buffer = vec![0; 64 * 1024];
         let mut heard = Instant::now();
@@ -322,7 +314,7 @@ impl Talk {
                         let _less = assembly.set(decoder.held_bytes());
                         break;
                     }
-                    Err(frames::Fault(code)) => {
+                    Err(frames::FrameFault(code)) => {
                         // It may no longer hear why.
                         let _told = send(&mut writer, frames::CLOSE, &code.to_be_bytes()).await;
                         let message = "The provider's frames are not as the protocol says.";
@@ -362,7 +354,7 @@ impl Talk {
                     self.waiting_bytes.fetch_sub(text.len(), Ordering::AcqRel);
                     settlement.bytes_request += text.len() as u64;
                     // What a guardrail blocks is told and goes no further; the conversation goes on.
-                    let Ok(text) = judge.admit(settlement, text).map_err(|fault| self.tell(&fault)) else { continue };
+                    let Ok(text) = judge.admit(settlement, text).map_err(|fault| self.send_error(&fault)) else { continue };
                     if let Err(error) = send(&mut writer, frames::TEXT, text.as_bytes()).await {
                         return self.broken(error);
                     }
@@ -387,7 +379,7 @@ impl Talk {
                 }
                 () = self.shared.drain.expired() => {
                     let _told = send(&mut writer, frames::CLOSE, &1001_u16.to_be_bytes()).await;
-                    return Ended { outcome: Outcome::Drained, error: Some(drained()), code: 1001 };
+                    return Ended { outcome: Outcome::Drained, error: Some(self.shared.drain.error()), code: 1001 };
                 }
             }
         }
@@ -397,7 +389,7 @@ impl Talk {
     async fn hear(
         &self,
         settlement: &mut Settlement,
-        judge: &mut guardrails::Conversation,
+        judge: &mut guardrails::EventGuard,
         writer: &mut tokio::io::WriteHalf<Stream>,
         text: String,
     ) -> Option<Ended> {
@@ -426,7 +418,7 @@ impl Talk {
 
     /// A guardrail withholds what the model says: the conversation ends with it.
     fn withheld(&self, error: Error) -> Ended {
-        self.tell(&error);
+        self.send_error(&error);
         Ended { outcome: Outcome::Refused, error: Some(error), code: 1008 }
     }
 
@@ -455,13 +447,13 @@ impl Talk {
 
     /// Ends what may not go on; it was served until now.
     async fn end(&self, writer: &mut tokio::io::WriteHalf<Stream>, error: Error) -> Ended {
-        self.tell(&error);
+        self.send_error(&error);
         let _told = send(writer, frames::CLOSE, &1000_u16.to_be_bytes()).await;
         Ended { outcome: Outcome::Completed, error: Some(error), code: 1008 }
     }
 
     fn broken(&self, error: Error) -> Ended {
-        self.tell(&error);
+        self.send_error(&error);
         Ended { outcome: Outcome::UpstreamFailed, error: Some(error), code: 1011 }
     }
 }

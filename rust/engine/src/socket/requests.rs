@@ -9,12 +9,14 @@
 //! A payload is the body of a chat completion and lives as one: it passes the gate as the caller whose connection this is,
 //! whose standing is looked up again for each. The front, whichever it is, hands over texts and sends what the outbox holds.
 
-use crate::call::chat;
+use crate::call::admit;
 use crate::clock;
 use crate::exchange::{Exchange, Head, Wake};
-use crate::gate::admission::{too_many_bytes, Admission, Whole, MAX_BUFFERED_BYTES};
 use crate::gate::answer;
-use crate::shared::{Gauge, Held, Shared};
+use crate::gate::body::too_many_bytes;
+use crate::gate::headers;
+use crate::gate::request::{Admission, Whole};
+use crate::shared::{Gauge, GaugePermit, Shared, MAX_BUFFERED_BYTES};
 use crate::socket::outbox::{Drawn, Outbox};
 use bytes::{Bytes, BytesMut};
 use fairlead_core::error::{Error, Kind};
@@ -42,7 +44,7 @@ const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024 - 4096;
 const PATH: &str = "/v1/chat/completions";
 
 /// A connection that carries frames, as a front sees it.
-pub trait Conversation: Send + Sync + std::fmt::Debug {
+pub trait FrameConnection: Send + Sync + std::fmt::Debug {
     fn id(&self) -> u64;
 
     /// What is to be sent; `None`: nothing yet, and the front will be woken.
@@ -69,7 +71,7 @@ pub trait Conversation: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub struct Assembly {
     shared: Arc<Shared>,
-    state: Mutex<(usize, Option<Held>)>,
+    state: Mutex<(usize, Option<GaugePermit>)>,
     is_over: AtomicBool,
 }
 
@@ -81,13 +83,13 @@ impl Assembly {
         Arc::new(Self { shared: Arc::clone(shared), state: Mutex::default(), is_over: AtomicBool::new(false) })
     }
 
-    /// So many bytes came in addition. `false`: there is no room for them, and the connection must end.
+    /// Counts this many bytes that came in addition. `false`: there is no room for them, and the connection must end.
     pub fn grow(&self, bytes: usize) -> bool {
         let so_far = self.state.lock().0;
         self.set(so_far + bytes)
     }
 
-    /// So many bytes are held.
+    /// Counts exactly this many bytes as held.
     pub fn set(&self, bytes: usize) -> bool {
         let mut state = self.state.lock();
         state.0 = bytes;
@@ -99,7 +101,7 @@ impl Assembly {
             }
             Some(held) => held.set(counted, MAX_BUFFERED_BYTES),
             None => {
-                state.1 = Held::take(&self.shared, Gauge::BodyBytes, counted, MAX_BUFFERED_BYTES);
+                state.1 = GaugePermit::take(&self.shared, Gauge::BodyBytes, counted, MAX_BUFFERED_BYTES);
                 state.1.is_some()
             }
         };
@@ -117,15 +119,15 @@ impl Assembly {
 
 /// A connection under way. Dropped, everything that runs over it ends.
 #[derive(Debug)]
-pub struct Socket {
+pub struct RequestSocket {
     shared: Arc<Shared>,
     admission: Arc<Admission>,
     route: &'static Route,
     outbox: Arc<Outbox>,
     running: Running,
     assembly: Arc<Assembly>,
-    _in_flight: Held,
-    _open: Held,
+    _in_flight: GaugePermit,
+    _open: GaugePermit,
 }
 
 type Running = Arc<Mutex<HashMap<String, Arc<Call>>>>;
@@ -158,17 +160,13 @@ struct Frame<'a> {
     payload: Option<&'a RawValue>,
 }
 
-impl Socket {
+impl RequestSocket {
     /// Opens one for a head that has passed the gate; an error when there are too many.
     pub fn open(shared: &Arc<Shared>, whole: Whole, wake: Arc<dyn Wake>) -> Result<Self, Error> {
         let Match::Found { route, .. } = routes::find("POST", PATH) else {
             return Err(Error::gateway(Kind::Internal, "There is no chat route."));
         };
-        let limit = shared.config.max_open_streams;
-        let open = Held::take(shared, Gauge::OpenStreams, 1, limit).ok_or_else(|| {
-            Error::gateway(Kind::Overloaded, "The gateway has as many streams open as it takes; try again shortly.")
-                .after_s(1)
-        })?;
+        let open = GaugePermit::for_stream(shared)?;
         let outbox = Outbox::new(whole.exchange.id(), wake);
         let socket = Self {
             shared: Arc::clone(shared),
@@ -225,11 +223,11 @@ impl Socket {
         running.insert(id.clone(), Arc::clone(&call));
         drop(running);
         let Some(runtime) = self.shared.runtime() else { return };
-        drop(runtime.spawn(chat::serve(Arc::clone(&self.shared), Box::new(whole))));
+        drop(runtime.spawn(admit::serve(&self.shared, Box::new(whole))));
         let (outbox, running) = (Arc::clone(&self.outbox), Arc::clone(&self.running));
         // It ends with the request that it tells of, which ends at the latest with its timers.
         drop(runtime.spawn(async move {
-            tell(&outbox, &id, &call).await;
+            send_answer(&outbox, &id, &call).await;
             running.lock().remove(&id);
         }));
     }
@@ -238,7 +236,7 @@ impl Socket {
     fn admit(&self, exchange: &Arc<Exchange>, payload: &RawValue) -> Result<Whole, Error> {
         let (shared, of) = (&self.shared, &self.admission);
         if shared.drain.is_draining() {
-            return Err(chat::drained());
+            return Err(shared.drain.error());
         }
         let ts_ms = clock::unix_ms();
         let live = shared.live.load();
@@ -255,16 +253,14 @@ impl Socket {
             return Err(Error::client(Kind::TooLarge, "The payload is larger than a request may be."));
         }
         shared.counts.requests_total.fetch_add(1, Ordering::Relaxed);
-        let buffered = Held::take(shared, Gauge::BodyBytes, payload.get().len(), MAX_BUFFERED_BYTES);
+        let buffered = GaugePermit::take(shared, Gauge::BodyBytes, payload.get().len(), MAX_BUFFERED_BYTES);
         let buffered = buffered.ok_or_else(|| {
             shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
             too_many_bytes()
         })?;
         let body = Bytes::copy_from_slice(payload.get().as_bytes());
-        let in_flight = Held::take(shared, Gauge::InFlight, 1, shared.config.max_in_flight).ok_or_else(|| {
+        let in_flight = GaugePermit::for_request(shared, shared.config.max_in_flight).inspect_err(|_| {
             shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
-            let message = "The gateway has as many requests open as it takes; try again shortly.";
-            Error::gateway(Kind::Overloaded, message).after_s(1)
         })?;
         let admission = Admission {
             route: self.route,
@@ -291,7 +287,7 @@ impl Socket {
     }
 }
 
-impl Conversation for Socket {
+impl FrameConnection for RequestSocket {
     fn id(&self) -> u64 {
         self.outbox.id()
     }
@@ -348,7 +344,7 @@ impl Conversation for Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for RequestSocket {
     fn drop(&mut self) {
         self.close();
     }
@@ -375,13 +371,13 @@ async fn wait<T>(call: &Call, mut look: impl FnMut(&Exchange) -> Option<T>) -> C
 }
 
 /// Tells one answer, frame by frame.
-async fn tell(outbox: &Outbox, id: &str, call: &Call) {
+async fn send_answer(outbox: &Outbox, id: &str, call: &Call) {
     let cancelled = || outbox.push(json!({"type": "response.cancelled", "id": id}).to_string());
     let Came::Here(head) = wait(call, Exchange::take_head).await else { return cancelled() };
     let status = head.status.as_u16();
-    let request_id = head.headers.get(answer::REQUEST_ID).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let request_id = head.headers.get(headers::REQUEST_ID).and_then(|value| value.to_str().ok()).unwrap_or_default();
     outbox.push(json!({"type": "response.start", "id": id, "status": status, "request_id": request_id}).to_string());
-    let is_stream = head.headers.get(header::CONTENT_TYPE).is_some_and(crate::call::stream::is_event_stream);
+    let is_stream = head.headers.get(header::CONTENT_TYPE).is_some_and(crate::call::relay::is_event_stream);
     let mut held = BytesMut::new();
     loop {
         outbox.room().await;

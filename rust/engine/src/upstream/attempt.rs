@@ -4,6 +4,7 @@
 use crate::clock;
 use crate::observe::trace;
 use crate::upstream::auth::{self, Proof};
+use crate::upstream::failure::{unreadable, AttemptFailure, Rejection};
 use crate::upstream::half_open;
 use crate::upstream::target::Target;
 use crate::upstream::wire::{Chunk, Fault, Incoming, Lease, Pool, Sliced};
@@ -11,7 +12,6 @@ use fairlead_core::cooldown::parse_retry_after;
 use fairlead_core::dialect::Dialect;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_dialect::openai::answer::{error_fields, UpstreamError};
-use fairlead_dialect::shapes::ErrorText;
 use fairlead_dialect::Pieces;
 use http::{header, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
@@ -26,57 +26,15 @@ const REFUSAL_BODY_DEADLINE: Duration = Duration::from_secs(1);
 /// A close that comes later is no idle timer: the provider may have worked, and its work costs money.
 const IDLE_CLOSE_WINDOW: Duration = Duration::from_secs(1);
 
-/// Why an attempt failed.
-#[derive(Debug)]
-pub struct Failed {
-    pub error: Error,
-    /// When the provider says to come back, milliseconds from now.
-    pub hint_ms: Option<u64>,
-    /// The provider refused the request itself: status and fields of its error, for the caller to see.
-    pub rejection: Option<Box<Rejection>>,
-    /// The connection is to blame, and rests.
-    pub blames_connection: bool,
-}
-
-/// A 4xx of the provider that is the caller's to mend.
-#[derive(Debug)]
-pub struct Rejection {
-    pub status: StatusCode,
-    pub message: String,
-    pub kind: Option<String>,
-    pub code: Option<String>,
-    pub param: Option<String>,
-}
-
-impl Rejection {
-    /// In the provider's words, without what is secret of the connection.
-    pub fn told(status: StatusCode, told: UpstreamError, target: &Target) -> Self {
-        let message = if told.message.is_empty() {
-            format!("The provider rejected the request ({}).", status.as_u16())
-        } else {
-            target.mask(&told.message)
-        };
-        let mask = |text: Option<String>| text.map(|text| target.mask(&text));
-        Self { status, message, kind: mask(told.kind), code: mask(told.code), param: mask(told.param) }
-    }
-
-    pub fn text(&self) -> ErrorText<'_> {
-        ErrorText {
-            status: self.status.as_u16(),
-            message: &self.message,
-            kind: self.kind.as_deref().unwrap_or("invalid_request_error"),
-            code: self.code.as_deref(),
-            param: self.param.as_deref(),
-        }
-    }
-}
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Self {
-        // What a guardrail withholds was answered well.
-        let blames_connection = error.kind != Kind::GuardrailBlocked;
-        Self { error, hint_ms: None, rejection: None, blames_connection }
-    }
+/// A provider's error for the caller to see, with the connection's secrets masked.
+pub(crate) fn rejection(status: StatusCode, told: UpstreamError, target: &Target) -> Rejection {
+    let message = if told.message.is_empty() {
+        format!("The provider rejected the request ({}).", status.as_u16())
+    } else {
+        target.mask(&told.message)
+    };
+    let mask = |text: Option<String>| text.map(|text| target.mask(&text));
+    Rejection { status, message, kind: mask(told.kind), code: mask(told.code), param: mask(told.param) }
 }
 
 /// What is sent: a body in memory, or a form that may lie on disk.
@@ -95,49 +53,36 @@ impl Contents<'_> {
     }
 }
 
+/// One request to a provider.
+#[derive(Debug, Clone, Copy)]
+pub struct Upstream<'a> {
+    pub uri: &'a Uri,
+    /// `anthropic-beta` as the caller sent it, for providers of that dialect.
+    pub betas: Option<&'a HeaderValue>,
+    pub body: Contents<'a>,
+    /// A stream is asked for.
+    pub is_stream: bool,
+}
+
 /// Sends the request over a kept or a fresh connection. A kept connection that turns out closed before any byte of an
 /// answer is replaced by a fresh one, once.
 ///
-/// Every call of a provider goes through here: leave to begin, and what its head says of the connection, are seen to. A
+/// Every call of a provider goes through here: the permit to begin, and what its head says of the connection, are seen to. A
 /// refused access token is not used again.
-pub async fn send(
-    pool: &Pool,
-    target: &Target,
-    uri: &Uri,
-    betas: Option<&HeaderValue>,
-    body: &Pieces,
-    is_stream: bool,
-) -> Result<Response<Incoming>, Failed> {
-    send_contents(pool, target, uri, betas, Contents::Json(body), is_stream).await
-}
-
-/// The same, whatever is sent.
-pub async fn send_contents(
-    pool: &Pool,
-    target: &Target,
-    uri: &Uri,
-    betas: Option<&HeaderValue>,
-    body: Contents<'_>,
-    is_stream: bool,
-) -> Result<Response<Incoming>, Failed> {
-    let leave = half_open::leave(target).await?;
-    let outcome = dial(pool, target, uri, betas, body, is_stream).await;
-    leave.tell(&outcome);
+pub async fn send(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, AttemptFailure> {
+    let permit = half_open::acquire(target).await?;
+    let outcome = dial(pool, target, request).await;
+    permit.complete(&outcome);
     outcome
 }
 
-async fn dial(
-    pool: &Pool,
-    target: &Target,
-    uri: &Uri,
-    betas: Option<&HeaderValue>,
-    body: Contents<'_>,
-    is_stream: bool,
-) -> Result<Response<Incoming>, Failed> {
-    let proof = prove(pool, target, uri, body).await?;
+async fn dial(pool: &Pool, target: &Target, request: Upstream<'_>) -> Result<Response<Incoming>, AttemptFailure> {
+    let proof = prove(pool, target, request.uri, request.body).await?;
     if let Some(lease) = pool.kept(&target.origin) {
-        match send_over(lease, target, uri, betas, &proof, body, is_stream).await {
-            Err(Failed { error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, .. }) => {}
+        match send_over(lease, target, request, &proof).await {
+            Err(AttemptFailure {
+                error: Error { retry: Retry::NothingSent | Retry::ReusedConnection, .. }, ..
+            }) => {}
             other => return other,
         }
     }
@@ -151,18 +96,15 @@ async fn dial(
             format!("The provider did not take the connection within {connect_ms} ms."),
         )
     })??;
-    send_over(lease, target, uri, betas, &proof, body, is_stream).await
+    send_over(lease, target, request, &proof).await
 }
 
 async fn send_over(
     lease: Lease,
     target: &Target,
-    uri: &Uri,
-    betas: Option<&HeaderValue>,
+    Upstream { uri, betas, body, is_stream }: Upstream<'_>,
     proof: &[(HeaderName, HeaderValue)],
-    body: Contents<'_>,
-    is_stream: bool,
-) -> Result<Response<Incoming>, Failed> {
+) -> Result<Response<Incoming>, AttemptFailure> {
     let timeouts = &target.connection.timeouts;
     let head_ms = if is_stream { timeouts.header_ms } else { timeouts.answer_ms };
     let is_reused = lease.is_reused;
@@ -195,21 +137,26 @@ async fn send_over(
 }
 
 /// The headers that prove a request. Amazon's signature is over a body in memory.
-pub async fn prove(pool: &Pool, target: &Target, uri: &Uri, body: Contents<'_>) -> Result<auth::Headers, Failed> {
+pub async fn prove(
+    pool: &Pool,
+    target: &Target,
+    uri: &Uri,
+    body: Contents<'_>,
+) -> Result<auth::Headers, AttemptFailure> {
     let token = &target.hot.access_token;
     match body {
         Contents::Json(pieces) => Ok(target.proof.headers(pool, token, uri, pieces).await?),
         Contents::Form { .. } if matches!(target.proof, Proof::Aws { .. }) => {
             let message = "Connections that sign each request take no forms.";
             let error = Error::client(Kind::InvalidRequest, message).about("model");
-            Err(Failed { blames_connection: false, ..error.into() })
+            Err(AttemptFailure { blames_connection: false, ..error.into() })
         }
         Contents::Form { .. } => Ok(target.proof.headers(pool, token, uri, &Pieces::new()).await?),
     }
 }
 
 /// `may_be_idle_close`: a kept connection, and so soon after the request that the provider's idle timer may have met it.
-fn broken(fault: &Fault, may_be_idle_close: bool) -> Failed {
+fn broken(fault: &Fault, may_be_idle_close: bool) -> AttemptFailure {
     let retry = match fault {
         Fault::NothingSent => {
             return upstream(Kind::UpstreamReset, Retry::NothingSent, "The provider closed the connection.").into();
@@ -219,7 +166,7 @@ fn broken(fault: &Fault, may_be_idle_close: bool) -> Failed {
         }
         Fault::Body(error) => {
             tracing::error!(%error, "an upload cannot be read again");
-            return Failed { blames_connection: false, ..unreadable().into() };
+            return AttemptFailure { blames_connection: false, ..unreadable().into() };
         }
         Fault::Closed if may_be_idle_close => Retry::ReusedConnection,
         Fault::Closed | Fault::Broken(_) => Retry::Never,
@@ -227,13 +174,12 @@ fn broken(fault: &Fault, may_be_idle_close: bool) -> Failed {
     upstream(Kind::UpstreamReset, retry, "The provider closed the connection before it answered.").into()
 }
 
-/// A body that was kept for the provider cannot be had.
-pub(crate) fn unreadable() -> Error {
-    Error::gateway(Kind::StorageUnavailable, "The upload cannot be read again.").after_s(1)
-}
-
 /// 2xx goes on; everything else becomes a failure with its class.
-async fn judge(response: Response<Incoming>, target: &Target, started_ms: u64) -> Result<Response<Incoming>, Failed> {
+async fn judge(
+    response: Response<Incoming>,
+    target: &Target,
+    started_ms: u64,
+) -> Result<Response<Incoming>, AttemptFailure> {
     let status = response.status();
     if status.is_success() {
         if is_coded(&response) {
@@ -244,7 +190,7 @@ async fn judge(response: Response<Incoming>, target: &Target, started_ms: u64) -
         return Ok(response);
     }
     let hint_ms = retry_hint(&response);
-    let fail = |kind, retry, message: String, hint_ms| Failed {
+    let fail = |kind, retry, message: String, hint_ms| AttemptFailure {
         error: upstream(kind, retry, message).with_upstream_status(status.as_u16()),
         hint_ms,
         rejection: None,
@@ -280,8 +226,8 @@ async fn judge(response: Response<Incoming>, target: &Target, started_ms: u64) -
                 None => UpstreamError::default(),
             };
             target.observe_refusal(code, told.code.as_deref(), &told.message, started_ms);
-            Failed {
-                rejection: Some(Box::new(Rejection::told(status, told, target))),
+            AttemptFailure {
+                rejection: Some(Box::new(rejection(status, told, target))),
                 blames_connection: false,
                 ..fail(Kind::InvalidRequest, Retry::Never, format!("The provider rejected the request ({code})."), None)
             }

@@ -3,7 +3,6 @@
 
 use crate::clock;
 use crate::upstream::connector::Origin;
-use crate::upstream::target::Unusable;
 use crate::upstream::wire::{Pool, Sliced};
 use fairlead_core::aws::{self, Keys, SigningScope, Unsigned};
 use fairlead_core::error::{Error, Kind, Retry};
@@ -30,6 +29,19 @@ const EXCHANGE_DEADLINE: Duration = Duration::from_secs(10);
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// RFC 7523, section 2.1, in form encoding.
 const GRANT: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
+
+/// Why a connection cannot be used. It is left out of the choice and logged; the others work on.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    #[error("its base URL is not an http or https URL with a host")]
+    BaseUrl,
+    #[error("its credential does not open with this data directory's key")]
+    Credential,
+    #[error("a header of its is not a legal HTTP header")]
+    Header,
+    #[error("its service account's key or token address cannot be used")]
+    ServiceAccount,
+}
 
 /// How a connection proves itself beyond its fixed headers.
 #[derive(Debug)]

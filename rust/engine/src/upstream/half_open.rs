@@ -1,8 +1,8 @@
-//! Leave to begin an attempt. After a provider's rest one caller finds out whether it is back while the others wait for what it
+//! The permit to begin an attempt, of a circuit that may be half open. After a provider's rest one caller finds out whether it is back while the others wait for what it
 //! finds out, so that five hundred do not all come at once.
 
 use crate::clock;
-use crate::upstream::attempt::Failed;
+use crate::upstream::failure::AttemptFailure;
 use crate::upstream::target::Target;
 use fairlead_core::error::{Error, Kind, Retry};
 use fairlead_core::health::Begin;
@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Held from before an attempt until its provider has answered or failed.
+/// The right to ask a target, held from before an attempt until its provider has answered or failed.
 #[derive(Debug)]
-pub struct Leave<'a> {
+pub struct Permit<'a> {
     target: &'a Target,
     is_probe: bool,
 }
 
 /// Waits until an attempt may begin. An error when what was waited for says that it may not: nothing was sent then.
-pub async fn leave(target: &Target) -> Result<Leave<'_>, Failed> {
+pub async fn acquire(target: &Target) -> Result<Permit<'_>, AttemptFailure> {
     let mut until = None;
     loop {
         let mut turned = pin!(target.provider.turned.notified());
@@ -39,13 +39,13 @@ pub async fn leave(target: &Target) -> Result<Leave<'_>, Failed> {
                 false
             }
         };
-        return Ok(Leave { target, is_probe });
+        return Ok(Permit { target, is_probe });
     }
 }
 
-impl Leave<'_> {
-    /// What came of it. A failure that is held against the connection keeps the probe until that is done.
-    pub fn tell<T>(mut self, outcome: &Result<T, Failed>) {
+impl Permit<'_> {
+    /// Learns what came of the attempt. A failure that is held against the connection keeps the probe until that is done.
+    pub fn complete<T>(mut self, outcome: &Result<T, AttemptFailure>) {
         if !std::mem::take(&mut self.is_probe) {
             return;
         }
@@ -55,7 +55,7 @@ impl Leave<'_> {
     }
 }
 
-impl Drop for Leave<'_> {
+impl Drop for Permit<'_> {
     /// The caller left, or the gateway ends.
     fn drop(&mut self) {
         if self.is_probe {
@@ -71,7 +71,7 @@ fn patience(wait_ms: u64) -> Duration {
     Duration::from_millis(wait_ms + spread_ms)
 }
 
-fn closed(left_ms: Option<u64>) -> Failed {
+fn closed(left_ms: Option<u64>) -> AttemptFailure {
     let error = match left_ms {
         Some(_) => Error::upstream(
             Kind::UpstreamRateLimited,
@@ -85,5 +85,5 @@ fn closed(left_ms: Option<u64>) -> Failed {
              replace the credential, or put the account in order and test the connection.",
         ),
     };
-    Failed { error, hint_ms: left_ms, rejection: None, blames_connection: false }
+    AttemptFailure { error, hint_ms: left_ms, rejection: None, blames_connection: false }
 }

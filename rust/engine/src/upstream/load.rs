@@ -1,14 +1,11 @@
 //! How busy a connection is, and how well it has served of late.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::Arc;
-
-use crate::upstream::target::Hot;
 
 /// Parts per million, so that an atomic integer holds them.
 const WHOLE: u64 = 1_000_000;
 
-/// How busy a connection is, and how well it has served of late.
+/// How many attempts a connection has open and has had, and what share of them succeeded.
 #[derive(Debug, Default)]
 pub struct Load {
     in_flight: AtomicU32,
@@ -18,6 +15,18 @@ pub struct Load {
 }
 
 impl Load {
+    /// An attempt begins.
+    pub fn enter(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.used.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An attempt has ended, however it did.
+    pub fn leave(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Attempts that are open now.
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Ordering::Relaxed)
     }
@@ -43,23 +52,5 @@ impl Load {
             old => (old * 9 + sample) / 10,
         };
         self.success_ppm.store(new.max(1), Ordering::Relaxed);
-    }
-}
-
-/// One open attempt, counted until it is dropped.
-#[derive(Debug)]
-pub struct Busy(Arc<Hot>);
-
-impl Busy {
-    pub fn count(hot: &Arc<Hot>) -> Self {
-        hot.load.in_flight.fetch_add(1, Ordering::Relaxed);
-        hot.load.used.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(hot))
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.load.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -15,7 +15,7 @@ const LOOKUPS_PER_NAME: usize = 2;
 /// Names whose places are remembered; more than this many providers by name start over.
 const MAX_NAMES: usize = 4_096;
 
-/// Names to addresses by the system's resolver, which blocks a thread for as long as it likes.
+/// Resolves the names of providers.
 #[derive(Debug, Default)]
 pub struct Resolver {
     places: Mutex<HashMap<Box<str>, Arc<Semaphore>>>,

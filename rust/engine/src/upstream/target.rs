@@ -1,7 +1,7 @@
 //! A connection made ready to be dialled: its origin, path and headers, with the credential opened. Built once per
 //! snapshot, so a request builds nothing of it.
 
-use crate::upstream::auth::{AccessToken, Proof};
+use crate::upstream::auth::{AccessToken, Proof, Unusable};
 use crate::upstream::connector::Origin;
 use crate::upstream::health::{is_own_machine, Condition, Provider};
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// A connection made ready to be dialled: its origin, path and headers, with the credential opened.
+/// One connection of the snapshot, ready to be dialled.
 #[derive(Debug)]
 pub struct Target {
     pub connection: Arc<Connection>,
@@ -83,6 +83,23 @@ impl Hot {
     }
 }
 
+/// One open attempt, counted in its connection's load until it is dropped.
+#[derive(Debug)]
+pub struct InFlightGuard(Arc<Hot>);
+
+impl InFlightGuard {
+    pub fn new(hot: &Arc<Hot>) -> Self {
+        hot.load.enter();
+        Self(Arc::clone(hot))
+    }
+}
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        self.0.load.leave();
+    }
+}
+
 #[derive(Deserialize, Default)]
 struct Credentials {
     #[serde(default)]
@@ -93,19 +110,6 @@ struct Credentials {
     aws: Option<aws::Keys>,
     #[serde(default)]
     service_account: Option<ServiceAccount>,
-}
-
-/// Why a connection cannot be used. It is left out of the choice and logged; the others work on.
-#[derive(Debug, thiserror::Error)]
-pub enum Unusable {
-    #[error("its base URL is not an http or https URL with a host")]
-    BaseUrl,
-    #[error("its credential does not open with this data directory's key")]
-    Credential,
-    #[error("a header of its is not a legal HTTP header")]
-    Header,
-    #[error("its service account's key or token address cannot be used")]
-    ServiceAccount,
 }
 
 impl Target {

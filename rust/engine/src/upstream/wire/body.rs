@@ -38,7 +38,7 @@ impl Chunk {
     }
 }
 
-/// A request body as a list of chunks: what is spliced into a caller's body goes out beside it, and nothing is copied.
+/// The body of a request to a provider, in slices that are written one after the other.
 #[derive(Debug, Default)]
 pub struct Sliced {
     parts: SmallVec<[Chunk; 4]>,
@@ -98,7 +98,7 @@ impl Sliced {
         }
     }
 
-    /// So much of it was written.
+    /// Marks this many bytes as written.
     pub fn advance(&mut self, mut bytes: usize) {
         self.left_bytes -= bytes as u64;
         if !self.loaded.is_empty() {

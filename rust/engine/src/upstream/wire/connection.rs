@@ -3,7 +3,7 @@
 
 use super::body::Sliced;
 use super::framing::Malformed;
-use super::head::{self, Decoded, Told};
+use super::head::{self, Decoded, ResponseHead};
 use crate::upstream::connector::Socket;
 use bytes::{Buf as _, Bytes, BytesMut};
 use smallvec::SmallVec;
@@ -61,8 +61,7 @@ impl Unsent {
     }
 }
 
-/// One connection and the request that is on it: writes, and meanwhile reads, for a provider may answer before it has heard
-/// everything.
+/// One HTTP/1.1 connection to a provider, from the client's side.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "how far each direction has come, and how it ended")]
 pub(super) struct Connection {
@@ -122,7 +121,7 @@ impl Connection {
     }
 
     /// Writes the request and reads the head of its answer. What is left of a long request is written while the body is read.
-    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<Told, Fault>> {
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHead, Fault>> {
         if let Err(fault) = self.poll_write(cx) {
             return Poll::Ready(Err(fault));
         }

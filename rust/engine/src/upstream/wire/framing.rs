@@ -18,10 +18,10 @@ const MAX_SIZE_BYTES: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// How the end of an answer's body is told (RFC 9112, section 6.3), and the chunked coding.
+/// How the end of a response's body is told.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// So many bytes are still to come.
+    /// This many bytes of the body are still to come.
     Length(u64),
     Chunked(Chunks),
     /// All that comes until the connection ends.
@@ -30,7 +30,7 @@ pub(super) enum Framing {
 
 impl Framing {
     /// What the head of an answer says. The request was no HEAD.
-    pub(super) fn told(status: StatusCode, version: Version, headers: &HeaderMap) -> Result<Self, Malformed> {
+    pub(super) fn read(status: StatusCode, version: Version, headers: &HeaderMap) -> Result<Self, Malformed> {
         if matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             return Ok(Self::Length(0));
         }
@@ -205,17 +205,17 @@ mod tests {
         lines.iter().map(|&(name, value)| (name.parse().expect("a name"), HeaderValue::from_static(value))).collect()
     }
 
-    fn told(lines: &[(&'static str, &'static str)]) -> Result<Framing, Malformed> {
-        Framing::told(StatusCode::OK, Version::HTTP_11, &headers(lines))
+    fn framing_of(lines: &[(&'static str, &'static str)]) -> Result<Framing, Malformed> {
+        Framing::read(StatusCode::OK, Version::HTTP_11, &headers(lines))
     }
 
     #[test]
     fn the_head_tells_how_the_body_ends() {
-        assert_eq!(told(&[]), Ok(Framing::UntilClose));
-        assert_eq!(told(&[("content-length", "12")]), Ok(Framing::Length(12)));
-        assert_eq!(told(&[("content-length", "12"), ("content-length", "12")]), Ok(Framing::Length(12)));
-        assert_eq!(told(&[("transfer-encoding", "Chunked")]), Ok(Framing::Chunked(Chunks::default())));
-        let empty = Framing::told(StatusCode::NO_CONTENT, Version::HTTP_11, &headers(&[("content-length", "5")]));
+        assert_eq!(framing_of(&[]), Ok(Framing::UntilClose));
+        assert_eq!(framing_of(&[("content-length", "12")]), Ok(Framing::Length(12)));
+        assert_eq!(framing_of(&[("content-length", "12"), ("content-length", "12")]), Ok(Framing::Length(12)));
+        assert_eq!(framing_of(&[("transfer-encoding", "Chunked")]), Ok(Framing::Chunked(Chunks::default())));
+        let empty = Framing::read(StatusCode::NO_CONTENT, Version::HTTP_11, &headers(&[("content-length", "5")]));
         assert_eq!(empty, Ok(Framing::Length(0)));
     }
 
@@ -230,10 +230,10 @@ mod tests {
             &[("transfer-encoding", "gzip, chunked")],
             &[("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")],
         ] {
-            assert_eq!(told(lines), Err(Malformed), "{lines:?}");
+            assert_eq!(framing_of(lines), Err(Malformed), "{lines:?}");
         }
         let old = headers(&[("transfer-encoding", "chunked")]);
-        assert_eq!(Framing::told(StatusCode::OK, Version::HTTP_10, &old), Err(Malformed));
+        assert_eq!(Framing::read(StatusCode::OK, Version::HTTP_10, &old), Err(Malformed));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(super) fn encode(method: &Method, uri: &Uri, headers: &HeaderMap, body_bytes
 
 /// The head of an answer.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ResponseHead {
     pub(super) answer: Response<()>,
     pub(super) framing: Framing,
     pub(super) persists: bool,
@@ -54,7 +54,7 @@ pub(super) fn may_end(input: &[u8], seen: usize) -> bool {
 /// What bytes came to.
 #[derive(Debug)]
 pub(super) enum Decoded {
-    Whole(Told),
+    Whole(ResponseHead),
     /// More bytes are needed. The first so many are done with: they only said that a head is to come (1xx).
     Partial(usize),
 }
@@ -93,13 +93,13 @@ pub(super) fn decode(input: &Bytes) -> Result<Decoded, Malformed> {
             let value = if line.value.is_empty() { Bytes::new() } else { input.slice_ref(line.value) };
             headers.append(name, HeaderValue::from_maybe_shared(value).map_err(|_| Malformed)?);
         }
-        let framing = Framing::told(status, version, &headers)?;
+        let framing = Framing::read(status, version, &headers)?;
         let persists = persists(version, &headers);
         let mut answer = Response::new(());
         *answer.status_mut() = status;
         *answer.version_mut() = version;
         *answer.headers_mut() = headers;
-        return Ok(Decoded::Whole(Told { answer, framing, persists, end }));
+        return Ok(Decoded::Whole(ResponseHead { answer, framing, persists, end }));
     }
 }
 

@@ -1,15 +1,42 @@
 //! The body of an answer, read by whoever wants it. At its end the connection goes back to its pool; dropped before, it is
 //! closed.
 
+use super::body::Sliced;
 use super::connection::{Connection, Fault};
 use super::framing::Framing;
+use super::head;
 use super::pool::Lease;
 use bytes::{Bytes, BytesMut};
+use http::{request, Response};
 use http_body::{Body, Frame, SizeHint};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{ready, Context, Poll};
 
-/// The body of an answer, read by whoever wants it.
+/// A request that was not answered.
+#[derive(Debug)]
+pub struct Unanswered {
+    pub fault: Fault,
+    /// Its body, where nothing was sent.
+    pub unsent: Option<Sliced>,
+}
+
+impl Lease {
+    /// Sends a request and waits for the head of its answer. The caller sets the deadline.
+    pub async fn send(mut self, head: &request::Parts, body: Sliced) -> Result<Response<Incoming>, Unanswered> {
+        let text = head::encode(&head.method, &head.uri, &head.headers, body.left_bytes());
+        self.connection.begin(text, body);
+        match poll_fn(|cx| self.connection.poll_answer(cx)).await {
+            Ok(told) => Ok(told.answer.map(|()| Incoming::new(self, told.framing, told.persists))),
+            Err(fault) => {
+                let unsent = matches!(fault, Fault::NothingSent).then(|| self.connection.take_unsent());
+                Err(Unanswered { fault, unsent })
+            }
+        }
+    }
+}
+
+/// The body of a provider's answer as it comes.
 #[derive(Debug)]
 pub struct Incoming {
     /// Until the end.

@@ -9,6 +9,9 @@
 //! pool -> lease --send(head, body)--> Response<Incoming> --whole--> pool
 //!                      \_ a fault: the connection is closed   \_ dropped before its end: closed
 //! ```
+//!
+//! `pool` keeps connections and lends them, `connection` is one of them, `head` writes and reads heads, `body` is what is sent,
+//! `framing` finds the end of an answer, `incoming` is an answer as it comes.
 
 mod body;
 mod connection;
@@ -19,8 +22,8 @@ mod pool;
 
 pub use body::{Chunk, Sliced};
 pub use connection::Fault;
-pub use incoming::Incoming;
-pub use pool::{take_shelf, Lease, Pool, Unanswered};
+pub use incoming::{Incoming, Unanswered};
+pub use pool::{take_shelf, Lease, Pool};
 
 #[cfg(test)]
 mod fuzz_tests;

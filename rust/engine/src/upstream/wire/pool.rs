@@ -3,17 +3,12 @@
 //! An attempt must know whether its connection was fresh or kept (a kept one may turn out closed, and only then is a second
 //! try free), and nothing may retry behind our back.
 
-use super::body::Sliced;
-use super::connection::{Connection, Fault};
-use super::head;
-use super::incoming::Incoming;
+use super::connection::Connection;
 use crate::upstream::connector::{Connector, Origin, Socket};
 use fairlead_core::error::Error;
-use http::{request, Response};
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,7 +38,7 @@ pub fn take_shelf(number: usize) {
 type Shelf = Mutex<HashMap<Arc<Origin>, Vec<Idle>>>;
 type Shelves = [Shelf; MAX_SHELVES];
 
-/// Kept HTTP/1.1 connections, one stack per origin: the connection used last is the one most likely still open.
+/// Connections to providers that are open and idle, by origin.
 #[derive(Debug)]
 pub struct Pool {
     connector: Connector,
@@ -62,28 +57,7 @@ pub struct Lease {
     shelf: usize,
 }
 
-/// A request that was not answered.
-#[derive(Debug)]
-pub struct Unanswered {
-    pub fault: Fault,
-    /// Its body, where nothing was sent.
-    pub unsent: Option<Sliced>,
-}
-
 impl Lease {
-    /// Sends a request and waits for the head of its answer. The caller sets the deadline.
-    pub async fn send(mut self, head: &request::Parts, body: Sliced) -> Result<Response<Incoming>, Unanswered> {
-        let text = head::encode(&head.method, &head.uri, &head.headers, body.left_bytes());
-        self.connection.begin(text, body);
-        match poll_fn(|cx| self.connection.poll_answer(cx)).await {
-            Ok(told) => Ok(told.answer.map(|()| Incoming::new(self, told.framing, told.persists))),
-            Err(fault) => {
-                let unsent = matches!(fault, Fault::NothingSent).then(|| self.connection.take_unsent());
-                Err(Unanswered { fault, unsent })
-            }
-        }
-    }
-
     /// The answer was read to its end.
     pub(super) fn give_back(mut self) {
         if !self.connection.is_idle() {

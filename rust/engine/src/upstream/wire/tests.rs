@@ -1,7 +1,8 @@
 //! Both ends of a connection in one place: what a provider does, and what comes of it.
 
 use super::connection::Connection;
-use super::pool::{Lease, Pool, Unanswered};
+use super::incoming::Unanswered;
+use super::pool::{Lease, Pool};
 use super::{Chunk, Fault, Sliced};
 use crate::upstream::connector::{Connector, Origin, Socket};
 use bytes::Bytes;
@@ -197,7 +198,7 @@ fn a_body_that_cannot_be_read_is_nobody_elses_fault() {
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().expect("a runtime");
     let (disk_is_free, disk_is_busy) = std::sync::mpsc::channel::<()>();
     runtime.block_on(async {
-        let busy = tokio::task::spawn_blocking(move || disk_is_busy.recv());
+        let busy = crate::blocking::disk(move || disk_is_busy.recv());
         let Pair { lease, mut provider, .. } = pair();
         let file = Arc::new(std::fs::File::open("/dev/null").expect("a file"));
         let upload = Sliced::mixed([Chunk::File { file, start: 0, end: 10 }]);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::active_config::Live;
-use crate::upstream::attempt::Rejection;
+use crate::upstream::failure::Rejection;
+use crate::upstream::health::is_own_machine;
 use fairlead_core::error::{Error, Retry};
 use fairlead_core::secret::Sealer;
 use fairlead_core::snapshot::Snapshot;
@@ -31,13 +32,13 @@ fn standing(target: &Target, model: &str) -> Standing {
     target.standing(model, clock::monotonic_ms()).0
 }
 
-fn failed(kind: Kind, status: Option<u16>) -> Failed {
+fn failed(kind: Kind, status: Option<u16>) -> AttemptFailure {
     let mut error = Error::upstream(kind, Retry::Elsewhere, "failed");
     error.upstream_status = status;
-    Failed::from(error)
+    AttemptFailure::from(error)
 }
 
-fn rejected(status: u16, code: &str) -> Failed {
+fn rejected(status: u16, code: &str) -> AttemptFailure {
     let rejection = Rejection {
         status: StatusCode::from_u16(status).expect("a status"),
         message: String::new(),
@@ -46,7 +47,7 @@ fn rejected(status: u16, code: &str) -> Failed {
         param: None,
     };
     let error = Error::upstream(Kind::InvalidRequest, Retry::Never, "rejected");
-    Failed { error, hint_ms: None, rejection: Some(Box::new(rejection)), blames_connection: false }
+    AttemptFailure { error, hint_ms: None, rejection: Some(Box::new(rejection)), blames_connection: false }
 }
 
 fn head(headers: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -72,7 +73,7 @@ fn an_operator_says_which_statuses_are_about_the_model() {
     let extra = r#","resilience":{"model_lockout":{"status_codes":[429]}}"#;
     let live = live(document(1, extra, ""), &Live::default());
     let one = target(&live, "a");
-    one.hold_against("m", &Failed { hint_ms: Some(60_000), ..failed(Kind::UpstreamRateLimited, Some(429)) });
+    one.hold_against("m", &AttemptFailure { hint_ms: Some(60_000), ..failed(Kind::UpstreamRateLimited, Some(429)) });
     assert_eq!((standing(&one, "m"), standing(&one, "other")), (Standing::Closed, Standing::Able));
     one.hold_against("m2", &rejected(404, ""));
     assert_eq!(standing(&one, "m2"), Standing::Able);

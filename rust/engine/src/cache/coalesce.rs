@@ -4,13 +4,16 @@
 //! its last byte is there. Nothing is kept of a call that failed, that nobody waited for to its end, or whose settlement
 //! was told to keep nothing.
 
-use super::Asked;
+use super::give::{look_again, Lookup};
+use super::CacheQuery;
 use crate::call::coalesce::{self, Followed, Leader, Name, Recording, Role};
+use crate::call::context::Call;
 use crate::clock;
-use crate::exchange::{Exchange, Head};
+use crate::exchange::Head;
 use crate::gate::answer::{self, EndGuard};
+use crate::gate::headers;
 use crate::gate::limits;
-use crate::observe::settle::{Brought, Settlement};
+use crate::observe::settle::{SettledAnswer, Settlement};
 use crate::shared::Shared;
 use bytes::Bytes;
 use fairlead_cache::entry::{CachedAnswer, Delivery, Meta, MAX_BODY_BYTES};
@@ -18,98 +21,104 @@ use fairlead_core::error::{Error, Kind};
 use fairlead_core::price::Cost;
 use fairlead_core::record::{self, CacheKind, Cached, Outcome};
 use fairlead_core::secret::hex;
+use fairlead_dialect::openai::request::ChatRequest;
 use fairlead_dialect::replay;
 use http::{HeaderValue, StatusCode};
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-/// Does the call that `work` is, or joins the one that is under way.
-pub async fn fly<F, W>(
-    shared: &Arc<Shared>,
-    exchange: &Arc<Exchange>,
-    mut settlement: Settlement,
-    asked: Asked,
-    delivery: Delivery,
-    work: F,
-) where
-    F: FnOnce(Arc<Exchange>, Settlement) -> W,
-    W: Future<Output = ()> + Send + 'static,
-{
+/// A call whose answer may be given to others: whoever leads does it.
+pub trait ShareableCall: Send + Sync + 'static {
+    /// The request, and the body as it came.
+    fn question(&self) -> (&ChatRequest, &[u8]);
+
+    /// Asks a provider.
+    fn serve(self, call: Call) -> impl Future<Output = ()> + Send + 'static;
+}
+
+/// Does the call, or joins the one that is under way.
+pub async fn share<C: ShareableCall>(mut call: Call, question: CacheQuery, delivery: Delivery, shareable: C) {
+    let (shared, exchange) = (call.shared(), Arc::clone(&call.settlement.exchange));
+    let list = if question.reads_list { " list" } else { "" };
     let name = Name {
-        principal: settlement.admission.principal.to_header(),
-        key: format!("{} {delivery:?}{}", hex(&asked.key), if asked.reads_list { " list" } else { "" }),
+        principal: call.settlement.admission.principal.to_header(),
+        key: format!("{} {delivery:?}{list}", hex(&question.key)),
     };
-    let recording = match shared.cache.flights.enter(name, asked.key, clock::monotonic_ms()) {
+    let recording = match shared.cache.calls_under_way.enter(name, question.key, clock::monotonic_ms()) {
         Ok(Role::Leader(recording)) => recording,
-        Ok(Role::Twin(recording)) => match join(shared, exchange, settlement, recording).await {
-            None => return,
-            // Its beginning was gone before this caller could read it.
-            Some(alone) => return work(Arc::clone(exchange), alone).await,
-        },
+        Ok(Role::Follower(recording)) => {
+            // Its beginning may be gone before this caller could read it: then it makes a call of its own.
+            if join(&mut call.settlement, recording).await {
+                shareable.serve(call).await;
+            }
+            return;
+        }
         // The call under way is too large to be read along.
-        Err(_) => return work(Arc::clone(exchange), settlement).await,
+        Err(_) => return shareable.serve(call).await,
     };
     let leader = Leader::new(&recording, exchange.id());
     let source = Arc::clone(&leader.source);
     let settled = Arc::new(OnceLock::new());
-    settlement.move_to(&source);
-    settlement.kept = Some(Arc::clone(&settled));
+    call.settlement.move_to(&source);
+    call.settlement.kept = Some(Arc::clone(&settled));
+    let admission = &call.settlement.admission;
+    let question = Arc::new(question);
     let keep = Keep {
-        shared: Arc::clone(shared),
-        key_id: settlement.admission.principal.key().map(|key| key.id.clone()),
-        route: settlement.admission.route.path,
-        model: settlement.model.clone().unwrap_or_default(),
-        to_disk: settlement.admission.principal.key().is_none_or(|key| !key.no_log),
+        shared: Arc::clone(&shared),
+        key_id: admission.principal.key().map(|key| key.id.clone()),
+        route: admission.route.path,
+        model: call.settlement.model.clone().unwrap_or_default(),
+        to_disk: admission.principal.key().is_none_or(|key| !key.no_log),
         settled,
-        asked,
+        asked: Arc::clone(&question),
         delivery,
     };
-    let end = EndGuard::new(shared, &source, &settlement.admission);
-    let call = work(source, settlement);
-    let call = async move {
-        call.await;
+    let end = EndGuard::new(&shared, &source, admission);
+    let work = async move {
+        let (request, body) = shareable.question();
+        match look_again(&mut call.settlement, &question, request, body).await {
+            Lookup::Missed => shareable.serve(call).await,
+            Lookup::Refused(fault) => call.refuse(&fault),
+            Lookup::Given | Lookup::CallerLeft => drop(call),
+        }
         drop(end);
     };
-    leader.lead_then(exchange, call, move |recording| keep.done(recording)).await;
+    leader.lead_then(&exchange, work, move |recording| keep.done(recording)).await;
 }
 
-/// Gives the answer of the call under way; the settlement again where that answer can no longer be given from its beginning.
-async fn join(
-    shared: &Shared,
-    exchange: &Exchange,
-    mut settlement: Settlement,
-    recording: Arc<Recording>,
-) -> Option<Settlement> {
+/// Gives the answer of the call under way; `true` where that answer can no longer be given from its beginning.
+async fn join(settlement: &mut Settlement, recording: Arc<Recording>) -> bool {
+    let (shared, exchange) = (Arc::clone(&settlement.shared), Arc::clone(&settlement.exchange));
     shared.cache.store.counts().joined.fetch_add(1, Ordering::Relaxed);
     let joined = Cached { cache: Some(record::Cache::Hit), kind: Some(CacheKind::Joined), ..Cached::default() };
     let before = std::mem::replace(&mut settlement.cached, joined);
     tokio::select! {
         biased;
-        () = exchange.gone() => return None, // the settlement's drop says who left
-        () = limits::throttle(shared, &settlement) => settlement.was_throttled = true,
+        () = exchange.gone() => return false, // the settlement's drop says who left
+        () = limits::throttle(settlement) => settlement.was_throttled = true,
     }
     let admission = &settlement.admission;
-    let own = answer::base_headers(shared, &admission.request_id);
-    let session = admission.session_tag.as_deref().or(admission.session_id.as_deref()).map(answer::encoded);
+    let own = answer::base_headers(&shared, &admission.request_id);
+    let session = admission.session_tag.as_deref().or(admission.session_id.as_deref()).map(headers::encoded);
     let is_plain = !settlement.stream;
     let mut status = StatusCode::OK;
-    let followed = coalesce::follow(recording, exchange, |head: &mut Head| {
+    let followed = coalesce::follow(recording, &exchange, |head: &mut Head| {
         status = head.status;
         head.headers.extend(own);
         // The session is the first caller's.
-        head.headers.remove(answer::SESSION_ID);
+        head.headers.remove(headers::SESSION_ID);
         if let Some(session) = session {
-            head.headers.insert(answer::SESSION_ID, session);
+            head.headers.insert(headers::SESSION_ID, session);
         }
         if status.is_success() {
-            head.headers.insert(answer::CACHE_TIER, HeaderValue::from_static("joined"));
+            head.headers.insert(headers::CACHE_TIER, HeaderValue::from_static("joined"));
             if is_plain {
-                head.headers.insert(answer::CACHE, HeaderValue::from_static("HIT"));
+                head.headers.insert(headers::CACHE, HeaderValue::from_static("HIT"));
             }
-            let nothing = answer::value(Cost::default().usd_text());
-            if let Some(cost) = head.headers.insert(answer::RESPONSE_COST, nothing) {
-                head.headers.insert(answer::COST_SAVED, cost);
+            let nothing = headers::value(Cost::default().usd_text());
+            if let Some(cost) = head.headers.insert(headers::RESPONSE_COST, nothing) {
+                head.headers.insert(headers::COST_SAVED, cost);
             }
         }
     })
@@ -117,7 +126,7 @@ async fn join(
     if followed == Followed::TooLate {
         shared.cache.store.counts().joined.fetch_sub(1, Ordering::Relaxed);
         settlement.cached = before;
-        return Some(settlement);
+        return true;
     }
     settlement.status = status.as_u16();
     if followed == Followed::Whole && status.is_success() {
@@ -126,7 +135,7 @@ async fn join(
         let error = Error::gateway(Kind::UpstreamStatus, "The call that this request joined failed.");
         settlement.settle(Outcome::UpstreamFailed, Some(&error));
     }
-    None
+    false
 }
 
 /// What is known of an answer before it is there.
@@ -137,8 +146,8 @@ struct Keep {
     model: String,
     /// A key that wants no log leaves nothing on a disk.
     to_disk: bool,
-    settled: Arc<OnceLock<Brought>>,
-    asked: Asked,
+    settled: Arc<OnceLock<SettledAnswer>>,
+    asked: Arc<CacheQuery>,
     delivery: Delivery,
 }
 
@@ -164,7 +173,7 @@ impl Keep {
         let now_ms = clock::unix_ms();
         let meta = Meta {
             key: self.asked.key,
-            question: self.asked.question.map(Into::into),
+            question: self.asked.question.clone().map(Into::into),
             key_id: self.key_id,
             route: self.route.to_owned(),
             model: self.model,

@@ -1,0 +1,65 @@
+//! Admit: a request with its body begins as a call. One that repeats another under its idempotency key follows that one's answer.
+
+use crate::call::context::Call;
+use crate::call::conversation;
+use crate::call::idempotency::{lead, repeat, Part};
+use crate::call::passthrough;
+use crate::call::settle::refuse;
+use crate::gate::answer::EndGuard;
+use crate::gate::request::Whole;
+use crate::observe::settle::Settlement;
+use crate::shared::Shared;
+use bytes::Bytes;
+use fairlead_core::record::Outcome;
+use fairlead_core::routes::Answer;
+use std::future::Future;
+use std::sync::Arc;
+
+/// Serves one call. Dropping the future is cancelling it: the upstream call ends and the request settles.
+///
+/// The settlement is open before the first poll: work that is dropped before it began is settled too.
+pub fn serve(shared: &Arc<Shared>, whole: Box<Whole>) -> impl Future<Output = ()> {
+    let Whole { exchange, admission, body, in_flight, buffered, .. } = *whole;
+    let end = EndGuard::new(shared, &exchange, &admission);
+    let part = Part::of(shared, &exchange, &admission, &body);
+    // The leader's work answers to its followers as well, so it does not end with the leader's caller.
+    let source = if let Part::Leader(leader) = &part { &leader.source } else { &exchange };
+    let mut settlement = Settlement::open(shared, source, admission, body.len() as u64);
+    async move {
+        let permits = Arc::new((in_flight, buffered));
+        match part {
+            Part::Alone => run(Call { request_permits: Some(permits), ..Call::new(settlement) }, &body).await,
+            Part::Refused(fault) => refuse(&mut settlement, Outcome::Refused, &fault),
+            Part::Follower(recording) => {
+                repeat(&mut settlement, recording, &body).await;
+                drop(permits);
+            }
+            Part::Leader(leader) => {
+                let call = Call { request_permits: Some(permits), ..Call::new(settlement) };
+                lead(leader, &exchange, call, move |call| async move { run(call, &body).await }).await;
+            }
+        }
+        drop(end);
+    }
+}
+
+async fn run(call: Call, body: &Bytes) {
+    match call.settlement.admission.route.answer {
+        // On the heap, so that conversations do not carry its size.
+        Answer::Relayed(kind) => Box::pin(passthrough::run(call, kind, body)).await,
+        _ => conversation::run(call, body).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    fn size<A, B, F>(_: impl Fn(A, B) -> F) -> usize {
+        std::mem::size_of::<F>()
+    }
+
+    #[test]
+    fn an_open_stream_carries_little() {
+        // Ten thousand of them wait for providers at once.
+        assert!(size(super::serve) <= 8 * 1024, "{}", size(super::serve));
+    }
+}

@@ -1,0 +1,125 @@
+//! Attempt: the targets of a call, one after the other, until one serves it.
+//!
+//! Another target is tried only until the answer's head has gone to the caller, and only after failures whose class says that
+//! it is safe. What is asked, and how the answer is passed on, is the kind of the call.
+
+use crate::call::context::Call;
+use crate::call::failover;
+use crate::call::plain;
+use crate::call::relay::FinishedStream;
+use crate::call::settle::observe;
+use crate::control::responses;
+use crate::upstream::failure::AttemptFailure;
+use crate::upstream::target::InFlightGuard;
+use bytes::Bytes;
+use http::HeaderValue;
+use smallvec::SmallVec;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A kind of call: how one target is asked, and what is done with its answer.
+pub trait CallKind: Sync {
+    /// Asks one target, and passes on what is not given whole. An error means that the caller has nothing of the answer.
+    fn ask(&self, call: &mut Call, at: usize) -> impl Future<Output = Result<Reply, AttemptFailure>> + Send;
+
+    /// Keeps the answer as the caller was told it, where the caller asked for that. `false`: it asked and the answer is not kept.
+    fn store(&self, _call: &Call, _answer: Option<&Bytes>) -> impl Future<Output = bool> + Send {
+        std::future::ready(true)
+    }
+}
+
+/// What a target that serves a call has answered.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a box would be an allocation for each stream")]
+pub enum Reply {
+    /// A whole answer in JSON, not yet given.
+    Whole(plain::Answer),
+    /// A whole text of this type, not yet given.
+    Text(Bytes, HeaderValue),
+    /// A stream that was passed on, but for its last bytes.
+    Stream(FinishedStream),
+}
+
+/// Tries the targets but those in `over`, which were tried before.
+pub async fn run<K: CallKind>(call: &mut Call, kind: &K, over: &SmallVec<[usize; 2]>) {
+    for at in (0..call.choice.targets.len()).filter(|at| !over.contains(at)) {
+        call.settlement.attempts += 1;
+        call.name_target(at);
+        let _in_flight = InFlightGuard::new(&call.choice.targets[at].hot);
+        let failed = match kind.ask(call, at).await {
+            Ok(reply) => return finish(call, kind, at, reply, None).await,
+            Err(failed) => failed,
+        };
+        call.record_failure(at, &failed);
+        let may_go_on = failover::may_go_on(&call.choice, &failed) && !call.is_headed();
+        call.failures.push((Arc::clone(&call.choice.targets[at]), failed));
+        if !may_go_on {
+            break;
+        }
+    }
+    call.fail();
+}
+
+/// A target has served the call: what is learnt of it, what is kept of the answer, the record, the last bytes.
+///
+/// `began`: when a stream's target was asked, where that is not when the request came.
+pub async fn finish<K: CallKind>(call: &mut Call, kind: &K, at: usize, reply: Reply, began: Option<Instant>) {
+    let target = Arc::clone(&call.choice.targets[at]);
+    let stream = match reply {
+        Reply::Stream(stream) => stream,
+        whole => {
+            observe(&target, None, &call.settlement);
+            failover::remember(&call.choice, at, &call.settlement, true);
+            let fallbacks = call.failures.len();
+            let mut answer = match whole {
+                Reply::Text(body, content_type) => {
+                    plain::text_answer(&mut call.settlement, &target, &body, content_type, fallbacks)
+                }
+                Reply::Whole(answer) => plain::answer(&mut call.settlement, &target, answer, fallbacks),
+                Reply::Stream(_) => return,
+            };
+            if let Ok((head, body)) = &mut answer {
+                // As the caller is told it: what a guardrail took out is kept nowhere.
+                let is_stored = kind.store(call, Some(body)).await;
+                responses::note_unstored(is_stored, &mut head.headers);
+            }
+            return call.give(answer);
+        }
+    };
+    finish_stream(call, kind, at, stream, began).await;
+}
+
+async fn finish_stream<K: CallKind>(
+    call: &mut Call,
+    kind: &K,
+    at: usize,
+    mut stream: FinishedStream,
+    began: Option<Instant>,
+) {
+    let target = &call.choice.targets[at];
+    let error = stream.error.as_ref();
+    match began.filter(|_| error.is_none()) {
+        Some(began) => {
+            let first = call.settlement.first_byte;
+            let first = first.map_or(began.elapsed(), |first| first.saturating_duration_since(began));
+            target.served(began.elapsed(), first);
+        }
+        None => observe(target, error, &call.settlement),
+    }
+    failover::remember(&call.choice, at, &call.settlement, error.is_none());
+    if error.is_none() {
+        let response = stream.take_response(&mut call.settlement);
+        kind.store(call, response.as_ref()).await;
+    }
+    call.settlement.settle(stream.outcome, stream.error.as_ref());
+    if stream.is_cut {
+        return call.settlement.exchange.abort();
+    }
+    call.settlement.exchange.end(std::mem::take(&mut stream.last));
+    stream.keep_connection().await;
+}
+
+#[cfg(test)]
+#[path = "attempt_tests.rs"]
+mod tests;

@@ -1,0 +1,84 @@
+//! Choose: which model the call is for, whether its key may call it, and room under every limit that holds.
+
+use crate::active_config::Live;
+use crate::call::context::Call;
+use crate::call::endpoints;
+use crate::gate::limits;
+use crate::observe::settle::Settlement;
+use crate::route::choice::Choice;
+use crate::route::model;
+use crate::shared::GaugePermit;
+use fairlead_core::error::Error;
+use fairlead_core::policy;
+use fairlead_dialect::openai::request::ChatRequest;
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
+/// Puts the model in force into the request: the key's forced model goes before the header's, and that before the body's;
+/// whichever it is, the key must be allowed to call it.
+pub fn admit_model(live: &Live, settlement: &Settlement, mut request: ChatRequest) -> Result<ChatRequest, Error> {
+    let key = settlement.admission.principal.key();
+    let forced = key.and_then(|key| key.forced_model.as_ref());
+    if let Some(model) = forced.or(settlement.admission.route_model.as_ref()) {
+        request.model.clone_from(model);
+    }
+    // Rules, limits, prices, kept answers and records all go by the one name.
+    if let Cow::Owned(name) = live.snapshot.name(&request.model)? {
+        request.model = name;
+    }
+    if let Some(key) = key {
+        if let Some(name) = model::resolve(live, key, &request.model) {
+            request.model = name;
+        }
+        model::admit(live, key, &request.model)?;
+    }
+    Ok(request)
+}
+
+/// A connection answers to several prefixes: what is blocked under one of them is blocked under all. A combo has left such
+/// targets out by itself.
+pub fn admit_aliases(settlement: &Settlement, choice: &Choice) -> Result<(), Error> {
+    let Some(key) =
+        settlement.admission.principal.key().filter(|key| !key.blocked_models.is_empty() && choice.combo.is_none())
+    else {
+        return Ok(());
+    };
+    for prefix in choice.targets.iter().flat_map(|target| &target.connection.prefixes) {
+        policy::admit_unblocked(key, &format!("{prefix}/{}", choice.upstream_model))?;
+    }
+    Ok(())
+}
+
+/// The targets of a call that goes to another endpoint than conversations do, with room reserved for the most that it can cost.
+pub fn choose_for_endpoint(
+    live: &Live,
+    settlement: &mut Settlement,
+    request: &ChatRequest,
+    body: &[u8],
+) -> Result<Choice, Error> {
+    let shared = settlement.shared.clone();
+    let mut choice = model::choose(&shared, live, &settlement.admission, &request.model, body)?;
+    endpoints::narrow(settlement.admission.route, &mut choice)?;
+    admit_aliases(settlement, &choice)?;
+    limits::reserve(&shared, &live.snapshot, settlement, request, &mut choice)?;
+    Ok(choice)
+}
+
+/// Notes in the record how the targets were chosen.
+pub fn note_choice(settlement: &mut Settlement, choice: &Choice) {
+    settlement.strategy = choice.strategy();
+    settlement.combo = choice.combo.as_ref().map(|combo| combo.name.clone());
+}
+
+impl Call {
+    /// Takes a place among the open streams; an error when the gateway has none left.
+    pub fn open_stream(&mut self) -> Result<(), Error> {
+        let shared = &self.settlement.shared;
+        let permit = GaugePermit::for_stream(shared);
+        if permit.is_err() {
+            shared.counts.shed_total.fetch_add(1, Ordering::Relaxed);
+        }
+        self.stream_permit = Some(permit?);
+        Ok(())
+    }
+}

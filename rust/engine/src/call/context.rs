@@ -1,0 +1,51 @@
+//! What one call carries through its phases: admit, choose, attempt, relay, settle.
+
+use crate::observe::settle::Settlement;
+use crate::route::choice::Choice;
+use crate::shared::{GaugePermit, Shared};
+use crate::upstream::failure::AttemptFailure;
+use crate::upstream::target::Target;
+use std::sync::Arc;
+
+/// What counts as in flight while somebody holds it: the request, and the bytes of its body.
+pub type RequestPermits = Arc<(GaugePermit, Option<GaugePermit>)>;
+
+/// One call of a model, from its admission to its record. Dropped, it settles as one whose caller left.
+///
+/// The fields are dropped in their order: the record is written before the room that the call took is given back.
+#[derive(Debug)]
+pub struct Call {
+    /// The record that is being made, with the caller's admission and the exchange that the answer goes to.
+    pub settlement: Settlement,
+    /// The targets that may serve it; empty until they are chosen.
+    pub choice: Choice,
+    /// The attempts that failed, in the order of the choice.
+    pub failures: Vec<(Arc<Target>, AttemptFailure)>,
+    /// Its place among the open streams, if it is one.
+    pub stream_permit: Option<GaugePermit>,
+    /// Its place among the requests in flight, where the call may outlive the caller.
+    pub request_permits: Option<RequestPermits>,
+}
+
+impl Call {
+    pub fn new(settlement: Settlement) -> Self {
+        Self { settlement, choice: Choice::default(), failures: Vec::new(), stream_permit: None, request_permits: None }
+    }
+
+    /// What every request of this worker shares, for parts that outlive a borrow of the call.
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.settlement.shared)
+    }
+
+    /// Whether the caller has the head of an answer: from then on a failure is told in the body.
+    pub fn is_headed(&self) -> bool {
+        self.settlement.exchange.is_headed()
+    }
+
+    /// Notes in the record which target of the choice is asked.
+    pub fn name_target(&mut self, at: usize) {
+        self.settlement.target = self.choice.targets.get(at).cloned();
+        self.settlement.upstream_model = Some(self.choice.upstream_model(at).to_owned());
+        self.settlement.priced_model = Some(self.choice.model(at).to_owned());
+    }
+}

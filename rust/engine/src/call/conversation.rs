@@ -1,0 +1,358 @@
+//! A conversation: read, held to the rules, answered from the cache or said in the dialect of each provider that may serve it,
+//! and told in the caller's own.
+
+use crate::active_config::Live;
+use crate::cache::{self, Lookup, ShareableCall};
+use crate::call::attempt::{self, CallKind, Reply};
+use crate::call::choose::{admit_aliases, admit_model, note_choice};
+use crate::call::context::Call;
+use crate::call::endpoints;
+use crate::call::failover;
+use crate::call::guardrails;
+use crate::call::hedge;
+use crate::call::plain;
+use crate::call::reasoning;
+use crate::call::relay::is_event_stream;
+use crate::call::stages::{self, Staged};
+use crate::call::stream::{self, StartedStream, StreamRelay};
+use crate::call::translation::{self, caller_of, Translation};
+use crate::control::responses;
+use crate::gate::defaults;
+use crate::gate::limits;
+use crate::observe::settle::Settlement;
+use crate::route::model;
+use crate::shared::Shared;
+use crate::upstream;
+use crate::upstream::attempt::{Contents, Upstream};
+use crate::upstream::failure::AttemptFailure;
+use crate::upstream::target::{InFlightGuard, Target};
+use crate::upstream::wire::Incoming;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind, Origin, Retry};
+use fairlead_core::record::{self, Outcome};
+use fairlead_core::usage::Usage;
+use fairlead_dialect::openai::request::ChatRequest;
+use http::header;
+use http::HeaderValue;
+use http_body_util::BodyExt as _;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A conversation on its way to its providers.
+#[derive(Debug)]
+pub struct Conversation {
+    /// The request in the dialect of each provider that may serve it.
+    translation: Translation,
+    request: ChatRequest,
+    /// The body as the caller is to find it in what is kept of the response.
+    body: Bytes,
+}
+
+/// Serves one conversation.
+pub async fn run(mut call: Call, body: &Bytes) {
+    let shared = call.shared();
+    let live = shared.live.load_full();
+    let (body, recalled, request) = match read(&mut call, &live, body).await {
+        Ok(Some(read)) => read,
+        // The caller has left; the settlement's drop says so.
+        Ok(None) => return,
+        Err(fault) => return call.refuse(&fault),
+    };
+    let choice = model::choose(&shared, &live, &call.settlement.admission, &request.model, &recalled);
+    match choice.and_then(|choice| admit_aliases(&call.settlement, &choice).map(|()| choice)) {
+        Ok(choice) => call.choice = choice,
+        Err(fault) => return call.refuse(&fault),
+    }
+    let mut question = cache::question(&shared, &live, &call.settlement.admission, &request, &recalled);
+    if let Some(question) = &mut question {
+        match Box::pin(cache::look_up(&mut call.settlement, question, &request, &body)).await {
+            Lookup::Given | Lookup::CallerLeft => return,
+            Lookup::Refused(fault) => return call.refuse(&fault),
+            Lookup::Missed => {}
+        }
+    } else if call.settlement.admission.bypasses_cache() {
+        call.settlement.cached.cache = Some(record::Cache::Bypass);
+    }
+    let translation = choose(&mut call, &live, &recalled, &request);
+    drop(live);
+    let translation = match translation {
+        Ok(translation) => translation.of(&body),
+        Err(fault) => return call.refuse(&fault),
+    };
+    if request.stream {
+        if let Err(fault) = call.open_stream() {
+            return call.end_refused(Outcome::Shed, &fault);
+        }
+    }
+    let delivery = cache::delivery(&request);
+    let conversation = Conversation { translation, request, body };
+    match question {
+        None => conversation.serve(call).await,
+        // On the heap, so that requests that are never kept do not carry its size.
+        Some(question) => Box::pin(cache::share(call, question, delivery, conversation)).await,
+    }
+}
+
+impl ShareableCall for Conversation {
+    fn question(&self) -> (&ChatRequest, &[u8]) {
+        (&self.request, &self.body)
+    }
+
+    async fn serve(self, mut call: Call) {
+        let exchange = Arc::clone(&call.settlement.exchange);
+        tokio::select! {
+            biased;
+            () = exchange.gone() => {} // the settlement's drop says who left
+            () = self.run_stages(&mut call) => {}
+        }
+    }
+}
+
+/// The caller's body as it may go on, with what it goes on from in its place, and what was read of it. `None`: the caller left.
+async fn read(call: &mut Call, live: &Live, body: &Bytes) -> Result<Option<(Bytes, Bytes, ChatRequest)>, Error> {
+    let shared = call.shared();
+    let settlement = &mut call.settlement;
+    let mut body = guardrails::admit(live, settlement, body)?;
+    if let Some(streamed) = defaults::with_stream(&settlement.admission, &body) {
+        body = streamed;
+    }
+    let request = admit_model(live, settlement, translation::read(&settlement.admission, &body)?)?;
+    settlement.model = Some(request.model.clone());
+    settlement.stream = request.stream;
+    let exchange = Arc::clone(&settlement.exchange);
+    let recalled = tokio::select! {
+        biased;
+        () = exchange.gone() => return Ok(None),
+        recalled = responses::recall(&shared, &settlement.admission, &body, &request) => recalled?,
+    };
+    let Some(recalled) = recalled else { return Ok(Some((body.clone(), body, request))) };
+    // What it goes on from may be of a day when less was redacted.
+    let recalled = guardrails::admit(live, settlement, &recalled)?;
+    let read = translation::read(&settlement.admission, &recalled)?;
+    Ok(Some((body, recalled, read.going_on_from(request))))
+}
+
+/// Reserves room for the call, and says it in the dialect of each target that is left.
+fn choose(call: &mut Call, live: &Live, body: &Bytes, request: &ChatRequest) -> Result<Translation, Error> {
+    let Call { settlement, choice, .. } = call;
+    let shared = Arc::clone(&settlement.shared);
+    limits::reserve(&shared, &live.snapshot, settlement, request, choice)?;
+    note_choice(settlement, choice);
+    let route = settlement.admission.route;
+    endpoints::narrow(route, choice)?;
+    let mut translation = Translation::prepare(caller_of(route), body, request, choice, &live.snapshot)?;
+    reasoning::put_back(&shared, &settlement.admission, choice, &mut translation);
+    Ok(translation.towards(route))
+}
+
+impl Conversation {
+    /// From the calls that come first to the answer.
+    async fn run_stages(&self, call: &mut Call) {
+        limits::throttle(&call.settlement).await;
+        let staged = match stages::prepare(call, &self.body, &self.request).await {
+            Ok(staged) => staged,
+            Err(fault) => {
+                let outcome = match fault.origin {
+                    _ if fault.kind == Kind::Draining => Outcome::Drained,
+                    Origin::Upstream => Outcome::UpstreamFailed,
+                    Origin::Client | Origin::Gateway => Outcome::Refused,
+                };
+                return call.end_refused(outcome, &fault);
+            }
+        };
+        match staged {
+            Staged::AsIs => self.attempt(call).await,
+            Staged::Next { wording, parsed, choice } => {
+                call.choice = *choice;
+                let next = Self { translation: *wording, request: parsed, body: self.body.clone() };
+                Box::pin(next.attempt(call)).await;
+            }
+            Staged::Failed { choice, failures } => {
+                (call.choice, call.failures) = (*choice, failures);
+                call.fail();
+            }
+            Staged::Done { target, answer } => {
+                let answer = plain::answer(&mut call.settlement, &target, answer, 0);
+                call.give(answer);
+            }
+        }
+    }
+
+    async fn attempt(&self, call: &mut Call) {
+        let mut over = SmallVec::new();
+        if let Some(delay) = hedge::delay(&call.choice) {
+            let raced = async {
+                if self.request.stream {
+                    self.race_streams(call, delay).await
+                } else {
+                    self.race_answers(call, delay).await
+                }
+            };
+            let Some(tried) = Box::pin(raced).await else { return };
+            over = tried;
+            let last = call.failures.last();
+            if last.is_some_and(|(_, failed)| !failover::may_go_on(&call.choice, failed) || call.is_headed()) {
+                return call.fail();
+            }
+        }
+        attempt::run(call, self, &over).await;
+    }
+
+    /// Lets two targets race for a whole answer. `None`: one of them served the call; else the targets that were tried.
+    async fn race_answers(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
+        let asks = contestants(call);
+        let Some((at, won)) = hedge::race(call, delay, false, |at| self.take_answer(&asks[at])).await else {
+            return Some((0..call.failures.len()).collect());
+        };
+        let RacedAnswer { answer, usage, took } = won;
+        call.name_target(at);
+        call.settlement.usage = usage;
+        call.settlement.first_byte.get_or_insert_with(Instant::now);
+        let target = Arc::clone(&call.choice.targets[at]);
+        target.served(took, took);
+        failover::remember(&call.choice, at, &call.settlement, true);
+        let fallbacks = call.failures.len();
+        let answer = plain::answer(&mut call.settlement, &target, answer, fallbacks);
+        call.give(answer);
+        None
+    }
+
+    /// Lets two targets race for a stream and relays the winner's. `None`: to its end; else the targets that were tried.
+    async fn race_streams(&self, call: &mut Call, delay: Duration) -> Option<SmallVec<[usize; 2]>> {
+        let asks = contestants(call);
+        let Some((at, started)) = hedge::race(call, delay, true, |at| self.start_stream(&asks[at])).await else {
+            return Some((0..call.failures.len()).collect());
+        };
+        let began = started.began;
+        call.name_target(at);
+        match StreamRelay::new(call, at, &self.translation).resume(started).await {
+            Ok(finished) => {
+                attempt::finish(call, self, at, Reply::Stream(finished), Some(began)).await;
+                None
+            }
+            Err(failed) => {
+                hedge::lose(call, at, failed);
+                Some([at, 1 - at].into_iter().take(call.failures.len()).collect())
+            }
+        }
+    }
+
+    /// Asks one target for a whole answer.
+    async fn take_answer(&self, ask: &Contestant) -> Result<RacedAnswer, AttemptFailure> {
+        let Contestant { shared, target, upstream_model, betas } = ask;
+        let began = Instant::now();
+        let _in_flight = InFlightGuard::new(&target.hot);
+        let asking = async {
+            let body = Contents::Json(self.translation.body(target, upstream_model));
+            let uri = self.translation.uri(target, upstream_model, false)?;
+            let request = Upstream { uri: &uri, betas: betas.as_ref(), body, is_stream: false };
+            plain::take(target, upstream::attempt::send(&shared.pool, target, request).await?, &self.translation).await
+        };
+        let (answer, usage) = tokio::select! {
+            biased;
+            taken = asking => taken?,
+            () = shared.drain.expired() => return Err(shared.drain.error().into()),
+        };
+        Ok(RacedAnswer { answer, usage, took: began.elapsed() })
+    }
+
+    /// Asks one target and waits for the first bytes of its stream.
+    async fn start_stream(&self, ask: &Contestant) -> Result<StartedStream, AttemptFailure> {
+        let Contestant { shared, target, upstream_model, betas } = ask;
+        let began = Instant::now();
+        let in_flight = InFlightGuard::new(&target.hot);
+        let asking = async {
+            let body = Contents::Json(self.translation.body(target, upstream_model));
+            let uri = self.translation.uri(target, upstream_model, true)?;
+            let request = Upstream { uri: &uri, betas: betas.as_ref(), body, is_stream: true };
+            let response = upstream::attempt::send(&shared.pool, target, request).await?;
+            if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_event_stream) {
+                return Err(AttemptFailure::from(stream::no_events()));
+            }
+            let mut body = response.into_body();
+            let patience = Duration::from_millis(target.connection.timeouts.first_token_ms);
+            let first = tokio::time::timeout(patience, first_bytes(&mut body)).await;
+            let first = first.map_err(|_| AttemptFailure::from(stream::silent(patience, false)))??;
+            Ok((body, first))
+        };
+        let (body, first) = tokio::select! {
+            biased;
+            started = asking => started?,
+            () = shared.drain.expired() => return Err(shared.drain.error().into()),
+        };
+        Ok(StartedStream { body, first, began, in_flight })
+    }
+
+    async fn ask_plain(&self, call: &mut Call, at: usize) -> Result<plain::Answer, AttemptFailure> {
+        let Call { settlement, choice, .. } = call;
+        let (shared, target) = (Arc::clone(&settlement.shared), &choice.targets[at]);
+        let betas = settlement.admission.anthropic_beta.clone();
+        let body = Contents::Json(self.translation.body(target, choice.upstream_model(at)));
+        let uri = self.translation.uri(target, choice.upstream_model(at), false)?;
+        let request = Upstream { uri: &uri, betas: betas.as_ref(), body, is_stream: false };
+        let response = tokio::select! {
+            biased;
+            answered = upstream::attempt::send(&shared.pool, target, request) => answered?,
+            () = shared.drain.expired() => return Err(shared.drain.error().into()),
+        };
+        tokio::select! {
+            biased;
+            answer = plain::read(target, response, &self.translation, settlement) => answer,
+            () = shared.drain.expired() => Err(shared.drain.error().into()),
+        }
+    }
+}
+
+impl CallKind for Conversation {
+    async fn ask(&self, call: &mut Call, at: usize) -> Result<Reply, AttemptFailure> {
+        if self.request.stream {
+            return StreamRelay::new(call, at, &self.translation).run(at).await.map(Reply::Stream);
+        }
+        self.ask_plain(call, at).await.map(Reply::Whole)
+    }
+
+    async fn store(&self, call: &Call, answer: Option<&Bytes>) -> bool {
+        let settlement: &Settlement = &call.settlement;
+        responses::keep(&settlement.shared, &settlement.admission, &self.body, &self.request, answer).await
+    }
+}
+
+/// One of two targets that race, with what it is asked.
+struct Contestant {
+    shared: Arc<Shared>,
+    target: Arc<Target>,
+    upstream_model: String,
+    betas: Option<HeaderValue>,
+}
+
+/// What is asked of the first two targets.
+fn contestants(call: &Call) -> SmallVec<[Contestant; 2]> {
+    let betas = &call.settlement.admission.anthropic_beta;
+    let contestant = |at: usize| Contestant {
+        shared: call.shared(),
+        target: Arc::clone(&call.choice.targets[at]),
+        upstream_model: call.choice.upstream_model(at).to_owned(),
+        betas: betas.clone(),
+    };
+    (0..call.choice.targets.len().min(2)).map(contestant).collect()
+}
+
+/// The answer of a target that raced.
+struct RacedAnswer {
+    answer: plain::Answer,
+    usage: Usage,
+    took: Duration,
+}
+
+async fn first_bytes(body: &mut Incoming) -> Result<Bytes, Error> {
+    while let Some(frame) = body.frame().await {
+        match frame.map(http_body::Frame::into_data) {
+            Ok(Ok(data)) if !data.is_empty() => return Ok(data),
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    let message = "The provider ended its stream before it said anything.";
+    Err(Error::upstream(Kind::UpstreamReset, Retry::Elsewhere, message))
+}

@@ -1,0 +1,95 @@
+//! What a request is to others of its idempotency key: the first does the call, those that repeat it follow its answer.
+
+use crate::call::coalesce::{self, Followed, Leader, Name, Recording, Role};
+use crate::call::context::Call;
+use crate::call::settle::refuse;
+use crate::call::translation;
+use crate::clock;
+use crate::exchange::Exchange;
+use crate::gate::answer::{self, EndGuard};
+use crate::gate::headers;
+use crate::gate::request::Admission;
+use crate::observe::settle::Settlement;
+use crate::observe::trace;
+use crate::route::model;
+use crate::shared::Shared;
+use bytes::Bytes;
+use fairlead_core::error::{Error, Kind};
+use fairlead_core::record::Outcome;
+use http::{HeaderValue, StatusCode};
+use std::future::Future;
+use std::sync::Arc;
+
+/// Does the call of an idempotency key for everybody who sends it.
+pub async fn lead<W: Future<Output = ()> + Send + 'static>(
+    leader: Leader,
+    exchange: &Exchange,
+    call: Call,
+    work: impl FnOnce(Call) -> W,
+) {
+    let settlement = &call.settlement;
+    let end = EndGuard::new(&settlement.shared, &settlement.exchange, &settlement.admission);
+    let permits = call.request_permits.clone();
+    let work = work(call);
+    let work = trace::within(trace::current(), async move {
+        work.await;
+        drop((end, permits));
+    });
+    leader.lead(exchange, Box::pin(work)).await;
+}
+
+/// What a request is to others of its idempotency key.
+#[derive(Debug)]
+pub enum Part {
+    Alone,
+    Leader(Leader),
+    Follower(Arc<Recording>),
+    Refused(Error),
+}
+
+impl Part {
+    /// `body`: what tells the request from others under its key.
+    pub fn of(shared: &Shared, exchange: &Exchange, admission: &Admission, body: &[u8]) -> Self {
+        let Some(key) = &admission.idempotency_key else { return Self::Alone };
+        let name = Name { principal: admission.principal.to_header(), key: key.clone() };
+        let model = admission.route_model.as_deref().unwrap_or_default();
+        let pin = admission.pin.as_deref().unwrap_or_default();
+        let progress = if admission.wants_progress { "progress" } else { "" };
+        // In Gemini's dialect the model is the address's tail, and the query says how the stream is told.
+        let framing = if admission.reads_list { "list" } else { "" };
+        let place = [admission.route.path, &admission.tail, framing, progress, model, pin].map(str::as_bytes);
+        let digest = coalesce::digest(&[place[0], place[1], place[2], place[3], place[4], place[5], body]);
+        match shared.idempotency.enter(name, digest, clock::monotonic_ms()) {
+            Ok(Role::Leader(recording)) => Self::Leader(Leader::new(&recording, exchange.id())),
+            Ok(Role::Follower(recording)) => Self::Follower(recording),
+            Err(fault) => Self::Refused(fault),
+        }
+    }
+}
+
+/// Gives the answer of the request that this one repeats.
+pub async fn repeat(settlement: &mut Settlement, recording: Arc<Recording>, body: &Bytes) {
+    let (shared, exchange) = (Arc::clone(&settlement.shared), Arc::clone(&settlement.exchange));
+    if let Ok(parsed) = translation::read(&settlement.admission, body) {
+        settlement.model = Some(model::shown_name(&shared.live.load(), &parsed.model));
+        settlement.stream = parsed.stream;
+    }
+    let own = answer::base_headers(&shared, &settlement.admission.request_id);
+    let mut status = StatusCode::OK;
+    let followed = coalesce::follow(recording, &exchange, |head| {
+        status = head.status;
+        head.headers.extend(own);
+        head.headers.insert(headers::IDEMPOTENT, HeaderValue::from_static("true"));
+    })
+    .await;
+    if followed == Followed::TooLate {
+        return refuse(settlement, Outcome::Refused, &coalesce::too_late());
+    }
+    settlement.status = status.as_u16();
+    if followed == Followed::Whole && status.is_success() {
+        settlement.settle(Outcome::Completed, None);
+    } else if !exchange.is_cancelled() {
+        let error = Error::gateway(Kind::UpstreamStatus, "The call that this request repeats failed.");
+        settlement.settle(Outcome::UpstreamFailed, Some(&error));
+    }
+}

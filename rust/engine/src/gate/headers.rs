@@ -1,0 +1,53 @@
+//! The gateway's own response headers, and values for them.
+
+use http::header::{HeaderName, HeaderValue};
+use std::fmt::Write as _;
+
+pub const VERSION: HeaderName = HeaderName::from_static("x-gateway-version");
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-gateway-request-id");
+pub const SESSION_ID: HeaderName = HeaderName::from_static("x-gateway-session-id");
+pub const DECISION: HeaderName = HeaderName::from_static("x-gateway-decision");
+pub const PROVIDER: HeaderName = HeaderName::from_static("x-gateway-provider");
+pub const MODEL: HeaderName = HeaderName::from_static("x-gateway-model");
+pub const TOKENS_IN: HeaderName = HeaderName::from_static("x-gateway-tokens-in");
+pub const TOKENS_OUT: HeaderName = HeaderName::from_static("x-gateway-tokens-out");
+pub const RESPONSE_COST: HeaderName = HeaderName::from_static("x-gateway-response-cost");
+pub const LATENCY_MS: HeaderName = HeaderName::from_static("x-gateway-latency-ms");
+pub const RESPONSE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-response-latency");
+pub const IDEMPOTENT: HeaderName = HeaderName::from_static("x-gateway-idempotent");
+pub const PROGRESS: HeaderName = HeaderName::from_static("x-gateway-progress");
+pub const CACHE: HeaderName = HeaderName::from_static("x-gateway-cache");
+pub const CACHE_TIER: HeaderName = HeaderName::from_static("x-gateway-cache-tier");
+pub const CACHE_LATENCY: HeaderName = HeaderName::from_static("x-gateway-cache-latency");
+pub const COST_SAVED: HeaderName = HeaderName::from_static("x-gateway-cost-saved");
+pub const GUARDRAILS: HeaderName = HeaderName::from_static("x-gateway-guardrails");
+pub const FALLBACK_ATTEMPTS: HeaderName = HeaderName::from_static("x-gateway-fallback-attempts");
+
+/// Text that we made of visible ASCII; anything else is left out rather than failing an answer.
+pub fn value(text: impl Into<String>) -> HeaderValue {
+    HeaderValue::try_from(text.into()).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// A number without a heap text in between.
+pub fn number(value: u64) -> HeaderValue {
+    HeaderValue::from(value)
+}
+
+/// Text of the caller's or an operator's: visible ASCII stays, everything else is percent-encoded.
+pub fn encoded(text: &str) -> HeaderValue {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        if text.is_ascii() {
+            return value;
+        }
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for byte in text.bytes() {
+        if (0x20..0x7f).contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing into a text cannot fail.
+            let _written = write!(out, "%{byte:02X}");
+        }
+    }
+    value(out)
+}

@@ -1,0 +1,84 @@
+//! A request that has passed the gate: who asks for what, and the request whole, with its body.
+
+use crate::exchange::Exchange;
+use crate::gate::preferences::{Accepts, CachePreference};
+use crate::gate::upload::Receipt;
+use crate::observe::trace::Trace;
+use crate::shared::GaugePermit;
+use bytes::Bytes;
+use fairlead_core::guardrail::Disabled;
+use fairlead_core::principal::Principal;
+use fairlead_core::routes::Route;
+use fairlead_core::snapshot::CacheDefaultMode;
+use http::{HeaderMap, HeaderValue};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Who asked for what, settled once at the gate.
+#[derive(Debug, Clone)]
+pub struct Admission {
+    pub route: &'static Route,
+    /// What the route's braces matched.
+    pub tail: String,
+    pub principal: Principal,
+    pub request_id: String,
+    pub session_tag: Option<String>,
+    pub session_id: Option<String>,
+    /// `X-Gateway-Connection`.
+    pub pin: Option<String>,
+    /// `X-Route-Model`: the model that takes the place of the body's.
+    pub route_model: Option<String>,
+    pub idempotency_key: Option<String>,
+    /// What of an event stream `Accept` says.
+    pub accepts_events: Accepts,
+    /// `X-Gateway-Disabled-Guardrails`.
+    pub disabled_guardrails: Disabled,
+    /// A Gemini caller did not ask for events: its stream is one JSON list.
+    pub reads_list: bool,
+    /// `anthropic-beta` as sent.
+    pub anthropic_beta: Option<HeaderValue>,
+    pub wants_progress: bool,
+    pub trace: Option<Arc<Trace>>,
+    /// What the caller wants of the response cache.
+    pub cache: CachePreference,
+    pub started: Instant,
+    pub ts_ms: u64,
+}
+
+impl Admission {
+    /// Whether the response cache must not be looked into, by the caller's header or the key's `cacheDefaultMode`.
+    pub fn bypasses_cache(&self) -> bool {
+        self.cache.is_declined
+            || self.principal.key().is_some_and(|key| key.cache_default_mode == CacheDefaultMode::Bypass)
+    }
+}
+
+/// The head as control must see it; kept only for requests that go there.
+#[derive(Debug)]
+pub struct Forward {
+    pub method: http::Method,
+    pub path_and_query: String,
+    pub headers: HeaderMap,
+    pub peer: Option<IpAddr>,
+    pub is_tls: bool,
+    /// As the caller sent it.
+    pub host: Option<HeaderValue>,
+    /// The body is not looked into: a form, or one that control reads by rules of its own.
+    pub is_unread: bool,
+}
+
+/// A whole request, ready to be worked on.
+#[derive(Debug)]
+pub struct Whole {
+    pub exchange: Arc<Exchange>,
+    pub admission: Admission,
+    pub forward: Option<Forward>,
+    pub body: Bytes,
+    /// The request counts as in flight until this is dropped.
+    pub in_flight: GaugePermit,
+    /// So do its body's bytes.
+    pub buffered: Option<GaugePermit>,
+    /// The form that came in place of a body.
+    pub upload: Option<Receipt>,
+}

@@ -1,0 +1,95 @@
+//! The targets of one request, in the order in which they are tried.
+
+use crate::upstream::target::Target;
+use fairlead_core::strategy::{identity, Memory, Params, Random, Strategy};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// An error names so many targets.
+pub const TOLD_AT_MOST: usize = 12;
+
+/// What a combo remembers, and its own chance.
+pub type Remembered = Arc<Mutex<(Memory, Random)>>;
+
+/// The order in which connections are tried.
+#[derive(Debug, Default)]
+pub struct Choice {
+    pub targets: SmallVec<[Arc<Target>; 4]>,
+    /// The model as the provider of the first target knows it: the name without its prefix.
+    pub upstream_model: String,
+    /// The model of the first target with its prefix, as prices know it; not always the name that the caller used.
+    pub model: String,
+    /// How a combo chose; absent for a single model.
+    pub combo: Option<Box<ComboChoice>>,
+}
+
+/// What a combo adds to a choice.
+#[derive(Debug, Clone)]
+pub struct ComboChoice {
+    pub name: String,
+    pub strategy: Strategy,
+    pub params: Params,
+    /// What each step is told to do.
+    pub prompts: Vec<Option<String>>,
+    /// One for each target, at the same place.
+    pub legs: Vec<Leg>,
+    /// Models that may not be tried now, with the milliseconds until they may.
+    pub closed: Vec<(Arc<str>, u64)>,
+}
+
+/// A target as the combo knows it.
+#[derive(Debug, Clone)]
+pub struct Leg {
+    pub model: Arc<str>,
+    pub upstream_model: Arc<str>,
+    pub id: u64,
+    /// Which step of the combo it comes from.
+    pub step: usize,
+    pub memory: Remembered,
+}
+
+impl Choice {
+    pub fn leg(&self, at: usize) -> Option<&Leg> {
+        self.combo.as_ref()?.legs.get(at)
+    }
+
+    /// The model at this target, with its prefix.
+    pub fn model(&self, at: usize) -> &str {
+        self.leg(at).map_or(self.model.as_str(), |leg| &leg.model)
+    }
+
+    pub fn upstream_model(&self, at: usize) -> &str {
+        self.leg(at).map_or(self.upstream_model.as_str(), |leg| &leg.upstream_model)
+    }
+
+    /// Tells a target from all others, over snapshots.
+    pub fn identity(&self, at: usize) -> Option<u64> {
+        match self.leg(at) {
+            Some(leg) => Some(leg.id),
+            None => Some(identity(&[&self.targets.get(at)?.connection.id, &self.upstream_model])),
+        }
+    }
+
+    /// This choice with only the targets at these places, in this order.
+    #[must_use]
+    pub fn narrowed(&self, places: &[usize]) -> Self {
+        let mut combo = self.combo.as_ref().map(|combo| {
+            let legs = places.iter().filter_map(|&at| combo.legs.get(at).cloned()).collect();
+            Box::new(ComboChoice { legs, ..(**combo).clone() })
+        });
+        if let Some(combo) = &mut combo {
+            combo.closed.clear();
+        }
+        Self {
+            targets: places.iter().filter_map(|&at| self.targets.get(at).cloned()).collect(),
+            upstream_model: places.first().map_or_else(String::new, |&at| self.upstream_model(at).to_owned()),
+            model: places.first().map_or_else(String::new, |&at| self.model(at).to_owned()),
+            combo,
+        }
+    }
+
+    pub fn strategy(&self) -> &'static str {
+        self.combo.as_ref().map_or("single", |combo| combo.strategy.name())
+    }
+}
