@@ -41,7 +41,7 @@ def imported(statement: str) -> set[str]:
         ("import fairlead.serve.supervisor", (*APPLICATION, "typer", "rich", "granian")),
         ("import fairlead.serve.plane", (*APPLICATION, "pydantic")),
         ("import fairlead.relay", (*APPLICATION, "pydantic")),
-        ("import fairlead.serve.door", (*APPLICATION, "pydantic", "granian", "asyncio")),
+        ("import fairlead.serve.listener", (*APPLICATION, "pydantic", "granian", "asyncio")),
         (
             "import fairlead.cli.app",
             (*APPLICATION, "pydantic", "fairlead.settings", "fairlead._core"),

@@ -30,6 +30,7 @@ use std::time::Instant;
 
 /// What came of a head.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one, and is moved once")]
 pub enum Admitted {
     /// The exchange has its answer.
     Answered(Arc<Exchange>),

@@ -16,7 +16,7 @@ from fairlead.scrape.browser.reader import Renderer
 from fairlead.scrape.fetch.fetcher import Fetcher, FetchFailed
 from fairlead.scrape.fetch.transport import GuardedTransport
 from fairlead.scrape.requests.page import ScrapeOptions
-from fairlead.settings import ServeSettings
+from fairlead.settings.serve import ServeSettings
 from tests.support.site_browser import PASSWORD
 
 pytestmark = pytest.mark.anyio
