@@ -89,8 +89,8 @@ pub enum Retry {
 }
 
 /// The error below a failure, for logs. It may name addresses and certificates, so no caller sees it.
-#[derive(Debug, Clone)]
-pub struct Cause(Arc<dyn std::error::Error + Send + Sync>);
+#[derive(Debug, Clone, Default)]
+pub struct Cause(Option<Arc<dyn std::error::Error + Send + Sync>>);
 
 /// Failures are compared by what is decided from them, and nothing is decided from a cause.
 impl PartialEq for Cause {
@@ -115,7 +115,7 @@ pub struct Error {
     /// What the provider answered with, where it answered.
     pub upstream_status: Option<u16>,
     /// The error below this one, for logs only.
-    pub cause: Option<Cause>,
+    pub cause: Cause,
 }
 
 impl Error {
@@ -143,7 +143,7 @@ impl Error {
             param: None,
             retry_after_s: None,
             upstream_status: None,
-            cause: None,
+            cause: Cause::default(),
         }
     }
 
@@ -162,7 +162,7 @@ impl Error {
     /// Keeps the error below this one for logs; [`std::error::Error::source`] gives it back.
     #[must_use]
     pub fn caused_by(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        self.cause = Some(Cause(Arc::new(cause)));
+        self.cause = Cause(Some(Arc::new(cause)));
         self
     }
 
@@ -181,7 +181,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.cause.as_ref().map(|cause| &*cause.0 as &(dyn std::error::Error + 'static))
+        self.cause.0.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
     }
 }
 

@@ -108,25 +108,29 @@ impl Connector {
     async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Error> {
         let addresses = match host.parse::<IpAddr>() {
             Ok(address) => vec![address],
-            Err(_) => self.resolver.resolve(host).await.map_err(|_| refused("the name does not resolve"))?,
+            Err(_) => self
+                .resolver
+                .resolve(host)
+                .await
+                .map_err(|error| refused("the name does not resolve").caused_by(error))?,
         };
-        let mut reason = "the name has no address";
+        let mut failure = refused("the name has no address");
         let mut left = addresses.len();
         for address in addresses {
             left -= 1;
             if !Policy::Operator.allows(address) {
-                reason = "the address is one that the gateway never dials (link-local, metadata, multicast)";
+                failure = refused("the address is one that the gateway never dials (link-local, metadata, multicast)");
                 continue;
             }
             // A dead address must not use up the time of those behind it; the last one has all that is left.
             let patience = if left > 0 { NEXT_ADDRESS_AFTER } else { Duration::MAX };
             match tokio::time::timeout(patience, TcpStream::connect((address, port))).await {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(error)) => reason = connect_reason(&error),
-                Err(_) => reason = "the connection timed out",
+                Ok(Err(error)) => failure = refused(connect_reason(&error)).caused_by(error),
+                Err(_) => failure = refused("the connection timed out"),
             }
         }
-        Err(refused(reason))
+        Err(failure)
     }
 }
 

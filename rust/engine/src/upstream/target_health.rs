@@ -10,12 +10,13 @@ use crate::upstream::failure::AttemptFailure;
 use crate::upstream::health::{Condition, ObservedWindow};
 use crate::upstream::target::Target;
 use fairlead_core::breaker::{counts, Limits};
-use fairlead_core::error::Kind;
+use fairlead_core::error::{Error, Kind};
 use fairlead_core::health::{Begin, State, Terminal};
 use fairlead_core::quota::{self, Span, WindowReading};
 use fairlead_core::strategy::{Facts, QuotaWindow, Standing};
 use http::HeaderMap;
 use smallvec::SmallVec;
+use std::error::Error as _;
 use std::time::Duration;
 
 /// Rejections whose code says that the provider does not serve the model, whatever their status.
@@ -180,8 +181,19 @@ impl Target {
         self.hot.count(false);
     }
 
+    /// Logs the error below a failure, which callers are not shown. Once for failures of one kind in a row, so that a provider that is
+    /// down does not fill the log.
+    fn log_cause(&self, error: &Error) {
+        let Some(cause) = error.source() else { return };
+        if self.hot.condition.lock().last_error != Some(error.kind.code()) {
+            let kind = error.kind.code();
+            tracing::warn!(connection_id = %self.connection.id, kind, %cause, "a connection could not be used");
+        }
+    }
+
     /// What a failed attempt says of the model, of the connection, or of neither.
     pub fn hold_against(&self, model: &str, failed: &AttemptFailure) {
+        self.log_cause(&failed.error);
         if self.locks_out(failed) {
             let now_ms = clock::monotonic_ms();
             let limits = &self.resilience.model_lockout;
