@@ -60,7 +60,7 @@ ROUTERS: Final = (
         *("/api/cache", "/api/extract-schema", "/api/reader", "/api/scrape"),
         *("/api/summarize", "/api/usage"),
     ),
-    _entry("scrape.description_router", "/api/scrape/openapi.json"),
+    _entry("scrape.routers", "/api/scrape/openapi.json"),
     _entry("scrape.jobs.crawl_router", "/api/crawl"),
     _entry("scrape.jobs.batch_router", "/api/batch"),
     _entry("scrape.jobs.pages_router", "/api/batch", "/api/crawl"),

@@ -28,7 +28,7 @@ def pictures(body: dict[str, Any], knobs: Knobs, seed: bytes = b"") -> dict[str,
 
 
 def frames(body: dict[str, Any], knobs: Knobs, name: str, seed: bytes = b"") -> Frames:
-    """The same as typed events: `partial_images` of each, then each whole."""
+    """Pictures as typed events: `partial_images` of each, then each whole."""
     prompt, count = _asked(body)
     partial = min(3, int(body.get("partial_images") or 0))
 

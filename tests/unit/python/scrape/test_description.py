@@ -8,14 +8,14 @@ from pathlib import Path
 
 from fairlead import _core
 from fairlead.scrape.openapi import scraping_document, scraping_text
-from fairlead.scrape.routers import ROUTERS
+from fairlead.scrape.routers import SCRAPING_ROUTERS
 
 COPY = Path(__file__).parents[4] / "docs" / "reference" / "scraping-openapi.json"
 
 
 def test_the_committed_copy_is_fresh() -> None:
     """`python -m fairlead.scrape.routers` writes it."""
-    assert COPY.read_text("utf-8") == scraping_text(ROUTERS)
+    assert COPY.read_text("utf-8") == scraping_text(SCRAPING_ROUTERS)
 
 
 def test_it_names_every_route_of_the_table_and_no_other() -> None:
@@ -29,14 +29,14 @@ def test_it_names_every_route_of_the_table_and_no_other() -> None:
     }
     described = {
         (method.upper(), shape(path))
-        for path, operations in scraping_document(ROUTERS)["paths"].items()
+        for path, operations in scraping_document(SCRAPING_ROUTERS)["paths"].items()
         for method in operations
     }
     assert described == table
 
 
 def test_it_is_openapi_3_0() -> None:
-    document = scraping_document(ROUTERS)
+    document = scraping_document(SCRAPING_ROUTERS)
     assert (document["openapi"], document["info"]["version"]) == ("3.0.0", "1.0.0")
     text = json.dumps(document)
     assert '"type": "null"' not in text

@@ -1,0 +1,164 @@
+"""Names and comments that a newcomer can read: nouns for types, verbs that say what is done, comments that stand alone.
+
+The words that are fairlead's own are defined in docs/explanation/glossary.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# Types are nouns of what they hold; these are participles and moods.
+BANNED_TYPES = frozenset(
+    {
+        "Told",
+        "Said",
+        "Asked",
+        "Kept",
+        "Held",
+        "Heard",
+        "Brought",
+        "Beside",
+        "Wish",
+        "Sheet",
+        "Comes",
+        "Deals",
+        "Letter",
+        "Twin",
+        "Seen",
+        "Sent",
+        "Passed",
+        "Begun",
+        "Gone",
+        "Known",
+    }
+)
+# Functions say what they do: to whom, of what.
+BANNED_FUNCTIONS = frozenset({"told", "tell", "tells", "work", "look", "looks", "said"})
+
+# How a doc comment begins that says nothing where it is quoted alone.
+BANNED_OPENINGS = re.compile(
+    r"(the same\b|see (the|this) module|see `?\[|see above|as above|as before|likewise\b|ditto\b"
+    r"|so (much|many|long)\b|nor\b|of (one|it|them|these|those)\b|and\b|or\b|else\b|too\b)",
+    re.IGNORECASE,
+)
+
+RUST_TYPE = re.compile(
+    r"^\s*(?:pub(?:\([a-z ]+\))? )?(?:struct|enum|trait|union|type) (\w+)", re.MULTILINE
+)
+PUBLIC_TYPE = re.compile(r"^pub (?:struct|enum|trait|union|type) (\w+)", re.MULTILINE)
+RUST_FUNCTION = re.compile(
+    r"^\s*(?:pub(?:\([a-z ]+\))? )?(?:const )?(?:async )?(?:unsafe )?fn (\w+)", re.MULTILINE
+)
+
+
+class Doc(NamedTuple):
+    """A doc comment: `file:line` of its first line, and its text."""
+
+    place: str
+    text: str
+
+
+def rust_files() -> list[Path]:
+    return sorted((ROOT / "rust").glob("*/src/**/*.rs"))
+
+
+def python_files() -> list[Path]:
+    return sorted((ROOT / "python").rglob("*.py"))
+
+
+def place_of(file: Path, text: str, start: int) -> str:
+    return f"{file.relative_to(ROOT)}:{text.count(chr(10), 0, start) + 1}"
+
+
+def rust_docs() -> Iterator[Doc]:
+    for file in rust_files():
+        block: list[str] = []
+        for number, line in enumerate([*file.read_text("utf-8").split("\n"), ""], start=1):
+            comment = re.match(r"\s*//[/!] ?(.*)", line)
+            if comment:
+                block.append(comment[1])
+            elif block:
+                yield Doc(f"{file.relative_to(ROOT)}:{number - len(block)}", "\n".join(block))
+                block = []
+
+
+def python_docs() -> Iterator[Doc]:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for file in python_files():
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, kinds) and (text := ast.get_docstring(node)):
+                line = getattr(node, "lineno", 1)
+                yield Doc(f"{file.relative_to(ROOT)}:{line}", text)
+
+
+def listed(wrong: list[str]) -> str:
+    return f"{len(wrong)}:\n  " + "\n  ".join(wrong)
+
+
+def test_types_are_nouns_of_what_they_hold() -> None:
+    wrong = []
+    for file in rust_files():
+        text = file.read_text("utf-8")
+        wrong += [
+            f"{place_of(file, text, found.start(1))} {found[1]}"
+            for found in RUST_TYPE.finditer(text)
+            if found[1] in BANNED_TYPES
+        ]
+    for file in python_files():
+        wrong += [
+            f"{file.relative_to(ROOT)}:{node.lineno} {node.name}"
+            for node in ast.walk(ast.parse(file.read_text("utf-8")))
+            if isinstance(node, ast.ClassDef) and node.name.lstrip("_") in BANNED_TYPES
+        ]
+
+    assert not wrong, listed(wrong)
+
+
+def test_functions_say_what_they_do() -> None:
+    wrong = []
+    for file in rust_files():
+        text = file.read_text("utf-8")
+        wrong += [
+            f"{place_of(file, text, found.start(1))} fn {found[1]}"
+            for found in RUST_FUNCTION.finditer(text)
+            if found[1] in BANNED_FUNCTIONS
+        ]
+    for file in python_files():
+        wrong += [
+            f"{file.relative_to(ROOT)}:{node.lineno} def {node.name}"
+            for node in ast.walk(ast.parse(file.read_text("utf-8")))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and node.name.lstrip("_") in BANNED_FUNCTIONS
+        ]
+
+    assert not wrong, listed(wrong)
+
+
+def test_a_public_type_has_its_name_alone_in_its_crate() -> None:
+    wrong = []
+    for crate in sorted((ROOT / "rust").iterdir()):
+        names = Counter(
+            name
+            for file in crate.glob("src/**/*.rs")
+            for name in PUBLIC_TYPE.findall(file.read_text("utf-8"))
+        )
+        wrong += [f"rust/{crate.name}: {name} x{n}" for name, n in names.items() if n > 1]
+
+    assert not wrong, listed(wrong)
+
+
+def test_a_doc_comment_can_be_read_alone() -> None:
+    wrong = [
+        f"{doc.place} {doc.text.splitlines()[0]}"
+        for doc in (*rust_docs(), *python_docs())
+        if BANNED_OPENINGS.match(doc.text)
+    ]
+
+    assert not wrong, listed(wrong)
