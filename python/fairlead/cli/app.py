@@ -52,10 +52,10 @@ def run() -> int:
     try:
         app()
     except Refusal as refusal:
-        _tell(refusal.sentence)
+        _print_failure(refusal.sentence)
         return 2
     except CommandFailed as failure:
-        _tell(failure.sentence)
+        _print_failure(failure.sentence)
         return 1
     except BrokenPipeError:
         # Whoever read our output has seen enough.
@@ -66,5 +66,5 @@ def run() -> int:
     return 0
 
 
-def _tell(sentence: str) -> None:
+def _print_failure(sentence: str) -> None:
     print(f"fairlead: {sentence}", file=sys.stderr)
