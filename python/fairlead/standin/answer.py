@@ -1,4 +1,4 @@
-"""What the stand-in says: pieces of text or one tool call, with the token counts to go with it."""
+"""The content of an answer, whatever the wire: pieces of text or one tool call, with the token counts to go with it."""
 
 import hashlib
 import re
@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from fairlead.standin.example import example_of
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
 
 CREATED_S: Final = 1_767_225_600
@@ -18,16 +19,10 @@ _QUOTED_CHARS: Final = 400
 _PIECE: Final = re.compile(r"\S+\s*|\s+")
 
 
-class InvalidAsk(ValueError):
-    """A request that OpenAI would answer with 400. `param` names the field."""
-
-    def __init__(self, message: str, param: str | None = None) -> None:
-        super().__init__(message)
-        self.param = param
-
-
 @dataclass(frozen=True, slots=True)
 class ToolCall:
+    """A call of the function that the request offers or names; `arguments` are JSON."""
+
     id: str
     name: str
     arguments: str
@@ -47,6 +42,7 @@ class Answer:
     usage: dict[str, Any] | None
 
     def pieces(self) -> Iterator[str]:
+        """The text in the pieces that a stream sends one by one."""
         for word in islice(cycle(self.words), self.count):
             yield word if self.chunk_bytes is None else _fit(word, self.chunk_bytes)
 
@@ -55,17 +51,17 @@ class Answer:
 
 
 def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
-    """Answers a chat request. `model` is the name without knobs. Raises `InvalidAsk`."""
+    """Answers a chat request. `model` is the name without knobs. Raises `InvalidRequest`."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise InvalidAsk("'messages' must be a list with at least one message.", "messages")
+        raise InvalidRequest("'messages' must be a list with at least one message.", "messages")
     if not all(isinstance(message, dict) for message in messages):
-        raise InvalidAsk("each entry of 'messages' must be an object.", "messages")
+        raise InvalidRequest("each entry of 'messages' must be an object.", "messages")
     last = messages[-1]
     said = _text_of(last)
     prompt_tokens = sum(_tokens(_text_of(message)) + 4 for message in messages)
     if last.get("role") != "tool" and (call := _tool_call(body, said)):
-        return _finish(body, model, knobs, (), prompt_tokens, call)
+        return _build_answer(body, model, knobs, (), prompt_tokens, call)
     if (formatted := _formatted(body)) is not None:
         text = formatted
     elif model == "echo":
@@ -74,11 +70,11 @@ def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
         text = f"The tool answered: {said[:_QUOTED_CHARS]}"
     else:
         text = f"Hello from the stand-in provider. You said: {said[:_QUOTED_CHARS]}"
-    return _finish(body, model, knobs, tuple(_PIECE.findall(text)), prompt_tokens, None)
+    return _build_answer(body, model, knobs, tuple(_PIECE.findall(text)), prompt_tokens, None)
 
 
 def answer_completion(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
-    """Answers a text completion. `model` is the name without knobs. Raises `InvalidAsk`."""
+    """Answers a text completion. `model` is the name without knobs. Raises `InvalidRequest`."""
     prompt = body.get("prompt", "")
     said = prompt if isinstance(prompt, str) else orjson.dumps(prompt).decode()
     text = (
@@ -86,7 +82,7 @@ def answer_completion(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
         if model == "echo"
         else f"Hello from the stand-in provider. You wrote: {said[:_QUOTED_CHARS]}"
     )
-    return _finish(body, model, knobs, tuple(_PIECE.findall(text)), _tokens(said), None)
+    return _build_answer(body, model, knobs, tuple(_PIECE.findall(text)), _tokens(said), None)
 
 
 def identifier(prefix: str, *parts: bytes) -> str:
@@ -94,7 +90,7 @@ def identifier(prefix: str, *parts: bytes) -> str:
     return f"{prefix}{hashlib.sha256(b'|'.join(parts)).hexdigest()[:24]}"
 
 
-def _finish(
+def _build_answer(
     body: dict[str, Any],
     model: str,
     knobs: Knobs,
@@ -148,7 +144,7 @@ def _tool_call(body: dict[str, Any], said: str) -> ToolCall | None:
     wanted = choice.get("function", {}).get("name") if isinstance(choice, dict) else None
     function = next((f for f in tools if f.get("name") == wanted), None) if wanted else tools[0]
     if function is None:
-        raise InvalidAsk(
+        raise InvalidRequest(
             f"'tool_choice' names '{wanted}', which is not among 'tools'.", "tool_choice"
         )
     name = str(function.get("name"))
@@ -164,7 +160,7 @@ def _formatted(body: dict[str, Any]) -> str | None:
         case "json_schema":
             schema = (wanted or {}).get("json_schema", {}).get("schema")
             if not isinstance(schema, dict):
-                raise InvalidAsk(
+                raise InvalidRequest(
                     "'response_format.json_schema.schema' must be an object.", "response_format"
                 )
             return orjson.dumps(example_of(schema)).decode()

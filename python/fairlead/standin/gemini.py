@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.standin.answer import Answer, InvalidAsk, identifier
+from fairlead.standin.answer import Answer, identifier
 from fairlead.standin.embeddings import DEFAULT_DIMENSIONS, vector_of
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.stream import Frames, frame
 
 _FINISH_REASONS: Final = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP"}
@@ -23,13 +24,13 @@ _STATUSES: Final = {
 
 
 def as_chat(body: dict[str, Any]) -> dict[str, Any]:
-    """The request as the answer's author reads it. Raises `InvalidAsk`."""
+    """The request as a chat completion's body, which `answer_chat` reads. Raises `InvalidRequest`."""
     contents = body.get("contents")
     if not isinstance(contents, list) or not contents:
-        raise InvalidAsk("contents is not specified", "contents")
+        raise InvalidRequest("contents is not specified", "contents")
     for name in ("model", "messages", "stream"):
         if name in body:
-            raise InvalidAsk(f'Invalid JSON payload received. Unknown name "{name}"', name)
+            raise InvalidRequest(f'Invalid JSON payload received. Unknown name "{name}"', name)
     messages = [_message(content) for content in contents]
     if system := body.get("systemInstruction"):
         messages.insert(0, {"role": "system", "content": system.get("parts")})
@@ -105,7 +106,7 @@ def count(answer: Answer) -> dict[str, Any]:
 
 
 def embed(body: dict[str, Any]) -> dict[str, Any]:
-    """One vector, or one for each entry of `requests`. Raises `InvalidAsk`."""
+    """One vector, or one for each entry of `requests`. Raises `InvalidRequest`."""
     if (asked := body.get("requests")) is not None:
         return {"embeddings": [_embedded(one) for one in asked]}
     return {"embedding": _embedded(body)}
@@ -132,14 +133,14 @@ def _json_schema(own: Any) -> Any:
 def _embedded(asked: dict[str, Any]) -> dict[str, Any]:
     parts = (asked.get("content") or {}).get("parts")
     if not parts:
-        raise InvalidAsk("content is not specified", "content")
+        raise InvalidRequest("content is not specified", "content")
     words = " ".join(str(part.get("text", "")) for part in parts).lower().split()
     return {"values": vector_of(words, asked.get("outputDimensionality") or DEFAULT_DIMENSIONS)}
 
 
 def _message(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("role", "user") not in ("user", "model"):
-        raise InvalidAsk("Please use a valid role: user, model.", "contents")
+        raise InvalidRequest("Please use a valid role: user, model.", "contents")
     parts = content.get("parts") or []
     results = [part["functionResponse"] for part in parts if "functionResponse" in part]
     if results:
@@ -148,7 +149,7 @@ def _message(content: Any) -> dict[str, Any]:
         return {"role": "tool", "content": text}
     calls = [part for part in parts if "functionCall" in part]
     if calls and not calls[0].get("thoughtSignature"):
-        raise InvalidAsk("Function call is missing a thought_signature in functionCall parts.")
+        raise InvalidRequest("Function call is missing a thought_signature in functionCall parts.")
     role = "assistant" if content.get("role") == "model" else "user"
     return {"role": role, "content": parts}
 

@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from fairlead.standin.answer import InvalidAsk, identifier
+from fairlead.standin.answer import identifier
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
 
 CATEGORIES: Final = (
@@ -25,22 +26,22 @@ _MOST_DOCUMENTS: Final = 1000
 
 
 def moderate(body: dict[str, Any], model: str) -> dict[str, Any]:
-    """One result for each input. Raises `InvalidAsk`."""
+    """One result for each input. Raises `InvalidRequest`."""
     given = body.get("input")
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts:
-        raise InvalidAsk("'input' must be a text or a list.", "input")
+        raise InvalidRequest("'input' must be a text or a list.", "input")
     said = [_moderated(_text(one)) for one in texts]
     return {"id": identifier("modr-", repr(texts).encode()), "model": model, "results": said}
 
 
 def rerank(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
-    """Documents by the share of the query's words that they have. Raises `InvalidAsk`."""
+    """Documents by the share of the query's words that they have. Raises `InvalidRequest`."""
     query, documents = body.get("query"), body.get("documents")
     if not isinstance(query, str) or not query:
-        raise InvalidAsk("'query' must be a text.", "query")
+        raise InvalidRequest("'query' must be a text.", "query")
     if not isinstance(documents, list) or not 1 <= len(documents) <= _MOST_DOCUMENTS:
-        raise InvalidAsk(f"'documents' must be a list of 1 to {_MOST_DOCUMENTS}.", "documents")
+        raise InvalidRequest(f"'documents' must be a list of 1 to {_MOST_DOCUMENTS}.", "documents")
     words = set(query.lower().split())
     results: list[dict[str, Any]] = [
         {
@@ -59,7 +60,7 @@ def rerank(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
 
 
 def ocr(body: dict[str, Any], model: str) -> dict[str, Any]:
-    """One page that names the document. Raises `InvalidAsk`."""
+    """One page that names the document. Raises `InvalidRequest`."""
     document = body.get("document")
     place = (
         document.get("document_url") or document.get("image_url")
@@ -69,13 +70,13 @@ def ocr(body: dict[str, Any], model: str) -> dict[str, Any]:
     if isinstance(place, dict):
         place = place.get("url")
     if not isinstance(place, str):
-        raise InvalidAsk("'document' must name a document.", "document")
+        raise InvalidRequest("'document' must name a document.", "document")
     shown = place if not place.startswith("data:") else place.partition(";")[0]
     pages = [{"index": 0, "markdown": f"# A document\n\nIt came from {shown[:200]}", "images": []}]
     return {"pages": pages, "model": model, "usage_info": {"pages_processed": 1}}
 
 
-def found(query: str) -> dict[str, Any]:
+def search_results(query: str) -> dict[str, Any]:
     """What a SearXNG instance answers under `/search?format=json`."""
     return {
         "query": query,

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.standin.answer import Answer, InvalidAsk, identifier
+from fairlead.standin.answer import Answer, identifier
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.stream import Frames
 
 _ARGUMENT_CHARS: Final = 24
@@ -14,15 +15,15 @@ _THOUGHT: Final = "The stand-in thinks before it speaks."
 
 
 def as_chat(body: dict[str, Any]) -> dict[str, Any]:
-    """The request as the answer's author reads it. Raises `InvalidAsk`."""
+    """The request as a chat completion's body, which `answer_chat` reads. Raises `InvalidRequest`."""
     most = body.get("max_tokens")
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-        raise InvalidAsk("max_tokens: Field required", "max_tokens")
+        raise InvalidRequest("max_tokens: Field required", "max_tokens")
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
-        raise InvalidAsk("messages: at least one message is required", "messages")
+        raise InvalidRequest("messages: at least one message is required", "messages")
     if body.get("temperature") is not None and not 0 <= body["temperature"] <= 1:
-        raise InvalidAsk("temperature: range: 0..1", "temperature")
+        raise InvalidRequest("temperature: range: 0..1", "temperature")
     asked: dict[str, Any] = {"messages": [*_system(body), *map(_message, messages)]}
     asked["max_tokens"] = most
     if tools := [tool for tool in body.get("tools") or [] if isinstance(tool, dict)]:
@@ -142,7 +143,7 @@ def _system(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _message(said: Any) -> dict[str, Any]:
     if not isinstance(said, dict) or said.get("role") not in ("user", "assistant"):
-        raise InvalidAsk("messages: each must have the role user or assistant", "messages")
+        raise InvalidRequest("messages: each must have the role user or assistant", "messages")
     content = said.get("content")
     blocks = content if isinstance(content, list) else []
     results = [block for block in blocks if block.get("type") == "tool_result"]

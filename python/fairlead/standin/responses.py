@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead.standin.answer import CREATED_S, Answer, InvalidAsk, identifier
+from fairlead.standin.answer import CREATED_S, Answer, identifier
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.stream import Frames
 
 _ARGUMENT_CHARS: Final = 24
@@ -13,14 +14,14 @@ _THOUGHT: Final = "The stand-in thinks before it speaks."
 
 
 def as_chat(body: dict[str, Any]) -> dict[str, Any]:
-    """The request as the answer's author reads it. Raises `InvalidAsk`."""
+    """The request as a chat completion's body, which `answer_chat` reads. Raises `InvalidRequest`."""
     asked = body.get("input")
     if isinstance(asked, str):
         asked = [{"role": "user", "content": asked}]
     if not isinstance(asked, list) or not asked:
-        raise InvalidAsk("Missing required parameter: 'input'.", "input")
+        raise InvalidRequest("Missing required parameter: 'input'.", "input")
     if "messages" in body or "max_tokens" in body:
-        raise InvalidAsk("Unknown parameter: 'messages' or 'max_tokens'.", "messages")
+        raise InvalidRequest("Unknown parameter: 'messages' or 'max_tokens'.", "messages")
     messages = [said for item in asked if (said := _message(item)) is not None]
     if body.get("instructions"):
         messages.insert(0, {"role": "system", "content": body["instructions"]})
@@ -119,7 +120,7 @@ def events(answer: Answer, body: dict[str, Any]) -> Frames:
 
 def _message(item: Any) -> dict[str, Any] | None:
     if not isinstance(item, dict):
-        raise InvalidAsk("Each entry of 'input' must be an object.", "input")
+        raise InvalidRequest("Each entry of 'input' must be an object.", "input")
     match item.get("type", "message"):
         case "message":
             return {"role": item.get("role"), "content": item.get("content")}
@@ -128,7 +129,7 @@ def _message(item: Any) -> dict[str, Any] | None:
         case "function_call" | "reasoning":
             return None
         case kind:
-            raise InvalidAsk(f"Invalid value: '{kind}'.", "input")
+            raise InvalidRequest(f"Invalid value: '{kind}'.", "input")
 
 
 def _items(answer: Answer, body: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fairlead.standin.answer import InvalidAsk
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
 from fairlead.standin.stream import Frames, frame
 
@@ -21,13 +21,13 @@ _PIECE_BYTES: Final = 4096
 _TEXT_CHUNK: Final = b"fltx"
 
 
-def speak(body: dict[str, Any], knobs: Knobs) -> tuple[str, list[bytes]]:
-    """The content type and the pieces of a recording. Raises `InvalidAsk`."""
+def synthesize(body: dict[str, Any], knobs: Knobs) -> tuple[str, list[bytes]]:
+    """The content type and the pieces of a recording. Raises `InvalidRequest`."""
     text = body.get("input")
     if not isinstance(text, str) or not text:
-        raise InvalidAsk("'input' must be a text.", "input")
+        raise InvalidRequest("'input' must be a text.", "input")
     if not isinstance(body.get("voice"), str | dict):
-        raise InvalidAsk("'voice' must be the name of a voice.", "voice")
+        raise InvalidRequest("'voice' must be the name of a voice.", "voice")
     words = text.split()[:_MOST_WORDS] if knobs.chunks is None else text.split()[: knobs.chunks]
     samples = b"".join(_tone(word) for word in words)
     is_raw = body.get("response_format") == "pcm"
@@ -36,7 +36,7 @@ def speak(body: dict[str, Any], knobs: Knobs) -> tuple[str, list[bytes]]:
     return "audio/pcm" if is_raw else "audio/wav", pieces
 
 
-def hear(recording: bytes, name: str) -> str:
+def transcribe(recording: bytes, name: str) -> str:
     """The words of a recording: those that it carries, or what can be said of any other."""
     at = recording.find(_TEXT_CHUNK)
     if recording[:4] == b"RIFF" and at > 0:
@@ -48,7 +48,7 @@ def hear(recording: bytes, name: str) -> str:
 def transcript(
     text: str, wanted: str, task: str, knobs: Knobs
 ) -> tuple[str, bytes | dict[str, Any]]:
-    """The content type and body of a transcript in the format that is wanted. Raises `InvalidAsk`."""
+    """The content type and body of a transcript in the format that is wanted. Raises `InvalidRequest`."""
     seconds = round(len(text.split()) / 8, 3)
     if wanted == "text":
         return "text/plain; charset=utf-8", text.encode() + b"\n"
@@ -77,7 +77,7 @@ def transcript(
         }
         answer |= {"task": task, "language": "english", "duration": seconds, "segments": [segment]}
     elif wanted not in ("json", ""):
-        raise InvalidAsk("'response_format' is not known.", "response_format")
+        raise InvalidRequest("'response_format' is not known.", "response_format")
     return "application/json", answer
 
 

@@ -7,7 +7,7 @@ and whether it fails.
 import time
 from typing import Any, Final
 
-from fairlead.standin.answer import InvalidAsk
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
 
 FAILS: Final = "fail"
@@ -19,20 +19,20 @@ _READY_AFTER_MS: Final = 200
 
 
 def begin(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
-    """The operation, as it begins; the knob `first_ms` says how long it takes. Raises `InvalidAsk`."""
+    """The operation, as it begins; the knob `first_ms` says how long it takes. Raises `InvalidRequest`."""
     instances = body.get("instances")
     if not isinstance(instances, list) or len(instances) != 1:
-        raise InvalidAsk("instances must have one entry.")
+        raise InvalidRequest("instances must have one entry.")
     prompt = instances[0].get("prompt") if isinstance(instances[0], dict) else None
     if not isinstance(prompt, str) or not prompt:
-        raise InvalidAsk("prompt is required.")
+        raise InvalidRequest("prompt is required.")
     parameters = body.get("parameters") or {}
     unknown = body.keys() - {"instances", "parameters"}
     if unknown:
-        raise InvalidAsk(f'Invalid JSON payload received. Unknown name "{min(unknown)}"')
+        raise InvalidRequest(f'Invalid JSON payload received. Unknown name "{min(unknown)}"')
     samples = parameters.get("sampleCount", 1)
     if not isinstance(samples, int) or not 1 <= samples <= SAMPLES_MAX:
-        raise InvalidAsk(f"sampleCount must be 1 to {SAMPLES_MAX}.")
+        raise InvalidRequest(f"sampleCount must be 1 to {SAMPLES_MAX}.")
     ready_ms = time.time_ns() // 1_000_000 + (knobs.first_ms or _READY_AFTER_MS)
     words = prompt.lower().split()
     ends = "e" if FAILS in words else "f" if FILTERED in words else "v"

@@ -1,4 +1,4 @@
-"""`/v1/images/*`: small pictures whose colours come from the prompt."""
+"""`/v1/images/*`: small images whose colours come from the prompt."""
 
 import base64
 import hashlib
@@ -7,18 +7,19 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from fairlead.standin.answer import CREATED_S, InvalidAsk
+from fairlead.standin.answer import CREATED_S
+from fairlead.standin.failure import InvalidRequest
 from fairlead.standin.knobs import Knobs
 from fairlead.standin.stream import Frames, frame
 
 _SIDE: Final = 32
-_MOST_PICTURES: Final = 10
+_MOST_IMAGES: Final = 10
 _TOKENS_EACH: Final = 272
 
 
-def pictures(body: dict[str, Any], knobs: Knobs, seed: bytes = b"") -> dict[str, Any]:
-    """The answer in one piece; `seed` is what an edit starts from. Raises `InvalidAsk`."""
-    prompt, count = _asked(body)
+def images(body: dict[str, Any], knobs: Knobs, seed: bytes = b"") -> dict[str, Any]:
+    """The answer in one piece; `seed` is what an edit starts from. Raises `InvalidRequest`."""
+    prompt, count = _prompt_and_count(body)
     data = [
         {"b64_json": base64.b64encode(_png(prompt, seed, at)).decode(), "revised_prompt": prompt}
         for at in range(count)
@@ -28,8 +29,8 @@ def pictures(body: dict[str, Any], knobs: Knobs, seed: bytes = b"") -> dict[str,
 
 
 def frames(body: dict[str, Any], knobs: Knobs, name: str, seed: bytes = b"") -> Frames:
-    """The same as typed events: `partial_images` of each, then each whole."""
-    prompt, count = _asked(body)
+    """The answer as typed events: first the `partial_images` of each image, then each whole image."""
+    prompt, count = _prompt_and_count(body)
     partial = min(3, int(body.get("partial_images") or 0))
 
     def content() -> Iterator[bytes]:
@@ -50,16 +51,16 @@ def _event(kind: str, prompt: str, seed: bytes, at: int, **more: Any) -> bytes:
     return f"event: {kind}\n".encode() + frame(payload)
 
 
-def _asked(body: dict[str, Any]) -> tuple[str, int]:
+def _prompt_and_count(body: dict[str, Any]) -> tuple[str, int]:
     prompt, count = body.get("prompt"), body.get("n") or 1
     if not isinstance(prompt, str) or not prompt:
-        raise InvalidAsk("'prompt' must be a text.", "prompt")
+        raise InvalidRequest("'prompt' must be a text.", "prompt")
     try:
         count = int(count)
     except (TypeError, ValueError):
         count = 0
-    if not 1 <= count <= _MOST_PICTURES:
-        raise InvalidAsk(f"'n' must be a whole number from 1 to {_MOST_PICTURES}.", "n")
+    if not 1 <= count <= _MOST_IMAGES:
+        raise InvalidRequest(f"'n' must be a whole number from 1 to {_MOST_IMAGES}.", "n")
     return prompt, count
 
 
