@@ -15,7 +15,10 @@ from fairlead.standin.knobs import Knobs
 
 CREATED_S: Final = 1_767_225_600
 """Time of every answer: 2026-01-01. A clock would make two equal requests differ."""
+THOUGHT: Final = "The stand-in thinks before it speaks."
+"""The text of every thought."""
 _QUOTED_CHARS: Final = 400
+_ARGUMENT_CHARS: Final = 24
 _PIECE: Final = re.compile(r"\S+\s*|\s+")
 
 
@@ -26,6 +29,11 @@ class ToolCall:
     id: str
     name: str
     arguments: str
+
+    def pieces(self) -> Iterator[str]:
+        """The arguments in the pieces that a stream sends one by one."""
+        for start in range(0, len(self.arguments), _ARGUMENT_CHARS):
+            yield self.arguments[start : start + _ARGUMENT_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +66,31 @@ def answer_chat(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
     if not all(isinstance(message, dict) for message in messages):
         raise InvalidRequest("each entry of 'messages' must be an object.", "messages")
     last = messages[-1]
-    said = _text_of(last)
+    last_text = _text_of(last)
     prompt_tokens = sum(_tokens(_text_of(message)) + 4 for message in messages)
-    if last.get("role") != "tool" and (call := _tool_call(body, said)):
+    if last.get("role") != "tool" and (call := _tool_call(body, last_text)):
         return _build_answer(body, model, knobs, (), prompt_tokens, call)
     if (formatted := _formatted(body)) is not None:
         text = formatted
     elif model == "echo":
-        text = said
+        text = last_text
     elif last.get("role") == "tool":
-        text = f"The tool answered: {said[:_QUOTED_CHARS]}"
+        text = f"The tool answered: {last_text[:_QUOTED_CHARS]}"
     else:
-        text = f"Hello from the stand-in provider. You said: {said[:_QUOTED_CHARS]}"
+        text = f"Hello from the stand-in provider. You said: {last_text[:_QUOTED_CHARS]}"
     return _build_answer(body, model, knobs, tuple(_PIECE.findall(text)), prompt_tokens, None)
 
 
 def answer_completion(body: dict[str, Any], model: str, knobs: Knobs) -> Answer:
     """Answers a text completion. `model` is the name without knobs. Raises `InvalidRequest`."""
-    prompt = body.get("prompt", "")
-    said = prompt if isinstance(prompt, str) else orjson.dumps(prompt).decode()
+    given = body.get("prompt", "")
+    prompt = given if isinstance(given, str) else orjson.dumps(given).decode()
     text = (
-        said
+        prompt
         if model == "echo"
-        else f"Hello from the stand-in provider. You wrote: {said[:_QUOTED_CHARS]}"
+        else f"Hello from the stand-in provider. You wrote: {prompt[:_QUOTED_CHARS]}"
     )
-    return _build_answer(body, model, knobs, tuple(_PIECE.findall(text)), _tokens(said), None)
+    return _build_answer(body, model, knobs, tuple(_PIECE.findall(text)), _tokens(prompt), None)
 
 
 def identifier(prefix: str, *parts: bytes) -> str:
@@ -132,7 +140,7 @@ def usage_of(knobs: Knobs, prompt_tokens: int, completion_tokens: int) -> dict[s
     }
 
 
-def _tool_call(body: dict[str, Any], said: str) -> ToolCall | None:
+def _tool_call(body: dict[str, Any], last_text: str) -> ToolCall | None:
     tools = [
         tool["function"]
         for tool in body.get("tools") or []
@@ -149,7 +157,7 @@ def _tool_call(body: dict[str, Any], said: str) -> ToolCall | None:
         )
     name = str(function.get("name"))
     arguments = orjson.dumps(example_of(function.get("parameters") or {"type": "object"})).decode()
-    return ToolCall(identifier("call_", name.encode(), said.encode()), name, arguments)
+    return ToolCall(identifier("call_", name.encode(), last_text.encode()), name, arguments)
 
 
 def _formatted(body: dict[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import orjson
 
 from fairlead.standin import gemini, messages, openai
-from fairlead.standin.failure import InvalidRequest
+from fairlead.standin.failure import FAULT_MESSAGE, InvalidRequest
 from fairlead.standin.framework import Request
 from fairlead.standin.knobs import Knobs, parse_knobs, split_model
 from fairlead.standin.reply import Reply, json_reply, stream_reply, unary_reply
@@ -66,8 +66,8 @@ def endpoint(
             if knobs.latency_ms:
                 await asyncio.sleep(knobs.latency_ms / 1000)
             if knobs.status >= 400:
-                failure = "The stand-in was asked to fail."
-                return json_reply(dialect.error(knobs.status, failure, None, None), knobs)
+                fault = dialect.error(knobs.status, FAULT_MESSAGE, None, None)
+                return json_reply(fault, knobs)
             answered = answer(Call(request, body, model, knobs))
             if isinstance(answered, dict):
                 return await unary_reply(answered, knobs)

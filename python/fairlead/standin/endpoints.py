@@ -158,7 +158,7 @@ def _answer_gemini(call: Call) -> dict[str, Any] | Frames | Reply:
     if method in ("embedContent", "batchEmbedContents"):
         return gemini.embed(call.body)
     if method == "predictLongRunning":
-        return json_reply(videos.begin(call.body, call.model, call.knobs))
+        return json_reply(videos.start(call.body, call.model, call.knobs))
     answer = answer_chat(gemini.as_chat(call.body), call.model, call.knobs)
     match method:
         case "countTokens":

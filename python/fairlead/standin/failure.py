@@ -1,4 +1,9 @@
-"""A request that the stand-in refuses."""
+"""Failures: requests that the stand-in refuses, and those that a knob makes it fail."""
+
+from typing import Final
+
+FAULT_MESSAGE: Final = "The stand-in was asked to fail."
+"""The message of every error that a knob asks for."""
 
 
 class InvalidRequest(ValueError):

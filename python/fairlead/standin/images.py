@@ -67,13 +67,13 @@ def _prompt_and_count(body: dict[str, Any]) -> tuple[str, int]:
 def _usage(prompt: str, count: int, knobs: Knobs) -> dict[str, Any] | None:
     if not knobs.usage:
         return None
-    asked = -(-len(prompt) // 4) if knobs.tokens_in is None else knobs.tokens_in
-    made = _TOKENS_EACH * count if knobs.tokens_out is None else knobs.tokens_out
+    prompt_tokens = -(-len(prompt) // 4) if knobs.tokens_in is None else knobs.tokens_in
+    image_tokens = _TOKENS_EACH * count if knobs.tokens_out is None else knobs.tokens_out
     return {
-        "input_tokens": asked,
-        "output_tokens": made,
-        "total_tokens": asked + made,
-        "input_tokens_details": {"text_tokens": asked, "image_tokens": 0},
+        "input_tokens": prompt_tokens,
+        "output_tokens": image_tokens,
+        "total_tokens": prompt_tokens + image_tokens,
+        "input_tokens_details": {"text_tokens": prompt_tokens, "image_tokens": 0},
     }
 
 

@@ -31,8 +31,8 @@ def moderate(body: dict[str, Any], model: str) -> dict[str, Any]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts:
         raise InvalidRequest("'input' must be a text or a list.", "input")
-    said = [_moderated(_text(one)) for one in texts]
-    return {"id": identifier("modr-", repr(texts).encode()), "model": model, "results": said}
+    results = [_moderated(_text(one)) for one in texts]
+    return {"id": identifier("modr-", repr(texts).encode()), "model": model, "results": results}
 
 
 def rerank(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
@@ -54,8 +54,8 @@ def rerank(body: dict[str, Any], model: str, knobs: Knobs) -> dict[str, Any]:
     results.sort(key=lambda result: (-result["relevance_score"], result["index"]))
     count = body.get("top_n") or len(results)
     tokens = sum(len(_text(one).split()) for one in documents) + len(words)
-    told = tokens if knobs.tokens_in is None else knobs.tokens_in
-    usage = {"usage": {"total_tokens": told}} if knobs.usage else {}
+    total = tokens if knobs.tokens_in is None else knobs.tokens_in
+    usage = {"usage": {"total_tokens": total}} if knobs.usage else {}
     return {"model": model, "results": results[: int(count)], **usage}
 
 

@@ -1,4 +1,4 @@
-"""A streamed answer: its frames in three parts, and the pace and faults with which they leave."""
+"""A streamed answer: its frames in three parts, sent with the delays and faults that the knobs ask for."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from fairlead.standin.failure import FAULT_MESSAGE
 from fairlead.standin.knobs import Knobs
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -63,7 +64,7 @@ def _error_event() -> bytes:
     return frame(
         {
             "error": {
-                "message": "The stand-in was asked to fail.",
+                "message": FAULT_MESSAGE,
                 "type": "server_error",
                 "param": None,
                 "code": "standin_error",
